@@ -41,6 +41,14 @@ def run_sweep_process(*arguments: str, cwd: Path, **environment: str) -> subproc
     )
 
 
+def install_sweep(folder: Path) -> Path:
+    """Write a program `sweep` that asks the server, for tests in which another program starts it; return its path."""
+    program = folder / "sweep"
+    program.write_text(sweep_server.CLIENT.format(python=sys.executable, address=sweep_server.address()))
+    program.chmod(0o755)
+    return program
+
+
 def _input(content: bytes) -> BinaryIO:
     """Return a file to read the content from; as without input, the null device, if there is none."""
     if not content:

@@ -16,7 +16,7 @@ from hypothesis.internal.constants_ast import Constants
 
 from sweepledger.errors import ToolError
 from sweepledger.repo import kustomize
-from tests import tiers
+from tests import builds, tiers
 from tests.cluster.apiserver import NoClusterToolsError, Server, running
 from tests.command_line import run_sweep, run_sweep_process
 from tests.repository import Sandbox
@@ -83,12 +83,31 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def git_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write settings of git that name no person, and start no upkeep of repositories that live for a second."""
+    """Write settings of git that name no person, and start no upkeep of repositories that live for a second.
+
+    What modules of tests share has these from the start, too.
+    """
     path = tmp_path_factory.mktemp("git") / "config"
-    path.write_text("[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n[receive]\n\tautogc = false\n")
+    template = path.parent / "template"
+    for name in (
+        "hooks",
+        "info",
+    ):  # without git's examples of hooks, which would be copied with every repository
+        (template / name).mkdir(parents=True)
+    path.write_text(
+        f"[init]\n\ttemplateDir = {template}\n"
+        "[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n[receive]\n\tautogc = false\n"
+    )
+    os.environ |= {"GIT_CONFIG_GLOBAL": str(path), "GIT_CONFIG_NOSYSTEM": "1"}
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _builds(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let equal overlays be built once."""
+    builds.remember(tmp_path_factory.mktemp("builds"))
 
 
 @pytest.fixture(autouse=True)

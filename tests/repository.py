@@ -149,15 +149,19 @@ class Sandbox:
 
     def merged(self, name: str = "peak", xs: str = "1, 2, 3", parallelism: int = 2) -> str:
         """Ask for a sweep, generate, merge; give the batch's name. The same merge is made once per process."""
+        return self.once((name, xs, parallelism), lambda: self._merge(name, xs, parallelism))
+
+    def once(self, change: object, make: Callable[[], str]) -> str:
+        """Make a change that gives a batch's name, or copy what it gave of an equal sandbox; give that name."""
         state = None if self.is_patched() else self._state()
         if state is None:
-            return self._merge(name, xs, parallelism)
-        key = (state, name, xs, parallelism)
+            return make()
+        key = (state, change)
         if key in _merged:
             kept, batch = _merged[key]
             self.copy_from(kept)
             return batch
-        batch = self._merge(name, xs, parallelism)
+        batch = make()
         folder = _temporary_folder()
         kept = Sandbox(folder / "remote.git", folder / "work tree")
         kept.copy_from(self)

@@ -53,14 +53,18 @@ def hill(sandbox: Sandbox, name: str = "hill", *, more: str = "", **changes: Any
 def begun(
     sandbox: Sandbox, name: str = "hill", *, settings: str = "next: collector\n", **changes: Any
 ) -> str:
-    """Merge a search with its first round; give the round's name."""
-    sandbox.write("sweepledger.yaml", f"version: 1\n{settings}")
-    hill(sandbox, name, **changes)
-    (made,) = generate(sandbox.workspace, [name])
-    sandbox.commit("Ask for a search")
-    sandbox.push()
-    assert made.batch is not None
-    return made.batch.name
+    """Merge a search with its first round; give the round's name. The same search is begun once per process."""
+
+    def begin() -> str:
+        sandbox.write("sweepledger.yaml", f"version: 1\n{settings}")
+        hill(sandbox, name, **changes)
+        (made,) = generate(sandbox.workspace, [name])
+        sandbox.commit("Ask for a search")
+        sandbox.push()
+        assert made.batch is not None
+        return made.batch.name
+
+    return sandbox.once(("search", name, settings, repr(sorted(changes.items()))), begin)
 
 
 def score(assignment: Mapping[str, Any]) -> float:

@@ -27,6 +27,7 @@ from typing import NoReturn
 
 import sweepledger
 from sweepledger.results import readme
+from tests import builds
 
 ROOT = Path(__file__).parent.parent
 
@@ -88,6 +89,8 @@ def ask(
 def main() -> None:
     """Serve until stdin ends."""
     import_sweep()
+    if builds.FOLDER in os.environ:
+        builds.remember(Path(os.environ[builds.FOLDER]))
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(sys.argv[1])
         server.listen()

@@ -1,6 +1,6 @@
 """Problems in inputs, as values that sort by location. Standard library only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -152,6 +152,16 @@ class SourceMap:
     ) -> Problem:
         """Return a problem at the position of a part."""
         return Problem.at(self.file, self.position(*path), message, code=code, hint=hint, severity=severity)
+
+
+FEW_NAMES = 3
+"""Names that a message lists: enough to find the others."""
+
+
+def list_names(names: Sequence[str], most: int = FEW_NAMES) -> str:
+    """Return the first names for a message, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def escape_line(text: str) -> str:

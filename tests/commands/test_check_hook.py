@@ -1,9 +1,7 @@
 """`sweep check --hook` on a real git server: what a push brings to the branch is checked before the branch has it."""
 
-import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.pushed import PushedRef, is_collector, read_refs
 from sweepledger.errors import UsageError
 from tests.attacks.test_forged_rounds import reindented
+from tests.command_line import install_sweep, run_sweep
 from tests.commands.test_bootstrap import push
 from tests.commands.test_pushed_rounds import amended, pristine, searching
 from tests.commands.test_read import recorded
@@ -21,14 +20,12 @@ __all__ = ["pristine", "searching"]  # fixtures
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 OLD, NEW = "1" * 40, "2" * 40
-HOOK = f"""#!/bin/sh
-exec {shlex.quote(sys.executable)} -m sweepledger.cli check --hook --month 2026-11
-"""
 
 
 def install(sandbox: Sandbox) -> Sandbox:
     hook = sandbox.remote / "hooks/pre-receive"
-    hook.write_text(HOOK)
+    sweep = install_sweep(sandbox.remote / "hooks")
+    hook.write_text(f"#!/bin/sh\nexec {shlex.quote(str(sweep))} check --hook --month 2026-11\n")
     hook.chmod(0o755)
     return sandbox
 
@@ -138,16 +135,7 @@ def test_anything_else_is_refused(text: str) -> None:
 
 
 def test_by_hand_it_says_what_it_is_for(sandbox: Sandbox) -> None:
-    argv = [sys.executable, "-m", "sweepledger.cli", "check", "--hook"]
-    done = subprocess.run(
-        argv,
-        cwd=sandbox.root,
-        input="hello\n",
-        env={**os.environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_sweep("check", "--hook", cwd=sandbox.root, stdin=b"hello\n")
 
     assert done.returncode == 2
     assert "pre-receive hook" in done.stderr

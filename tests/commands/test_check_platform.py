@@ -15,15 +15,23 @@ SETTINGS = f"defaults: {{image: registry.example.org/trainer@sha256:{'1' * 64}}}
 NETWORK = "clusters/platform/network.yaml"
 
 
-@pytest.fixture(params=[Controller.ARGOCD, Controller.FLUX])
-def standing(sandbox: Sandbox, request: pytest.FixtureRequest) -> Sandbox:
+@pytest.fixture(scope="module", params=[Controller.ARGOCD, Controller.FLUX])
+def pristine(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Sandbox:
     """A repository with a merged batch and a platform, and nothing wrong in it."""
+    sandbox = Sandbox.create(tmp_path_factory.mktemp("pristine"))
     sandbox.write("sweepledger.yaml", SETTINGS)
     sandbox.merged()
     bootstrap(sandbox.workspace, BootstrapRequest(request.param, URL, "main"))
     sandbox.commit("Bootstrap")
     sandbox.push()
     assert problems(sandbox) == []
+    return sandbox
+
+
+@pytest.fixture
+def standing(sandbox: Sandbox, pristine: Sandbox) -> Sandbox:
+    """A copy of that repository to change."""
+    sandbox.copy_from(pristine)
     return sandbox
 
 

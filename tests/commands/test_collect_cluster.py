@@ -3,7 +3,6 @@
 import os
 import shlex
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,9 +18,9 @@ from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.settings import ResultsSettings
 from tests.cluster.apiserver import kubectl
+from tests.command_line import install_sweep
 from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
-from tests.conftest import ROOT
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
 from tests.repository import Sandbox
 
@@ -152,16 +151,18 @@ def test_what_the_cron_job_runs_records_a_batch(
     made = the("CronJob", "sweep-collector", a_platform(settings, a_source(url=url, branch="main")))
     pod = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     clone, collect = pod["initContainers"][0], pod["containers"][0]
-    (tmp_path / "work").mkdir()
+    programs = tmp_path / "programs"
+    for folder in (tmp_path / "work", programs):
+        folder.mkdir()
+    install_sweep(programs)
     (tmp_path / "gitconfig").write_text(f'[url "file://{sandbox.remote}"]\n  insteadOf = {url}\n')
 
     for container in (clone, collect):
         words = [word.replace("/sweep/", f"{tmp_path}/") for word in container["command"]]
-        command = [sys.executable, "-m", "sweepledger.cli", *words[1:]] if words[0] == "sweep" else words
         given = {one["name"]: one["value"].replace("/sweep/", f"{tmp_path}/") for one in container["env"]}
-        paths = {"PYTHONPATH": str(ROOT), "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}
+        paths = {"PATH": f"{programs}:{os.environ['PATH']}", "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}
         place = container.get("workingDir", "/sweep/work").replace("/sweep/", f"{tmp_path}/")
-        subprocess.run(command, cwd=place, env={**os.environ, **paths, **given}, check=True)
+        subprocess.run(words, cwd=place, env={**os.environ, **paths, **given}, check=True)
 
     sandbox.pull()
     assert (sandbox.root / "overlays/archive" / batch).is_dir()

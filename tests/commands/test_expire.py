@@ -20,6 +20,7 @@ from sweepledger.formats import records_jsonl
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import DELETING_PREFIX, VolumeRoot
 from sweepledger.structs.record import Record, Status
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave, stored, target
 from tests.repository import Sandbox
 
@@ -35,15 +36,26 @@ def results(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.fixture
-def recorded(sandbox: Sandbox, results: Path) -> Sandbox:
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Sandbox, Path]:
     """A sweep whose results are on main, and whose folder is still on the volume."""
+    results = tmp_path_factory.mktemp("volume")
+    sandbox = Sandbox.create(tmp_path_factory.mktemp("recorded"))
     sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
     sandbox.merged()
     for index in range(3):
         leave(results, stored(sandbox), index)
     assert commit_results(target(sandbox), results, ())
     sandbox.pull()
+    return sandbox, results
+
+
+@pytest.fixture
+def recorded(sandbox: Sandbox, results: Path, pristine: tuple[Sandbox, Path]) -> Sandbox:
+    """A copy of that repository and its volume."""
+    repository, volume = pristine
+    sandbox.copy_from(repository)
+    shutil.copytree(volume, results, dirs_exist_ok=True)
     return sandbox
 
 
@@ -422,14 +434,7 @@ def test_a_shallow_clone_cannot_tell_when_records_came(
 
 
 def swept(sandbox: Sandbox, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "sweepledger.cli", "expire", *map(str, arguments)],
-        cwd=sandbox.root,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_sweep("expire", *map(str, arguments), cwd=sandbox.root)
 
 
 def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results: Path) -> None:

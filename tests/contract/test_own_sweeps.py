@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from sweepledger.commands.reports.log import log
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.verify import verify
+from tests.command_line import run_sweep
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ("eidf-grid", "fashion-grid", "mnist-grid", "mnist-search")
@@ -59,13 +59,7 @@ def test_the_ids_that_the_readme_shows_are_in_its_history(history: Workspace) ->
 
 
 def test_the_search_is_over_and_a_clone_says_why(history: Workspace) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "sweepledger.cli", "next", "mnist-search", "--check"],
-        cwd=history.root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_sweep("next", "mnist-search", "--check", cwd=history.root)
 
     assert done.returncode == 6, done.stderr
     assert "all 4 rounds are recorded" in done.stdout

@@ -3,10 +3,11 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command_line import install_sweep
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -29,11 +30,7 @@ def programs(tmp_path: Path) -> Path:
     """A folder with `sweep` of this checkout."""
     folder = tmp_path / "programs"
     folder.mkdir()
-    sweep = folder / "sweep"
-    sweep.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{ROOT}/generator" exec "{sys.executable}" -m sweepledger.cli "$@"\n'
-    )
-    sweep.chmod(0o755)
+    install_sweep(folder)
     return folder
 
 

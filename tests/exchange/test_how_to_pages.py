@@ -3,13 +3,13 @@
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from sweepledger.exchange.registry import EXPORTS, IMPORTS
+from tests.command_line import run_sweep
 from tests.exchange.katib_rules import broken
 
 PAGES = Path(__file__).parents[2] / "docs/how-to"
@@ -35,8 +35,7 @@ def follow(page: str, folder: Path) -> int:
 
 
 def run(arguments: str, folder: Path) -> None:
-    command = [sys.executable, "-m", "sweepledger.cli", *shlex.split(arguments)]
-    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+    done = run_sweep(*shlex.split(arguments), cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,9 +1,7 @@
 """`sweep import`: a file of a stranger in, a spec and a report out."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,16 +56,8 @@ def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path,
     assert "project" in done.stderr
 
 
-def test_standard_input_is_a_file_too(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "sweepledger.cli", "import", "wandb", "-"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
-        input=WANDB,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_standard_input_is_a_file_too(tmp_path: Path, run_sweep: Run) -> None:
+    done = run_sweep("import", "wandb", "-", cwd=tmp_path, stdin=WANDB.encode())
 
     assert done.returncode == 0, done.stderr
     assert "name: imported\n" in done.stdout

@@ -1,6 +1,8 @@
 """A platform for tests: settings that use all of it, and its files as manifests."""
 
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -42,16 +44,32 @@ def a_source(**changes: Any) -> GitSource:
 def a_platform(
     settings: Settings = PLATFORM_SETTINGS, source: GitSource | None = None, active: tuple[str, ...] = ()
 ) -> FileTree:
-    return platform_tree(settings, source or a_source(), real_bases().files, active)
+    key = repr((settings, source, active))
+    if key not in _platforms:
+        _platforms[key] = platform_tree(settings, source or a_source(), real_bases().files, active)
+    return _platforms[key]
+
+
+_platforms: dict[str, FileTree] = {}
+"""Rendered once for all tests of a process, by their arguments: hundreds of tests judge objects by the same files."""
+
+
+@cache
+def _documents(content: bytes) -> tuple[dict[str, Any], ...]:
+    return tuple(yaml.load_all(content))
 
 
 def manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:
     """Read every object of the files below a folder."""
+    return deepcopy(_manifests(tree, below))
+
+
+def _manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:
     return [
         made
         for path, content in tree
         if path.startswith(below) and path.endswith(".yaml") and "kustomization" not in path
-        for made in yaml.load_all(content)
+        for made in _documents(content)
     ]
 
 
@@ -59,9 +77,9 @@ def the(kind: str, name: str, tree: FileTree, namespace: str | None = None) -> d
     """Find one object."""
     (found,) = [
         made
-        for made in manifests(tree)
+        for made in _manifests(tree)
         if made["kind"] == kind
         and made["metadata"]["name"] == name
         and namespace in {None, made["metadata"].get("namespace")}
     ]
-    return found
+    return deepcopy(found)

@@ -3,6 +3,7 @@
 import json
 from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +248,7 @@ _WORDS = st.text("abPY0._+-/$ \n", max_size=12)
 _PLACES = st.sampled_from(["", "/", "/usr/bin/", "/code/", "/opt/../", "./", *names.WRITABLE_FOLDERS])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(program=st.builds(str.__add__, _PLACES, _WORDS) | st.text(max_size=6))
 @example(program="python3")
 @example(program="/opt/conda/bin/python3.12")
@@ -265,6 +266,7 @@ def test_specs_and_policies_accept_the_same_interpreters(program: str, job: Mani
     assert admitted is (spec_problems(program) == spec_problems("python3"))
 
 
+@cache
 def spec_problems(program: str) -> list[str]:
     """Return the codes of a spec that clones its code, as the job does."""
     run = {"interpreter": program, "code": {"path": "code", "mode": "clone"}}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger import __version__
-from tests import sweep_server
+from tests.command_line import install_sweep
 from tests.repository import Sandbox
 from tests.workflows.runner import ROOT, Host
 
@@ -41,8 +41,8 @@ def installed_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def machine(installed_machine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder of programs that start quickly."""
     programs = tmp_path_factory.mktemp("quick")
+    install_sweep(programs)
     for name, text in {
-        "sweep": sweep_server.CLIENT.format(python=sys.executable, address=sweep_server.address()),
         "python3": f"#!/bin/sh\n[ \"$1 $2\" = '-m pip' ] || exec '{installed_machine}/python3' \"$@\"\n",
         "gh": (installed_machine / "gh").read_text(),
     }.items():

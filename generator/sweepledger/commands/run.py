@@ -22,6 +22,7 @@ from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.errors import RepositoryError
+from sweepledger.problems import list_names
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Change, Mirror, Repository
@@ -29,9 +30,6 @@ from sweepledger.repo.package_data import base_folder
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.starter import SCHEMA_FILE
 from sweepledger.structs.settings import Controller, NextRoundMode
-
-FEW_PATHS = 3
-"""Paths that a message names: enough to find the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +188,7 @@ class SweepRun:
         entries = git.work_tree_entries(repository, paths)
         removed = frozenset(paths) - entries.keys()
         names = ", ".join(sorted(self.names))
-        message = f"code({names}): {_listed(paths)}\n"
+        message = f"code({names}): {list_names(paths)}\n"
         commit = git.commit_on_branch(
             repository, self.branch, lambda _: Change(message, removes=removed, entries=entries)
         )
@@ -287,7 +285,3 @@ def _read_siblings(workspace: Workspace, path: str, read: dict[str, bytes]) -> N
         return content
 
     spec.parse(read[path], path, workspace.settings, beside=remember)
-
-
-def _listed(paths: tuple[str, ...]) -> str:
-    return ", ".join(paths[:FEW_PATHS]) + (" …" if len(paths) > FEW_PATHS else "")

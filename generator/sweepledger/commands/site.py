@@ -18,7 +18,7 @@ from sweepledger.commands.reports.log import LogEntry, history
 from sweepledger.commands.repository import at_commit, costs
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX, Workspace
 from sweepledger.commands.verification.rebuild import recorded_summary
-from sweepledger.errors import GeneratorError, RepositoryError, StorageError, UsageError
+from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
 from sweepledger.plan import counts_towards
 from sweepledger.repo import batches, files
@@ -209,7 +209,7 @@ class _SiteBuilder:
         if any(path.startswith(results_folder(sweep)) for path in self._inputs[sweep]):
             try:
                 summary = recorded_summary(self._repository, self._commit, sweep)
-            except (RepositoryError, GeneratorError) as error:
+            except GeneratorError as error:
                 problem = str(error)
         changes = [entry for entry in self._entries[sweep] if entry.kind == EventKind.SPEC]
         texts = self._repository.blobs(entry.commit.files[spec] for entry in changes)

@@ -93,7 +93,7 @@ def _charts(
             "parallel",
             "Parallel coordinates",
             ChartMark.PARALLEL,
-            f"Each line is a trial, across {_listed(varied[:MOST_AXES])} and {metric.name}.",
+            f"Each line is a trial, across {', '.join(varied[:MOST_AXES])} and {metric.name}.",
             (*axes, OBJECTIVE),
         )
     for number, name in enumerate(varied[:MOST_SLICES]):
@@ -121,7 +121,3 @@ def _charts(
         yield SweepChart(
             "durations", "Durations in seconds", ChartMark.BAR, "Number of trials by duration.", (SECONDS,)
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names)

@@ -18,12 +18,10 @@ from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
 from sweepledger.site.columns import TrialColumn, trial_columns
 from sweepledger.site.history import EventKind, SweepHistory, spec_changes
 from sweepledger.site.pages import render, to_json
-from sweepledger.structs.record import Artifact, Record, Status, TrialResult
+from sweepledger.structs.record import ERROR_DETAILS, Artifact, Record, Status, TrialResult
 
 SPARK_POINTS = 60
 MOST_VERSIONS = 50
-ERRORS = ("error", "said")
-"""Members of a record with the reason of an attempt's end."""
 LONGEST_TEXT = 4000
 
 
@@ -174,9 +172,8 @@ def _details(one: TrialResult) -> dict[str, Any]:
             "disruptions": record.disruptions or None,
             "environment": dict(_environment(record)),
         }
-        messages = [record.details.get(name) for name in ERRORS]
-        if text := next((message for message in messages if isinstance(message, str)), ""):
-            data["message"] = text[-LONGEST_TEXT:]
+        if record.error:
+            data["message"] = record.error[-LONGEST_TEXT:]
         if record.artifacts:
             data["artifacts"] = [_artifact(artifact) for artifact in record.artifacts]
     return data
@@ -185,7 +182,7 @@ def _details(one: TrialResult) -> dict[str, Any]:
 def _environment(record: Record) -> Iterator[tuple[str, str]]:
     """Yield what the trial reported of its environment, one level of nesting as one line each."""
     for name, value in sorted(record.details.items()):
-        if name in ERRORS:
+        if name in ERROR_DETAILS:
             continue
         nested = value.items() if isinstance(value, Mapping) else [("", value)]
         for inner, item in nested:
@@ -212,17 +209,18 @@ def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
     if summary is None:
         counts = {"pending": sum(history.active.values())} if history.active else {}
         return SweepCard(
-            *(
-                history.name,
-                history.state,
-                history.description,
-                "",
-                "",
-                "",
-                sum(history.active.values()),
-                counts,
-            ),
-            *(0.0, {}, (), updated),
+            name=history.name,
+            state=history.state,
+            description=history.description,
+            metric="",
+            goal="",
+            best="",
+            trials=sum(history.active.values()),
+            counts=counts,
+            seconds=0.0,
+            months={},
+            spark=(),
+            updated=updated,
         )
     best = _best(summary)
     seconds = sum(one.record.seconds for one in summary.outcomes if one.record)

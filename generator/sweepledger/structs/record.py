@@ -171,6 +171,10 @@ class LeftOutAttempts:
         return replace(numbers, seconds=float(numbers.seconds))
 
 
+ERROR_DETAILS = ("error", "said")
+"""Details with a message on how the attempt ended, from the launcher or from the engine."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """The record of one attempt, written by the launcher and validated by the collector."""
@@ -219,6 +223,12 @@ class Record:
     """When its container started and ended, as the cluster or the local engine saw it: no part of the record."""
     others: LeftOutAttempts | None = None
     """The attempts of the trial that this record stands for in git: no part of the record."""
+
+    @property
+    def error(self) -> str | None:
+        """The message on how the attempt ended; None if there is none."""
+        messages = (self.details.get(name) for name in ERROR_DETAILS)
+        return next((message for message in messages if isinstance(message, str)), None)
 
     @property
     def observed_seconds(self) -> float | None:

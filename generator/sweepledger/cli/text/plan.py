@@ -28,6 +28,7 @@ from sweepledger.plan import (
     UnreadableSpec,
     ValueCounts,
 )
+from sweepledger.problems import list_names
 from sweepledger.results.display import format_number, one_line
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.search_block import (
@@ -179,10 +180,8 @@ def code_text(change: CodeChange) -> str:
     )
     if change.files is None:
         return f"{after}; this clone lacks one version: `git fetch --unshallow`"
-    names = [f"{one_line(file.path)} {_lines_text(file)}" for file in change.files[:CHANGED_FILES]]
-    more = len(change.files) - len(names)
-    listed = ", ".join(names) + (f" and {more} more" if more else "")
-    return f"{after}: {count_text(len(change.files), 'file')}: {listed}"
+    names = [f"{one_line(file.path)} {_lines_text(file)}" for file in change.files]
+    return f"{after}: {count_text(len(change.files), 'file')}: {list_names(names, CHANGED_FILES)}"
 
 
 def _lines_text(file: FileChange) -> str:

@@ -23,9 +23,9 @@ from sweepledger.commands.local import (
     Running,
     Unpushed,
 )
-from sweepledger.commands.run import FEW_PATHS, BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
+from sweepledger.commands.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.engine.local import events
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, list_names
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
@@ -245,8 +245,7 @@ def _pushed_text(event: ResultsPushed | RoundPushed, *, is_remote: bool) -> str:
 
 
 def _few(paths: Sequence[str]) -> str:
-    rest = f" and {len(paths) - FEW_PATHS} more" if len(paths) > FEW_PATHS else ""
-    return ", ".join(map(escape_control_characters, paths[:FEW_PATHS])) + rest
+    return list_names([escape_control_characters(path) for path in paths])
 
 
 def _warning_text(event: RemoteFailed | Unpushed) -> str:

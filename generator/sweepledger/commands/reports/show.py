@@ -18,9 +18,6 @@ from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.record import Environment, Record
 from sweepledger.structs.values import Value, bytes_digest
 
-ERROR_DETAILS = ("error", "said")
-"""Members of a record with details of an attempt's end, from the launcher or from the engine."""
-
 
 @dataclass(frozen=True)
 class TrialDetails:
@@ -95,7 +92,7 @@ def show(workspace: Workspace, trial: str) -> TrialDetails:
         values,
         result,
         generated_by,
-        _error(last),
+        last.error if last and not last.status.is_success else None,
         last.environment if last else None,
     )
 
@@ -106,14 +103,6 @@ def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | 
     records = [record for content in contents for record in records_jsonl.records(content)]
     attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
     return max(attempts, key=lambda record: record.attempt, default=None)
-
-
-def _error(last: Record | None) -> str | None:
-    """Return why an attempt did not succeed; None if it did, or gave no reason."""
-    messages = (
-        [last.details.get(name) for name in ERROR_DETAILS] if last and not last.status.is_success else []
-    )
-    return next((text for text in messages if isinstance(text, str)), None)
 
 
 def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tuple[str, Commit]]:

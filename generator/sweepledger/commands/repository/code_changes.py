@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sweepledger.commands.repository import programs
 from sweepledger.errors import RepositoryError
 from sweepledger.plan import FileChange
-from sweepledger.problems import Problem, Severity
+from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo.git import Repository, changed_lines, store_code
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.program import Code
@@ -44,10 +44,8 @@ def newer_code(repository: Repository, parsed: ParsedSpec, locked: Code) -> Iter
     names = list(dict.fromkeys([*names, *edited]))
     if not names:
         return
-    more = len(names) - LISTED_FILES
-    listed = ", ".join(names[:LISTED_FILES]) + (f" and {more} more" if more > 0 else "")
     yield parsed.source.problem(
-        f"{state}, and new trials run the locked version at {locked.tree[:12]}: {listed}",
+        f"{state}, and new trials run the locked version at {locked.tree[:12]}: {list_names(names, LISTED_FILES)}",
         "run",
         "code_path",
         code=CHANGED_CODE,

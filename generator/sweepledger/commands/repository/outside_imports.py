@@ -11,7 +11,7 @@ from sweepledger.engine.local.job_spec import BatchSpec, LiteralVariable
 from sweepledger.engine.local.python_environment import PythonEnvironment, is_installed
 from sweepledger.errors import SpecError
 from sweepledger.formats import environment_lock
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, list_names
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, uncommitted_paths
 
@@ -20,7 +20,6 @@ OTHER_ENVIRONMENT = "environment-differs"
 LISTED_PACKAGES = 10
 PYTHON_NAME = "python"
 PYTHON_PATH = "PYTHONPATH"
-LISTED_FILES = 3
 ENV_PROGRAMS = frozenset({"${env}", "env", "/usr/bin/env"})
 
 
@@ -166,7 +165,7 @@ def _problems(
             continue
         shown = path.relative_to(root).as_posix()
         edited = uncommitted_paths(repository, shown)
-        state = f", which has uncommitted changes ({', '.join(edited[:LISTED_FILES])})" if edited else ""
+        state = f", which has uncommitted changes ({list_names(edited)})" if edited else ""
         importer = f"{wanted.file}:{wanted.line} imports" if wanted.file else "the command starts"
         message = f"{importer} {wanted.name}, which the code lacks: it would come from {shown} of the work tree{state}"
         hint = f"add {shown} to the code by run.code.paths, or install {wanted.name} without -e"

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import environment_lock
-from sweepledger.problems import Problem, Severity
+from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.reader import safe_repr
 from sweepledger.repo.git import Repository, code_tree, store_code, uncommitted_paths
 from sweepledger.spec import ParsedSpec
@@ -67,9 +67,8 @@ def current_program(workspace: Workspace, sweep: Sweep) -> Program:
         )
     dirty = uncommitted_code(repository, sweep)
     if dirty:
-        listed = ", ".join(dirty[:3]) + (" …" if len(dirty) > 3 else "")  # noqa: PLR2004 - enough to find them
         raise RepositoryError(
-            f"{requested_code(sweep)} has uncommitted changes ({listed}): a batch runs committed code only",
+            f"{requested_code(sweep)} has uncommitted changes ({list_names(dirty)}): a batch runs committed code only",
             hint=_uncommitted_hint(sweep),
         )
     return _program_at(repository, head, workspace.settings, sweep, "the last commit")

@@ -27,7 +27,8 @@ LOG_PREFIX = re.compile(r"[IWEF][0-9]{4} [0-9:.]+\s+[0-9]+ \S+:[0-9]+\]")
 """Beginning of kubectl's log lines; messages for users do not have it."""
 
 CONTEXT_HINT = (
-    "`kubectl config get-contexts` lists the clusters; `--context` or `kubectl config use-context` chooses"
+    "list the clusters with `kubectl config get-contexts`; "
+    "choose one with `--context` or `kubectl config use-context`"
 )
 LOGIN_HINT = "log in to the cluster again, as its administrators describe"
 HINTS = (
