@@ -10,6 +10,7 @@ from sweepledger.repo import batch_files, batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.file_tree import Drift, FileTree
+from sweepledger.structs.values import blob_id
 from tests.repository import Sandbox
 
 
@@ -21,7 +22,7 @@ def test_blob_ids_equal_those_of_git(content: bytes, form: str, tmp_path: Path) 
     told = subprocess.run(asked, cwd=tmp_path, input=content, capture_output=True, check=True).stdout
     identity = told.decode().strip()
 
-    assert batch_files.blob_id(content, like=identity) == identity
+    assert blob_id(content, like=identity) == identity
 
 
 def test_a_committed_batch_equals_its_checkout(sandbox: Sandbox) -> None:

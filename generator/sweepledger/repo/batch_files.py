@@ -5,7 +5,6 @@ content if their blob ids are equal. Blob ids of the work tree are computed from
 can be configured to ignore changes (`assume-unchanged`, filters, a monitor).
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,17 +13,7 @@ from pathlib import Path
 from sweepledger.repo.files import list_folder, read_file
 from sweepledger.repo.git import Repository
 from sweepledger.structs.file_tree import FileTree
-
-SHA1_DIGITS = 40
-"""Ids of another length are SHA-256."""
-
-
-def blob_id(content: bytes, *, like: str = "") -> str:
-    """Return git's id of a file's content; `like` is another id of the repository, which shows its hash."""
-    data = b"blob %d\0" % len(content) + content
-    if len(like) > SHA1_DIGITS:
-        return hashlib.sha256(data).hexdigest()
-    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+from sweepledger.structs.values import SHA1_DIGITS, blob_id
 
 
 class BlobCache:
@@ -49,6 +38,11 @@ class BlobCache:
             self.read([identity])
         return self._blobs[identity]
 
+    def named(self, ids: Mapping[str, str]) -> dict[str, bytes]:
+        """Return the blobs of some files. Raises RepositoryError."""
+        self.read(ids.values())
+        return {path: self[identity] for path, identity in ids.items()}
+
 
 @dataclass(frozen=True)
 class CommitFiles:
@@ -72,8 +66,11 @@ class CommitFiles:
 
     def tree(self) -> FileTree:
         """Read all files."""
-        self.blobs.read(self.ids.values())
-        return FileTree({path: self.blobs[identity] for path, identity in self.ids.items()})
+        return FileTree(self.blobs.named(self.ids))
+
+    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
+        """Read files that only history has, by their ids. Raises RepositoryError."""
+        return self.blobs.named(ids)
 
     def blob_ids(self, *, like: str = "") -> Mapping[str, str]:  # noqa: ARG002 - stored ids are of the repository's hash
         """Return the blob ids."""
@@ -86,11 +83,12 @@ class DiskFiles:
 
     folder: Path
     names: tuple[str, ...]
+    blobs: BlobCache = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, folder: Path) -> "DiskFiles":
-        """List a folder. Raises StorageError for links and devices."""
-        return cls(folder, list_folder(folder))
+    def of(cls, folder: Path, blobs: BlobCache) -> "DiskFiles":
+        """List a folder of a repository with these blobs. Raises StorageError for links and devices."""
+        return cls(folder, list_folder(folder), blobs)
 
     def paths(self) -> tuple[str, ...]:
         """List the files."""
@@ -105,6 +103,10 @@ class DiskFiles:
     def tree(self) -> FileTree:
         """Read all files. Raises StorageError."""
         return FileTree({name: self.read(name) for name in self.names})
+
+    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
+        """Read files that only history has, by their ids. Raises RepositoryError."""
+        return self.blobs.named(ids)
 
     @cached_property
     def _sha1(self) -> Mapping[str, str]:
@@ -134,6 +136,11 @@ class MemoryFiles:
     def tree(self) -> FileTree:
         """Read all files."""
         return self.files
+
+    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
+        """Return nothing: files in memory are complete."""
+        assert not ids
+        return {}
 
     def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
         """Compute the blob ids."""

@@ -1,13 +1,14 @@
 """The batches of a commit or of the work tree, as values that read their files on first use."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from sweepledger.errors import StorageError, UnreadableError
 from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json
-from sweepledger.formats.hyperparams_csv import Row
+from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
+from sweepledger.formats.launch_json import TableLayout
 from sweepledger.problems import Problem, SourcePosition
 from sweepledger.repo.batch_files import BatchFiles, BlobCache, CommitFiles, DiskFiles, MemoryFiles
 from sweepledger.repo.git import Repository
@@ -35,8 +36,38 @@ class StoredBatch:
 
     @cached_property
     def tree(self) -> FileTree:
-        """All files. Raises StorageError."""
-        return self.contents.tree()
+        """All files, also those that only history has. Raises StorageError, RepositoryError."""
+        tree = self.contents.tree()
+        if not self.omitted:
+            return tree
+        return FileTree({**tree.files, **self.contents.from_history(self.omitted)})
+
+    @cached_property
+    def omitted(self) -> Mapping[str, str]:
+        """The files that the archive leaves out, with the ids of their blobs by the lock."""
+        if self.is_active or isinstance(self.contents, MemoryFiles):
+            return {}
+        try:
+            blobs = self.lock.blobs
+        except UnreadableError:
+            return {}
+        return blobs if blobs.keys().isdisjoint(self.contents.paths()) else {}
+
+    @cached_property
+    def layout(self) -> TableLayout:
+        """How the table is stored: by the launch file, or by the lock if the archive left that out.
+
+        Raises ValueError, UnreadableError.
+        """
+        if launch_json.LAUNCH_FILE in self.omitted and self.lock.columns:
+            columns = tuple(Column(name, ColumnType(kind)) for name, kind in self.lock.columns.items())
+            tables = sorted(path for path in self.contents.paths() if path != batch_yaml.LOCK_FILE)
+            return TableLayout(columns, tuple(tables))
+        return launch_json.read_table_layout(self.contents.read(launch_json.LAUNCH_FILE))
+
+    def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
+        """Return the blob ids of all files, also of those that only history has."""
+        return {**self.contents.blob_ids(like=like), **self.omitted}
 
     @property
     def name(self) -> str:
@@ -67,8 +98,8 @@ class StoredBatch:
     def lines(self) -> tuple[tuple[str, str], ...]:
         """Header and row of every trial as text, in the order of the completion index."""
         lines: list[tuple[str, str]] = []
-        for file in launch_json.read_table_layout(self.tree[launch_json.LAUNCH_FILE]).files:
-            head, *rows = self.tree[file].decode().splitlines()
+        for file in self.layout.files:
+            head, *rows = self.contents.read(file).decode().splitlines()
             lines += [(head, row) for row in rows]
         return tuple(lines)
 
@@ -76,8 +107,8 @@ class StoredBatch:
     def rows(self) -> tuple[Row, ...]:
         """The parsed table. Raises UnreadableError if it or the lock cannot be read."""
         try:
-            layout = launch_json.read_table_layout(self.tree[launch_json.LAUNCH_FILE])
-            shards = [self.tree[file].decode() for file in layout.files]
+            layout = self.layout
+            shards = [self.contents.read(file).decode() for file in layout.files]
             rows = tuple(
                 row for shard in shards for row in hyperparams_csv.parse_shard(shard, layout.columns)
             )
@@ -141,8 +172,9 @@ def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, 
 
 def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
     """Return the batches of the work tree, by sweep and number. Raises StorageError."""
+    blobs = BlobCache(Repository(root))
     return _sorted(
-        StoredBatch(f"{place}/{folder.name}", DiskFiles.of(folder))
+        StoredBatch(f"{place}/{folder.name}", DiskFiles.of(folder, blobs))
         for place in (ACTIVE, ARCHIVE)
         for folder in _folders(root / place)
     )
@@ -173,7 +205,11 @@ def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
 def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
     """Return how the files of a batch differ from those of another, without reading equal files."""
     expected_ids = expected.contents.blob_ids()
-    actual_ids = actual.contents.blob_ids(like=next(iter(expected_ids.values()), ""))
+    like = next(iter(expected_ids.values()), "")
+    actual_ids = actual.contents.blob_ids(like=like)
+    if expected_ids.keys() != actual_ids.keys():
+        # The archive may leave files out; their ids are in the lock, which most comparisons need not read.
+        expected_ids, actual_ids = expected.blob_ids(like=like), actual.blob_ids(like=like)
     return Drift(
         added=tuple(sorted(expected_ids.keys() - actual_ids.keys())),
         changed=tuple(
@@ -199,6 +235,19 @@ def _folders(place: Path) -> Iterator[Path]:
 
 def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
     return tuple(sorted(batches, key=lambda batch: (split_batch_name(batch.name) or ("", 0, ""), batch.name)))
+
+
+def archive_steps(batch: StoredBatch, *, whole: bool = False) -> tuple[dict[str, str], frozenset[str]]:
+    """Return how a batch goes to the archive: the files that move, old path to new, and those that are removed.
+
+    Lock and table move. All else stays in history under the ids that the lock names; if it names none, or other ids
+    than git, everything moves.
+    """
+    ids = batch.contents.blob_ids()
+    blobs = {} if whole else batch.lock.blobs
+    left = blobs.keys() if blobs and blobs.items() <= ids.items() else frozenset[str]()
+    moves = {f"{batch.folder}/{path}": f"{ARCHIVE}/{batch.name}/{path}" for path in ids if path not in left}
+    return moves, frozenset(f"{batch.folder}/{path}" for path in left)
 
 
 def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:

@@ -13,7 +13,6 @@ from sweepledger.errors import RepositoryError
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.render.base_files import LAUNCHERS, SHAPE_VERSIONS
 from sweepledger.repo import batches, files
-from sweepledger.repo.batch_files import blob_id
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry, reachable_trees, uncommitted_paths
@@ -21,7 +20,7 @@ from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.values import bytes_digest
+from sweepledger.structs.values import blob_id, bytes_digest
 
 BASE = "base/"
 KUSTOMIZATION = "kustomization.yaml"

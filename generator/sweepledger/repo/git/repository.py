@@ -359,7 +359,7 @@ class Repository:
         }
 
     def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:
-        """Read many blobs with one process."""
+        """Read many blobs with one process. Raises RepositoryError if one is missing."""
         wanted = set(identities)
         contents = {identity: self._blobs[identity] for identity in wanted if identity in self._blobs}
         missing = sorted(wanted - contents.keys())
@@ -370,6 +370,11 @@ class Repository:
         at = 0
         for identity in missing:
             end = output.index(b"\n", at)
+            if output[at:end].endswith(b" missing"):
+                raise RepositoryError(
+                    f"object {identity} is not in this clone",
+                    hint="run `git fetch --unshallow`, or clone anew",
+                )
             size = int(output[at:end].split(b" ")[2])
             contents[identity] = output[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
