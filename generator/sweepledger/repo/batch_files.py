@@ -5,7 +5,7 @@ content if their blob ids are equal. Blob ids of the work tree are computed from
 can be configured to ignore changes (`assume-unchanged`, filters, a monitor).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +15,19 @@ from sweepledger.repo.git import Repository
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.values import SHA1_DIGITS, blob_id
 
+FEW_GROUPS = 4
+"""Groups of locks that are read one by one; who reads more reads all, except in a partial clone."""
+
 
 class BlobCache:
     """The blobs of a repository, each read once."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, locks: Mapping[str, Collection[str]] | None = None) -> None:
         self._repository = repository
         self._blobs: dict[str, bytes] = {}
+        self._locks = locks or {}
+        """The batch locks of a commit, by group: a reader of one usually needs those of the group."""
+        self._groups_read = 0
 
     def __contains__(self, identity: str) -> bool:
         return identity in self._blobs
@@ -32,6 +38,14 @@ class BlobCache:
     def read(self, identities: Iterable[str]) -> None:
         """Read the blobs that are not in the cache, with one process."""
         self._blobs |= self._repository.blobs(set(identities) - self._blobs.keys())
+
+    def read_locks(self, group: str, wanted: str) -> None:
+        """Read the locks of a group with one process, and all of the commit once several groups were read."""
+        if wanted not in self._locks.get(group, ()):
+            return
+        self._groups_read += 1
+        is_wide = self._groups_read > FEW_GROUPS and self._repository.promisor is None
+        self.read(set[str]().union(*self._locks.values()) if is_wide else self._locks[group])
 
     def __getitem__(self, identity: str) -> bytes:
         if identity not in self._blobs:
@@ -50,8 +64,8 @@ class CommitFiles:
 
     ids: Mapping[str, str]
     blobs: BlobCache = field(compare=False, repr=False)
-    locks: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
-    """Ids of the batch locks of the whole commit: a reader of one usually needs all."""
+    group: str = field(default="", compare=False, repr=False)
+    """The batches whose locks are read together."""
 
     def paths(self) -> tuple[str, ...]:
         """List the files."""
@@ -60,8 +74,8 @@ class CommitFiles:
     def read(self, path: str) -> bytes:
         """Read one file. Raises KeyError."""
         identity = self.ids[path]
-        if identity in self.locks and identity not in self.blobs:
-            self.blobs.read(self.locks)
+        if identity not in self.blobs:
+            self.blobs.read_locks(self.group, identity)
         return self.blobs[identity]
 
     def tree(self) -> FileTree:

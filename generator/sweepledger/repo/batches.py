@@ -11,7 +11,7 @@ from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
 from sweepledger.formats.launch_json import TableLayout
 from sweepledger.problems import Problem, SourcePosition
 from sweepledger.repo.batch_files import BatchFiles, BlobCache, CommitFiles, DiskFiles, MemoryFiles
-from sweepledger.repo.git import Repository
+from sweepledger.repo.git import Entry, Repository
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.names import split_batch_name
@@ -160,14 +160,36 @@ _RESTORE_HINT = (
 
 def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
     """Return the batches of a commit, active and archived, by sweep and number."""
+    return _batches(repository, repository.files(commit, ACTIVE, ARCHIVE))
+
+
+def of_sweep_in_commit(repository: Repository, commit: str | None, sweep: str) -> tuple[StoredBatch, ...]:
+    """Return the batches of one sweep in a commit, by number, without listing the files of others."""
+    named = (path for place in (ACTIVE, ARCHIVE) for path in repository.folders(commit, place))
+    own = [path for path in named if (split_batch_name(path.rpartition("/")[2]) or ("",))[0] == sweep]
+    return _batches(repository, repository.files(commit, *own)) if own else ()
+
+
+def _batches(repository: Repository, entries: Mapping[str, Entry]) -> tuple[StoredBatch, ...]:
     folders: dict[str, dict[str, str]] = {}
-    for path, entry in repository.files(commit, ACTIVE, ARCHIVE).items():
+    for path, entry in entries.items():
         parts = path.split("/")
         if len(parts) > len(("overlays", "active", "batch")) and split_batch_name(parts[2]):
             folders.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = entry.id
-    blobs = BlobCache(repository)
-    locks = frozenset(ids[batch_yaml.LOCK_FILE] for ids in folders.values() if batch_yaml.LOCK_FILE in ids)
-    return _sorted(StoredBatch(folder, CommitFiles(ids, blobs, locks)) for folder, ids in folders.items())
+    locks: dict[str, set[str]] = {}
+    for folder, ids in folders.items():
+        if batch_yaml.LOCK_FILE in ids:
+            locks.setdefault(_group(folder), set()).add(ids[batch_yaml.LOCK_FILE])
+    blobs = BlobCache(repository, locks)
+    return _sorted(
+        StoredBatch(folder, CommitFiles(ids, blobs, _group(folder))) for folder, ids in folders.items()
+    )
+
+
+def _group(folder: str) -> str:
+    """Return what the batches have in common whose locks are read together: being active, else the sweep."""
+    place, _, name = folder.rpartition("/")
+    return place if place == ACTIVE else (split_batch_name(name) or ("",))[0]
 
 
 def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:

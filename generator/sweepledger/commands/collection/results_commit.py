@@ -214,7 +214,7 @@ class _Recording:
 
     def change(self, base: str) -> tuple[Change | None, ResultsCommit | None]:
         """Return what the commit on top of `base` changes and records; None if nothing is left to record."""
-        stored = batches.of_sweep(batches.in_commit(self.repository, base), self.sweep)
+        stored = batches.of_sweep_in_commit(self.repository, base, self.sweep)
         pending = batch_records.unrecorded_batches(self.repository, base, stored)
         files = self.repository.read(base, results_folder(self.sweep))
         late = self._late_records(stored, files)

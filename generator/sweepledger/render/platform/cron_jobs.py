@@ -24,7 +24,7 @@ from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.settings import GIT_EGRESS, Settings
 
-COLLECTOR_BASE = "collector/v1/cronjob.yaml"
+COLLECTOR_BASE = "collector/v2/cronjob.yaml"
 COLLECTOR_IMAGE = "collector"
 """The name among `images` under which settings name the image with this command and git."""
 
@@ -131,7 +131,7 @@ def _environment(source: GitSource) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]
 
 
-EXPIRY_BASE = "expiry/v1/cronjob.yaml"
+EXPIRY_BASE = "expiry/v2/cronjob.yaml"
 
 ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 """Fields that none of its containers has."""

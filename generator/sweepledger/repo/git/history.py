@@ -42,7 +42,7 @@ def remote_contains(repository: Repository, remote: str, branch: str, tip: str, 
 
     A shallow clone fetches more history, a little first. Raises RepositoryError.
     """
-    for options in ((), ("--deepen=100",), ("--unshallow",)):
+    for options in ((), ("--deepen=100",), ("--deepen=2000",), ("--unshallow",)):
         if options:
             if repository.run("rev-parse", "--is-shallow-repository").strip() == "false":
                 return False
