@@ -55,7 +55,7 @@ run:
   shape: indexed
 """
 NUMBER = re.compile(rb"(?<=0\.)[0-9]{8,}")
-BARS = {"collect": (6.0, 256), "check": (2.5, 0), "generate": (2.0, 0)}
+TRIAL = re.compile(rb"\bt[0-9a-f]{5}([0-9a-f]{6})\b")
 DEFAULT_BARS = (1.5, 150)
 COLLECTOR_DISK = 60
 
@@ -135,7 +135,11 @@ class Copies:
     sweep: str
 
     def named(self, name: str, random: Random) -> Iterator[tuple[str, bytes]]:
-        """Yield each file of a copy, with other numbers; locks name what the copies are."""
+        """Yield each file of a copy, with other numbers; locks name what the copies are.
+
+        Recorded trials get other ids, so that no two sweeps have the same ones.
+        """
+        own = f"{random.getrandbits(20):05x}".encode()
         old, new = f"{self.sweep}-b".encode(), f"{name}-b".encode()
         made: dict[str, bytes] = {}
         for path, content in self.files.items():
@@ -147,6 +151,8 @@ class Copies:
                 text = NUMBER.sub(
                     lambda at: str(random.random())[2:].ljust(len(at[0]), "7").encode()[: len(at[0])], text
                 )
+            if "overlays/active" not in path:
+                text = TRIAL.sub(lambda at: b"t" + own + at[1], text)
             made[other] = text
         for path, text in made.items():
             if path.endswith("/batch.yaml"):
@@ -173,11 +179,11 @@ def stream(sandbox: Sandbox, size: int) -> Iterator[bytes]:
     model, active = (_files_of(sandbox, sweep) for sweep in ("model", "next"))
     sweeps = size // PER_SWEEP
     for first in range(0, sweeps, PER_COMMIT // PER_SWEEP):
-        yield _commit(next(serial), "results(several): recorded", first == 0)
+        yield _commit(next(serial), "results(several): recorded", is_first=first == 0)
         for number in range(first, min(sweeps, first + PER_COMMIT // PER_SWEEP)):
             for path, content in model.named(f"sweep-{number:06d}", random):
                 yield _file(path, content)
-    yield _commit(next(serial), "generate(several): trials", False)
+    yield _commit(next(serial), "generate(several): trials")
     for number in range(ACTIVE):
         for path, content in active.named(f"run-{number:06d}", random):
             yield _file(path, content)
@@ -196,7 +202,7 @@ def _files_of(sandbox: Sandbox, sweep: str) -> Copies:
     return Copies({path: (sandbox.root / path).read_bytes() for path in paths}, sweep)
 
 
-def _commit(time: int, message: str, is_first: bool) -> bytes:
+def _commit(time: int, message: str, *, is_first: bool = False) -> bytes:
     base = "from refs/heads/main^0\n" if is_first else ""
     return (
         f"commit refs/heads/main\ncommitter B <b@example.org> {time} +0000\n"
@@ -288,16 +294,14 @@ def commands(sandbox: Sandbox) -> None:
 
 def growth(sandbox: Sandbox) -> None:
     """Print what one batch adds to archive and results, uncompressed."""
-    for place in ("overlays/archive/model-b*", "results/model"):
+    for title, place in (("overlays/archive", "overlays/archive/model-b*"), ("results", "results/model")):
         held = sum(
             path.stat().st_size
             for folder in sandbox.root.glob(place)
             for path in folder.rglob("*")
             if path.is_file()
         )
-        print(
-            f"growth of {place.split('/')[0]}/{place.split('/')[1].split('-')[0]}: {held / PER_SWEEP / 1000:.0f} KB per batch"
-        )
+        print(f"growth of {title}: {held / PER_SWEEP / 1000:.0f} KB per batch")
 
 
 def main() -> int:
@@ -310,9 +314,8 @@ def main() -> int:
         prototype(sandbox, trials, scratch / "volume")
         growth(sandbox)
         build(sandbox, size)
-        print(
-            f"{size:,} archived batches of {trials} trials, {ACTIVE} active; the remote takes {disk(sandbox.remote):.0f} MiB"
-        )
+        place = f"the remote takes {disk(sandbox.remote):.0f} MiB"
+        print(f"{size:,} archived batches of {trials} trials, {ACTIVE} active; {place}")
         print("| what | CPU s | MiB | limit, CPU s | limit, MiB |\n|---|---|---|---|---|")
         commands(sandbox)
         collector(sandbox, scratch, scratch / "volume")
