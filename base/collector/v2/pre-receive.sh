@@ -41,7 +41,7 @@ omitted() {
 # A file of a batch, also one that only history has.
 content() {
   git cat-file blob "$1/$2" 2>/dev/null && return
-  blob="$(omitted "${1}" | LC_ALL=C awk -v NAME="$2" -F '\t' '$2 == NAME { split($1, words, " "); print words[3] }')"
+  blob="$(omitted "$(tree "$1")" | LC_ALL=C awk -v NAME="$2" -F '\t' '$2 == NAME { split($1, words, " "); print words[3] }')"
   [ -z "$blob" ] || git cat-file blob "$blob"
 }
 

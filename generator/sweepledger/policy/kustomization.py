@@ -36,10 +36,10 @@ KEYS = frozenset(
 )
 """Keys that the generator writes. Others download, run plug-ins or read files from anywhere."""
 
-BASE_KEYS = frozenset(
-    {"apiVersion", "kind", "resources", "patches", "labels", "configMapGenerator", "generatorOptions"}
-)
+BASE_KEYS = frozenset({"apiVersion", "kind", "resources", "patches", "labels", "generatorOptions"})
 """Keys of a base or component, which refers only to files in its own folder."""
+LAUNCHER_KEYS = frozenset({"apiVersion", "kind", "configMapGenerator", "generatorOptions"})
+"""Keys of the launcher's base, which is one ConfigMap."""
 
 PATCH_KEYS = frozenset({"path", "target", "options"})
 """Without `patch`, because only patches in files can be checked; the one below is the exception."""
@@ -83,7 +83,8 @@ def check_kustomization(
     for folder in listed.folders:
         own = _below(bases, folder)
         kind = "Component" if folder.startswith("components/") else "Kustomization"
-        problems += _check_folder(_Folder(own, {}, BASE_KEYS, kind), f"base/{folder}").problems
+        keys = LAUNCHER_KEYS if folder.startswith("launcher/") else BASE_KEYS
+        problems += _check_folder(_Folder(own, {}, keys, kind), f"base/{folder}").problems
     return tuple(problems)
 
 

@@ -93,19 +93,19 @@ class CommitFiles:
 
 @dataclass(frozen=True)
 class DiskFiles:
-    """Files of the work tree: listed now, read on demand."""
+    """Files of the work tree: listed and read on demand."""
 
     folder: Path
-    names: tuple[str, ...]
     blobs: BlobCache = field(compare=False, repr=False)
+    """The blobs of the repository."""
 
-    @classmethod
-    def of(cls, folder: Path, blobs: BlobCache) -> "DiskFiles":
-        """List a folder of a repository with these blobs. Raises StorageError for links and devices."""
-        return cls(folder, list_folder(folder), blobs)
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The files of the folder. Raises StorageError for links and devices."""
+        return list_folder(self.folder)
 
     def paths(self) -> tuple[str, ...]:
-        """List the files."""
+        """List the files. Raises StorageError for links and devices."""
         return self.names
 
     def read(self, path: str) -> bytes:

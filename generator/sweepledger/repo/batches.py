@@ -69,12 +69,12 @@ class StoredBatch:
         """Return the blob ids of all files, also of those that only history has."""
         return {**self.contents.blob_ids(like=like), **self.omitted}
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The batch's name, which is that of its folder."""
         return self.folder.rpartition("/")[2]
 
-    @property
+    @cached_property
     def sweep(self) -> str:
         """The sweep according to the folder's name; the lock may contain another."""
         return (split_batch_name(self.name) or ("",))[0]
@@ -118,6 +118,15 @@ class StoredBatch:
             message = f"the table has {len(rows)} row(s), but the lock states {self.lock.trials}"
             raise self._unreadable(launch_json.LAUNCH_FILE, message)
         return rows
+
+    def may_list(self, trial: str) -> bool:
+        """Return whether a table has a line that begins with a trial's id, or the beginning of one.
+
+        This is a search for bytes: most batches need not be parsed. Raises StorageError.
+        """
+        line = f"\n{trial}".encode()
+        tables = (path for path in self.contents.paths() if path.endswith(".csv"))
+        return any(line in self.contents.read(path) for path in tables)
 
     def _unreadable(self, file: str, message: str, *, line: int = 0) -> UnreadableError:
         position = SourcePosition("", line, 1 if line else 0)
@@ -163,6 +172,11 @@ def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, 
     return _batches(repository, repository.files(commit, ACTIVE, ARCHIVE))
 
 
+def active_in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
+    """Return the active batches of a commit, by sweep and number, without listing the archive."""
+    return _batches(repository, repository.files(commit, ACTIVE))
+
+
 def of_sweep_in_commit(repository: Repository, commit: str | None, sweep: str) -> tuple[StoredBatch, ...]:
     """Return the batches of one sweep in a commit, by number, without listing the files of others."""
     named = (path for place in (ACTIVE, ARCHIVE) for path in repository.folders(commit, place))
@@ -196,7 +210,7 @@ def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
     """Return the batches of the work tree, by sweep and number. Raises StorageError."""
     blobs = BlobCache(Repository(root))
     return _sorted(
-        StoredBatch(f"{place}/{folder.name}", DiskFiles.of(folder, blobs))
+        StoredBatch(f"{place}/{folder.name}", DiskFiles(folder, blobs))
         for place in (ACTIVE, ARCHIVE)
         for folder in _folders(root / place)
     )
@@ -275,6 +289,14 @@ def archive_steps(batch: StoredBatch, *, whole: bool = False) -> tuple[dict[str,
 def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:
     """Return the batch with the largest number; None if there is none. Raises UnreadableError."""
     return max(batches, key=lambda batch: batch.lock.number, default=None)
+
+
+def by_sweep(batches: Iterable[StoredBatch]) -> dict[str, tuple[StoredBatch, ...]]:
+    """Return the batches of each sweep, by number."""
+    sweeps: dict[str, list[StoredBatch]] = {}
+    for batch in batches:
+        sweeps.setdefault(batch.sweep, []).append(batch)
+    return {sweep: tuple(own) for sweep, own in sweeps.items()}
 
 
 def of_sweep(batches: Iterable[StoredBatch], sweep: str) -> tuple[StoredBatch, ...]:
