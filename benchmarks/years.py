@@ -68,18 +68,30 @@ class Use:
     mebibytes: float
 
 
+METER = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+use = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(done.returncode, use.ru_utime + use.ru_stime, use.ru_maxrss / 1024)
+sys.stderr.write(done.stderr.decode(errors="replace")[-2000:])
+"""
+"""A small process of its own: what a process has in memory counts for those that it starts."""
+
+
 def measured(argv: list[str], folder: Path) -> Use:
     """Run a command; give CPU seconds and peak memory of the process tree."""
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            argv, cwd=folder, stdout=output, stderr=output, env={**os.environ, "PYTHONPATH": str(ROOT)}
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            output.seek(0)
-            raise SystemExit(f"{' '.join(argv)}: {output.read().decode(errors='replace')[-2000:]}")
-    return Use(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    done = subprocess.run(
+        [sys.executable, "-c", METER, *argv],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    code, seconds, mebibytes = done.stdout.split()
+    if code != "0":
+        raise SystemExit(f"{' '.join(argv)}: {done.stderr}")
+    return Use(float(seconds), float(mebibytes))
 
 
 def leave(results: Path, batch: StoredBatch, random: Random) -> None:
@@ -148,9 +160,7 @@ class Copies:
             text = text.replace(f"sweeps/{self.sweep}.".encode(), f"sweeps/{name}.".encode())
             text = text.replace(f"name: {self.sweep}\n".encode(), f"name: {name}\n".encode())
             if path.startswith("results/"):
-                text = NUMBER.sub(
-                    lambda at: str(random.random())[2:].ljust(len(at[0]), "7").encode()[: len(at[0])], text
-                )
+                text = NUMBER.sub(lambda at: f"{random.getrandbits(64):020d}".encode()[: len(at[0])], text)
             if "overlays/active" not in path:
                 text = TRIAL.sub(lambda at: b"t" + own + at[1], text)
             made[other] = text
@@ -275,7 +285,7 @@ def commands(sandbox: Sandbox) -> None:
     trial = next(Workspace.find(sandbox.root).root.glob("results/sweep-000001/summary.csv")).read_text()
     reading = {
         "status": ["status"],
-        "log": ["log"],
+        "log --last 50": ["log", "--last", "50"],
         "show TRIAL": ["show", trial.splitlines()[1].split(",")[0]],
         "results NAME": ["results", "sweep-000001"],
     }

@@ -356,6 +356,15 @@ class Repository:
         except RepositoryError:
             return ()
 
+    def ids(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the ids of objects that are named as `<commit>:<path>`, without those that do not exist."""
+        wanted = list(names)
+        if not wanted:
+            return {}
+        request = "".join(f"{name}\n" for name in wanted).encode()
+        listed = self.run("cat-file", "--batch-check=%(objectname)", content=request).splitlines()
+        return {name: line for name, line in zip(wanted, listed, strict=True) if " " not in line}
+
     def sizes(self, identities: Iterable[str]) -> dict[str, int]:
         """Return the sizes of blobs in bytes, without reading them."""
         wanted = sorted(set(identities))
