@@ -228,11 +228,12 @@ def build(sandbox: Sandbox, size: int) -> None:
     """Import the history, pack it, and check it out."""
     for key, value in (("maintenance.auto", "false"), ("gc.auto", "0")):
         sandbox.git("config", key, value)
-    subprocess.run(
-        ["git", "-C", str(sandbox.root), "fast-import", "--quiet", "--force"],
-        input=b"".join(stream(sandbox, size)),
-        check=True,
-    )
+    command = ["git", "-C", str(sandbox.root), "fast-import", "--quiet", "--force"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as importer:
+        assert importer.stdin is not None
+        for part in stream(sandbox, size):
+            importer.stdin.write(part)
+    assert importer.returncode == 0
     sandbox.git("reset", "-q", "--hard", "main")
     sandbox.push()
     subprocess.run(["git", "-C", str(sandbox.remote), "config", "uploadpack.allowFilter", "true"], check=True)

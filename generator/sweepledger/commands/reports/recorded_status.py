@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +66,28 @@ class StatusIndex:
             if entry is None or entry["files"] != self._signature(sweep, stored):
                 return None
             head, best, front = entry["head"], entry["best"], entry["front"]
-            rows = _rows(head, [*([] if best is None else [best]), *front])
+            rows = [self._rows[head, line] for line in front]
             return RecordedStatus(
                 Counter[str](entry["counts"]),
                 entry["metric"],
-                None if best is None else rows[0],
-                rows if best is None else rows[1:],
+                None if best is None else self._rows[head, best],
+                tuple(rows),
             )
         except (KeyError, TypeError, ValueError):
             return None
+
+    @cached_property
+    def _rows(self) -> dict[tuple[str, str], SummaryRow]:
+        """The rows of all entries as read, by header and line: those with one header are parsed together."""
+        lines: dict[str, dict[str, None]] = {}
+        for entry in self.entries.values():
+            listed = [*entry["front"], *([] if entry["best"] is None else [entry["best"]])]
+            lines.setdefault(entry["head"], {}).update(dict.fromkeys(listed))
+        return {
+            (head, line): row
+            for head, own in lines.items()
+            for line, row in zip(own, _parse(head, own), strict=True)
+        }
 
     def put(self, sweep: str, stored: Iterable[StoredBatch], status: RecordedStatus) -> None:
         """Remember the status of a sweep."""
@@ -100,26 +114,27 @@ class StatusIndex:
             create_state(repository, self.state)
             storage.write_file(self.state / INDEX, json.dumps(data, separators=(",", ":")).encode())
 
-    def _signature(self, sweep: str, stored: Iterable[StoredBatch]) -> list[Any]:
-        """Return what changes if any file changes that the status is computed from."""
-        paths = [f"{results_folder(sweep)}/{SUMMARY_FILE}"]
+    def _signature(self, sweep: str, stored: Iterable[StoredBatch]) -> str:
+        """Return a text that changes if any file changes that the status is computed from."""
+        root = str(self.root)
+        stamps = [_stamp(f"{root}/{results_folder(sweep)}/{SUMMARY_FILE}")]
         for batch in stored:
-            paths += [
-                f"{batch.folder}/{LOCK_FILE}",
-                f"{batch.folder}/{TABLE}",
-                batch_records.records_file(batch),
+            stamps += [
+                batch.folder,
+                _stamp(f"{root}/{batch.folder}/{LOCK_FILE}"),
+                _stamp(f"{root}/{batch.folder}/{TABLE}"),
+                _stamp(f"{root}/{batch_records.records_file(batch)}"),
             ]
-        return [[path, *_stamp(self.root / path)] for path in paths]
+        return " ".join(stamps)
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def _stamp(path: str) -> str:
     try:
         found = os.lstat(path)
     except OSError:
-        return ()
-    return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+        return "-"
+    return f"{found.st_mode}.{found.st_size}.{found.st_mtime_ns}.{found.st_ctime_ns}.{found.st_ino}"
 
 
-def _rows(head: str, lines: Iterable[str]) -> tuple[SummaryRow, ...]:
-    listed = [*lines]
-    return summary_csv.read("".join(f"{line}\n" for line in (head, *listed))).rows if listed else ()
+def _parse(head: str, lines: Iterable[str]) -> tuple[SummaryRow, ...]:
+    return summary_csv.read("".join(f"{line}\n" for line in (head, *lines))).rows
