@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sweepledger.errors import StorageError, UnreadableError
 from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json
+from sweepledger.formats.excerpts import read_blob_ids
 from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
 from sweepledger.formats.launch_json import TableLayout
 from sweepledger.problems import Problem, SourcePosition
@@ -48,8 +49,8 @@ class StoredBatch:
         if self.is_active or isinstance(self.contents, MemoryFiles):
             return {}
         try:
-            blobs = self.lock.blobs
-        except UnreadableError:
+            blobs = read_blob_ids(self.contents.read(batch_yaml.LOCK_FILE))
+        except KeyError:
             return {}
         return blobs if blobs.keys().isdisjoint(self.contents.paths()) else {}
 
@@ -64,6 +65,12 @@ class StoredBatch:
             tables = sorted(path for path in self.contents.paths() if path != batch_yaml.LOCK_FILE)
             return TableLayout(columns, tuple(tables))
         return launch_json.read_table_layout(self.contents.read(launch_json.LAUNCH_FILE))
+
+    def read(self, path: str) -> bytes:
+        """Read one file, also one that only history has. Raises KeyError, StorageError, RepositoryError."""
+        if path in self.omitted:
+            return self.contents.from_history({path: self.omitted[path]})[path]
+        return self.contents.read(path)
 
     def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
         """Return the blob ids of all files, also of those that only history has."""
@@ -235,6 +242,20 @@ def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
     if committed:
         committed[0].blobs.read(
             identity for one in committed for path, identity in one.ids.items() if not names or path in names
+        )
+
+
+def prefetch_omitted(stored: Iterable[StoredBatch], *names: str) -> None:
+    """Read the files that the archive leaves out, likewise."""
+    omitting = [batch for batch in stored if isinstance(batch.contents, CommitFiles) and batch.omitted]
+    if omitting:
+        contents = omitting[0].contents
+        assert isinstance(contents, CommitFiles)
+        contents.blobs.read(
+            identity
+            for batch in omitting
+            for path, identity in batch.omitted.items()
+            if not names or path in names
         )
 
 

@@ -161,14 +161,16 @@ def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
     for needed in (LAUNCHERS, *(SHAPE_VERSIONS[shape] for shape in shapes)):
         if names.isdisjoint(needed):
             names.update(needed)  # the lock names none, so it may be any of them
-    if KUSTOMIZATION in batch.contents.paths():
-        names.update(policy.base_folders(batch.contents.read(KUSTOMIZATION)))
+    if KUSTOMIZATION in (*batch.contents.paths(), *batch.omitted):
+        names.update(policy.base_folders(batch.read(KUSTOMIZATION)))
     return tuple(f"{BASE}{name}" for name in sorted(names))
 
 
 def load_references(stored: Iterable[StoredBatch]) -> None:
     """Read the files that `referenced_bases` needs, for many batches with one process."""
-    batches.prefetch(stored, LOCK_FILE, KUSTOMIZATION)
+    listed = tuple(stored)
+    batches.prefetch(listed, LOCK_FILE, KUSTOMIZATION)
+    batches.prefetch_omitted(listed, KUSTOMIZATION)
 
 
 def specs_to_read(context: CheckContext, paths: Iterable[Path]) -> Iterator[Path]:
