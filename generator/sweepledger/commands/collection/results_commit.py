@@ -146,31 +146,35 @@ def _commit_sweep(target: Target, sweep: str, now: Mapping[str, BatchAttempts]) 
     attempts = {name: read for name, read in now.items() if read.batch.sweep == sweep}
     recording = _Recording(target.repository, attempts, sweep, continued=target.continued)
     folder = results_folder(sweep)
-    try:
-        commit, made = target.commit(recording.change, proposals=folder)
-    except RepositoryError as error:
-        if isinstance(error, ContentionError) or target.remote is None:
-            raise
-        commit, made = _commit_less(target, recording, error)
+    commit, made = _commit_accepted(target, recording, folder)
     if commit is not None and made is not None:
         yield replace(made, commit=commit)
 
 
-def _commit_less(
-    target: Target, recording: "_Recording", refusal: RepositoryError
-) -> tuple[str | None, ResultsCommit | None]:
-    """Commit what a server accepts that refused a commit. Raises RepositoryError.
+NOT_MOVED_WHOLE = "was not moved as it is"
+"""What hooks say that accept only batches which move with all files."""
 
-    An older hook accepts only batches that move with all files. A server may refuse the round and accept the
+
+def _commit_accepted(
+    target: Target, recording: "_Recording", folder: str
+) -> tuple[str | None, ResultsCommit | None]:
+    """Make the results commit, or a smaller one if the server refuses it. Raises RepositoryError.
+
+    An older hook does not accept that the archive leaves files out. A server may refuse the round and accept the
     results alone: these must not wait for it.
     """
-    folder, whole = results_folder(recording.sweep), replace(recording, moves_whole=True)
     try:
-        return target.commit(whole.change, proposals=folder)
+        return target.commit(recording.change, proposals=folder)
     except RepositoryError as error:
-        if isinstance(error, ContentionError) or not recording.adds_round(target.tip()):
+        if isinstance(error, ContentionError):
             raise
-    return target.commit(replace(whole, refused=refusal).change, proposals=folder)
+        if NOT_MOVED_WHOLE in str(error) and not recording.moves_whole:
+            smaller = replace(recording, moves_whole=True)
+        elif recording.adds_round(target.tip()):
+            smaller = replace(recording, refused=error)
+        else:
+            raise
+    return _commit_accepted(target, smaller, folder)
 
 
 def _with_sweep_name(sweep: str, error: RepositoryError) -> RepositoryError:
