@@ -15,8 +15,8 @@ from sweepledger.repo.git import Repository
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.values import SHA1_DIGITS, blob_id
 
-FEW_GROUPS = 4
-"""Groups of locks that are read one by one; who reads more reads all, except in a partial clone."""
+FEW_GROUPS = 1
+"""Groups of locks that are read alone; who reads more reads all, except in a partial clone."""
 
 
 class BlobCache:
