@@ -297,7 +297,8 @@ def commands(sandbox: Sandbox) -> None:
         report(f"`sweep {name}` (the first time {first.seconds:.2f} s)", best, DEFAULT_BARS)
     spec = sandbox.root / "sweeps/run-000000.yaml"
     spec.write_text(spec.read_text().replace("0.0005", "0.0004"))
-    report("`sweep generate`, one spec changed", measured([*sweep, "generate"], sandbox.root), (2.0, 0))
+    report("`sweep generate NAME`", measured([*sweep, "generate", "run-000000"], sandbox.root), (2.0, 0))
+    report("`sweep generate`, all specs", measured([*sweep, "generate"], sandbox.root), (2.0, 0))
     sandbox.commit("One more batch")
     uses = [measured([*sweep, "check"], sandbox.root) for _ in range(RUNS)]
     report("`sweep check`, one spec changed", min(uses, key=lambda use: use.seconds), (2.5, 0))

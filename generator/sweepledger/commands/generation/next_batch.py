@@ -218,7 +218,11 @@ def plan_batches(
     known = stored or stored_batches(workspace, base)
     names = [parsed.sweep.name for parsed, _ in expansions]
     batches.prefetch(batch for name in names for batch in known.merged_of.get(name, ()))
-    refuse_edits(known.merged, known.present)
+    # A check compares all batches; to generate, those of the planned sweeps are enough.
+    planning = (
+        known.present if stored else [batch for name in names for batch in known.present_of.get(name, ())]
+    )
+    refuse_edits(known.merged, planning)
     planned = tuple(
         _plan_sweep(workspace, parsed, expansion, known, _PlanOptions(update, next_round))
         for parsed, expansion in expansions
@@ -376,7 +380,7 @@ def _next_listed(
     )
 
 
-def refuse_edits(merged: tuple[StoredBatch, ...], present: tuple[StoredBatch, ...]) -> None:
+def refuse_edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> None:
     """Refuse generated files that were edited by hand, and show the edit. Raises EditedError."""
     by_name = {batch.name: batch for batch in merged}
     for batch in present:
