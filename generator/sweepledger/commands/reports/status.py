@@ -481,9 +481,12 @@ class _TrialCounter:
 
     def _local_states(self, batch: StoredBatch) -> Iterator[tuple[str, TrialState]]:
         """Return the states of an active batch's trials by this machine's results volume."""
+        unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
+        if not (self.results / batch.name).is_dir():  # most batches run elsewhere
+            yield from ((row.trial, unknown) for row in batch.rows)
+            return
         evaluated = evaluate(BatchAttempts.read(self.results, batch).results)
         started = TrialState.RUNNING if self.is_engine_running else TrialState.INTERRUPTED
-        unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
         for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
             # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
             if len(attempts) > batch.lock.retries or any(
