@@ -132,8 +132,9 @@ FORGERIES: dict[str, Forge] = {
         KUSTOMIZATION, '  - "launch.json"\n', '  - "launch.json"\n  - "x=../../../../etc/passwd"\n'
     ),
     "another launcher in the map": replaced(
-        KUSTOMIZATION, '  - "launch.py"', '  - "launch.py=hyperparams.csv"'
+        KUSTOMIZATION, '  - "launch.json"', '  - "launch.json"\n  - "launch.py=hyperparams.csv"'
     ),
+    "another base of the launcher": replaced(KUSTOMIZATION, "base/launcher/v2", "base/launcher/v3"),
     "a plug-in": appended(KUSTOMIZATION, 'helmCharts:\n- name: "evil"\n'),
     "a variable": replaced(
         JOB,
@@ -294,9 +295,7 @@ def test_a_round_of_a_spec_that_is_gone_is_refused(searching: Sandbox) -> None:
     assert "hill has no spec" in push(searching)
 
 
-@pytest.mark.parametrize(
-    "missing", ["batch.yaml", "job.yaml", "kustomization.yaml", "launch.json", "launch.py"]
-)
+@pytest.mark.parametrize("missing", ["batch.yaml", "job.yaml", "kustomization.yaml", "launch.json"])
 def test_a_round_without_one_of_its_files_is_refused(missing: str, searching: Sandbox) -> None:
     (batch,) = searching.active()
     searching.git("rm", "-q", f"overlays/active/{batch}/{missing}")

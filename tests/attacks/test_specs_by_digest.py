@@ -59,7 +59,7 @@ def test_a_further_cancellation_is_allowed(cancelled: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["launch.json", "batch.yaml", "hyperparams.csv", "kustomization.yaml", "job.yaml", "launch.py"]
+    "file", ["launch.json", "batch.yaml", "hyperparams.csv", "kustomization.yaml", "job.yaml"]
 )
 def test_another_file_that_the_lock_names_is_no_spec(sandbox: Sandbox, file: str) -> None:
     batch = sandbox.merged()

@@ -1,6 +1,5 @@
 """What `sweep check` says to somebody who means harm, and who knows how it works."""
 
-import hashlib
 import shutil
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from sweepledger.repo import files
 from sweepledger.repo.git import Repository
 from sweepledger.repo.package_data import base_folder
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.values import blob_id, bytes_digest
 from tests.repository import Sandbox, followed_by
 
 FORGED = "zz-b1-deadbeef"
@@ -46,12 +46,13 @@ def forge(sandbox: Sandbox, source: str, name: str, place: str = "active", **edi
 
 def resign(folder: Path) -> None:
     lock = folder / "batch.yaml"
-    lines = []
+    lines, is_blob = [], False
     for line in lock.read_text().splitlines():
+        is_blob = line == "blobs:" or (is_blob and line.startswith("  "))
         path = folder / line.strip().partition(": ")[0].strip('"')
         is_listed = line.startswith("  ") and path.is_file() and path != lock
-        digest = hashlib.sha256(path.read_bytes()).hexdigest() if is_listed else ""
-        lines.append(f'{line.partition(": ")[0]}: "sha256:{digest}"' if is_listed else line)
+        identify = blob_id if is_blob else bytes_digest
+        lines.append(f'{line.partition(": ")[0]}: "{identify(path.read_bytes())}"' if is_listed else line)
     lock.write_text("\n".join(lines) + "\n")
 
 
@@ -87,7 +88,7 @@ def test_a_planned_name_with_other_bytes_is_refused_though_its_digests_fit(
     generate(sandbox.workspace)
     (name,) = sandbox.active()
     folder = sandbox.root / "overlays/active" / name
-    (path,) = [path for path in folder.iterdir() if path.stem == file and path.suffix != ".json"]
+    (path,) = [path for path in folder.iterdir() if path.stem == file]
     path.write_text(f"{path.read_text()}\n")
     resign(folder)
     sandbox.commit("Ask")

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -419,7 +420,7 @@ def test_a_volume_that_is_not_there_is_an_error(recorded: Sandbox, results: Path
         expired(recorded, results / "nowhere")
 
 
-def test_a_shallow_clone_cannot_tell_when_records_came(
+def test_in_a_shallow_clone_the_records_tell_how_old_they_are(
     recorded: Sandbox, results: Path, tmp_path: Path
 ) -> None:
     clone = tmp_path / "shallow"
@@ -427,10 +428,17 @@ def test_a_shallow_clone_cannot_tell_when_records_came(
     subprocess.run(["git", "clone", "-q", "--depth=1", url, str(clone)], check=True)
     workspace = Workspace(Repository(clone), recorded.workspace.settings)
 
-    found = expire(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
+    finished = datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC).timestamp()
+    aged(results / batch(recorded), finished)
 
-    assert (fate(found)[0], "shallow" in fate(found)[1]) == (FolderState.FAILED, True)
+    early = expire(workspace, {"results": results}, remote="origin", now=finished + KEEP * DAY - 1)
+
+    assert fate(early) == (FolderState.KEPT, "its records came to the branch at 2026-01-01 00:00 UTC")
     assert len(list(results.glob("*/*/*.json"))) == 3
+
+    late = expire(workspace, {"results": results}, remote="origin", now=finished + KEEP * DAY + 1)
+
+    assert fate(late)[0] is FolderState.EXPIRED
 
 
 def swept(sandbox: Sandbox, *arguments: object) -> subprocess.CompletedProcess[str]:

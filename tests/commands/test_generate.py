@@ -9,7 +9,7 @@ import pytest
 from sweepledger.commands.generate import generate, update
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.errors import RepositoryError, SpecError
-from sweepledger.repo import batches, files
+from sweepledger.repo import batches, files, kustomize
 from sweepledger.structs.run_config import Shape
 from tests.repository import Sandbox, followed_by
 
@@ -241,7 +241,10 @@ def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox
 
     assert own.read_text() == "# our own\n"
     (stored,) = batches.in_work_tree(sandbox.root)
-    assert stored.tree["launch.py"] == b"# our own\n"
+    (launcher,) = (
+        made for made in kustomize.build(sandbox.root / stored.folder) if "launch.py" in made.get("data", {})
+    )
+    assert launcher["data"]["launch.py"] == "# our own\n"
 
 
 def test_a_limit_of_failures_chooses_the_shape_that_can_count_them(sandbox: Sandbox) -> None:

@@ -437,3 +437,42 @@ def test_a_sweep_that_nobody_knows_is_refused_with_those_known(sandbox: Sandbox,
         status.status(sandbox.workspace, "peek", state=tmp_path)
 
     assert caught.value.hint == "sweeps: peak, tower"
+
+
+# The index of recorded sweeps
+
+
+def test_the_index_of_the_status_is_used_only_for_the_files_it_was_made_from(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    recorded(sandbox, tmp_path / "volume")
+    state, index = tmp_path / "state", tmp_path / "state/index/status.json"
+    first = status.status(sandbox.workspace, state=state)
+    content = json.loads(index.read_text())
+
+    content["sweeps"]["peak"]["counts"] = {"ok": 77}
+    index.write_text(json.dumps(content))
+    (from_index,) = status.status(sandbox.workspace, state=state)
+    summary = sandbox.root / "results/peak/summary.csv"
+    summary.write_text(summary.read_text())
+    computed = status.status(sandbox.workspace, state=state)
+    index.write_text('{"version": "0.1.0", "sweeps": {"peak": ["?"]}}')
+    broken = status.status(sandbox.workspace, state=state)
+    index.unlink()
+    without = status.status(sandbox.workspace, state=state)
+
+    assert from_index.trials == 77, "nothing else was read"
+    assert first == computed == broken == without
+    assert first[0].trials == 3
+
+
+def test_the_last_entries_of_the_log_are_those_of_the_whole_log(sandbox: Sandbox, tmp_path: Path) -> None:
+    for xs in ("1, 2", "1, 2, 3"):
+        recorded(sandbox, tmp_path / "volume", xs)
+
+    whole, last = log.log(sandbox.workspace), log.log(sandbox.workspace, last=2)
+
+    assert last.entries == whole.entries[-2:]
+    assert [entry.kind for entry in last.entries] == ["batch", "results"]
+    assert last.entries[-1].change == 0
+    assert log.log(sandbox.workspace, "peak", last=1).entries == whole.entries[-1:]

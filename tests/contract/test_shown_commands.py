@@ -70,8 +70,9 @@ def first_container(manifest: Any) -> Any:
 def test_a_pod_runs_the_command_that_its_manifest_shows(shape: Shape, index: int, tmp_path: Path) -> None:
     command = (*PYTHON, "-c", DUMP, *(f"${{{macro}}}" for macro in MACROS))
     sweep = a_sweep(blocks=(GridSearch(SPACE),), metric=Metric("score", Goal.MAXIMIZE), command=command)
-    made = overlay(a_batch(shape, sweep=sweep), real_bases(), SETTINGS)
-    for path, content in made.tree:
+    bases = real_bases()
+    made = overlay(a_batch(shape, sweep=sweep), bases, SETTINGS)
+    for path, content in (*made.tree, ("launch.py", bases.launcher)):
         (tmp_path / path).write_bytes(content)
     (tmp_path / "scratch").mkdir()
     objects = [thing for thing in yaml.load_all(made.tree["job.yaml"]) if thing["kind"] != "TrainingRuntime"]

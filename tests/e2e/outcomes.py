@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from sweepledger.render.overlay import NOT_ARCHIVED
 from tests.cluster.children import until
 from tests.cluster.forge import Forge
 from tests.e2e.controllers import APPLICATION, Controller
@@ -59,8 +60,10 @@ def is_recorded_once(team: Team, batch: Batch, *scores: float) -> None:
     assert {record["index"] for record in team.records(batch)} == set(range(len(scores)))
     assert len(team.results_commits(batch)) == 1
     recorded = team.git("log", "-1", "--format=%H", "--", f"results/{batch.sweep}").strip()
-    was = team.git("rev-parse", f"{recorded}^:overlays/active/{batch.name}")
-    assert team.git("rev-parse", f"HEAD:overlays/archive/{batch.name}") == was
+    was = team.git("ls-tree", f"{recorded}^:overlays/active/{batch.name}").splitlines()
+    kept = [line for line in was if line.partition("\t")[2] not in NOT_ARCHIVED]
+    assert len(kept) == len(was) - len(NOT_ARCHIVED)
+    assert team.git("ls-tree", f"HEAD:overlays/archive/{batch.name}").splitlines() == kept
     assert not batch.folder.exists()
     assert forced(team.forge) == []
 

@@ -1,7 +1,4 @@
-"""Whole overlays, byte for byte. They change only by `--update-golden`, and the diff is read.
-
-The launcher's copy is left out: it is the file in `base/`, and a test of its own says so.
-"""
+"""Whole overlays, byte for byte. They change only by `--update-golden`, and the diff is read."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.generate import generate
-from sweepledger.repo import batches, files
+from sweepledger.repo import batches, files, kustomize
 from sweepledger.structs.file_tree import Drift, FileTree
 from tests.repository import Sandbox
 
@@ -53,10 +50,16 @@ def test_there_is_no_case_without_a_reason() -> None:
         assert len(list((case / "expected").rglob("*"))) <= 10
 
 
-def test_an_overlay_holds_the_launcher_byte_for_byte(sandbox: Sandbox) -> None:
+def test_an_overlay_runs_the_launcher_of_the_base_byte_for_byte(sandbox: Sandbox) -> None:
     sandbox.spec()
     generate(sandbox.workspace)
 
     (stored,) = batches.in_work_tree(sandbox.root)
+    manifests = kustomize.build(sandbox.root / stored.folder)
+    (launcher,) = (item for item in manifests if item["metadata"]["name"] == f"{stored.name}-launcher")
 
-    assert stored.tree["launch.py"] == (sandbox.root / "base/launcher/v2/launch.py").read_bytes()
+    assert "launch.py" not in stored.contents.paths()
+    assert launcher["data"] == {
+        "launch.py": (sandbox.root / "base/launcher/v2/launch.py").read_text(),
+        "launch.json": stored.contents.read("launch.json").decode(),
+    }

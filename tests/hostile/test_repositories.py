@@ -210,7 +210,7 @@ def test_what_is_generated_is_not_edited(
 
 def test_g4_an_executable_bit_is_an_edit(sandbox: Sandbox) -> None:
     name = sandbox.merged()
-    sandbox.git("update-index", "--chmod=+x", f"overlays/active/{name}/launch.py")
+    sandbox.git("update-index", "--chmod=+x", f"overlays/active/{name}/launch.json")
     sandbox.git("commit", "-q", "-m", "Executable")
 
     assert codes(sandbox) == {"file-mode"}

@@ -345,8 +345,9 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
     )
     sweep = parse_sweep(content, "sweeps/lr.yaml", SETTINGS)
     assert isinstance(sweep, Sweep)
-    made = overlay(a_batch(sweep=sweep, data=None), real_bases(), SETTINGS)
-    for path, held in made.tree:
+    bases = real_bases()
+    made = overlay(a_batch(sweep=sweep, data=None), bases, SETTINGS)
+    for path, held in (*made.tree, ("launch.py", bases.launcher)):
         (tmp_path / path).write_bytes(held)
     (tmp_path / "probe.py").write_text(
         "import json, os, sys\n"

@@ -58,6 +58,68 @@ def test_what_the_generator_writes_is_let_through() -> None:
     assert found() == []
 
 
+RENAMING = {
+    "patch": "- op: replace\n  path: /metadata/name\n  value: lr-b1-00000000-launcher\n",
+    "target": {"kind": "ConfigMap", "name": "launcher"},
+    "options": {"allowNameChange": True},
+}
+MERGING = {"name": "launcher", "behavior": "merge", "files": ["launch.json"]}
+LAUNCHER = {
+    "launcher/v2/launch.py": "pass\n",
+    "launcher/v2/kustomization.yaml": yaml.dump(
+        {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "configMapGenerator": [{"name": "launcher", "files": ["launch.py"]}],
+            "generatorOptions": {"disableNameSuffixHash": True, "immutable": True},
+        }
+    ),
+    "launch.json": "{}",
+}
+
+
+def with_launcher(renaming: object = RENAMING, merging: object = MERGING) -> list[str]:
+    changes = {
+        "resources": ["../../../base/launcher/v2", "../../../base/trial/v1"],
+        "patches": [renaming],
+        "configMapGenerator": [merging],
+    }
+    return found(changes, LAUNCHER)
+
+
+def test_the_launcher_of_the_base_gets_the_batchs_name_and_launch_file() -> None:
+    assert with_launcher() == []
+
+
+@pytest.mark.parametrize(
+    "renaming",
+    [
+        {**RENAMING, "patch": RENAMING["patch"].replace("/metadata/name", "/data/launch.py")},  # type: ignore[attr-defined]
+        {**RENAMING, "patch": f"{RENAMING['patch']}- op: remove\n  path: /immutable\n"},
+        {**RENAMING, "patch": "metadata: {name: other}\n"},
+        {**RENAMING, "target": {"kind": "Job", "name": "launcher"}},
+        {**RENAMING, "target": {"kind": "ConfigMap"}},
+        {**RENAMING, "options": {"allowNameChange": True, "allowKindChange": True}},
+    ],
+    ids=range(6),
+)
+def test_no_other_patch_is_written_into_a_kustomization(renaming: object) -> None:
+    assert [said for said in with_launcher(renaming) if ": patches: " in said]
+
+
+@pytest.mark.parametrize(
+    "merging",
+    [
+        {**MERGING, "behavior": "replace"},
+        {**MERGING, "files": ["launch.json", "launch.py"]},
+        {**MERGING, "files": ["job.yaml"]},
+    ],
+    ids=["replaced", "with a program", "another file"],
+)
+def test_the_program_of_the_launcher_is_never_replaced(merging: object) -> None:
+    assert [said for said in with_launcher(merging=merging) if ": configMapGenerator: " in said]
+
+
 RESOURCES = [
     "https://example.org/job.yaml",
     "http://127.0.0.1:9/x",

@@ -70,7 +70,7 @@ def test_it_runs_daily_never_twice_with_the_image_and_the_time_limits_of_its_own
 
     assert (spec["schedule"], spec["concurrencyPolicy"], spec["suspend"]) == ("23 3 * * *", "Forbid", False)
     assert clone["image"] == expire["image"] == KEEPING.images["collector"].reference
-    assert not [word for word in clone["command"] if "depth" in word]
+    assert {"--depth=1", "--filter=blob:none", "--sparse"} <= set(clone["command"])
     assert expire["command"] == [
         *("sweep", "expire", "--remote=origin", "--results=/sweep/results"),
         *("--checkpoints=/sweep/checkpoints", "--artifacts=/sweep/artifacts"),

@@ -105,7 +105,6 @@ def test_an_indexed_overlay_has_exactly_its_files() -> None:
         "job.yaml",
         "kustomization.yaml",
         "launch.json",
-        "launch.py",
     ]
 
 

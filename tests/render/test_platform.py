@@ -15,8 +15,9 @@ from sweepledger.repo import kustomize
 from sweepledger.repo.git import Repository
 from sweepledger.storage import write_file
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, Egress, ResultsMode, Settings
+from sweepledger.structs.settings import CollectorSettings, Controller, Egress, ResultsMode, Settings
 from tests.render.platforms import (
     DISTRIBUTED,
     PLATFORM_SETTINGS,
@@ -277,6 +278,29 @@ def test_the_collector_looks_as_often_as_the_settings_say(minutes: int, schedule
     results = replace(PLATFORM_SETTINGS.results, every_minutes=minutes)
 
     assert collector_of(replace(PLATFORM_SETTINGS, results=results))["schedule"] == schedule
+
+
+def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None:
+    taint = Toleration("example.org/system")
+    pool = Pool(
+        "system", NodeCapacity("4", "16Gi"), selector={"example.org/pool": "system"}, tolerations=(taint,)
+    )
+    queued = Pool("queued", NodeCapacity("4", "16Gi"), queue="tools")
+    collector = CollectorSettings("system", "system-services", memory="512Mi", disk="2Gi")
+    settings = replace(PLATFORM_SETTINGS, pools={"system": pool, "queued": queued}, collector=collector)
+    other = replace(settings, collector=CollectorSettings("queued"))
+
+    pod = collector_of(settings)["jobTemplate"]["spec"]["template"]["spec"]
+    job = collector_of(other)["jobTemplate"]
+
+    assert pod["nodeSelector"] == {"example.org/pool": "system"}
+    assert pod["tolerations"] == [{"key": "example.org/system", "operator": "Exists", "effect": "NoSchedule"}]
+    assert pod["priorityClassName"] == "system-services"
+    for container in (*pod["initContainers"], *pod["containers"]):
+        for amounts in container["resources"].values():
+            assert (amounts["memory"], amounts["ephemeral-storage"]) == ("512Mi", "2Gi")
+    assert next(one for one in pod["volumes"] if one["name"] == "work")["emptyDir"]["sizeLimit"] == "2Gi"
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "tools"
 
 
 def clone_of(settings: Settings, **source: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from sweepledger.repo import batch_files, batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.file_tree import Drift, FileTree
+from sweepledger.structs.values import blob_id
 from tests.repository import Sandbox
 
 
@@ -21,7 +22,7 @@ def test_blob_ids_equal_those_of_git(content: bytes, form: str, tmp_path: Path) 
     told = subprocess.run(asked, cwd=tmp_path, input=content, capture_output=True, check=True).stdout
     identity = told.decode().strip()
 
-    assert batch_files.blob_id(content, like=identity) == identity
+    assert blob_id(content, like=identity) == identity
 
 
 def test_a_committed_batch_equals_its_checkout(sandbox: Sandbox) -> None:
@@ -37,18 +38,18 @@ def test_a_committed_batch_equals_its_checkout(sandbox: Sandbox) -> None:
 def test_differences_depend_on_content_and_not_on_the_index(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     folder = sandbox.root / "overlays/active" / name
-    for file in ("job.yaml", "launch.py"):
+    for file in ("job.yaml", "launch.json"):
         sandbox.git("update-index", "--assume-unchanged", f"overlays/active/{name}/{file}")
     before = (folder / "job.yaml").stat()
     (folder / "job.yaml").write_bytes((folder / "job.yaml").read_bytes().replace(b"256", b"512"))
     os.utime(folder / "job.yaml", ns=(before.st_atime_ns, before.st_mtime_ns))
-    (folder / "launch.py").unlink()
+    (folder / "launch.json").unlink()
     (folder / "more").write_text("x")
 
     (committed,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
     (lies,) = batches.in_work_tree(sandbox.root)
 
-    assert batches.difference(committed, lies) == Drift(("launch.py",), ("job.yaml",), ("more",))
+    assert batches.difference(committed, lies) == Drift(("launch.json",), ("job.yaml",), ("more",))
 
 
 def test_reading_every_lock_of_a_commit_reads_no_table(sandbox: Sandbox) -> None:
@@ -95,3 +96,37 @@ def test_listing_a_folder_refuses_links_and_devices(kind: str, tmp_path: Path) -
 
     with pytest.raises(StorageError, match="must be a regular file"):
         files.list_folder(tmp_path)
+
+
+def test_files_that_the_archive_leaves_out_are_read_from_history(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    (active,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
+    whole = active.tree
+    moves, removes = batches.archive_steps(active)
+    (sandbox.root / "overlays/archive" / name).mkdir(parents=True)
+    for old, new in moves.items():
+        sandbox.git("mv", old, new)
+    sandbox.git("rm", "-q", *removes)
+    sandbox.commit("Move it")
+    (committed,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
+    (here,) = batches.in_work_tree(sandbox.root)
+
+    assert here.contents.paths() == committed.contents.paths() == ("batch.yaml", "hyperparams.csv")
+    assert here.rows == committed.rows == active.rows
+    assert here.tree == committed.tree == whole
+    assert batches.difference(active, here) == batches.difference(committed, here) == Drift()
+    assert not here.hand_edits()
+
+
+def test_a_partial_clone_fetches_what_it_lacks_with_one_request(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    subprocess.run(["git", "-C", str(sandbox.remote), "config", "uploadpack.allowFilter", "true"], check=True)
+    clone = [*("git", "clone", "-q", "--depth=1", "--filter=blob:none", "--sparse"), sandbox.remote.as_uri()]
+    subprocess.run([*clone, str(tmp_path / "clone")], check=True)
+    repository = Repository(tmp_path / "clone")
+    (batch,) = batches.in_commit(repository, "HEAD")
+
+    assert not (tmp_path / "clone/overlays").exists()
+    assert batch.tree == batches.in_work_tree(sandbox.root)[0].tree
+    packs = list((tmp_path / "clone/.git/objects/pack").glob("*.promisor"))
+    assert len(packs) == 3, "the clone, the files of its root, the batch"

@@ -271,16 +271,22 @@ def _logs_data(logs: "Logs") -> dict[str, object]:
 
 def log(
     name: OptionalSweepArgument = None,
+    last: Annotated[
+        int | None, typer.Option("--last", min=1, metavar="N", help="Show only the last N entries.")
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the history of sweeps in git: specs, batches, results, and the best metric with its changes."""
+    """Show the history of sweeps in git: specs, batches, results, and the best metric with its changes.
+
+    With --last and without a name, only the last commits are read, so that the time does not grow with the history.
+    """
 
     def work() -> Response:
         from sweepledger.cli.text import results
         from sweepledger.commands.reports import log as command
         from sweepledger.commands.repository.workspace import Workspace
 
-        history = command.log(Workspace.find(response.current_folder()), name)
+        history = command.log(Workspace.find(response.current_folder()), name, last=last)
         entries = [
             {
                 "sweep": entry.sweep,

@@ -9,7 +9,8 @@ from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.render.platform import flux
-from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change
 from sweepledger.structs.record import Status
 
@@ -66,15 +67,14 @@ def _change(edit: SpecEdit, chosen: tuple[StoredBatch, ...], *, replace: bool) -
     ]
     unnamed = [batch for batch in chosen if batch.name not in edit.sweep.cancel]
     _, text = edit.append(*(("cancel", batch.name) for batch in unnamed), *retries)
+    steps = [batches.archive_steps(batch) for batch in chosen]
     return Change(
         message=_message(edit.sweep.name, chosen),
         writes={edit.sweep.path: text},
-        moves={
-            f"{ACTIVE}/{batch.name}/{path}": f"{ARCHIVE}/{batch.name}/{path}"
-            for batch in chosen
-            for path, _ in batch.tree
-        },
-        removes=frozenset(flux.batch_file(batch.name) for batch in chosen),
+        moves={old: new for moves, _ in steps for old, new in moves.items()},
+        removes=frozenset(flux.batch_file(batch.name) for batch in chosen).union(
+            *(removes for _, removes in steps)
+        ),
     )
 
 

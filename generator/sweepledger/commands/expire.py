@@ -18,9 +18,10 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats import record_json, records_jsonl
+from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository, fetch, last_change_time
+from sweepledger.repo.git import Repository, fetch, is_shallow, last_change_time
 from sweepledger.repo.volume import DELETING_PREFIX, VolumeRoot
 from sweepledger.results import kept_records
 from sweepledger.results.outcomes import BatchRecords, evaluate
@@ -87,6 +88,11 @@ class BranchRecords:
         return frozenset(batch.sweep for batch in stored if batch.is_active and _uses_checkpoints(batch))
 
     @cached_property
+    def is_shallow(self) -> bool:
+        """Whether the clone lacks the beginning of the history."""
+        return is_shallow(self.repository)
+
+    @cached_property
     def files(self) -> frozenset[str]:
         """Every file below `results/`."""
         return frozenset(self.repository.files(self.tip, RESULTS))
@@ -129,10 +135,24 @@ class ExpiryCase:
             return FolderState.KEPT, f"{self.records} is not on the branch"
         if self.branch.archived[self.batch].sweep in self.branch.continued_sweeps:
             return FolderState.KEPT, "trials of its sweep that are under way may go on from its checkpoints"
-        recorded_at = last_change_time(self.branch.repository, self.branch.tip, self.records)
+        recorded_at = self._recorded_at()
         if recorded_at is None or recorded_at > self.before:
             return FolderState.KEPT, f"its records came to the branch {_format_time(recorded_at)}"
         return None
+
+    def _recorded_at(self) -> float | None:
+        """Return when the records came to the branch, or when the last attempt in them ended; None if nobody can tell.
+
+        The collector's clone is shallow, so that its size does not grow: it has the records, but not their history.
+        Without any record, only the times of the folder's own files count.
+        """
+        branch = self.branch
+        if not branch.is_shallow:
+            return last_change_time(branch.repository, branch.tip, self.records)
+        paths = batch_records.records_files(branch.archived[self.batch], branch.files)
+        contents = branch.repository.read(branch.tip, *paths).values()
+        times = [_ended(record) for content in contents for record in records_jsonl.records(content)]
+        return None if None in times else max((time for time in times if time is not None), default=0.0)
 
     def _young(self, names: Iterable[str]) -> Reason | None:
         """Require that no file is younger: one of the two clocks may be wrong."""
@@ -163,6 +183,17 @@ class ExpiryCase:
         return (
             (FolderState.LATE, f"{late} record(s) of its trials are not in {self.records}") if late else None
         )
+
+
+def _ended(record: Record | CorruptRecord) -> float | None:
+    """Return when an attempt ended: the later of what was observed and what was reported; None if it is unclear."""
+    if isinstance(record, CorruptRecord):
+        return None
+    texts = (record.finished, *(record.observed or ()))
+    try:
+        return max(datetime.fromisoformat(text).timestamp() for text in texts)
+    except (ValueError, OverflowError, TypeError):
+        return None
 
 
 def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:

@@ -127,7 +127,9 @@ def _run(
     workspace: Workspace, batch: Batch, scratch: Path, code: Path, *, quiet: bool
 ) -> tuple[Record | None, int]:
     identity = batch.trials[0].id
-    overlay_tree = overlay(batch, read_bases(workspace.root), workspace.settings).tree
+    bases = read_bases(workspace.root)
+    storage.write_file(scratch / "batch" / LAUNCHER_FILE, bases.launcher)
+    overlay_tree = overlay(batch, bases, workspace.settings).tree
     for path, content in _without_identity(overlay_tree, identity):
         storage.write_file(scratch / "batch" / path, content)
     environment = _environment(workspace, batch, scratch, code)
@@ -154,7 +156,6 @@ def _without_identity(tree: FileTree, identity: str) -> Iterator[tuple[str, byte
         instructions = instructions.replace(bytes_digest(tree[file]).encode(), bytes_digest(table).encode())
         yield file, table
     yield LAUNCH_FILE, instructions
-    yield LAUNCHER_FILE, tree[LAUNCHER_FILE]
 
 
 def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:

@@ -191,6 +191,7 @@ class _Verification:
         contents = repository.read(self.commit, folder)
         done = recorded_batches(repository, self.commit, sweep, listed)
         batches.prefetch(done)
+        batches.prefetch_omitted(done)
         differences = set(self._differences(sweep, done, listed, contents))
         if differences:
             differences.update(batch_audit.summary_differences(sweep, done, contents))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from sweepledger.formats import yaml
+from sweepledger.formats.hyperparams_csv import ColumnType
 from sweepledger.problems import TextError
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource, Reduce
@@ -16,6 +17,7 @@ VERSION = 1
 MAX_SHOWN_CHARACTERS = 80
 """Length to which a wrong value is truncated in messages."""
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_BLOB = re.compile(r"[0-9a-f]{40}", re.ASCII)
 _ROW = re.compile(r"0|[1-9][0-9]{0,6}", re.ASCII)
 
 
@@ -73,6 +75,14 @@ def _are_parents(value: Any) -> bool:
 
 def _are_digests(value: Any) -> bool:
     return _is_table(value) and all(map(_DIGEST.fullmatch, value.values()))
+
+
+def _are_columns(value: Any) -> bool:
+    return _is_table(value) and all(kind in list(ColumnType) for kind in value.values())
+
+
+def _are_blobs(value: Any) -> bool:
+    return _is_table(value) and all(map(_BLOB.fullmatch, value.values()))
 
 
 def _is_known(key: str, words: Collection[str]) -> Callable[[Any], bool]:
@@ -145,6 +155,8 @@ _OPTIONAL: tuple[_Form, ...] = (
     (("method",), "text", _is_text),
     (("engine",), "text", _is_text),
     (("parents",), "rows and trials", _are_parents),
+    (("columns",), "names and types", _are_columns),
+    (("blobs",), "names and ids of git", _are_blobs),
 )
 
 
@@ -179,6 +191,8 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         method=data.get("method"),
         engine=data.get("engine"),
         parents={int(row): trial for row, trial in data.get("parents", {}).items()},
+        columns=dict(data.get("columns", {})),
+        blobs=dict(data.get("blobs", {})),
     )
 
 

@@ -4,7 +4,7 @@ They rely on the exact form in which this program writes these files.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -44,6 +44,16 @@ class LockExcerpt:
     """Number and method of a search's round; empty for other batches."""
     others: tuple[Metric, ...] = ()
     """Metrics of a multi-objective search after the first."""
+
+
+def read_blob_ids(content: bytes) -> Mapping[str, str]:
+    """Return git's ids of the files that the archive may leave out, from a lock that this program wrote."""
+    listed = _BLOBS.search(content)
+    return {name.decode(): blob.decode() for name, blob in _BLOB.findall(listed[1])} if listed else {}
+
+
+_BLOBS = re.compile(rb'^blobs:\n((?:  [a-z0-9.-]+: "[0-9a-f]{40}"\n)+)\Z', re.MULTILINE)
+_BLOB = re.compile(rb'  ([a-z0-9.-]+): "([0-9a-f]{40})"\n')
 
 
 def read_lock_excerpt(content: bytes) -> LockExcerpt:

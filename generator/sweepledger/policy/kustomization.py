@@ -7,6 +7,7 @@ could expand to gigabytes.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -37,15 +38,25 @@ KEYS = frozenset(
 
 BASE_KEYS = frozenset({"apiVersion", "kind", "resources", "patches", "labels", "generatorOptions"})
 """Keys of a base or component, which refers only to files in its own folder."""
+LAUNCHER_KEYS = frozenset({"apiVersion", "kind", "configMapGenerator", "generatorOptions"})
+"""Keys of the launcher's base, which is one ConfigMap."""
 
 PATCH_KEYS = frozenset({"path", "target", "options"})
-"""Without `patch`, because only patches in files can be checked."""
+"""Without `patch`, because only patches in files can be checked; the one below is the exception."""
+RENAMED = re.compile(r"- op: replace\n  path: /metadata/name\n  value: [a-z0-9-]+\n?", re.ASCII)
+"""The patch that gives the launcher's ConfigMap the batch's name."""
+RENAMING: Mapping[str, Any] = MappingProxyType(
+    {"target": {"kind": "ConfigMap", "name": "launcher"}, "options": {"allowNameChange": True}}
+)
 TARGET_KEYS = frozenset({"group", "version", "kind", "name"})
 PATCH_OPTIONS = frozenset({"allowNameChange", "allowKindChange"})
 LABEL_KEYS = frozenset({"pairs", "includeTemplates"})
 """Without `includeSelectors`, because the cluster sets the selector of a Job."""
 IMAGE_KEYS = frozenset({"name", "newName", "newTag", "digest"})
-GENERATOR_KEYS = frozenset({"name", "namespace", "files"})
+GENERATOR_KEYS = frozenset({"name", "namespace", "files", "behavior"})
+BEHAVIOR = "merge"
+MERGED = "launch.json"
+"""The only behavior, and the only file that it adds to the launcher's ConfigMap: the program comes from the base."""
 
 BASE = re.compile(r"\.\./\.\./\.\./base/(?P<folder>[a-z0-9-]+/v[0-9]+)", re.ASCII)
 COMPONENT = re.compile(r"\.\./\.\./\.\./base/(?P<folder>components/[a-z0-9-]+/v[0-9]+)", re.ASCII)
@@ -72,7 +83,8 @@ def check_kustomization(
     for folder in listed.folders:
         own = _below(bases, folder)
         kind = "Component" if folder.startswith("components/") else "Kustomization"
-        problems += _check_folder(_Folder(own, {}, BASE_KEYS, kind), f"base/{folder}").problems
+        keys = LAUNCHER_KEYS if folder.startswith("launcher/") else BASE_KEYS
+        problems += _check_folder(_Folder(own, {}, keys, kind), f"base/{folder}").problems
     return tuple(problems)
 
 
@@ -145,6 +157,8 @@ def _references(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, 
 
 def _patches(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str]]:
     for entry in _list(listed.get("patches")):
+        if _is_renaming(entry):
+            continue
         if not isinstance(entry, dict) or set(entry) - PATCH_KEYS:
             yield "patches", f"must be mappings of {', '.join(sorted(PATCH_KEYS))}, got {entry!r}"
             continue
@@ -156,12 +170,24 @@ def _patches(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str
                 yield f"patches.{key}", f"must hold {', '.join(sorted(allowed))} only, got {value!r}"
 
 
+def _is_renaming(entry: Any) -> bool:
+    """Return whether a patch changes nothing but the name of the launcher's ConfigMap."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("patch"), str):
+        return False
+    others = {key: value for key, value in entry.items() if key != "patch"}
+    return RENAMED.fullmatch(entry["patch"]) is not None and others == RENAMING
+
+
 def _config_maps(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str]]:
     for entry in _list(listed.get("configMapGenerator")):
         names = _list(entry.get("files")) if isinstance(entry, dict) else [entry]
         is_known = isinstance(entry, dict) and not set(entry) - GENERATOR_KEYS
         if not is_known or not all(name in _files(folder) for name in names):
             yield "configMapGenerator", f"must name files beside it, got {names!r}"
+        elif entry.get("behavior", BEHAVIOR) != BEHAVIOR:
+            yield "configMapGenerator", f"must have the behavior {BEHAVIOR}, got {entry['behavior']!r}"
+        elif "behavior" in entry and names != [MERGED]:
+            yield "configMapGenerator", f"must add {MERGED} alone to the launcher, got {names!r}"
 
 
 def _own_files(listed: dict[str, Any]) -> Iterator[str]:

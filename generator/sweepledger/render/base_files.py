@@ -16,18 +16,22 @@ from sweepledger.structs.settings import Settings
 
 LAUNCHER = "launcher/v2"
 LAUNCHER_FILE = "launch.py"
+LAUNCHER_OBJECT = "launcher"
+"""Name of the launcher's ConfigMap in its base; every overlay gives it the batch's own name."""
+TO_BASE = "../../../base"
+"""Path from an overlay, active or archived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bases:
-    """The files below `base/`, which overlays copy, fill in or refer to."""
+    """The files below `base/`, which overlays fill in or refer to."""
 
     files: Mapping[str, bytes]
     """By path below `base/`, such as `launcher/v2/launch.py`."""
 
     @property
     def launcher(self) -> bytes:
-        """The launcher; every overlay has a copy."""
+        """The launcher, to which every overlay refers."""
         return self.files[f"{LAUNCHER}/{LAUNCHER_FILE}"]
 
 

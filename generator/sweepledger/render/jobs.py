@@ -6,16 +6,12 @@
 from sweepledger.formats import yaml
 from sweepledger.formats.hyperparams_csv import Shard, Table
 from sweepledger.render import base_files, pod
-from sweepledger.render.base_files import SHAPE_FOLDERS, Bases
+from sweepledger.render.base_files import SHAPE_FOLDERS, TO_BASE, Bases
 from sweepledger.render.manifest import Manifest, merge, merge_all
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE, TRIAL_LABEL, trial_folder_by_variable
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
-
-TO_BASE = "../../../base"
-"""Path from an overlay, active or archived."""
-
 
 WAITING_SECONDS = 7 * 86400
 """How long the trials of a batch may wait for nodes in all, before the deadline of their Job could end them."""
@@ -69,7 +65,6 @@ def indexed_kustomization(batch: Batch, settings: Settings) -> Manifest:
     """Return the kustomization: base, components, and the patch, which is applied last."""
     chosen = base_files.components_of(batch, settings)
     return {
-        "namespace": settings.namespace,
         "resources": [f"{TO_BASE}/{SHAPE_FOLDERS[Shape.INDEXED]}"],
         **({"components": [f"{TO_BASE}/{name}" for name in chosen]} if chosen else {}),
         "patches": [

@@ -9,9 +9,9 @@ from typing import assert_never
 from sweepledger import __version__
 from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json, yaml
 from sweepledger.formats.batch_yaml import LOCK_FILE
-from sweepledger.formats.hyperparams_csv import Row, Shard, Table
+from sweepledger.formats.hyperparams_csv import Column, Row, Shard, Table
 from sweepledger.render import base_files, distributed, jobs, pod
-from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, SHAPE_FOLDERS, Bases
+from sweepledger.render.base_files import LAUNCHER, LAUNCHER_OBJECT, SHAPE_FOLDERS, TO_BASE, Bases
 from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch, BatchLock
 from sweepledger.structs.file_tree import FileTree
@@ -19,7 +19,10 @@ from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import PLACEHOLDER_DIGEST, batch_name
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.values import bytes_digest
+from sweepledger.structs.values import blob_id, bytes_digest
+
+NOT_ARCHIVED = ("job.yaml", "kustomization.yaml", launch_json.LAUNCH_FILE)
+"""Files that the archive leaves out: the lock and the table are enough to read results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +47,23 @@ def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
     columns = hyperparams_csv.choose_columns(batch.columns, rows)
     written = Table(columns, hyperparams_csv.split_rows(rows, columns))
     unnamed = batch_name(batch.sweep.name, batch.number, PLACEHOLDER_DIGEST)
-    files = _files(unnamed, batch, bases, settings, written)
+    files = _Files(columns, _files(unnamed, batch, bases, settings, written))
     digest = _with_lock(unnamed, "", batch, settings, files).tree.digest
     name = batch_name(batch.sweep.name, batch.number, digest)
     if _mentions(unnamed, batch, bases, settings, written):
-        files = _files(name, batch, bases, settings, written)
+        named = _files(name, batch, bases, settings, written)
     else:
-        files = {path: content.replace(unnamed.encode(), name.encode()) for path, content in files.items()}
+        named = {path: text.replace(unnamed.encode(), name.encode()) for path, text in files.contents.items()}
+    files = _Files(columns, named)
     return _with_lock(name, f"sha256:{digest}", batch, settings, files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """All files but the lock, and the columns of the table."""
+
+    columns: tuple[Column, ...]
+    contents: dict[str, bytes]
 
 
 def _mentions(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> bool:
@@ -60,23 +72,22 @@ def _mentions(name: str, batch: Batch, bases: Bases, settings: Settings, written
     return name in inputs or any(name in shard.text for shard in written.shards)
 
 
-def _with_lock(name: str, digest: str, batch: Batch, settings: Settings, files: dict[str, bytes]) -> Overlay:
-    locked = _lock(name, digest, batch, settings, FileTree(files))
+def _with_lock(name: str, digest: str, batch: Batch, settings: Settings, files: "_Files") -> Overlay:
+    locked = _lock(name, digest, batch, settings, files)
     lock = batch_yaml.write(locked, banner=_banner(batch)).encode()
-    return Overlay(locked, FileTree({**files, LOCK_FILE: lock}))
+    return Overlay(locked, FileTree({**files.contents, LOCK_FILE: lock}))
 
 
 def _files(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, bytes]:
     """Render all files but the lock."""
     files = {shard.file: shard.text.encode() for shard in written.shards}
-    files[LAUNCHER_FILE] = bases.launcher
     manifests = _manifests(name, batch, bases, settings, written)
     return files | {file: text.encode() for file, text in manifests.items()}
 
 
 def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, str]:
     banner, shards = _banner(batch), written.shards
-    listed: Manifest = {"resources": ["job.yaml"]}
+    listed: Manifest = {"resources": ["job.yaml"], "patches": []}
     match batch.shape:
         case Shape.INDEXED:
             objects = [jobs.indexed_patch(name, batch, settings, shards)]
@@ -94,7 +105,10 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
             {
                 "apiVersion": "kustomize.config.k8s.io/v1beta1",
                 "kind": "Kustomization",
+                "namespace": settings.namespace,
                 **listed,
+                "resources": [f"{TO_BASE}/{LAUNCHER}", *listed["resources"]],
+                "patches": [*listed["patches"], _own_launcher(name)],
                 **_config_maps(name, batch, settings, shards),
             },
             banner=banner,
@@ -102,14 +116,21 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
     }
 
 
+def _own_launcher(name: str) -> Manifest:
+    """Return the patch that gives the launcher's ConfigMap the batch's name, so that no two batches own one object."""
+    return {
+        "patch": f"- op: replace\n  path: /metadata/name\n  value: {pod.ConfigMapNames(name).launcher}\n",
+        "target": {"kind": "ConfigMap", "name": LAUNCHER_OBJECT},
+        "options": {"allowNameChange": True},
+    }
+
+
 def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     names = pod.ConfigMapNames(name)
-    contents = [(names.launcher, [LAUNCHER_FILE, launch_json.LAUNCH_FILE])]
-    contents += [(names.table(number), [shard.file]) for number, shard in enumerate(shards)]
     return {
         "configMapGenerator": [
-            {"name": config_map, "namespace": settings.namespace, "files": files}
-            for config_map, files in contents
+            {"name": LAUNCHER_OBJECT, "behavior": "merge", "files": [launch_json.LAUNCH_FILE]},
+            *({"name": names.table(number), "files": [shard.file]} for number, shard in enumerate(shards)),
         ],
         "generatorOptions": {
             "disableNameSuffixHash": True,
@@ -119,7 +140,7 @@ def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shar
     }
 
 
-def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileTree) -> BatchLock:
+def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _Files) -> BatchLock:
     sweep = batch.sweep
     return BatchLock(
         name=name,
@@ -139,7 +160,9 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: FileT
         max_disruptions=sweep.run.max_disruptions,
         generator=__version__,
         bases=bases_of(batch, settings),
-        files=files.digests,
+        columns={column.name: str(column.type) for column in files.columns},
+        files=FileTree(files.contents).digests,
+        blobs={path: blob_id(files.contents[path]) for path in NOT_ARCHIVED},
         pool=sweep.run.pool,
         round=batch.round,
         method=None if batch.round is None else str(sweep.blocks[0].method),
@@ -171,5 +194,6 @@ def batch_digest(tree: FileTree, name: str, digest: str) -> str:
     lock = files.get(LOCK_FILE, b"").replace(f'"{digest}"'.encode(), b'""')
     for path, content in tree:
         if path != LOCK_FILE:
-            lock = lock.replace(bytes_digest(content).encode(), bytes_digest(files[path]).encode())
+            for identify in (bytes_digest, blob_id):
+                lock = lock.replace(identify(content).encode(), identify(files[path]).encode())
     return f"sha256:{FileTree({**files, LOCK_FILE: lock}).digest}"

@@ -5,8 +5,7 @@ content if their blob ids are equal. Blob ids of the work tree are computed from
 can be configured to ignore changes (`assume-unchanged`, filters, a monitor).
 """
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,25 +13,21 @@ from pathlib import Path
 from sweepledger.repo.files import list_folder, read_file
 from sweepledger.repo.git import Repository
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.values import SHA1_DIGITS, blob_id
 
-SHA1_DIGITS = 40
-"""Ids of another length are SHA-256."""
-
-
-def blob_id(content: bytes, *, like: str = "") -> str:
-    """Return git's id of a file's content; `like` is another id of the repository, which shows its hash."""
-    data = b"blob %d\0" % len(content) + content
-    if len(like) > SHA1_DIGITS:
-        return hashlib.sha256(data).hexdigest()
-    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+FEW_GROUPS = 1
+"""Groups of locks that are read alone; who reads more reads all, except in a partial clone."""
 
 
 class BlobCache:
     """The blobs of a repository, each read once."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, locks: Mapping[str, Collection[str]] | None = None) -> None:
         self._repository = repository
         self._blobs: dict[str, bytes] = {}
+        self._locks = locks or {}
+        """The batch locks of a commit, by group: a reader of one usually needs those of the group."""
+        self._groups_read = 0
 
     def __contains__(self, identity: str) -> bool:
         return identity in self._blobs
@@ -44,10 +39,23 @@ class BlobCache:
         """Read the blobs that are not in the cache, with one process."""
         self._blobs |= self._repository.blobs(set(identities) - self._blobs.keys())
 
+    def read_locks(self, group: str, wanted: str) -> None:
+        """Read the locks of a group with one process, and all of the commit once several groups were read."""
+        if wanted not in self._locks.get(group, ()):
+            return
+        self._groups_read += 1
+        is_wide = self._groups_read > FEW_GROUPS and self._repository.promisor is None
+        self.read(set[str]().union(*self._locks.values()) if is_wide else self._locks[group])
+
     def __getitem__(self, identity: str) -> bytes:
         if identity not in self._blobs:
             self.read([identity])
         return self._blobs[identity]
+
+    def named(self, ids: Mapping[str, str]) -> dict[str, bytes]:
+        """Return the blobs of some files. Raises RepositoryError."""
+        self.read(ids.values())
+        return {path: self[identity] for path, identity in ids.items()}
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,8 @@ class CommitFiles:
 
     ids: Mapping[str, str]
     blobs: BlobCache = field(compare=False, repr=False)
-    locks: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
-    """Ids of the batch locks of the whole commit: a reader of one usually needs all."""
+    group: str = field(default="", compare=False, repr=False)
+    """The batches whose locks are read together."""
 
     def paths(self) -> tuple[str, ...]:
         """List the files."""
@@ -66,14 +74,17 @@ class CommitFiles:
     def read(self, path: str) -> bytes:
         """Read one file. Raises KeyError."""
         identity = self.ids[path]
-        if identity in self.locks and identity not in self.blobs:
-            self.blobs.read(self.locks)
+        if identity not in self.blobs:
+            self.blobs.read_locks(self.group, identity)
         return self.blobs[identity]
 
     def tree(self) -> FileTree:
         """Read all files."""
-        self.blobs.read(self.ids.values())
-        return FileTree({path: self.blobs[identity] for path, identity in self.ids.items()})
+        return FileTree(self.blobs.named(self.ids))
+
+    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
+        """Read files that only history has, by their ids. Raises RepositoryError."""
+        return self.blobs.named(ids)
 
     def blob_ids(self, *, like: str = "") -> Mapping[str, str]:  # noqa: ARG002 - stored ids are of the repository's hash
         """Return the blob ids."""
@@ -82,18 +93,19 @@ class CommitFiles:
 
 @dataclass(frozen=True)
 class DiskFiles:
-    """Files of the work tree: listed now, read on demand."""
+    """Files of the work tree: listed and read on demand."""
 
     folder: Path
-    names: tuple[str, ...]
+    blobs: BlobCache = field(compare=False, repr=False)
+    """The blobs of the repository."""
 
-    @classmethod
-    def of(cls, folder: Path) -> "DiskFiles":
-        """List a folder. Raises StorageError for links and devices."""
-        return cls(folder, list_folder(folder))
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The files of the folder. Raises StorageError for links and devices."""
+        return list_folder(self.folder)
 
     def paths(self) -> tuple[str, ...]:
-        """List the files."""
+        """List the files. Raises StorageError for links and devices."""
         return self.names
 
     def read(self, path: str) -> bytes:
@@ -105,6 +117,10 @@ class DiskFiles:
     def tree(self) -> FileTree:
         """Read all files. Raises StorageError."""
         return FileTree({name: self.read(name) for name in self.names})
+
+    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
+        """Read files that only history has, by their ids. Raises RepositoryError."""
+        return self.blobs.named(ids)
 
     @cached_property
     def _sha1(self) -> Mapping[str, str]:
@@ -134,6 +150,11 @@ class MemoryFiles:
     def tree(self) -> FileTree:
         """Read all files."""
         return self.files
+
+    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
+        """Return nothing: files in memory are complete."""
+        assert not ids
+        return {}
 
     def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
         """Compute the blob ids."""

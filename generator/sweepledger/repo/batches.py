@@ -1,16 +1,18 @@
 """The batches of a commit or of the work tree, as values that read their files on first use."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from sweepledger.errors import StorageError, UnreadableError
 from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json
-from sweepledger.formats.hyperparams_csv import Row
+from sweepledger.formats.excerpts import read_blob_ids
+from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
+from sweepledger.formats.launch_json import TableLayout
 from sweepledger.problems import Problem, SourcePosition
 from sweepledger.repo.batch_files import BatchFiles, BlobCache, CommitFiles, DiskFiles, MemoryFiles
-from sweepledger.repo.git import Repository
+from sweepledger.repo.git import Entry, Repository
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.names import split_batch_name
@@ -35,15 +37,51 @@ class StoredBatch:
 
     @cached_property
     def tree(self) -> FileTree:
-        """All files. Raises StorageError."""
-        return self.contents.tree()
+        """All files, also those that only history has. Raises StorageError, RepositoryError."""
+        tree = self.contents.tree()
+        if not self.omitted:
+            return tree
+        return FileTree({**tree.files, **self.contents.from_history(self.omitted)})
 
-    @property
+    @cached_property
+    def omitted(self) -> Mapping[str, str]:
+        """The files that the archive leaves out, with the ids of their blobs by the lock."""
+        if self.is_active or isinstance(self.contents, MemoryFiles):
+            return {}
+        try:
+            blobs = read_blob_ids(self.contents.read(batch_yaml.LOCK_FILE))
+        except KeyError:
+            return {}
+        return blobs if blobs.keys().isdisjoint(self.contents.paths()) else {}
+
+    @cached_property
+    def layout(self) -> TableLayout:
+        """How the table is stored: by the launch file, or by the lock if the archive left that out.
+
+        Raises ValueError, UnreadableError.
+        """
+        if launch_json.LAUNCH_FILE in self.omitted and self.lock.columns:
+            columns = tuple(Column(name, ColumnType(kind)) for name, kind in self.lock.columns.items())
+            tables = sorted(path for path in self.contents.paths() if path != batch_yaml.LOCK_FILE)
+            return TableLayout(columns, tuple(tables))
+        return launch_json.read_table_layout(self.contents.read(launch_json.LAUNCH_FILE))
+
+    def read(self, path: str) -> bytes:
+        """Read one file, also one that only history has. Raises KeyError, StorageError, RepositoryError."""
+        if path in self.omitted:
+            return self.contents.from_history({path: self.omitted[path]})[path]
+        return self.contents.read(path)
+
+    def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
+        """Return the blob ids of all files, also of those that only history has."""
+        return {**self.contents.blob_ids(like=like), **self.omitted}
+
+    @cached_property
     def name(self) -> str:
         """The batch's name, which is that of its folder."""
         return self.folder.rpartition("/")[2]
 
-    @property
+    @cached_property
     def sweep(self) -> str:
         """The sweep according to the folder's name; the lock may contain another."""
         return (split_batch_name(self.name) or ("",))[0]
@@ -67,8 +105,8 @@ class StoredBatch:
     def lines(self) -> tuple[tuple[str, str], ...]:
         """Header and row of every trial as text, in the order of the completion index."""
         lines: list[tuple[str, str]] = []
-        for file in launch_json.read_table_layout(self.tree[launch_json.LAUNCH_FILE]).files:
-            head, *rows = self.tree[file].decode().splitlines()
+        for file in self.layout.files:
+            head, *rows = self.contents.read(file).decode().splitlines()
             lines += [(head, row) for row in rows]
         return tuple(lines)
 
@@ -76,8 +114,8 @@ class StoredBatch:
     def rows(self) -> tuple[Row, ...]:
         """The parsed table. Raises UnreadableError if it or the lock cannot be read."""
         try:
-            layout = launch_json.read_table_layout(self.tree[launch_json.LAUNCH_FILE])
-            shards = [self.tree[file].decode() for file in layout.files]
+            layout = self.layout
+            shards = [self.contents.read(file).decode() for file in layout.files]
             rows = tuple(
                 row for shard in shards for row in hyperparams_csv.parse_shard(shard, layout.columns)
             )
@@ -87,6 +125,15 @@ class StoredBatch:
             message = f"the table has {len(rows)} row(s), but the lock states {self.lock.trials}"
             raise self._unreadable(launch_json.LAUNCH_FILE, message)
         return rows
+
+    def may_list(self, trial: str) -> bool:
+        """Return whether a table has a line that begins with a trial's id, or the beginning of one.
+
+        This is a search for bytes: most batches need not be parsed. Raises StorageError.
+        """
+        line = f"\n{trial}".encode()
+        tables = (path for path in self.contents.paths() if path.endswith(".csv"))
+        return any(line in self.contents.read(path) for path in tables)
 
     def _unreadable(self, file: str, message: str, *, line: int = 0) -> UnreadableError:
         position = SourcePosition("", line, 1 if line else 0)
@@ -129,20 +176,48 @@ _RESTORE_HINT = (
 
 def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
     """Return the batches of a commit, active and archived, by sweep and number."""
+    return _batches(repository, repository.files(commit, ACTIVE, ARCHIVE))
+
+
+def active_in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
+    """Return the active batches of a commit, by sweep and number, without listing the archive."""
+    return _batches(repository, repository.files(commit, ACTIVE))
+
+
+def of_sweep_in_commit(repository: Repository, commit: str | None, sweep: str) -> tuple[StoredBatch, ...]:
+    """Return the batches of one sweep in a commit, by number, without listing the files of others."""
+    named = (path for place in (ACTIVE, ARCHIVE) for path in repository.folders(commit, place))
+    own = [path for path in named if (split_batch_name(path.rpartition("/")[2]) or ("",))[0] == sweep]
+    return _batches(repository, repository.files(commit, *own)) if own else ()
+
+
+def _batches(repository: Repository, entries: Mapping[str, Entry]) -> tuple[StoredBatch, ...]:
     folders: dict[str, dict[str, str]] = {}
-    for path, entry in repository.files(commit, ACTIVE, ARCHIVE).items():
+    for path, entry in entries.items():
         parts = path.split("/")
         if len(parts) > len(("overlays", "active", "batch")) and split_batch_name(parts[2]):
             folders.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = entry.id
-    blobs = BlobCache(repository)
-    locks = frozenset(ids[batch_yaml.LOCK_FILE] for ids in folders.values() if batch_yaml.LOCK_FILE in ids)
-    return _sorted(StoredBatch(folder, CommitFiles(ids, blobs, locks)) for folder, ids in folders.items())
+    locks: dict[str, set[str]] = {}
+    for folder, ids in folders.items():
+        if batch_yaml.LOCK_FILE in ids:
+            locks.setdefault(_group(folder), set()).add(ids[batch_yaml.LOCK_FILE])
+    blobs = BlobCache(repository, locks)
+    return _sorted(
+        StoredBatch(folder, CommitFiles(ids, blobs, _group(folder))) for folder, ids in folders.items()
+    )
+
+
+def _group(folder: str) -> str:
+    """Return what the batches have in common whose locks are read together: being active, else the sweep."""
+    place, _, name = folder.rpartition("/")
+    return place if place == ACTIVE else (split_batch_name(name) or ("",))[0]
 
 
 def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
     """Return the batches of the work tree, by sweep and number. Raises StorageError."""
+    blobs = BlobCache(Repository(root))
     return _sorted(
-        StoredBatch(f"{place}/{folder.name}", DiskFiles.of(folder))
+        StoredBatch(f"{place}/{folder.name}", DiskFiles(folder, blobs))
         for place in (ACTIVE, ARCHIVE)
         for folder in _folders(root / place)
     )
@@ -170,10 +245,30 @@ def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
         )
 
 
+def prefetch_omitted(stored: Iterable[StoredBatch], *names: str) -> None:
+    """Read the files that the archive leaves out, likewise."""
+    omitting = [batch for batch in stored if isinstance(batch.contents, CommitFiles) and batch.omitted]
+    if omitting:
+        contents = omitting[0].contents
+        assert isinstance(contents, CommitFiles)
+        contents.blobs.read(
+            identity
+            for batch in omitting
+            for path, identity in batch.omitted.items()
+            if not names or path in names
+        )
+
+
 def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
     """Return how the files of a batch differ from those of another, without reading equal files."""
     expected_ids = expected.contents.blob_ids()
-    actual_ids = actual.contents.blob_ids(like=next(iter(expected_ids.values()), ""))
+    like = next(iter(expected_ids.values()), "")
+    actual_ids = actual.contents.blob_ids(like=like)
+    if expected_ids == actual_ids:
+        return Drift()
+    if expected_ids.keys() != actual_ids.keys():
+        # The archive may leave files out; their ids are in the lock, which most comparisons need not read.
+        expected_ids, actual_ids = expected.blob_ids(like=like), actual.blob_ids(like=like)
     return Drift(
         added=tuple(sorted(expected_ids.keys() - actual_ids.keys())),
         changed=tuple(
@@ -201,9 +296,30 @@ def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
     return tuple(sorted(batches, key=lambda batch: (split_batch_name(batch.name) or ("", 0, ""), batch.name)))
 
 
+def archive_steps(batch: StoredBatch, *, whole: bool = False) -> tuple[dict[str, str], frozenset[str]]:
+    """Return how a batch goes to the archive: the files that move, old path to new, and those that are removed.
+
+    Lock and table move. All else stays in history under the ids that the lock names; if it names none, or other ids
+    than git, everything moves.
+    """
+    ids = batch.contents.blob_ids()
+    blobs = {} if whole else batch.lock.blobs
+    left = blobs.keys() if blobs and blobs.items() <= ids.items() else frozenset[str]()
+    moves = {f"{batch.folder}/{path}": f"{ARCHIVE}/{batch.name}/{path}" for path in ids if path not in left}
+    return moves, frozenset(f"{batch.folder}/{path}" for path in left)
+
+
 def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:
     """Return the batch with the largest number; None if there is none. Raises UnreadableError."""
     return max(batches, key=lambda batch: batch.lock.number, default=None)
+
+
+def by_sweep(batches: Iterable[StoredBatch]) -> dict[str, tuple[StoredBatch, ...]]:
+    """Return the batches of each sweep, by number."""
+    sweeps: dict[str, list[StoredBatch]] = {}
+    for batch in batches:
+        sweeps.setdefault(batch.sweep, []).append(batch)
+    return {sweep: tuple(own) for sweep, own in sweeps.items()}
 
 
 def of_sweep(batches: Iterable[StoredBatch], sweep: str) -> tuple[StoredBatch, ...]:

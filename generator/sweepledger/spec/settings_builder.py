@@ -11,6 +11,7 @@ from sweepledger.spec.draft import RawMapping
 from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import (
     CodeSource,
+    CollectorSettings,
     Controller,
     Dataset,
     Defaults,
@@ -67,6 +68,7 @@ def build_settings(document: Document) -> Settings:
         generate=GenerateMode(data.get("generate", default.generate)),
         next=NextRoundMode(data.get("next", default.next)),
         results=_results(data.get("results", {})),
+        collector=_collector(data.get("collector", {})),
         limits=_limits(data.get("limits", {})),
         submit=_submit(data.get("submit", {})),
         currency=data.get("currency", default.currency),
@@ -110,6 +112,16 @@ def _results(data: RawMapping) -> ResultsSettings:
         progress_minutes=units.minutes(data["progress"]) if "progress" in data else None,
         keep_days=units.days(data["keep"]) if "keep" in data else None,
         nfs=_nfs(data),
+    )
+
+
+def _collector(data: RawMapping) -> CollectorSettings:
+    default = CollectorSettings()
+    return CollectorSettings(
+        pool=data.get("pool"),
+        priority_class=data.get("priority_class"),
+        memory=units.memory(data["memory"]) if "memory" in data else default.memory,
+        disk=units.memory(data["disk"]) if "disk" in data else default.disk,
     )
 
 

@@ -90,6 +90,10 @@ class BatchLock:
     """Library that proposed the round, with its version."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """By row, the id of the parent trial."""
+    columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The table's columns after the trial, with their types; empty in older locks."""
+    blobs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Git's ids of the files that the archive may leave out, because history has them; empty in older locks."""
 
     @property
     def record_version(self) -> int:
@@ -128,7 +132,9 @@ class BatchLock:
             ),
             "generator": self.generator,
             "bases": list(self.bases),
+            **({"columns": dict(self.columns)} if self.columns else {}),
             "files": dict(sorted(self.files.items())),
+            **({"blobs": dict(sorted(self.blobs.items()))} if self.blobs else {}),
         }
 
     @property

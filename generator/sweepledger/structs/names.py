@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 MAX_REPOSITORY_PART = 40
 """Characters of a repository's name in its namespace: names of other objects begin with the namespace."""
@@ -74,6 +75,7 @@ def batch_name(sweep: str, number: int, digest: str) -> str:
     return f"{sweep}-b{number}-{digest[: len(PLACEHOLDER_DIGEST)]}"
 
 
+@lru_cache(maxsize=2**16)
 def split_batch_name(name: str) -> tuple[str, int, str] | None:
     """Return the sweep, number and digest in the name of a batch; None for any other text."""
     for match in BATCH_SUFFIX.finditer(name):

@@ -159,6 +159,17 @@ class ResultsSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectorSettings:
+    """Where the collector runs in the cluster, and what it may use."""
+
+    pool: str | None = None
+    """Pool whose nodes or queue it uses; None: any node."""
+    priority_class: str | None = None
+    memory: str = "256Mi"
+    disk: str = "1Gi"
+
+
+@dataclass(frozen=True, slots=True)
 class CodeSource:
     """Where an init container fetches the locked code, if the image does not contain it."""
 
@@ -227,6 +238,7 @@ class Settings:
     generate: GenerateMode = GenerateMode.IN_PULL_REQUEST
     next: NextRoundMode = NextRoundMode.REVIEW
     results: ResultsSettings = ResultsSettings()
+    collector: CollectorSettings = CollectorSettings()
     limits: SweepLimits = SweepLimits()
     submit: SubmitSettings = SubmitSettings()
     currency: str = ""

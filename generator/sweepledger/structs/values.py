@@ -150,3 +150,15 @@ def digest(value: object) -> str:
 def bytes_digest(content: bytes) -> str:
     """Return the SHA-256 of bytes as in lock files: `sha256:` and 64 hex digits."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+SHA1_DIGITS = 40
+"""Ids of another length are SHA-256."""
+
+
+def blob_id(content: bytes, *, like: str = "") -> str:
+    """Return git's id of a file's content; `like` is another id of the repository, which shows its hash."""
+    data = b"blob %d\0" % len(content) + content
+    if len(like) > SHA1_DIGITS:
+        return hashlib.sha256(data).hexdigest()
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest()

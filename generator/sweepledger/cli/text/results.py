@@ -71,13 +71,19 @@ def results_commit_text(commit: ResultsCommit) -> str:
     return f"{text}{ignored}{rounds.next_step_text(commit.step)}"
 
 
+MOST_SWEEPS = 100
+"""Sweeps that are listed at once, unless more are under way."""
+
+
 def status_text(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
     """Return the state of sweeps, one line per sweep, and the progress of searches.
 
-    On a narrow terminal, the counts share one column.
+    On a narrow terminal, the counts share one column. Of many sweeps, those whose batches are all archived are counted.
     """
     if not statuses:
         return (Text("there is no sweep yet"),)
+    all_statuses, statuses = statuses, _shown_statuses(statuses)
+    left_out = len(all_statuses) - len(statuses)
     columns = [
         name
         for name in COUNT_ORDER
@@ -98,7 +104,21 @@ def status_text(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
         states = ", ".join(f"{status.counts[state]} {state}" for state in COUNT_ORDER if status.counts[state])
         narrow.add_row(name, f"{status.trials}: {states}" if states else "0", best, active_count)
     searches = [(status.sweep, status.search) for status in statuses if status.search is not None]
-    return (FirstFittingTable((wide, medium, narrow)), *([_search_table(searches)] if searches else []))
+    more = f"{left_out} more sweeps have no active batch: `sweep status NAME` shows one, `--format json` all"
+    return (
+        FirstFittingTable((wide, medium, narrow)),
+        *([_search_table(searches)] if searches else []),
+        *([Text(more)] if left_out else []),
+    )
+
+
+def _shown_statuses(statuses: Sequence[SweepStatus]) -> Sequence[SweepStatus]:
+    """Return the sweeps to list: all that are under way, and of the others as many as fit."""
+    under_way = [status for status in statuses if status.active or not status.batches or status.problems]
+    shown = {status.sweep for status in under_way}
+    room = max(0, MOST_SWEEPS - len(shown))
+    shown |= {status.sweep for status in [one for one in statuses if one.sweep not in shown][:room]}
+    return [status for status in statuses if status.sweep in shown]
 
 
 def _search_table(searches: Iterable[tuple[str, SearchProgress]]) -> Table:

@@ -13,7 +13,6 @@ from sweepledger.errors import RepositoryError
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.render.base_files import LAUNCHERS, SHAPE_VERSIONS
 from sweepledger.repo import batches, files
-from sweepledger.repo.batch_files import blob_id
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry, reachable_trees, uncommitted_paths
@@ -21,7 +20,7 @@ from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.values import bytes_digest
+from sweepledger.structs.values import blob_id, bytes_digest
 
 BASE = "base/"
 KUSTOMIZATION = "kustomization.yaml"
@@ -162,14 +161,16 @@ def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
     for needed in (LAUNCHERS, *(SHAPE_VERSIONS[shape] for shape in shapes)):
         if names.isdisjoint(needed):
             names.update(needed)  # the lock names none, so it may be any of them
-    if KUSTOMIZATION in batch.contents.paths():
-        names.update(policy.base_folders(batch.contents.read(KUSTOMIZATION)))
+    if KUSTOMIZATION in (*batch.contents.paths(), *batch.omitted):
+        names.update(policy.base_folders(batch.read(KUSTOMIZATION)))
     return tuple(f"{BASE}{name}" for name in sorted(names))
 
 
 def load_references(stored: Iterable[StoredBatch]) -> None:
     """Read the files that `referenced_bases` needs, for many batches with one process."""
-    batches.prefetch(stored, LOCK_FILE, KUSTOMIZATION)
+    listed = tuple(stored)
+    batches.prefetch(listed, LOCK_FILE, KUSTOMIZATION)
+    batches.prefetch_omitted(listed, KUSTOMIZATION)
 
 
 def specs_to_read(context: CheckContext, paths: Iterable[Path]) -> Iterator[Path]:

@@ -15,7 +15,7 @@ from sweepledger.commands.checks.context import (
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import KEEP_FILE
 from sweepledger.commands.repository.workspace import SPECS, SUFFIX
-from sweepledger.commands.scaffold.bootstrap import PLATFORM_BASES
+from sweepledger.commands.scaffold.bootstrap import FORMER_BASES, PLATFORM_BASES
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
@@ -161,7 +161,10 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
         for folder in referenced_bases(batch)
     }
     if BOOTSTRAP_FILE in context.base_entries:
-        frozen |= {f"{BASE}{name}": "the files in clusters/ are made from it" for name in PLATFORM_BASES}
+        frozen |= {
+            f"{BASE}{name}": "the files in clusters/ are made from it"
+            for name in (*PLATFORM_BASES, *FORMER_BASES)
+        }
     for path in changed:
         for folder in sorted(frozen):
             if path.startswith(f"{folder}/"):

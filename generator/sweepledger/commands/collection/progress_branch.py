@@ -33,9 +33,8 @@ def update_progress_branches(target: Target, results: Path, *, now: float) -> It
         return
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
-    running = [
-        batch for batch in batches.readable(stored) if batch.is_active and (results / batch.name).is_dir()
-    ]
+    active = [batch for batch in stored if batch.is_active and (results / batch.name).is_dir()]
+    running = batches.readable(active)
     existing = remote_branches(repository, target.remote, PROGRESS_PREFIX)
     sweeps = {batch.sweep for batch in stored if batch.is_active}
     kept = {branch_name(sweep) for sweep in sweeps}

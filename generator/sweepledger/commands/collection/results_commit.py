@@ -13,7 +13,7 @@ from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
 from sweepledger.errors import ContentionError, RepositoryError, SeveralError, UnreadableError
 from sweepledger.render.platform import flux
 from sweepledger.repo import batches
-from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
 from sweepledger.results.commit_message import commit_message
 from sweepledger.results.outcomes import BatchRecords
@@ -146,15 +146,35 @@ def _commit_sweep(target: Target, sweep: str, now: Mapping[str, BatchAttempts]) 
     attempts = {name: read for name, read in now.items() if read.batch.sweep == sweep}
     recording = _Recording(target.repository, attempts, sweep, continued=target.continued)
     folder = results_folder(sweep)
-    try:
-        commit, made = target.commit(recording.change, proposals=folder)
-    except RepositoryError as error:
-        # A server may refuse the round and accept the results alone: these must not wait for it.
-        if isinstance(error, ContentionError) or not recording.adds_round(target.tip()):
-            raise
-        commit, made = target.commit(replace(recording, refused=error).change, proposals=folder)
+    commit, made = _commit_accepted(target, recording, folder)
     if commit is not None and made is not None:
         yield replace(made, commit=commit)
+
+
+NOT_MOVED_WHOLE = "was not moved as it is"
+"""What hooks say that accept only batches which move with all files."""
+
+
+def _commit_accepted(
+    target: Target, recording: "_Recording", folder: str
+) -> tuple[str | None, ResultsCommit | None]:
+    """Make the results commit, or a smaller one if the server refuses it. Raises RepositoryError.
+
+    An older hook does not accept that the archive leaves files out. A server may refuse the round and accept the
+    results alone: these must not wait for it.
+    """
+    try:
+        return target.commit(recording.change, proposals=folder)
+    except RepositoryError as error:
+        if isinstance(error, ContentionError):
+            raise
+        if NOT_MOVED_WHOLE in str(error) and not recording.moves_whole:
+            smaller = replace(recording, moves_whole=True)
+        elif recording.adds_round(target.tip()):
+            smaller = replace(recording, refused=error)
+        else:
+            raise
+    return _commit_accepted(target, smaller, folder)
 
 
 def _with_sweep_name(sweep: str, error: RepositoryError) -> RepositoryError:
@@ -188,6 +208,8 @@ class _Recording:
     """Why a commit that also added a round was refused; None: a round may be added."""
     continued: frozenset[str] = frozenset()
     """Searches whose next round is added whatever the settings say."""
+    moves_whole: bool = False
+    """Whether batches move to the archive with all files: older hooks on the server accept nothing else."""
 
     def adds_round(self, base: str | None) -> bool:
         """Return whether the commit on top of `base` adds a round of a search."""
@@ -196,7 +218,7 @@ class _Recording:
 
     def change(self, base: str) -> tuple[Change | None, ResultsCommit | None]:
         """Return what the commit on top of `base` changes and records; None if nothing is left to record."""
-        stored = batches.of_sweep(batches.in_commit(self.repository, base), self.sweep)
+        stored = batches.of_sweep_in_commit(self.repository, base, self.sweep)
         pending = batch_records.unrecorded_batches(self.repository, base, stored)
         files = self.repository.read(base, results_folder(self.sweep))
         late = self._late_records(stored, files)
@@ -224,17 +246,17 @@ class _Recording:
         step = round_commit.step_after(
             self.repository, base, self.sweep, records, refused=self.refused, continued=self.continued
         )
+        archived = [
+            batches.archive_steps(batch, whole=self.moves_whole) for batch in recorded if batch.is_active
+        ]
         writes, removes = changed_files(summary)
         change = Change(
             message=commit_message(summary, recorded=names) + round_commit.step_trailers(step),
             writes={**writes, **round_commit.round_files(self.repository, base, step)},
-            moves={
-                f"{ACTIVE}/{batch.name}/{path}": f"{ARCHIVE}/{batch.name}/{path}"
-                for batch in recorded
-                if batch.is_active
-                for path, _ in batch.tree
-            },
-            removes=removes | {flux.batch_file(batch.name) for batch in recorded},
+            moves={old: new for moves, _ in archived for old, new in moves.items()},
+            removes=removes.union(
+                (flux.batch_file(batch.name) for batch in recorded), *(left for _, left in archived)
+            ),
         )
         return change, ResultsCommit(names, summary, corrupt + (FOREIGN,) * foreign, step=step)
 

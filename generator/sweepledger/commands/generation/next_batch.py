@@ -6,6 +6,7 @@ Refuses to plan over generated files that were edited by hand.
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 from sweepledger import search
@@ -216,8 +217,12 @@ def plan_batches(
     expansions = expand_specs(specs)
     known = stored or stored_batches(workspace, base)
     names = [parsed.sweep.name for parsed, _ in expansions]
-    batches.prefetch(batch for name in names for batch in batches.of_sweep(known.merged, name))
-    refuse_edits(known.merged, known.present)
+    batches.prefetch(batch for name in names for batch in known.merged_of.get(name, ()))
+    # A check compares all batches; to generate, those of the planned sweeps are enough.
+    planning = (
+        known.present if stored else [batch for name in names for batch in known.present_of.get(name, ())]
+    )
+    refuse_edits(known.merged, planning)
     planned = tuple(
         _plan_sweep(workspace, parsed, expansion, known, _PlanOptions(update, next_round))
         for parsed, expansion in expansions
@@ -255,7 +260,7 @@ def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, Expansi
     return tuple((parsed, one) for parsed, one in expansions if isinstance(one, Expansion))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredBatches:
     """The existing batches, before anything is planned."""
 
@@ -265,6 +270,16 @@ class StoredBatches:
     """The batches at the base commit."""
     present: tuple[StoredBatch, ...]
     """The batches in the work tree."""
+
+    @cached_property
+    def merged_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
+        """The batches at the base commit, by sweep."""
+        return batches.by_sweep(self.merged)
+
+    @cached_property
+    def present_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
+        """The batches in the work tree, by sweep."""
+        return batches.by_sweep(self.present)
 
 
 def stored_batches(workspace: Workspace, base: str | None) -> StoredBatches:
@@ -288,10 +303,10 @@ def _plan_sweep(
     options: _PlanOptions,
 ) -> Generated:
     sweep = parsed.sweep
-    merged = batches.of_sweep(stored.merged, sweep.name)
+    merged = stored.merged_of.get(sweep.name, ())
     new = tuple(
         batch
-        for batch in batches.of_sweep(stored.present, sweep.name)
+        for batch in stored.present_of.get(sweep.name, ())
         if batch.name not in {batch.name for batch in merged}
     )
     newest = batches.newest((*merged, *new))
@@ -351,7 +366,7 @@ def _next_listed(
     workspace: Workspace, request: BatchRequest, stored: StoredBatches, retried: Collection[str]
 ) -> NextBatch:
     """Return the trials of a spec that no batch lists, and those that it requests again, as a batch."""
-    merged = batches.of_sweep(stored.merged, request.sweep.name)
+    merged = stored.merged_of.get(request.sweep.name, ())
     listed = {trial.digest for batch in merged for trial in batch.trials}
     trials = tuple(trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
     if not trials:
@@ -365,7 +380,7 @@ def _next_listed(
     )
 
 
-def refuse_edits(merged: tuple[StoredBatch, ...], present: tuple[StoredBatch, ...]) -> None:
+def refuse_edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> None:
     """Refuse generated files that were edited by hand, and show the edit. Raises EditedError."""
     by_name = {batch.name: batch for batch in merged}
     for batch in present:

@@ -1,6 +1,7 @@
 """`sweep log`: the history of sweeps, read from git alone."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sweepledger.commands.repository import catalog
@@ -9,10 +10,10 @@ from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.excerpts import LockExcerpt, read_lock_excerpt, read_summary_excerpt
 from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches
-from sweepledger.repo.batches import ACTIVE
+from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits
 from sweepledger.results.display import format_duration
-from sweepledger.results.paths import results_folder
+from sweepledger.results.paths import batch_of_records, results_folder
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.names import is_sweep_name, split_batch_name
 
@@ -44,21 +45,39 @@ class SweepLog:
     entries: tuple[LogEntry, ...]
 
 
-def log(workspace: Workspace, reference: str | None = None) -> SweepLog:
-    """Return the history of one sweep, or of all, oldest first. Raises UsageError for an unknown sweep."""
-    entries = history(workspace.repository)
+def log(workspace: Workspace, reference: str | None = None, *, last: int | None = None) -> SweepLog:
+    """Return the history of one sweep, or of all, oldest first; with `last` only its last entries.
+
+    Raises UsageError for an unknown sweep.
+    """
     if reference is None:
-        return SweepLog(None, entries)
+        return SweepLog(None, history(workspace.repository, last=last)[-(last or 0) :])
+    entries = history(workspace.repository)
     present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
     name = catalog.choose_sweep(workspace.root, reference, present | {entry.sweep for entry in entries})
-    return SweepLog(name, tuple(entry for entry in entries if entry.sweep == name))
+    return SweepLog(name, tuple(entry for entry in entries if entry.sweep == name)[-(last or 0) :])
 
 
-def history(repository: Repository, revision: str = "HEAD") -> tuple[LogEntry, ...]:
-    """Return the changes of all sweeps up to a commit, oldest first."""
-    changes = commits(repository, SPECS, ACTIVE, RESULTS, revision=revision)
+def history(
+    repository: Repository, revision: str = "HEAD", *, last: int | None = None
+) -> tuple[LogEntry, ...]:
+    """Return the changes of all sweeps up to a commit, oldest first; with `last` those of its last commits."""
+    changes = commits(repository, SPECS, ACTIVE, RESULTS, revision=revision, last=last)
+    changes = changes if last is None else _with_last_entries(changes, last)
     reader = _LogReader(repository, changes)
+    if last is not None:
+        reader.read_earlier(repository, changes)
     return tuple(entry for commit in changes for entry in reader.entries(commit))
+
+
+def _with_last_entries(changes: tuple[Commit, ...], last: int) -> tuple[Commit, ...]:
+    """Return the newest commits that have so many entries: a commit may have thousands."""
+    entries = 0
+    for place, commit in reversed([*enumerate(changes)]):
+        entries += sum(bool(_spec_at(path) or _batch_at(path) or _summary_at(path)) for path in commit.files)
+        if entries >= last:
+            return changes[place:]
+    return changes
 
 
 class _LogReader:
@@ -68,6 +87,24 @@ class _LogReader:
         self._locks: dict[str, LockExcerpt] = {}
         self._best: dict[str, float] = {}
         self._contents = _contents(repository, history)
+
+    def read_earlier(self, repository: Repository, history: tuple[Commit, ...]) -> None:
+        """Read what a part of the history refers to: of each sweep the lock and the summary before its results."""
+        first: dict[str, tuple[str, str]] = {}
+        for commit in history:
+            for path in commit.files:
+                sweep, _, _ = split_batch_name(batch_of_records(path)) or ("", 0, "")
+                if sweep and path.startswith(f"{results_folder(sweep)}/"):
+                    lock = f"{commit.id}:{ARCHIVE}/{batch_of_records(path)}/{LOCK_FILE}"
+                    first.setdefault(sweep, (lock, f"{commit.id}^:{results_folder(sweep)}/{SUMMARY_FILE}"))
+        ids = repository.ids(name for names in first.values() for name in names)
+        contents = repository.blobs(ids.values())
+        for sweep, (lock, summary) in first.items():
+            with suppress(KeyError, ValueError):
+                self._locks[sweep] = read_lock_excerpt(contents[ids[lock]])
+                before = read_summary_excerpt(contents[ids[summary]].decode(), self._locks[sweep])
+                if before.value is not None:
+                    self._best[sweep] = before.value
 
     def entries(self, commit: Commit) -> Iterator[LogEntry]:
         """Yield the entries of one commit: specs first, then batches, then results."""

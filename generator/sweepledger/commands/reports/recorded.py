@@ -128,7 +128,7 @@ def recorded_results(repository: Repository, commit: str, sweep: str) -> Recorde
     except ValueError as error:
         raise RepositoryError(f"{path}: {error}", hint=f"`sweep verify {sweep}` says what changed") from error
     listed = {row.batch for row in table.rows}
-    stored = batches.of_sweep(batches.in_commit(repository, commit), sweep)
+    stored = batches.of_sweep_in_commit(repository, commit, sweep)
     recorded = tuple(batch for batch in stored if batch.name in listed)
     if not recorded:
         raise RepositoryError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.generation.next_batch import EditedError
+from sweepledger.commands.reports.recorded_status import RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
 from sweepledger.commands.rounds import next_round
@@ -323,18 +324,36 @@ def status(
         counter = replace(counter, live=live_batches(workspace, kubectl, running, tip=tip, now=clock()))
     origins = find_origins(workspace.repository, tip, stored, wanted) if reference is not None else {}
     progress = dict(_search_progress(workspace, wanted, tip, stored))
-    return tuple(
+    by_sweep = batches.by_sweep(stored)
+    edits = batches.by_sweep(batch for batch in stored if batch.is_active and batch.sweep in wanted)
+    edited = dict(_edits(workspace, edits))
+    index = StatusIndex.read(workspace.root, state)
+    statuses = tuple(
         replace(
-            _sweep_status(sweep, replace(counter, stored=batches.of_sweep(stored, sweep))),
-            mistakes=_spec_problems(workspace, sweep)
-            if reference or not batches.of_sweep(stored, sweep)
-            else (),
+            _indexed_status(sweep, replace(counter, stored=by_sweep.get(sweep, ())), index),
+            mistakes=_spec_problems(workspace, sweep) if reference or sweep not in by_sweep else (),
             search=progress.get(sweep),
             origin=origins.get(sweep),
-            edits=tuple(_edits(workspace, batches.of_sweep(stored, sweep))),
+            edits=edited.get(sweep, ()),
         )
         for sweep in sorted(wanted)
     )
+    index.write(workspace.repository, known)
+    return statuses
+
+
+def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) -> SweepStatus:
+    """Return the status of a sweep, from the index if all of it is recorded and unchanged."""
+    stored = counter.stored
+    if not stored or any(batch.is_active for batch in stored):
+        return _sweep_status(sweep, counter)
+    known = index.get(sweep, stored)
+    if known is not None:
+        return SweepStatus(sweep, len(stored), (), known.counts, known.metric, known.best, known.front)
+    status = _sweep_status(sweep, counter)
+    if not status.problems and not status.remarks:
+        index.put(sweep, stored, RecordedStatus(status.counts, status.metric, status.best, status.front))
+    return status
 
 
 def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> frozenset[str]:
@@ -348,10 +367,17 @@ def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> f
     return recorded | catalog.batch_names(repository, fetched, ARCHIVE)
 
 
-def _edits(workspace: Workspace, stored: Iterable[StoredBatch]) -> Iterator[Problem]:
-    """Yield a warning for each active batch that was edited by hand, with the way back."""
-    active = [batch for batch in stored if batch.is_active]
-    committed = {batch.name: batch for batch in _committed_batches(workspace, active)}
+def _edits(
+    workspace: Workspace, active: Mapping[str, Sequence[StoredBatch]]
+) -> Iterator[tuple[str, tuple[Problem, ...]]]:
+    """Yield the warnings for each sweep's active batches that were edited by hand, with the way back."""
+    head = workspace.repository.commit("HEAD") if active else None
+    committed = {batch.name: batch for batch in batches.active_in_commit(workspace.repository, head)}
+    for sweep, stored in active.items():
+        yield sweep, tuple(_batch_edits(stored, committed))
+
+
+def _batch_edits(active: Iterable[StoredBatch], committed: Mapping[str, StoredBatch]) -> Iterator[Problem]:
     for batch in active:
         original = committed.get(batch.name)
         drift = batches.difference(original, batch) if original else batch.hand_edits()
@@ -361,11 +387,6 @@ def _edits(workspace: Workspace, stored: Iterable[StoredBatch]) -> Iterator[Prob
             yield Problem(
                 batch.folder, 0, 0, "", message, "batch-edited", error.hint, severity=Severity.WARNING
             )
-
-
-def _committed_batches(workspace: Workspace, active: Sequence[StoredBatch]) -> tuple[StoredBatch, ...]:
-    head = workspace.repository.commit("HEAD") if active else None
-    return () if head is None else batches.in_commit(workspace.repository, head)
 
 
 def _spec_problems(workspace: Workspace, sweep: str) -> tuple[Problem, ...]:
@@ -380,12 +401,12 @@ def _search_progress(
 ) -> Iterator[tuple[str, SearchProgress]]:
     """Return the progress of each search whose spec can be read."""
     searches = [search for search in next_round.searches_in_work_tree(workspace) if search.name in wanted]
-    merged = batches.in_commit(workspace.repository, tip) if searches else ()
-    merged_names = {batch.name for batch in merged}
+    names = catalog.batch_names(workspace.repository, tip) if searches else frozenset()
     for sweep in searches:
         here = batches.readable(batches.of_sweep(stored, sweep.name))
-        new = [batch for batch in here if batch.name not in merged_names]
-        yield sweep.name, search_progress(workspace, sweep, tip, batches.of_sweep(merged, sweep.name), new)
+        new = [batch for batch in here if batch.name not in names]
+        merged = batches.of_sweep_in_commit(workspace.repository, tip, sweep.name)
+        yield sweep.name, search_progress(workspace, sweep, tip, merged, new)
 
 
 def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
@@ -460,9 +481,12 @@ class _TrialCounter:
 
     def _local_states(self, batch: StoredBatch) -> Iterator[tuple[str, TrialState]]:
         """Return the states of an active batch's trials by this machine's results volume."""
+        unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
+        if not (self.results / batch.name).is_dir():  # most batches run elsewhere
+            yield from ((row.trial, unknown) for row in batch.rows)
+            return
         evaluated = evaluate(BatchAttempts.read(self.results, batch).results)
         started = TrialState.RUNNING if self.is_engine_running else TrialState.INTERRUPTED
-        unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
         for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
             # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
             if len(attempts) > batch.lock.retries or any(

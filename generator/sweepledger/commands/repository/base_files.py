@@ -40,6 +40,17 @@ def missing_bases(root: Path, names: Iterable[str]) -> dict[str, bytes]:
     }
 
 
+def missing_bases_at(repository: Repository, commit: str, names: Iterable[str]) -> dict[str, bytes]:
+    """Return the files of those bases that a commit does not have yet, by their path in the repository."""
+    present = repository.files(commit, BASE)
+    return {
+        f"{BASE}{name}/{path}": content
+        for name in sorted(names)
+        if not any(path.startswith(f"{BASE}{name}/") for path in present)
+        for path, content in files.read_sources(base_folder() / name)
+    }
+
+
 def write_bases(root: Path, names: Iterable[str]) -> None:
     """Write the missing files of these bases, and the folders that controllers watch.
 

@@ -54,8 +54,8 @@ def sweep_name(root: Path, reference: str) -> str:
 
 def batch_names(repository: Repository, commit: str | None, *below: str) -> frozenset[str]:
     """Return the batches of a commit, active and archived, or those below some folders."""
-    paths = repository.files(commit, *(below or (ACTIVE, ARCHIVE)))
-    names = {path.split("/")[2] for path in paths if path.count("/") > ACTIVE.count("/") + 1}
+    folders = (path for place in below or (ACTIVE, ARCHIVE) for path in repository.folders(commit, place))
+    names = (path.rpartition("/")[2] for path in folders)
     return frozenset(name for name in names if split_batch_name(name))
 
 
@@ -148,6 +148,8 @@ def find_trial(root: Path, reference: str) -> ListedTrial:
     sweep = sweep_name(root, prefix)
     unreadable: list[UnreadableError] = []
     matches = list(matching_trials(root, sweep, trial, unreadable))
+    if not matches:
+        unreadable += _unreadable_batches(root, sweep)
     ids = sorted({listed.id for listed in matches})
     if not ids and unreadable:
         raise unreadable[0]
@@ -163,12 +165,22 @@ def find_trial(root: Path, reference: str) -> ListedTrial:
     return max(matches, key=lambda listed: listed.batch.lock.number)
 
 
+def _unreadable_batches(root: Path, sweep: str) -> Iterator[UnreadableError]:
+    """Yield why batches cannot be read that could list a trial."""
+    for batch in batches.in_work_tree(root):
+        if sweep in {"", batch.sweep}:
+            try:
+                _ = batch.vetted().rows
+            except UnreadableError as error:
+                yield error
+
+
 def matching_trials(
     root: Path, sweep: str, trial: str, unreadable: list[UnreadableError]
 ) -> Iterator[ListedTrial]:
     """Yield the rows that list a trial; collect why batches cannot be read."""
     for batch in batches.in_work_tree(root):
-        if sweep not in {"", batch.sweep}:
+        if sweep not in {"", batch.sweep} or not batch.may_list(trial):
             continue
         try:
             rows = batch.vetted().rows

@@ -93,7 +93,7 @@ class Timing:
 def run_of(batch: StoredBatch) -> RunConfig | None:
     """Return how a batch's trials run, from its own files; None if these do not contain it."""
     try:
-        manifests, launch = batch.contents.read(MANIFESTS), batch.contents.read(LAUNCH_FILE)
+        manifests, launch = batch.read(MANIFESTS), batch.read(LAUNCH_FILE)
     except KeyError:
         return None
     lock = batch.lock
@@ -213,7 +213,9 @@ def month_ledger(
     for name, part in _recorded_usage(repository, commit, counted, month):
         usage[name] = {**usage.get(name, {}), **part}  # no trial is in two files
     usage |= ending
-    batches.prefetch([batch for batch in counted if batch.name in reserved or usage.get(batch.name)], *FILES)
+    charged = [batch for batch in counted if batch.name in reserved or usage.get(batch.name)]
+    batches.prefetch(charged, *FILES)
+    batches.prefetch_omitted(charged, *FILES)
     used, promised, unread, doubtful, reported = [], [], [], [], []
     for batch in counted:
         trials_usage = usage.get(batch.name)

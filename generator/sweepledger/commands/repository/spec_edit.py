@@ -48,12 +48,12 @@ class SpecEdit:
     @cached_property
     def merged(self) -> tuple[StoredBatch, ...]:
         """The sweep's batches at the base commit."""
-        return batches.of_sweep(batches.in_commit(self.workspace.repository, self.base), self.sweep.name)
+        return batches.of_sweep_in_commit(self.workspace.repository, self.base, self.sweep.name)
 
     @cached_property
     def committed(self) -> tuple[StoredBatch, ...]:
         """The sweep's batches at HEAD."""
-        return batches.of_sweep(batches.in_commit(self.workspace.repository, self.head), self.sweep.name)
+        return batches.of_sweep_in_commit(self.workspace.repository, self.head, self.sweep.name)
 
     def merged_batch(self, name: str) -> StoredBatch:
         """Return a merged batch by name. Raises UsageError."""

@@ -138,7 +138,7 @@ class EvidenceSource:
     def _evidence_batches(self, sweep: Sweep) -> tuple[StoredBatch, ...]:
         if self.batches is not None:
             return self.batches
-        return batches.of_sweep(batches.in_commit(self.repository, self.commit), sweep.name)
+        return batches.of_sweep_in_commit(self.repository, self.commit, sweep.name)
 
     def _started(self, sweep: Sweep) -> Iterator[Iterator[BatchRecords]]:
         """Yield the records of each sweep of the warm start."""

@@ -198,7 +198,7 @@ def _next_step(
     settings: Settings,
     fresh: Mapping[str, BatchRecords],
 ) -> Step | RoundBlocked | None:
-    stored = batches.of_sweep(batches.in_commit(repository, commit), sweep.name)
+    stored = batches.of_sweep_in_commit(repository, commit, sweep.name)
     newest = batches.newest(stored)
     if newest is None:
         return None
@@ -259,7 +259,7 @@ def manual_hint(name: str) -> str:
 
 
 def _had_rounds(repository: Repository, commit: str, name: str) -> bool:
-    stored = batches.readable(batches.of_sweep(batches.in_commit(repository, commit), name))
+    stored = batches.readable(batches.of_sweep_in_commit(repository, commit, name))
     return any(batch.lock.round is not None for batch in stored)
 
 

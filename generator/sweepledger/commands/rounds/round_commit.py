@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.base_files import missing_bases_at
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import (
@@ -62,11 +63,10 @@ def step_after(
 
 def round_files(repository: Repository, base: str, step: Step | RoundBlocked | None) -> Mapping[str, bytes]:
     """Return the files that a commit on top of `base` adds for a step."""
-    return (
-        batch_files(step.batch, at_commit.settings_or_defaults(repository, base))
-        if isinstance(step, RoundDue)
-        else {}
-    )
+    if not isinstance(step, RoundDue):
+        return {}
+    bases = missing_bases_at(repository, base, step.batch.lock.bases)
+    return {**bases, **batch_files(step.batch, at_commit.settings_or_defaults(repository, base))}
 
 
 def step_trailers(step: Step | RoundBlocked | None) -> str:

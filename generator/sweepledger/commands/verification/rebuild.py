@@ -125,7 +125,7 @@ def recorded_batches(
     repository: Repository, commit: str, sweep: str, paths: Container[str]
 ) -> tuple[StoredBatch, ...]:
     """Return the archived batches of a sweep that have records among some files, by number."""
-    stored = batches.of_sweep(batches.in_commit(repository, commit), sweep)
+    stored = batches.of_sweep_in_commit(repository, commit, sweep)
     return tuple(
         batch for batch in stored if not batch.is_active and batch_records.records_file(batch) in paths
     )

@@ -20,11 +20,12 @@ from sweepledger.render.platform.objects import (
     labels,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import EGRESS_LABEL
+from sweepledger.structs.kubernetes import EGRESS_LABEL, QUEUE_LABEL
 from sweepledger.structs.names import IDENTITY_EMAIL
-from sweepledger.structs.settings import GIT_EGRESS, Settings
+from sweepledger.structs.node_pool import Pool, scheduling_fields
+from sweepledger.structs.settings import GIT_EGRESS, CollectorSettings, Settings
 
-COLLECTOR_BASE = "collector/v1/cronjob.yaml"
+COLLECTOR_BASE = "collector/v2/cronjob.yaml"
 COLLECTOR_IMAGE = "collector"
 """The name among `images` under which settings name the image with this command and git."""
 
@@ -63,10 +64,27 @@ def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str
     spec["suspend"] = COLLECTOR_IMAGE not in settings.images
     job = spec["jobTemplate"]
     template = job["spec"]["template"]
-    job["metadata"] = {"labels": _collector_labels(settings)}
+    pool = settings.pools.get(settings.collector.pool or "")
+    queue = {QUEUE_LABEL: pool.queue} if pool is not None and pool.queue is not None else {}
+    job["metadata"] = {"labels": _collector_labels(settings) | queue}
     template["metadata"] = {"labels": _collector_labels(settings)}
     _fill_collector_pod(template["spec"], settings, source)
+    _place_collector(template["spec"], settings.collector, pool)
     return made
+
+
+def _place_collector(pod: Manifest, collector: CollectorSettings, pool: Pool | None) -> None:
+    """Choose the nodes of the collector, its priority and its size."""
+    if pool is not None:
+        pod |= scheduling_fields(pool, has_gpus=False)
+    if collector.priority_class is not None:
+        pod["priorityClassName"] = collector.priority_class
+    sizes = {"memory": collector.memory, "ephemeral-storage": collector.disk}
+    for container in (*pod["initContainers"], *pod["containers"]):
+        for amounts in container["resources"].values():
+            amounts.update(sizes)
+    (work,) = (volume for volume in pod["volumes"] if volume["name"] == "work")
+    work["emptyDir"]["sizeLimit"] = collector.disk
 
 
 def fill_clone(pod: Manifest, settings: Settings, source: GitSource, configuration: Iterable[str]) -> None:
@@ -131,7 +149,7 @@ def _environment(source: GitSource) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]
 
 
-EXPIRY_BASE = "expiry/v1/cronjob.yaml"
+EXPIRY_BASE = "expiry/v2/cronjob.yaml"
 
 ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 """Fields that none of its containers has."""

@@ -38,6 +38,10 @@ SOURCE_IGNORE = """\
 """Folders that are not part of the artifact, because they only grow and nothing applies them."""
 
 
+SOURCE_FOLDERS = ("base", "clusters", "overlays/active")
+"""Folders that are checked out; the root's files always are."""
+
+
 def batch_file(name: str) -> str:
     """Return the path of a batch's Kustomization in the repository."""
     return f"{ACTIVE}/{name}.yaml"
@@ -84,6 +88,7 @@ def source(settings: Settings, source: GitSource) -> Manifest:
             "url": source.url,
             "ref": {"branch": source.branch},
             "ignore": SOURCE_IGNORE,
+            "sparseCheckout": list(SOURCE_FOLDERS),
             **credential,
         },
     )

@@ -18,7 +18,7 @@ from sweepledger.structs.kubernetes import TRIAL_USER
 from sweepledger.structs.settings import Controller, ResultsMode, Settings
 from sweepledger.structs.values import bytes_digest
 
-HOOK_BASE = "collector/v1/pre-receive.sh"
+HOOK_BASE = "collector/v2/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
 SIGNERS_FILE = "clusters/allowed_signers"
 

@@ -43,10 +43,15 @@ def trials_bounds(settings: Settings) -> list[Manifest]:
     ]
 
 
+QUOTA_RUNS = 8
+"""How often the collector's namespace has room for its memory."""
+
+
 def collector_bounds(settings: Settings) -> list[Manifest]:
     """Leave room for the collector, and for one pod of a person who looks after it."""
     place = Names.of(settings).collector
-    hard = {"pods": "4", "requests.cpu": "2", "requests.memory": "2Gi", "limits.memory": "2Gi"}
+    memory = str(QUOTA_RUNS * quantities.whole_quantity(settings.collector.memory))
+    hard = {"pods": "4", "requests.cpu": "2", "requests.memory": memory, "limits.memory": memory}
     return [
         manifest("v1/ResourceQuota", "sweep-collector", settings, namespace=place, spec={"hard": hard}),
     ]

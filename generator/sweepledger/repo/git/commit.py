@@ -68,7 +68,9 @@ def create_commit(repository: Repository, base: str, change: Change) -> str | No
             env=environment,
             content="".join(f"{line}\0" for line in lines).encode(),
         )
-        tree = repository.run("write-tree", env=environment).strip()
+        # A partial clone lacks blobs that the base commit has: git would fetch each to see that it exists.
+        missing = ("--missing-ok",) if repository.promisor else ()
+        tree = repository.run("write-tree", *missing, env=environment).strip()
         if tree == repository.run("rev-parse", f"{base}^{{tree}}").strip():
             return None
         key = _signing_key(repository, settings)

@@ -42,7 +42,7 @@ def remote_contains(repository: Repository, remote: str, branch: str, tip: str, 
 
     A shallow clone fetches more history, a little first. Raises RepositoryError.
     """
-    for options in ((), ("--deepen=100",), ("--unshallow",)):
+    for options in ((), ("--deepen=100",), ("--deepen=2000",), ("--unshallow",)):
         if options:
             if repository.run("rev-parse", "--is-shallow-repository").strip() == "false":
                 return False
@@ -138,8 +138,10 @@ class Commit:
     """Path → blob id."""
 
 
-def commits(repository: Repository, *below: str, revision: str = "HEAD") -> tuple[Commit, ...]:
-    """Return the commits that changed some paths, oldest first. Deleted files are not listed."""
+def commits(
+    repository: Repository, *below: str, revision: str = "HEAD", last: int | None = None
+) -> tuple[Commit, ...]:
+    """Return the commits that changed some paths, oldest first, or the last of them. Deleted files are not listed."""
     if repository.commit(revision) is None:
         return ()
     output = repository.run(
@@ -149,6 +151,7 @@ def commits(repository: Repository, *below: str, revision: str = "HEAD") -> tupl
         *("--no-show-signature", "--no-follow", "--no-color"),
         *("--no-renames", "--diff-filter=AM", "--raw", "--no-abbrev", "-z"),
         f"--format={FIELDS}",
+        *(() if last is None else (f"--max-count={last}",)),
         revision,
         "--",
         *below,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -115,6 +116,7 @@ _BARE = re.compile(rb"\bbare\b(?!\s*=\s*false\b)")
 LOCK_MESSAGE = re.compile(r"nable to create '(?P<path>[^'\n]+\.lock)': File exists")
 TREE_MODE = "040000"
 LINK_MODE = "120000"
+PROMISOR = r"^remote\..*\.promisor$"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 
 MAX_LISTED = 20_000
@@ -176,6 +178,8 @@ class Repository:
         """Files of commits, which never change; the oldest listing is dropped first."""
         self._blobs: dict[str, bytes] = {}
         """Small blobs, which never change either."""
+        self._local: set[str] = set()
+        """Objects that a partial clone is known to have."""
         forget_redirections()
 
     @classmethod
@@ -297,6 +301,13 @@ class Repository:
             return self._listing(commit, ()).files_below(*below)
         return dict(self._listing(commit, below).files)
 
+    def folders(self, commit: str | None, place: str) -> tuple[str, ...]:
+        """Return the paths of the folders directly in a folder of a commit, without listing their files."""
+        if commit is None:
+            return ()
+        listed = self.run("ls-tree", "-d", "-z", "--name-only", "--full-tree", commit, "--", f"{place}/")
+        return tuple(filter(None, listed.split("\0")))
+
     def _is_listed_whole(self, commit: str) -> bool:
         """Return whether all files of a commit are listed at once, because they are few."""
         if _COMMIT_ID.fullmatch(commit) is None:
@@ -345,6 +356,15 @@ class Repository:
         except RepositoryError:
             return ()
 
+    def ids(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the ids of objects that are named as `<commit>:<path>`, without those that do not exist."""
+        wanted = list(names)
+        if not wanted:
+            return {}
+        request = "".join(f"{name}\n" for name in wanted).encode()
+        listed = self.run("cat-file", "--batch-check=%(objectname)", content=request).splitlines()
+        return {name: line for name, line in zip(wanted, listed, strict=True) if " " not in line}
+
     def sizes(self, identities: Iterable[str]) -> dict[str, int]:
         """Return the sizes of blobs in bytes, without reading them."""
         wanted = sorted(set(identities))
@@ -359,22 +379,60 @@ class Repository:
         }
 
     def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:
-        """Read many blobs with one process."""
+        """Read many blobs with one process. Raises RepositoryError if one is missing."""
         wanted = set(identities)
         contents = {identity: self._blobs[identity] for identity in wanted if identity in self._blobs}
         missing = sorted(wanted - contents.keys())
         if not missing:
             return contents
+        self._fetch(missing)
         request = "".join(f"{identity}\n" for identity in missing).encode()
         output = self.run_bytes("cat-file", "--batch", content=request)
         at = 0
         for identity in missing:
             end = output.index(b"\n", at)
+            if output[at:end].endswith(b" missing"):
+                raise RepositoryError(
+                    f"object {identity} is not in this clone",
+                    hint="run `git fetch --unshallow`, or clone anew",
+                )
             size = int(output[at:end].split(b" ")[2])
             contents[identity] = output[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
         self._keep({name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB})
         return contents
+
+    @cached_property
+    def promisor(self) -> str | None:
+        """The remote from which a partial clone fetches what it left out; None for a complete clone."""
+        git_folder = self.folder / ".git"
+        with suppress(OSError):
+            if (
+                b"promisor"
+                not in ((git_folder if git_folder.is_dir() else self.folder) / "config").read_bytes()
+            ):
+                return None
+        try:
+            listed = self.run("config", "--name-only", "--get-regexp", PROMISOR)
+        except RepositoryError:
+            return None
+        return listed.split("\n")[0].removeprefix("remote.").removesuffix(".promisor")
+
+    def _fetch(self, identities: Iterable[str]) -> None:
+        """Fetch blobs that a partial clone left out, all at once: git itself fetches one after the other."""
+        if self.promisor is None or self._local.issuperset(identities):
+            return
+        listed = self.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+        self._local = set(listed.split())
+        missing = sorted(set(identities) - self._local)
+        if missing:
+            self.run(
+                *("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"),
+                *("--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin"),
+                *("--end-of-options", self.promisor),
+                content="".join(f"{identity}\n" for identity in missing).encode(),
+            )
+            self._local.update(missing)
 
     def _keep(self, blobs: Mapping[str, bytes]) -> None:
         if len(blobs) <= MAX_KEPT_BLOBS:

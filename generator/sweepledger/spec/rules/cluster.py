@@ -23,6 +23,7 @@ OBJECTS: tuple[DocumentPath, ...] = (
     ("code", "secret"),
     ("image_pull_secret",),
     ("priority_class",),
+    ("collector", "priority_class"),
 )
 OBJECTS_OF_EACH = (("datasets", "claim"), ("secrets", "secret"), ("pools", "queue"))
 

@@ -12,14 +12,15 @@ from sweepledger.spec.suggestions import did_you_mean
 
 
 def default_pool(draft: Draft) -> Iterator[Problem]:
-    """The default pool is one of the pools."""
-    place, known = ("defaults", "pool"), draft.names("pools")
-    name = draft.get(*place, kind=str)
-    if name is not None and name not in known:
-        hint = did_you_mean(name, known) or "there is none: add it to pools"
-        yield draft.problem(
-            place, f"must be one of the pools, got {safe_repr(name)}", code="unknown-pool", hint=hint
-        )
+    """The default pool and that of the collector are among the pools."""
+    known = draft.names("pools")
+    for place in (("defaults", "pool"), ("collector", "pool")):
+        name = draft.get(*place, kind=str)
+        if name is not None and name not in known:
+            hint = did_you_mean(name, known) or "there is none: add it to pools"
+            yield draft.problem(
+                place, f"must be one of the pools, got {safe_repr(name)}", code="unknown-pool", hint=hint
+            )
 
 
 def node_choice(draft: Draft) -> Iterator[Problem]:
@@ -34,7 +35,9 @@ def node_choice(draft: Draft) -> Iterator[Problem]:
 
 
 def node_amounts(draft: Draft) -> Iterator[Problem]:
-    """Amounts of a node are valid quantities."""
+    """Amounts of a node, and those of the collector, are valid quantities."""
+    yield from units.memory_problems(draft, ("collector", "memory"))
+    yield from units.memory_problems(draft, ("collector", "disk"))
     for name in draft.names("pools"):
         yield from units.cores_problems(draft, ("pools", name, "node", "cpu"))
         yield from units.memory_problems(draft, ("pools", name, "node", "memory"))
