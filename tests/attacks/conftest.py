@@ -1,4 +1,4 @@
-"""A repository with a platform, a recorded and an active sweep, and a valid change, which the tests of a module share."""
+"""A repository with a platform, a recorded and an active sweep, and a valid change: the tests of a module share it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A change keeps what a reviewer looks at, and edits what stands beside it: generated files, records, side files, links."""
+"""A change keeps what a reviewer looks at, and edits what stands beside it: generated files, records, links."""
 
 import re
 from collections.abc import Callable

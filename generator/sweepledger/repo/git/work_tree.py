@@ -14,9 +14,14 @@ from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import files
 from sweepledger.repo.git.commit import NO_OBJECT, Change, create_commit
-from sweepledger.repo.git.repository import LITERAL_PATHS, Entry, Repository, staged_entries
+from sweepledger.repo.git.repository import (
+    LITERAL_PATHS,
+    REPOSITORY_SCOPES,
+    Entry,
+    Repository,
+    staged_entries,
+)
 
-REPOSITORY_SCOPES = frozenset({"local", "worktree"})
 FILTERS = frozenset({"clean", "process", "smudge", "required"})
 
 

@@ -1,7 +1,7 @@
 """What is wrong with a pattern of `metric.patterns`: not valid, without its groups, or slow on some line.
 
-The launcher refuses such patterns, too, so a spec with one would fail in each of its trials. It shares no code with this
-package: `tests/attacks/test_slow_patterns.py` compares both. This module is stricter with checks such as `$`.
+The launcher refuses such patterns, too, so a spec with one would fail in each of its trials. It shares no code with
+this package: `tests/attacks/test_slow_patterns.py` compares both. This module is stricter with checks such as `$`.
 """
 
 import re
@@ -19,7 +19,7 @@ NON_ASCII = 128
 """Stands for all characters beyond ASCII."""
 ALL = frozenset(range(NON_ASCII + 1))
 CHECK = -1
-"""Stands for a check that consumes nothing and may fail, such as `$`: then all that repeats before it is tried again."""
+"""Stands for a check that consumes nothing and may fail, such as `$`: then repeats before it are tried again."""
 REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 CATEGORIES = {
     kinds.CATEGORY_DIGIT: r"\d",
@@ -99,7 +99,9 @@ def _characters(kind: Any, argument: Any) -> frozenset[int]:
     """Return the characters that one part of a pattern matches, in either case."""
     if kind == kinds.LITERAL:
         letter = chr(argument)
-        return frozenset(min(ord(form), NON_ASCII) for form in (letter, letter.lower()[:1], letter.upper()[:1]))
+        return frozenset(
+            min(ord(form), NON_ASCII) for form in (letter, letter.lower()[:1], letter.upper()[:1])
+        )
     if kind == kinds.RANGE:
         low, high = argument
         return _union((kinds.LITERAL, code) for code in range(min(low, NON_ASCII), min(high, NON_ASCII) + 1))
