@@ -8,7 +8,7 @@ can be configured to ignore changes (`assume-unchanged`, filters, a monitor).
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from sweepledger.repo.files import list_folder, read_file
@@ -17,14 +17,25 @@ from sweepledger.structs.file_tree import FileTree
 
 SHA1_DIGITS = 40
 """Ids of another length are SHA-256."""
+LARGE = 32 * 1024
+"""Bytes from which a file is probably the launcher."""
 
 
 def blob_id(content: bytes, *, like: str = "") -> str:
     """Return git's id of a file's content; `like` is another id of the repository, which shows its hash."""
-    data = b"blob %d\0" % len(content) + content
-    if len(like) > SHA1_DIGITS:
-        return hashlib.sha256(data).hexdigest()
-    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+    is_sha256 = len(like) > SHA1_DIGITS
+    return (_large_id if len(content) > LARGE else _id)(content, is_sha256=is_sha256)
+
+
+def _id(content: bytes, *, is_sha256: bool) -> str:
+    head = b"blob %d\0" % len(content)
+    digest = hashlib.sha256(head) if is_sha256 else hashlib.sha1(head, usedforsecurity=False)
+    digest.update(content)
+    return digest.hexdigest()
+
+
+_large_id = lru_cache(maxsize=4)(_id)
+"""Thousands of overlays have the same copy of the launcher: to compare it with the last one is faster than a digest."""
 
 
 class BlobCache:

@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from sweepledger import storage
@@ -82,9 +84,13 @@ def index_attributes(
         content=request,
     ).split("\0")
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for path, name, value in zip(words[::3], words[1::3], words[2::3], strict=False):
-        if with_unset or value != "unset":
-            found[path] = (*found.get(path, ()), (name, value))
+    shared: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
+    triples = zip(words[::3], words[1::3], words[2::3], strict=False)
+    kept = (one for one in triples if with_unset or one[2] != "unset")
+    # Git lists all attributes of a path together, and most paths have the same ones.
+    for path, listed in groupby(kept, key=itemgetter(0)):
+        attributes = tuple((name, value) for _, name, value in listed)
+        found[path] = shared.setdefault(attributes, attributes)
     return found
 
 
