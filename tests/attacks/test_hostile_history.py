@@ -12,7 +12,7 @@ from tests.repository import Sandbox
 
 RECORDS, SUMMARY = "results/peak/records/*.jsonl", "results/peak/summary.csv"
 DEEP = b"[" * 100_000
-CONTENTS = {
+CONTENTS: dict[str, tuple[str, bytes | Path]] = {
     "records of many levels": (RECORDS, DEEP),
     "records of no text": (RECORDS, b"\xff\xfe\0"),
     "records with a long line": (RECORDS, b'{"a":"' + b"x" * 10_000_000),
