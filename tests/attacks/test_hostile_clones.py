@@ -1,5 +1,6 @@
 """A clone whose configuration, hooks and attributes somebody else prepared: no command executes them."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -82,6 +83,8 @@ def test_nothing_that_a_clone_configures_runs_with_a_sweep(hostile: Sandbox, tmp
     assert (tmp_path / "ran").exists(), "git itself runs it"
     (tmp_path / "ran").unlink()
     hostile.write("code/train.py", (hostile.root / "code/train.py").read_text() + "# edited\n")
+    # As new as the index, so that git compares the content: whatever writes the index does so.
+    os.utime(hostile.root / ".git/index", (1, 1))
     options = RunOptions(create_state(hostile.workspace.repository), commits_code=True)
 
     list(SweepRun.prepare(hostile.workspace, ("peak",)).run(options))

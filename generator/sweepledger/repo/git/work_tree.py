@@ -30,7 +30,7 @@ FILTERS = frozenset({"clean", "process", "smudge", "required"})
 def uncommitted_paths(repository: Repository, *below: str) -> tuple[str, ...]:
     """Return the paths below some folders that differ from HEAD, untracked ones included."""
     options = ("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
-    listed = repository.run(*_without_repository_filters(repository), "status", *options, "--", *below)
+    listed = repository.run(*without_repository_filters(repository), "status", *options, "--", *below)
     return tuple(sorted(line[3:] for line in listed.split("\0") if line))
 
 
@@ -47,7 +47,7 @@ def work_tree_entries(repository: Repository, paths: Iterable[str]) -> dict[str,
         environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **LITERAL_PATHS}
         repository.run("read-tree", "HEAD", env=environment)
         repository.run(
-            *(*_without_repository_filters(repository), "add", "--all"),
+            *(*without_repository_filters(repository), "add", "--all"),
             *("--pathspec-from-file=-", "--pathspec-file-nul"),
             env=environment,
             content=names,
@@ -94,7 +94,7 @@ def index_attributes(
     return found
 
 
-def _without_repository_filters(repository: Repository) -> tuple[str, ...]:
+def without_repository_filters(repository: Repository) -> tuple[str, ...]:
     """Return options that disable filters in the repository's own configuration, which git would run to compare files.
 
     The user's own filters, such as Git LFS, remain. Raises RepositoryError for a name that no option can disable.
@@ -162,6 +162,7 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
         apply_step(repository.folder, step, contents)
     lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
     repository.run(
+        *without_repository_filters(repository),  # git compares files whose times are as new as the index
         "update-index",
         "-z",
         "--add",
