@@ -1,6 +1,7 @@
 """CPU seconds of `sweep check` in a repository that has been used for years, with one sweep changed.
 
-python benchmarks/check.py, or `python benchmarks/check.py many` for 10,000 sweeps
+python benchmarks/check.py, or `python benchmarks/check.py many` for 10,000 sweeps, or `attributes` for a change of
+`.gitattributes`, which makes the check look at the attributes of every file
 """
 
 import subprocess
@@ -21,6 +22,7 @@ from tests.repository import SPEC, Sandbox  # noqa: E402
 RUNS = 3
 PLAN_BAR = 3.0
 MANY = 1000
+ATTRIBUTES = "* text=auto eol=lf\noverlays/** -diff linguist-generated\nresults/** linguist-generated\n"
 BUDGETS = "version: 1\nbudgets: {everybody: {gpu_hours: 100000}}\n"
 
 
@@ -34,12 +36,15 @@ class Size:
     bar: float
     trials: int = 4
     """Of the sweep that the change asks for; from some on budgets are kept, too."""
+    has_attributes: bool = False
+    """Whether the change edits `.gitattributes`, too."""
 
 
 SIZES = {
     "used": Size(sweeps=200, archived=10, bar=2.0),
     "large": Size(sweeps=200, archived=10, bar=5.0, trials=10_000),
     "many": Size(sweeps=10_000, archived=0, bar=20.0),
+    "attributes": Size(sweeps=200, archived=10, bar=2.0, has_attributes=True),
 }
 
 
@@ -68,6 +73,8 @@ def build(sandbox: Sandbox, size: Size) -> None:
                 sandbox.write(f"results/{sweep}/records/{made}.jsonl", f"{made}\n")
         for file in ("summary.csv", "README.md") if size.archived else ():
             sandbox.write(f"results/{sweep}/{file}", sweep)
+    if size.has_attributes:
+        sandbox.write(".gitattributes", ATTRIBUTES)
     sandbox.commit("Years of work")
     sandbox.push()
 
@@ -86,6 +93,8 @@ def main() -> int:
         spec = sandbox.spec("model", xs="1, 2, 3, 4")
         if size.trials > MANY:
             spec.write_text(spec.read_text().replace("values: [1, 2, 3, 4]", f"min: 1, max: {size.trials}"))
+        if size.has_attributes:
+            sandbox.write(".gitattributes", f"{ATTRIBUTES}*.png binary\n")
         generate(Workspace.find(sandbox.root), ["model"])
         sandbox.commit("Ask for one more")
         subprocess.run(["git", "gc", "-q"], cwd=sandbox.root, check=True)

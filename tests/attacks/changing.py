@@ -142,7 +142,7 @@ class Change:
 
     def mutated(self, rng: random.Random) -> Verdict:
         """Mutate the change, check it, and look at what an accepted one would do."""
-        self._restored()
+        self.restore()
         mutation = mutate(self.sandbox, rng)
         found = entries(self.sandbox)
         try:
@@ -152,7 +152,8 @@ class Change:
         codes = frozenset(one.code for one in problems if one.severity is Severity.ERROR)
         return Verdict(mutation, codes, "" if codes else self.harm(found))
 
-    def _restored(self) -> None:
+    def restore(self) -> None:
+        """Return to the valid change."""
         self.sandbox.git("reset", "-q", "--hard", self.start)
         self.sandbox.git("clean", "-q", "-ffdx", "--exclude=/.sweepledger")
 

@@ -295,6 +295,28 @@ def test_a_round_of_a_spec_that_is_gone_is_refused(searching: Sandbox) -> None:
     assert "hill has no spec" in push(searching)
 
 
+def test_a_round_brings_no_change_of_another_sweep_with_it(searching: Sandbox) -> None:
+    (batch,) = searching.active()
+    (archived,) = (path for path in (searching.root / "overlays/archive").iterdir() if path.is_dir())
+    other = batch.replace("hill-", "dale-")
+    for path in (
+        f"overlays/active/{other}/job.yaml",
+        f"overlays/archive/{archived.name}/job.yaml",
+        f"overlays/archive/{other}/job.yaml",
+        f"clusters/flux/active/{other}.yaml",
+        "sweeps/dale.yaml",
+        "sweeps/hill.yaml",
+    ):
+        before = searching.git("rev-parse", "HEAD").strip()
+        searching.write(path, "kind: Job\n")
+        amended(searching)
+
+        assert "the collector may push nothing but results" in push(searching), path
+        searching.git("reset", "-q", "--hard", before)
+
+    assert push(searching) == ""
+
+
 @pytest.mark.parametrize("missing", ["batch.yaml", "job.yaml", "kustomization.yaml", "launch.json"])
 def test_a_round_without_one_of_its_files_is_refused(missing: str, searching: Sandbox) -> None:
     (batch,) = searching.active()

@@ -17,7 +17,9 @@ from sweepledger.cli.text.values import value_text
 from sweepledger.commands.plan import Planned
 from sweepledger.plan import (
     BlockReview,
+    CodeChange,
     Difference,
+    FileChange,
     Rejection,
     Review,
     TrialCounts,
@@ -300,6 +302,16 @@ def test_untrusted_text_is_not_interpreted_as_markup() -> None:
         if token.type == "heading_open"
     ]
     assert headings == ["lr: 2 trials", "Blocks", "Coverage", "Trials", "Difference", "Warnings"]
+
+
+def test_names_of_changed_files_notify_nobody() -> None:
+    files = (FileChange("code/@octocat #1.py", 1, 0),)
+    text = comment(replace(a_hostile_review(), code=(CodeChange("peak-b1-00000000", files),)))
+
+    quoted = [code for code in inline(text, "code_inline") if "differs from" in code]
+    assert len(quoted) == 1
+    assert "@octocat #1.py" in quoted[0]
+    assert "@octocat" not in "".join(inline(text, "text"))
 
 
 @pytest.mark.parametrize(

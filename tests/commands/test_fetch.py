@@ -58,7 +58,7 @@ def batch(sandbox: Sandbox, state: Path) -> StoredBatch:
     return recorded(sandbox, state, [record(*item) for item in FILES.items()])
 
 
-def recorded(sandbox: Sandbox, state: Path, listed: list[dict[str, object]]) -> StoredBatch:
+def recorded(sandbox: Sandbox, state: Path, listed: object) -> StoredBatch:
     """Record a batch whose second trial kept some files."""
     sandbox.merged()
     made = newest(sandbox)
@@ -82,6 +82,55 @@ def pod(sandbox: Sandbox, state: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("KUBECTL", shlex.join([sys.executable, str(script), str(state / "results")]))
     sandbox.write("sweepledger.yaml", f"version: 1\ndefaults: {{image: '{IMAGE}'}}\n")
     return ReaderPodOptions(sandbox.workspace, Kubectl(), None, 5)
+
+
+def with_list(sandbox: Sandbox, state: Path, files: dict[str, bytes]) -> StoredBatch:
+    """Record a batch whose second trial kept more files than its record lists."""
+    text = json.dumps([record(*item) for item in files.items()]).encode()
+    listed = {"count": len(files), "bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
+    made = recorded(sandbox, state, listed)
+    (state / "results" / made.name / "1/uid-1.artifacts").write_bytes(text)
+    return made
+
+
+def test_files_come_by_a_list_that_is_too_long_for_the_record(
+    sandbox: Sandbox, state: Path, tmp_path: Path, pod: ReaderPodOptions
+) -> None:
+    made = with_list(sandbox, state, FILES)
+    trial = made.rows[1].trial
+
+    here = fetch(sandbox.workspace, trial, into=tmp_path / "here", state=state)
+    fetch(sandbox.workspace, trial, into=tmp_path / "by pod", state=tmp_path, pod=pod)
+
+    assert len(here.files) == 2
+    assert lie(tmp_path / "here") == lie(tmp_path / "by pod") == FILES
+
+
+@pytest.mark.parametrize(
+    "edit", [lambda text: text.replace(b"model", b"nodel"), lambda text: text + b" ", None]
+)
+def test_a_list_that_changed_after_its_trial_brings_nothing(
+    edit: Callable[[bytes], bytes] | None, sandbox: Sandbox, state: Path, tmp_path: Path
+) -> None:
+    made = with_list(sandbox, state, FILES)
+    file = state / "results" / made.name / "1/uid-1.artifacts"
+    if edit is None:
+        file.rename(file.with_name("other"))
+        file.symlink_to("other")
+    else:
+        file.write_bytes(edit(file.read_bytes()))
+
+    with pytest.raises(StorageError):
+        fetch(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
+
+    assert not (tmp_path / "got").exists()
+
+
+def test_a_list_names_no_file_that_git_obeys(sandbox: Sandbox, state: Path, tmp_path: Path) -> None:
+    made = with_list(sandbox, state, {**FILES, ".git/config": b"[core]"})
+
+    with pytest.raises(StorageError, match="git, a shell or an editor obeys"):
+        fetch(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
 
 
 def lie(folder: Path) -> dict[str, bytes]:

@@ -21,6 +21,7 @@ MORE_POINTS = {
     "collect-round": 4,
     "collect-here": 4,
     "launcher": 100,
+    "launcher-v2": 100,
 }
 POINTS = {
     "generate": 2,
@@ -28,9 +29,10 @@ POINTS = {
     "collect-push": 2,
     "collect-round": 1,
     "collect-here": 1,
-    "launcher": 8,
+    "launcher": 2,
+    "launcher-v2": 8,
 }
-AT_A_MOMENT = ("generate", "collect-push", "launcher")
+AT_A_MOMENT = ("generate", "collect-push", "launcher-v2")
 
 
 @pytest.mark.parametrize("name", WORLDS, ids=lambda name: f"F4 {name}")
@@ -66,7 +68,7 @@ def test_killed_at_any_moment_it_leaves_nothing_half_and_the_next_run_ends_it(
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("generate", id="F4 generate"), pytest.param("launcher", id="F4 launcher")]
+    "name", [pytest.param("generate", id="F4 generate"), pytest.param("launcher-v2", id="F4 launcher")]
 )
 def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anything_goes_on(
     shim: Shim, world_of: Callable[[str], World], name: str

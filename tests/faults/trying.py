@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tests.faults.shim import ERRORS, Ended, Mode, Plan
-from tests.faults.worlds import STORAGE, World, leavings
+from tests.faults.worlds import STORAGE, World
 
 NAMED = re.compile(r"['\s(]\S*/\S|FETCH_HEAD")
 
@@ -33,7 +33,7 @@ def kill(world: World, plan: Plan) -> None:
     again = world.go_on()
     assert again.code == 0, again
     assert world.outcome() == world.wanted
-    assert leavings(world.now) == []
+    assert world.left() == []
 
 
 def kills(world: World, points: Iterable[int]) -> Iterator[tuple[int, str]]:

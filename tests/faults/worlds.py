@@ -19,7 +19,7 @@ from sweepledger.commands.generate import generate
 from tests import searches
 from tests.commands.test_collect import leave, stored
 from tests.faults.shim import Ended, Plan, Shim
-from tests.launcher.folders import LAUNCHER, REPORT, SCHEMA, TrialFolder, shell
+from tests.launcher.folders import LAUNCHERS, REPORT, Selected, TrialFolder, Version, shell
 from tests.repository import Sandbox, followed_by
 
 SERVER = '#!/bin/sh\nunset LD_PRELOAD\nexec setsid -w git-{verb} "$@"\n'
@@ -104,6 +104,10 @@ class World(ABC):
     def go_on(self) -> Ended:
         """Call the command again, as whoever finds it killed would."""
         return self.run()
+
+    def left(self) -> list[str]:
+        """Name the temporary files that nobody removes."""
+        return leavings(self.now)
 
     @cached_property
     def wanted(self) -> object:
@@ -269,16 +273,24 @@ class CollectingHere(Collecting):
 
 
 class Launching(World):
-    """The launcher, with a command that succeeds."""
+    """The first version of the launcher, with a command that succeeds."""
 
-    argv = (sys.executable, str(LAUNCHER))
+    version: Version = "v1"
     storage_code = 74
 
     def prepare(self, folder: Path) -> None:
         (folder / "work tree").mkdir()
         trial = TrialFolder(folder / "work tree", command=["env", "-u", "LD_PRELOAD", *shell(REPORT)])
-        trial.write()
+        before, Selected.version = Selected.version, LAUNCHERS[self.version]
+        try:
+            trial.write()
+        finally:
+            Selected.version = before
         (trial.root / "termination-log").touch()
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return (sys.executable, str(LAUNCHERS[self.version].path))
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -289,7 +301,7 @@ class Launching(World):
         folder = TrialFolder(self.cwd).results
         records = {path.name: json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json"))}
         for record in records.values():
-            SCHEMA.validate(record)
+            LAUNCHERS[self.version].schema.validate(record)
         told = {
             name: {key: record[key] for key in ("trial", "row", "uid", "status", "metrics")}
             for name, record in records.items()
@@ -309,6 +321,23 @@ class Launching(World):
         wanted = self.wanted
         assert isinstance(wanted, tuple)
         assert told[0] in ({}, wanted[0])
+
+
+class LaunchingVersion2(Launching):
+    """The second version. It keeps the list of distributions after the record, so a kill in between loses the list.
+
+    Then no other attempt follows, and a temporary file of the list may stay until the batch's folder expires.
+    """
+
+    version = "v2"
+
+    def left(self) -> list[str]:
+        return [path for path in super().left() if "/environments/" not in path]
+
+    def outcome(self) -> object:
+        for path in (TrialFolder(self.cwd).results / "environments").glob("*.txt"):
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem, "the list is whole"
+        return super().outcome()
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -344,4 +373,5 @@ WORLDS: dict[str, Callable[[Path, Shim], World]] = {
     "collect-round": CollectingRound,
     "collect-here": CollectingHere,
     "launcher": Launching,
+    "launcher-v2": LaunchingVersion2,
 }

@@ -17,7 +17,7 @@ from sweepledger.commands.generation.next_batch import (
 )
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, Target, Workspace
 from sweepledger.errors import UsageError
-from sweepledger.repo.git import Change, Repository
+from sweepledger.repo.git import Change, Repository, without_repository_filters
 from sweepledger.structs.settings import GenerateMode
 
 
@@ -99,7 +99,8 @@ def _checked_out(repository: Repository, commit: str) -> Iterator[Path]:
     """Check a commit out into a temporary folder, and remove the folder afterwards."""
     with tempfile.TemporaryDirectory(prefix="sweep-generate-") as scratch:
         folder = Path(scratch) / "tree"
-        repository.run("worktree", "add", "--quiet", "--detach", str(folder), commit)
+        filters = without_repository_filters(repository)
+        repository.run(*filters, "worktree", "add", "--quiet", "--detach", str(folder), commit)
         try:
             yield folder
         finally:

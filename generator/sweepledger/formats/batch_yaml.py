@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -14,6 +15,8 @@ from sweepledger.structs.run_config import Shape
 
 LOCK_FILE = "batch.yaml"
 VERSION = 1
+MAX_KEPT = 1000
+"""Locks that are kept, about 10 KB each: a check reads most of them at the base commit and in the work tree."""
 MAX_SHOWN_CHARACTERS = 80
 """Length to which a wrong value is truncated in messages."""
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
@@ -30,8 +33,9 @@ class LockError(TextError):
     """The text is not a batch lock of a version that this program knows."""
 
 
+@lru_cache(maxsize=MAX_KEPT)
 def read(text: str | bytes) -> BatchLock:
-    """Return the lock in an untrusted text. Raises LockError."""
+    """Return the lock in an untrusted text, which is parsed once. Raises LockError."""
     try:
         data = yaml.load(text)
     except TextError as error:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from sweepledger.formats import csv_cells
+from sweepledger.formats.json import load as load_json
 from sweepledger.structs.values import Value, canonical, canonical_json
 
 TRIAL_COLUMN = "trial"
@@ -205,7 +206,7 @@ def _value(cell: csv_cells.Cell, kind: ColumnType) -> Value:
     quoted, bare = cell.quoted, cell.raw if cell.quoted is None else ""
     match kind:
         case ColumnType.NUMBER:
-            number = json.loads(bare)
+            number = load_json(bare)
             if isinstance(number, bool) or not isinstance(number, int | float):
                 raise ValueError("no number")  # noqa: TRY004 - one kind of error for a bad cell
             return number
@@ -214,7 +215,7 @@ def _value(cell: csv_cells.Cell, kind: ColumnType) -> Value:
         case ColumnType.STRING | ColumnType.JSON:
             if quoted is None:
                 raise ValueError("not quoted")
-            return quoted if kind is ColumnType.STRING else json.loads(quoted)
+            return quoted if kind is ColumnType.STRING else load_json(quoted)
 
 
 def trial_id_of(content: str) -> str:

@@ -16,8 +16,11 @@ def dump(data: Any) -> str:
 
 
 def load(text: str | bytes) -> Any:
-    """Return the data of JSON that this program wrote. Raises ValueError."""
-    return json.loads(text)
+    """Return the data of JSON that this program wrote, unless somebody edited it. Raises ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("has too many levels") from error
 
 
 MAX_DOCUMENT_BYTES = 1024 * 1024

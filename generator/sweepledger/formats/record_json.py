@@ -351,6 +351,14 @@ def _curve(points: Any) -> Curve:
     return Curve(canonical_json([[step, _number(value)] for step, value in points])) if points else NO_CURVE
 
 
+def read_artifacts(content: bytes) -> tuple[Artifact, ...]:
+    """Return the artifacts in a list that is too long for its record. Raises RejectedInput."""
+    data = parse_untrusted_object(b'{"artifacts":' + content + b"}")
+    if len(data) > 1:
+        raise RejectedInput("trailing-data")
+    return _artifacts(data["artifacts"])
+
+
 def _artifacts(items: Any) -> tuple[Artifact, ...]:
     if type(items) is not list or any(type(item) is not dict for item in items):
         raise RejectedInput("wrong-type:artifacts")

@@ -5,7 +5,6 @@ double quotes. A quoted cell that opens with `[`, `{` or `"` is JSON: lists, and
 otherwise. Text that a spreadsheet would take for a formula has a leading `'`, which the reader removes.
 """
 
-import json
 import math
 import re
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any
 
 from sweepledger.formats import csv_cells
 from sweepledger.formats.csv_cells import Cell
+from sweepledger.formats.json import load as load_json
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value, canonical, canonical_json
 
@@ -284,13 +284,13 @@ def _number(cell: Cell) -> float | None:
 def _value(cell: Cell) -> Value:
     if cell.quoted is not None:
         text = cell.quoted.removeprefix("'")
-        value: Value = json.loads(text) if text.startswith(("[", "{", '"')) else text
+        value: Value = load_json(text) if text.startswith(("[", "{", '"')) else text
         return value
     if cell.raw in _WORDS:
         return _WORDS[cell.raw]
     if not _NUMBER.fullmatch(cell.raw):
         raise ValueError(f"must be a value, but got {cell.raw!r}")
-    number: int | float = json.loads(cell.raw)
+    number: int | float = load_json(cell.raw)
     return number
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import IO
 
 from sweepledger.errors import StorageError
+from sweepledger.formats import record_json
+from sweepledger.formats.json import RejectedInput
 from sweepledger.process import ByteSource
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS
 from sweepledger.storage import storage_error
 from sweepledger.structs.names import file_system_name
-from sweepledger.structs.record import Artifact
+from sweepledger.structs.record import Artifact, ArtifactList
 
 CHUNK_BYTES = 1 << 20
 BY_HAND = "the trial chose this name, and nothing was copied; copy what you trust from the volume manually"
@@ -109,21 +111,37 @@ def _copy(source: ByteSource, artifact: Artifact, file: IO[bytes]) -> None:
         )
 
 
+def read_list(source: ByteSource, listed: ArtifactList) -> tuple[Artifact, ...]:
+    """Return the artifacts in a list next to a record. Raises StorageError if the record names another list."""
+    content = b""
+    while len(content) <= listed.bytes and (chunk := source.read(listed.bytes + 1 - len(content))):
+        content += chunk
+    if len(content) != listed.bytes or hashlib.sha256(content).hexdigest() != listed.sha256:
+        raise StorageError(
+            "the list of artifacts is not the one that the record names",
+            hint="the file was changed after its trial ended; nothing was copied",
+        )
+    try:
+        return record_json.read_artifacts(content)
+    except RejectedInput as error:
+        raise StorageError(f"the list of artifacts cannot be read: {error}", hint=BY_HAND) from error
+
+
 @contextmanager
-def open_artifact(roots: Iterable[Path], uid: str, artifact: Artifact) -> Iterator[ByteSource]:
-    """Open an attempt's artifact in the first of its trial's folders that has it. Raises StorageError.
+def open_file(roots: Iterable[Path], path: str) -> Iterator[ByteSource]:
+    """Open a file, by its path below, in the first of a trial's folders that has it. Raises StorageError.
 
     No link on the path is followed: the trial can write to its folder.
     """
-    folders = [root / "artifacts" / uid for root in roots]
+    folders = tuple(roots)
     for folder in folders:
-        descriptor = _open(folder, artifact.path.split("/"))
+        descriptor = _open(folder, path.split("/"))
         if descriptor is not None:
             with os.fdopen(descriptor, "rb") as file:
                 yield file
             return
     raise StorageError(
-        f"{folders[0]}/{artifact.path}: does not exist",
+        f"{folders[0]}/{path}: does not exist",
         hint="pass the mounted volume with --results, or read it through a pod with --by-pod",
     )
 

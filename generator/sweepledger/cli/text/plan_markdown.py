@@ -1,6 +1,6 @@
 """The output of `plan` as a comment on a pull request, of limited size.
 
-Text from a spec is quoted as code, so that `@name` does not notify a user.
+Text from a spec, and names of files, are quoted as code, so that `@name` does not notify a user.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,7 +54,7 @@ def _review(review: Review, planned: Planned) -> Iterator[str]:
     batch = f"; batch `{review.batch}`" if review.batch else ""
     yield from (f"{plan.trial_counts(review)}{batch}.", "")
     rows = plan.summary_rows(review, planned)
-    yield from _table("| ", [f"| {label} | {escape_markdown(text)} |" for label, text in rows])
+    yield from _table("| ", [f"| {label} | {_summary(label, text)} |" for label, text in rows])
     if review.unlocked:
         reason = markdown_code(plan.shorten(review.unlocked))
         yield from (f"Trials count as new and ids may change: {reason}.", "")
@@ -76,6 +76,11 @@ def _problems(level: str, problems: Sequence[Problem]) -> Iterator[str]:
         yield from (f"{level} {'Problems' if has_errors(problems) else 'Warnings'}", "")
         yield from _first_rows(f"- {markdown_code(plan.shorten(str(problem)))}" for problem in problems)
         yield ""
+
+
+def _summary(label: str, text: str) -> str:
+    """Return the text of a row; files of the code have any names, `@name` among them."""
+    return markdown_code(text) if label == "code" else escape_markdown(text)
 
 
 def _space(review: Review) -> Iterator[str]:

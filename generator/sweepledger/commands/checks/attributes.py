@@ -7,7 +7,6 @@ from sweepledger.commands.checks.layout import ATTRIBUTES, LINE_ENDS, SIDE
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import index_attributes
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.program import SWEEP_NAMES, CodeSelection
 
@@ -45,7 +44,7 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
         for path in (context.index if has_new_rules else changed & context.index.keys())
         if path.startswith(MERGED) or is_code(path)
     ]
-    obeyed = index_attributes(context.workspace.repository, sorted(paths), with_unset=True)
+    obeyed = context.attributes(paths)
     shown = {path: found for path, found in obeyed.items() if path.startswith(REVIEWED) or is_code(path)}
     run = {path: found for path, found in obeyed.items() if is_code(path)}
     yield from _named(_hidden(shown), "must be shown to reviewers", "diff-hidden")

@@ -15,7 +15,7 @@ from sweepledger.render.base_files import LAUNCHERS, SHAPE_VERSIONS
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import Entry, reachable_trees, uncommitted_paths
+from sweepledger.repo.git import Entry, index_attributes, reachable_trees, uncommitted_paths
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.run_config import Shape
@@ -56,8 +56,7 @@ class CheckContext:
     @cached_property
     def added(self) -> tuple[StoredBatch, ...]:
         """The new batches: those of the work tree that are not merged."""
-        merged = {batch.name for batch in self.merged}
-        return tuple(batch for batch in self.present if batch.name not in merged)
+        return tuple(batch for batch in self.present if batch.name not in self._merged_names)
 
     @cached_property
     def base_entries(self) -> Mapping[str, Entry]:
@@ -76,10 +75,25 @@ class CheckContext:
 
     def settings_of(self, batch: StoredBatch) -> Settings:
         """Return the settings that a batch is checked by: a merged one by those of the base commit."""
-        is_merged = SETTINGS_FILE in self.base_entries and any(
-            batch.name == merged.name for merged in self.merged
-        )
+        is_merged = SETTINGS_FILE in self.base_entries and batch.name in self._merged_names
         return self.settings if is_merged else self.workspace.settings
+
+    @cached_property
+    def _merged_names(self) -> frozenset[str]:
+        return frozenset(batch.name for batch in self.merged)
+
+    def attributes(self, paths: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Return the attributes that the index sets or unsets for some paths; git is asked once for each."""
+        wanted = sorted(set(paths))
+        known = self._attributes
+        unknown = [path for path in wanted if path not in known]
+        obeyed = index_attributes(self.workspace.repository, unknown, with_unset=True)
+        known.update((path, obeyed.get(path, ())) for path in unknown)
+        return {path: known[path] for path in wanted if known[path]}
+
+    @cached_property
+    def _attributes(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        return {}
 
     @cached_property
     def bases(self) -> FileTree:

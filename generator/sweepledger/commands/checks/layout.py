@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.problems import Problem
 from sweepledger.repo.files import PYTHON_CACHE
-from sweepledger.repo.git import Entry, index_attributes
+from sweepledger.repo.git import Entry
 from sweepledger.repo.state import STATE, leads_into_state
 from sweepledger.structs.names import file_system_name
 
@@ -118,8 +118,8 @@ def _size_problems(context: CheckContext, changed: Mapping[str, Entry]) -> Itera
 def _obeyed_attributes(context: CheckContext) -> Iterator[Problem]:
     """Ask git which attributes its checkout would obey on generated files and settings."""
     guarded = sorted(path for path in context.index if _is_guarded(path))
-    for path, found in index_attributes(context.workspace.repository, guarded).items():
-        obeyed = [name for name, _ in found if name.encode() in REWRITES]
+    for path, found in context.attributes(guarded).items():
+        obeyed = [name for name, value in found if name.encode() in REWRITES and value != "unset"]
         obeyed += [f"{name}={value}" for name, value in found if (name, value) in LINE_ENDS]
         if obeyed:
             message = f"must be checked out as it was reviewed, but {ATTRIBUTES} sets {', '.join(obeyed)}"

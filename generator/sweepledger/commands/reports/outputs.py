@@ -2,16 +2,20 @@
 
 import os
 import tempfile
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
+from sweepledger.commands.repository.catalog import ListedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.errors import IdleError, UsageError
+from sweepledger.process import ByteSource
 from sweepledger.repo import artifacts, batches, volume
 from sweepledger.repo.files import refuse_links
 from sweepledger.results.bounds import artifacts_left_out
@@ -132,31 +136,56 @@ def fetch(
     """
     counted = counted_trial(workspace.root, trial)
     record = counted.record
-    if record is None or not record.artifacts:
+    if record is None or not (record.artifacts or record.artifact_list):
         why = "no attempt at it is recorded" if record is None else "its record names none"
         raise IdleError(
             f"there are no artifacts of {counted.trial.id}: {why}",
             hint="a trial's artifacts are the files that it writes below $SWEEP_ARTIFACTS",
         )
     folder = into or workspace.root / ARTIFACTS / counted.trial.id
-    paths = artifacts.artifact_paths(record.artifacts, folder)
-    places = list(zip(record.artifacts, paths, strict=True))
     if into is None:
         refuse_links(workspace.root, ARTIFACTS)
-    wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
-    if wanted and into is None:
-        _ignore_artifacts(workspace.root)
-    if wanted and pod is not None:
-        _fetch_by_pod(pod, counted, record, wanted)
-    elif wanted:
-        name, index = counted.trial.batch.name, str(counted.trial.index)
-        roots = [state / volume / name / index for volume in ("results", "artifacts")]
+    with ExitStack() as stack:
+        files = _TrialFiles(counted.trial, state, pod, stack)
+        listed = _listed_artifacts(record, files)
+        paths = artifacts.artifact_paths(listed, folder)
+        places = list(zip(listed, paths, strict=True))
+        wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
+        if wanted and into is None:
+            _ignore_artifacts(workspace.root)
         for artifact, place in wanted:
-            with artifacts.open_artifact(roots, record.uid, artifact) as source:
+            with files.opened(f"artifacts/{record.uid}/{artifact.path}", artifact.bytes) as source:
                 artifacts.copy_verified(source, artifact, place)
-    return FetchedArtifacts(
-        counted.trial.id, record.uid, folder, record.artifacts, artifacts_left_out(record)
-    )
+    return FetchedArtifacts(counted.trial.id, record.uid, folder, listed, artifacts_left_out(record))
+
+
+def _listed_artifacts(record: Record, files: "_TrialFiles") -> tuple[Artifact, ...]:
+    """Return the artifacts that a record lists, itself or in a file next to it. Raises StorageError."""
+    if record.artifact_list is None:
+        return record.artifacts
+    with files.opened(f"{record.uid}.artifacts", record.artifact_list.bytes) as source:
+        return artifacts.read_list(source, record.artifact_list)
+
+
+@dataclass(frozen=True)
+class _TrialFiles:
+    """A trial's folder on this machine, or with `pod` on a cluster's volume, which is reached on first use."""
+
+    trial: ListedTrial
+    state: Path
+    pod: ReaderPodOptions | None
+    stack: ExitStack
+
+    def opened(self, path: str, size: int) -> AbstractContextManager[ByteSource]:
+        """Open a file in the folder. Raises StorageError, ClusterError."""
+        below = f"{self.trial.batch.name}/{self.trial.index}"
+        if self._reader is not None:
+            return self._reader.opened(f"{below}/{path}", size)
+        return artifacts.open_file([self.state / volume / below for volume in ("results", "artifacts")], path)
+
+    @cached_property
+    def _reader(self) -> ReaderPod | None:
+        return self.stack.enter_context(self.pod.running()) if self.pod else None
 
 
 def _ignore_artifacts(root: Path) -> None:
@@ -164,13 +193,3 @@ def _ignore_artifacts(root: Path) -> None:
     ignored = root / ARTIFACTS / ".gitignore"
     if not os.path.lexists(ignored):
         write_file(ignored, b"*\n")
-
-
-def _fetch_by_pod(
-    pod: ReaderPodOptions, counted: CountedTrial, record: Record, wanted: list[tuple[Artifact, Path]]
-) -> None:
-    below = f"{counted.trial.batch.name}/{counted.trial.index}/artifacts/{record.uid}"
-    with pod.running() as reader:
-        for artifact, place in wanted:
-            with reader.opened(f"{below}/{artifact.path}", artifact.bytes) as source:
-                artifacts.copy_verified(source, artifact, place)

@@ -1,6 +1,5 @@
 """A sweep's recorded results at a commit: trials, learning curves, figures. Reads only git."""
 
-import json
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
+from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import split_curve
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
@@ -95,7 +95,7 @@ class RecordedResults:
         for number, line in enumerate(filter(None, text.split("\n")), start=1):
             try:
                 rest, curve = split_curve(line)
-                record = json.loads(rest)
+                record = load_json(rest)
                 if number == 1 and "format" in record:
                     continue
                 value = record["metrics"].get(metric)

@@ -12,6 +12,7 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.formats.csv_cells import split_raw
+from sweepledger.formats.json import load as load_json
 
 MOST_PER_FILE = 20
 """Maximum number of differences reported for one file."""
@@ -170,7 +171,7 @@ def _records(text: str) -> list[tuple[str, Any]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line:
             try:
-                value = json.loads(line)
+                value = load_json(line)
             except ValueError:
                 value = line
             records.append((_trial(value) or f"line {number}", value))
@@ -178,7 +179,7 @@ def _records(text: str) -> list[tuple[str, Any]]:
 
 
 def _json_places(expected: str, actual: str) -> Iterator[_Place]:
-    yield from _members("", json.loads(expected), json.loads(actual))
+    yield from _members("", load_json(expected), load_json(actual))
 
 
 def _yaml_places(expected: str, actual: str) -> Iterator[_Place]:

@@ -33,6 +33,7 @@ from sweepledger.repo.git.work_tree import (
     index_attributes,
     uncommitted_paths,
     untracked_paths,
+    without_repository_filters,
     work_tree_entries,
     work_tree_files,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "tracking_ref",
     "uncommitted_paths",
     "untracked_paths",
+    "without_repository_filters",
     "work_tree_entries",
     "work_tree_files",
 ]

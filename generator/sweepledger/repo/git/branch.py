@@ -17,7 +17,7 @@ from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.commit import Change, create_commit
 from sweepledger.repo.git.repository import Entry, Repository
-from sweepledger.repo.git.work_tree import TreeStep, apply_step, list_steps
+from sweepledger.repo.git.work_tree import TreeStep, apply_step, list_steps, without_repository_filters
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors
 
@@ -165,6 +165,8 @@ def _follow(
         shutil.copyfile(index.path, index.copy)
     lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in unstaged)
     repository.run(
+        # Git compares files whose times are as new as the index, and runs filters to do so.
+        *without_repository_filters(repository),
         *("update-index", "-z", "--add", "--index-info"),
         env={"GIT_INDEX_FILE": str(index.copy)},
         content="".join(lines).encode("utf-8", "surrogateescape"),

@@ -109,6 +109,25 @@ def _is_plain(git_folder: Path) -> bool:
     return has_folders and _HEAD.match(head) is not None and not may_be_bare
 
 
+def _is_of_partial_clone(setting: str) -> bool:
+    return setting.endswith((".promisor", ".partialclone", ".partialclonefilter"))
+
+
+def _runs_a_command(setting: str, value: str) -> bool:
+    """Return whether a setting names a command to fetch with; names of installed credential helpers are none."""
+    if setting.endswith(".helper"):
+        return value.startswith(("!", "/"))
+    return setting.endswith((".uploadpack", ".sshcommand", ".gitproxy", ".askpass"))
+
+
+REPOSITORY_SCOPES = frozenset({"local", "worktree"})
+"""Scopes of settings that a repository brings; others belong to the user and the machine."""
+_FETCHING = (
+    r"^(extensions\.partialclone|remote\..*\.(promisor|partialclonefilter|uploadpack)"
+    r"|core\.(sshcommand|gitproxy|askpass)|credential\..*)$"
+)
+"""Settings that make a clone partial, or with which git fetches."""
+_MAY_BE_PARTIAL = (b"promisor", b"partial", b"include")
 _HEAD = re.compile(rb"ref: refs/|[0-9a-f]{40}")
 _BARE = re.compile(rb"\bbare\b(?!\s*=\s*false\b)")
 
@@ -188,7 +207,9 @@ class Repository:
         forget_redirections()
         folder = _find_plain_work_tree(start)
         if folder is not None:
-            return cls(folder)
+            found = cls(folder)
+            found._refuse_fetching_commands()
+            return found
         git = import_gitpython()
         try:
             repository = git.Repo(start, search_parent_directories=True)
@@ -200,7 +221,38 @@ class Repository:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
         if repository.working_tree_dir is None:
             raise RepositoryError(f"{start} is a bare repository without a work tree")
-        return cls(Path(repository.working_tree_dir))
+        found = cls(Path(repository.working_tree_dir))
+        found._refuse_fetching_commands()
+        return found
+
+    def _refuse_fetching_commands(self) -> None:
+        """Raise RepositoryError if git could run a command of the clone's own configuration to read an object.
+
+        Git fetches an object that a partial clone lacks, by whatever command the configuration names.
+        """
+        try:
+            settings = (self.folder / ".git" / "config").read_bytes().lower()
+        except OSError:
+            settings = b"partial include"  # a linked work tree
+        if not any(word in settings for word in _MAY_BE_PARTIAL):
+            return
+        try:
+            listed = self.run("config", "--show-scope", "-z", "--get-regexp", _FETCHING)
+        except RepositoryError:
+            return  # there is none of them
+        fields = listed.split("\0")
+        pairs = [
+            setting.partition("\n")[::2]
+            for scope, setting in zip(fields[::2], fields[1::2], strict=False)
+            if scope in REPOSITORY_SCOPES
+        ]
+        commands = [name for name, value in pairs if _runs_a_command(name, value)]
+        if commands and any(_is_of_partial_clone(name) for name, _ in pairs):
+            raise RepositoryError(
+                f"{self.folder} is a partial clone whose own configuration names a command: {commands[0]}",
+                hint="reading it could run the command: remove the setting, or move it to your own configuration "
+                "with `git config --global`",
+            )
 
     def run(self, *arguments: str, **options: Any) -> str:
         """Run a git command and return its output as text. Raises RepositoryError with git's message."""
@@ -391,12 +443,13 @@ class Repository:
         at = 0
         for identity in missing:
             end = output.index(b"\n", at)
-            if output[at:end].endswith(b" missing"):
+            *_, kind, length = output[at:end].split(b" ")
+            if kind == identity.encode():  # `<id> missing`
                 raise RepositoryError(
-                    f"object {identity} is not in this clone",
-                    hint="run `git fetch --unshallow`, or clone anew",
+                    f"{self.folder}: git has no object {identity}, which a commit or the index names",
+                    hint="`git fetch --refetch` brings missing objects; `git fsck` names damaged ones",
                 )
-            size = int(output[at:end].split(b" ")[2])
+            size = int(length)
             contents[identity] = output[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
         self._keep({name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB})

@@ -8,22 +8,29 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import files
 from sweepledger.repo.git.commit import NO_OBJECT, Change, create_commit
-from sweepledger.repo.git.repository import LITERAL_PATHS, Entry, Repository, staged_entries
+from sweepledger.repo.git.repository import (
+    LITERAL_PATHS,
+    REPOSITORY_SCOPES,
+    Entry,
+    Repository,
+    staged_entries,
+)
 
-REPOSITORY_SCOPES = frozenset({"local", "worktree"})
 FILTERS = frozenset({"clean", "process", "smudge", "required"})
 
 
 def uncommitted_paths(repository: Repository, *below: str) -> tuple[str, ...]:
     """Return the paths below some folders that differ from HEAD, untracked ones included."""
     options = ("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
-    listed = repository.run(*_without_repository_filters(repository), "status", *options, "--", *below)
+    listed = repository.run(*without_repository_filters(repository), "status", *options, "--", *below)
     return tuple(sorted(line[3:] for line in listed.split("\0") if line))
 
 
@@ -40,7 +47,7 @@ def work_tree_entries(repository: Repository, paths: Iterable[str]) -> dict[str,
         environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **LITERAL_PATHS}
         repository.run("read-tree", "HEAD", env=environment)
         repository.run(
-            *(*_without_repository_filters(repository), "add", "--all"),
+            *(*without_repository_filters(repository), "add", "--all"),
             *("--pathspec-from-file=-", "--pathspec-file-nul"),
             env=environment,
             content=names,
@@ -77,13 +84,17 @@ def index_attributes(
         content=request,
     ).split("\0")
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for path, name, value in zip(words[::3], words[1::3], words[2::3], strict=False):
-        if with_unset or value != "unset":
-            found[path] = (*found.get(path, ()), (name, value))
+    shared: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
+    triples = zip(words[::3], words[1::3], words[2::3], strict=False)
+    kept = (one for one in triples if with_unset or one[2] != "unset")
+    # Git lists all attributes of a path together, and most paths have the same ones.
+    for path, listed in groupby(kept, key=itemgetter(0)):
+        attributes = tuple((name, value) for _, name, value in listed)
+        found[path] = shared.setdefault(attributes, attributes)
     return found
 
 
-def _without_repository_filters(repository: Repository) -> tuple[str, ...]:
+def without_repository_filters(repository: Repository) -> tuple[str, ...]:
     """Return options that disable filters in the repository's own configuration, which git would run to compare files.
 
     The user's own filters, such as Git LFS, remain. Raises RepositoryError for a name that no option can disable.
@@ -151,6 +162,7 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
         apply_step(repository.folder, step, contents)
     lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
     repository.run(
+        *without_repository_filters(repository),  # git compares files whose times are as new as the index
         "update-index",
         "-z",
         "--add",

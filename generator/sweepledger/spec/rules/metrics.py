@@ -1,11 +1,11 @@
 """The metrics of a spec: names, source, format and reduction, and several metrics at once."""
 
-import re
 from collections.abc import Iterator
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.metric_patterns import pattern_error
 from sweepledger.spec.sections import has_blocks
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
@@ -65,20 +65,9 @@ def source_format(draft: Draft) -> Iterator[Problem]:
         hint = "captured metrics are lines of JSON in $SWEEP_RESULT"
         yield draft.problem((*place, "capture"), message, code=CODE, hint=hint)
     for at, _ in draft.items(*place, "patterns"):
-        if (text := draft.get(*at, kind=str)) is not None and (why := _pattern_error(text)):
+        if (text := draft.get(*at, kind=str)) is not None and (why := pattern_error(text)):
             hint = r"loss=(?P<value>\S+) reads the objective"
             yield draft.problem(at, f"{why}, got {safe_repr(text)}", code=CODE, hint=hint)
-
-
-def _pattern_error(text: str) -> str:
-    """Return what is wrong with a pattern; nothing if it is valid."""
-    try:
-        groups = re.compile(text, re.ASCII).groupindex
-    except (re.error, ValueError, RecursionError, OverflowError) as error:
-        return f"must be a regular expression ({error})"
-    if "value" not in groups or not groups.keys() <= {"name", "value", "step"}:
-        return "must have the group value, and besides it only name and step"
-    return ""
 
 
 def reduction(draft: Draft) -> Iterator[Problem]:

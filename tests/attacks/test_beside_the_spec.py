@@ -1,0 +1,162 @@
+"""A change keeps what a reviewer looks at, and edits what stands beside it: generated files, records, links."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
+from sweepledger.problems import Severity
+from sweepledger.structs.values import bytes_digest
+from tests.attacks.changing import Change
+
+pytestmark = pytest.mark.usefixtures("needs_kustomize")
+
+
+def errors(change: Change) -> set[tuple[str, str]]:
+    problems = check(change.sandbox.workspace, base="origin/main").problems
+    return {(one.file, one.code) for one in problems if one.severity is Severity.ERROR}
+
+
+def batch(change: Change, sweep: str) -> Path:
+    (folder,) = (change.sandbox.root / "overlays/active").glob(f"{sweep}-b1-*")
+    return folder
+
+
+def replaced(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def with_digests(folder: Path) -> None:
+    """Enter the digests of edited files into the lock."""
+    lock = folder / "batch.yaml"
+    for file in folder.iterdir():
+        entry = re.compile(rf'^(  {re.escape(file.name)}: )"sha256:[0-9a-f]+"$', re.MULTILINE)
+        lock.write_text(entry.sub(rf'\1"{bytes_digest(file.read_bytes())}"', lock.read_text()))
+
+
+EDITS = {
+    "job.yaml": ('cpu: "1"', 'cpu: "64"'),
+    "launch.json": ("code/train.py", "code/evil.py"),
+    "hyperparams.csv": ("0.5", "5.5"),
+    "batch.yaml": ("retries: 0", "retries: 9"),
+}
+
+
+@pytest.mark.parametrize(("sweep", "code"), [("running", "batch-edited"), ("new", "batch-forged")])
+def test_an_active_overlay_that_keeps_its_name_is_refused_with_other_files_though_its_lock_names_them(
+    sweep: str, code: str, change: Change
+) -> None:
+    folder = batch(change, sweep)
+    for name, (old, new) in EDITS.items():
+        replaced(folder / name, old, new)
+    with_digests(folder)
+
+    assert errors(change) >= {(f"overlays/active/{folder.name}/{name}", code) for name in EDITS}
+
+
+RECORDS: dict[str, Callable[[str], str]] = {
+    "of another version": lambda text: text.replace("version: 1", "version: 2"),
+    "whose version is no number": lambda text: text.replace("version: 1", "version: true"),
+    "of a public repository": lambda text: text.replace("public: false", "public: true"),
+    "with a shape": lambda text: text.replace("shapes: []", 'shapes: ["train-job"]'),
+    "of another branch": lambda text: text.replace('branch: "main"', 'branch: "evil"'),
+    "of another controller": lambda text: text.replace('"flux"', '"argocd"', 1),
+    "with a further key": lambda text: f"{text}x: 1\n",
+    "that omits files": lambda text: "".join(text.splitlines(keepends=True)[:-3]),
+    "that omits the hook": lambda text: re.sub("  clusters/pre-receive.*\n", "", text),
+    "that lists a team's own file": lambda text: f'{text}  clusters/extra/a.yaml: "sha256:{"0" * 64}"\n',
+    "that lists a file above": lambda text: f'{text}  ../x: "sha256:{"0" * 64}"\n',
+    "that is empty": lambda _: "",
+}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(record, marks=[pytest.mark.full_suite("more attacks")] if number % 4 else [])
+        for number, record in enumerate(RECORDS)
+    ],
+)
+def test_a_record_of_the_platform_that_the_settings_do_not_give_is_refused(
+    record: str, change: Change
+) -> None:
+    file = change.sandbox.root / BOOTSTRAP_FILE
+    text = file.read_text()
+    file.write_text(RECORDS[record](text))
+    assert file.read_text() != text
+
+    assert (BOOTSTRAP_FILE, "drift") in errors(change)
+
+
+def test_a_hook_that_lets_all_pass_is_refused_though_the_record_has_its_digest(change: Change) -> None:
+    hook, record = (change.sandbox.root / path for path in ("clusters/pre-receive.sh", BOOTSTRAP_FILE))
+    before = bytes_digest(hook.read_bytes())
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    replaced(record, before, bytes_digest(hook.read_bytes()))
+
+    assert {("clusters/pre-receive.sh", "drift"), (BOOTSTRAP_FILE, "drift")} <= errors(change)
+
+
+SIDE_FILES = {
+    "side-file": (
+        ".sourceignore",
+        "clusters/flux/.sourceignore",
+        "clusters/extra/.SourceIgnore",
+        "overlays/active/.sourceignore",
+        ".argocd-source.yaml",
+        "clusters/.argocd-source.yaml",
+        "overlays/active/{batch}/.argocd-source-{batch}.yaml",
+        "code/.argocd-source-x.yaml",
+        "code/.gitattributes",
+        "code/a/b/.gitattributes",
+        "code/data/.GitAttributes",
+        "docs/.krmignore",
+    ),
+}
+LAYOUTS = {
+    "overlay-layout": ("overlays/active/.helmignore", "overlays/active/kustomization.yaml"),
+    "batch-edited": ("overlays/active/{batch}/.helmignore", "overlays/active/{batch}/kustomizeconfig.yaml"),
+    "platform-edited": (
+        "clusters/kustomizeconfig.yaml",
+        "clusters/platform/kustomizeconfig.yaml",
+        "clusters/platform/.helmignore",
+        "clusters/Extra/a.yaml",
+    ),
+    "flux-file": ("clusters/flux/active/kustomization.yaml", "clusters/flux/active/Kustomization"),
+}
+
+
+@pytest.mark.parametrize("places", [SIDE_FILES, LAYOUTS], ids=["by name", "by place"])
+def test_files_that_change_what_a_controller_or_git_reads_are_refused(
+    places: dict[str, tuple[str, ...]], change: Change
+) -> None:
+    running = batch(change, "running").name
+    added = {(path.format(batch=running), code) for code, paths in places.items() for path in paths}
+    for path, _ in added:
+        change.sandbox.write(path, "* ident\n")
+    change.sandbox.git("add", "--all", "--force")
+
+    assert added <= errors(change)
+
+
+def test_the_folder_for_a_teams_own_files_is_no_link_and_no_submodule(change: Change) -> None:
+    folder = change.sandbox.root / "clusters/extra"
+    folder.mkdir()
+    (folder / "etc").symlink_to("/etc")
+    change.sandbox.git("add", "--all")
+    assert errors(change) == {("clusters/extra/etc", "file-mode")}
+
+    change.restore()
+    folder.symlink_to("../overlays")
+    change.sandbox.git("add", "--all")
+    assert errors(change) == {("clusters/extra", "file-mode")}
+
+    change.restore()
+    folder.mkdir()
+    change.sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{change.start},clusters/extra")
+    assert errors(change) == {("clusters/extra", "file-mode")}
