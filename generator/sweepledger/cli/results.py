@@ -1,4 +1,4 @@
-"""Commands that read results: results, logs, log, show, status, budget, site."""
+"""Commands that read results: results, logs, log, show, status, why, budget, site."""
 
 import sys
 import time
@@ -58,6 +58,7 @@ def status(
     def work() -> Response:
         from sweepledger.cli import cluster_status
         from sweepledger.commands.reports import status as command
+        from sweepledger.commands.reports import why as why_reports
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.engine.cluster.kubectl import Kubectl
         from sweepledger.repo.state import state_folder
@@ -75,11 +76,47 @@ def status(
             *_next_lines(workspace, statuses),
         )
         if kubectl is not None:
-            return cluster_status.cluster_status_response(statuses, *branch_lines)
+            collector = why_reports.readable_collector(workspace, kubectl)
+            return cluster_status.cluster_status_response(statuses, collector, *branch_lines)
         lines = (*_origin_lines(status.origin for status in statuses), *branch_lines)
         return status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
 
     response.respond("status", form, work)
+
+
+def why(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|TRIAL",
+            help="Name or spec of a sweep, or a trial id or the beginning of one.",
+            autocompletion=completion.sweeps,
+        ),
+    ],
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not read the cluster: explain what git contains.")
+    ] = False,
+    context: ContextOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Explain why trials do not run, from the spec to the recorded result, with what to do about it.
+
+    The cluster is read with kubectl if the settings name a controller, or if --context is given.
+    """
+
+    def work() -> Response:
+        from sweepledger.cli import cluster_status
+        from sweepledger.commands.reports import why as command
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.engine.cluster.kubectl import Kubectl
+        from sweepledger.structs.settings import Controller
+
+        workspace = Workspace.find(response.current_folder())
+        is_followed = workspace.settings.controller is not Controller.NONE or context is not None
+        kubectl = Kubectl(context) if is_followed and not offline else None
+        return cluster_status.explanation_response(command.why(workspace, name, kubectl=kubectl))
+
+    response.respond("why", form, work)
 
 
 WATCH_SECONDS = 2.0
