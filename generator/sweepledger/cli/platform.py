@@ -147,6 +147,14 @@ ResultsModeOption = Annotated[
     typer.Option("--results-mode", help="Choose how results commits reach the branch."),
 ]
 
+MonitoringOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--monitoring/--no-monitoring",
+        help="Write alerts, a dashboard and messages to clusters/monitoring/; default: as the settings say.",
+    ),
+]
+
 
 def bootstrap(
     controller: Annotated[ControllerChoice, typer.Argument(help="GitOps controller of the cluster.")],
@@ -155,6 +163,7 @@ def bootstrap(
     shape: ShapeOption = None,
     public: PublicOption = None,
     results_mode: ResultsModeOption = None,
+    monitoring: MonitoringOption = None,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files that were edited manually.")
     ] = False,
@@ -175,6 +184,7 @@ def bootstrap(
             shapes=tuple(Shape(choice.value) for choice in shape) if shape else None,
             is_public=public,
             mode=ResultsMode(results_mode.value) if results_mode else None,
+            monitoring=monitoring,
             force=force,
         )
         result = command.bootstrap(Workspace.find(response.current_folder()), request)

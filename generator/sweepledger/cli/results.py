@@ -1,4 +1,4 @@
-"""Commands that read results: results, logs, log, show, status, why, budget, site."""
+"""Commands that read results: results, logs, log, show, status, why, budget, metrics, site."""
 
 import sys
 import time
@@ -117,6 +117,40 @@ def why(
         return cluster_status.explanation_response(command.why(workspace, name, kubectl=kubectl))
 
     response.respond("why", form, work)
+
+
+def metrics(
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="Write to this file, atomically, instead of stdout."),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Print metrics for Prometheus that only git has: active batches, the last results commit, budgets.
+
+    In Prometheus' text format, for the textfile collector of node_exporter or for a Pushgateway.
+    """
+
+    def work() -> Response:
+        from sweepledger import storage
+        from sweepledger.commands.reports import metrics as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        values = command.metrics(Workspace.find(response.current_folder()))
+        text = command.metrics_text(values)
+        data = {
+            "metrics": [
+                {"name": metric.name, "labels": dict(labels), "value": value}
+                for metric in values
+                for labels, value in metric.samples
+            ]
+        }
+        if to is not None:
+            storage.write_file(to.absolute(), text.encode())
+            return Response({**data, "file": str(to)}, (f"wrote {to}",))
+        return Response(data, tuple(text.splitlines()))
+
+    response.respond("metrics", form, work)
 
 
 WATCH_SECONDS = 2.0

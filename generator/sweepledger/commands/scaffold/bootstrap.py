@@ -167,6 +167,7 @@ class BootstrapRequest:
     shapes: tuple[Shape, ...] | None = None
     is_public: bool | None = None
     mode: ResultsMode | None = None
+    monitoring: bool | None = None
     force: bool = False
 
 
@@ -326,10 +327,15 @@ def _followed_url(settings: Settings, recorded: Bootstrap | None) -> str | None:
 
 def _edits(
     settings: Settings, request: BootstrapRequest, source: GitSource, recorded: Bootstrap | None
-) -> Mapping[tuple[str, ...], str]:
+) -> Mapping[tuple[str, ...], str | bool]:
     """Return the values to set, by key. Another address than before is set, so that a reviewer sees it."""
     mode = request.mode or settings.results.mode
-    edits = {("controller",): request.controller.value, ("results", "mode"): mode.value}
+    edits: dict[tuple[str, ...], str | bool] = {
+        ("controller",): request.controller.value,
+        ("results", "mode"): mode.value,
+    }
+    if request.monitoring is not None:
+        edits["monitoring", "enabled"] = request.monitoring
     if settings.branch != source.branch:
         edits["branch",] = source.branch
     if source.url != (_followed_url(settings, recorded) or source.url):
