@@ -9,6 +9,7 @@ import pytest
 from sweepledger.commands.reports.why import Explanation, why
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
+from sweepledger.structs.settings import LogsSettings
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
 
@@ -82,6 +83,18 @@ def test_a_batch_that_was_archived_elsewhere_is_recorded_and_one_that_was_cancel
 
     assert kinds(archived) == [("cancelled", 3)]
     assert (kinds(behind), remedies(behind)) == ([("recorded", 3)], "`git pull origin main`")
+
+
+def test_the_link_to_the_log_system_names_the_trial_with_escaped_values(sandbox: Sandbox) -> None:
+    link = "https://logs.example.org/{namespace}?q={batch}%20{trial}&pod={pod}"
+    batch = sandbox.merged()
+    trial = why(sandbox.workspace, "peak").batches[0].ids[1]
+    sandbox.write("sweepledger.yaml", f"version: 1\nlogs: {{link: '{link}'}}\n")
+
+    (explained,) = why(sandbox.workspace, trial).batches
+
+    assert explained.logs == f"https://logs.example.org/sweeps?q={batch}%20{trial}&pod={batch}-1-"
+    assert LogsSettings("https://x.example/{sweep}").url(sweep="a/b&c") == "https://x.example/a%2Fb%26c"
 
 
 def test_a_cluster_that_does_not_answer_is_said_with_what_git_knows(

@@ -117,6 +117,8 @@ def _explanation_lines(explained: "BatchExplanation", trial: str | None) -> "Ite
         whose = trial or (values.count_text(len(group.indexes), "trial") if group.indexes else "spec")
         remedy = f"\n    hint: {group.cause.remedy}" if group.cause.remedy else ""
         yield _untrusted_text(f"  {whose}: {group.cause.kind}: {group.cause.text}{named}{remedy}")
+    if explained.logs:
+        yield _untrusted_text(f"  output: {explained.logs}")
 
 
 def _pending_text(pending: "PendingRecords") -> str:

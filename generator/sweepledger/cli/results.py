@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,7 +72,9 @@ def status(
             _show_again(statuses)
             time.sleep(WATCH_SECONDS)
             statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
+        recorded = command.last_results_commit(workspace)
         branch_lines = (
+            *_results_commit_lines(recorded, statuses),
             *_progress_branch_lines(workspace, statuses),
             *_next_lines(workspace, statuses),
         )
@@ -79,7 +82,8 @@ def status(
             collector = why_reports.readable_collector(workspace, kubectl)
             return cluster_status.cluster_status_response(statuses, collector, *branch_lines)
         lines = (*_origin_lines(status.origin for status in statuses), *branch_lines)
-        return status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
+        shown = status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
+        return replace(shown, data={**shown.data, "last_results_commit": _time_data(recorded)})
 
     response.respond("status", form, work)
 
@@ -163,6 +167,20 @@ def _show_again(statuses: "Sequence[SweepStatus]") -> None:
     console = response.open_console(stderr=True)
     console.clear()
     console.print(*status_text(statuses), sep="\n")
+
+
+def _time_data(seconds: int | None) -> str | None:
+    from sweepledger.formats.record_json import format_time
+
+    return None if seconds is None else format_time(seconds)
+
+
+def _results_commit_lines(recorded: int | None, statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
+    """Yield when results were last committed, while batches are active."""
+    from rich.text import Text
+
+    if recorded is not None and any(status.active for status in statuses):
+        yield Text(f"last results commit: {_time_data(recorded)}")
 
 
 def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":

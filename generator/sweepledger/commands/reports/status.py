@@ -27,9 +27,9 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror, Repository, addition_subjects, tracking_ref
+from sweepledger.repo.git import REMOTE, Mirror, Repository, addition_subjects, present_since, tracking_ref
 from sweepledger.results.outcomes import evaluate
-from sweepledger.results.paths import results_folder
+from sweepledger.results.paths import RESULTS, results_folder
 
 
 class TrialState(StrEnum):
@@ -347,6 +347,12 @@ def status(
         )
         for sweep in sorted(wanted)
     )
+
+
+def last_results_commit(workspace: Workspace) -> int | None:
+    """Return when the last results commit came to the base commit, in seconds since 1970; None if there is none."""
+    tip = workspace.base_commit(None)
+    return None if tip is None else present_since(workspace.repository, tip, RESULTS)
 
 
 def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> frozenset[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sweepledger.commands.generation.next_batch import Generated, plan_batches
+from sweepledger.commands.reports.outputs import log_link
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX, Workspace
 from sweepledger.engine.cluster import batch_objects, causes, collector_state
@@ -27,11 +28,14 @@ class BatchExplanation:
     causes: tuple[TrialCauses, ...]
     ids: tuple[str, ...] = ()
     """Ids of all trials of the batch, by index."""
+    logs: str | None = None
+    """Where a log system shows the output of the trial, if one trial is explained."""
 
     def as_data(self) -> dict[str, object]:
         """Return the JSON data."""
         return {
             "batch": self.batch,
+            "logs": self.logs,
             "causes": [
                 {
                     "cause": str(group.cause.kind),
@@ -93,7 +97,8 @@ def why(
         if row is None or is_requested_again
         else _recorded_trial(listed, row)
     )
-    return Explanation(listed.sweep, listed.id, (explained,))
+    link = log_link(workspace, listed)
+    return Explanation(listed.sweep, listed.id, (replace(explained, logs=link),))
 
 
 @dataclass(frozen=True)

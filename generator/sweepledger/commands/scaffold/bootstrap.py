@@ -120,6 +120,11 @@ def compare_platform(
     )
 
 
+def recorded_source(recorded: Bootstrap) -> GitSource:
+    """Return what the last bootstrap was made for. Raises ValueError for an address that no cluster can read."""
+    return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
+
+
 def shapes_in_use(workspace: Workspace) -> frozenset[Shape]:
     """Return the distributed shapes of active batches and of specs; wrong specs are ignored."""
     active = (batch.lock.shape for batch in batches.in_work_tree(workspace.root) if batch.is_active)
