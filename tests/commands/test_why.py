@@ -114,6 +114,7 @@ def test_a_real_api_server_says_what_each_trial_waits_for(sandbox: Sandbox, clus
     batch = sandbox.merged(xs="1, 2, 3, 4, 5", parallelism=5)
     absent = why(sandbox.workspace, "peak", kubectl=Kubectl())
     cluster.job(batch, trials=5)
+    cluster.server.kubectl("patch", "job", batch, *cluster.here, "--patch", '{"spec": {"parallelism": 5}}')
     cluster.say("jobs", batch, {"completedIndexes": "0", "startTime": MOMENT})
     cluster.attempt(batch, 1, "first-1")
     cluster.ended("first-1", 1)

@@ -51,7 +51,7 @@ def examine_cluster(
     for required in _needed_secrets(workspace):
         yield _secret_finding(required, kubectl)
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
-        yield _collector_finding(settings, kubectl, clock())
+        yield from _collector_findings(settings, kubectl, clock())
     for queue in sorted({pool.queue for pool in settings.pools.values() if pool.queue}):
         yield _queue_finding(queue, settings, kubectl)
 
@@ -183,22 +183,25 @@ def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
     return HealthFinding("cluster", name, HealthStatus.OK, needed.purpose)
 
 
-def _collector_finding(settings: Settings, kubectl: Kubectl, now: float) -> HealthFinding:
-    """Return whether the collector succeeds, and when it last did."""
+def _collector_findings(settings: Settings, kubectl: Kubectl, now: float) -> Iterator[HealthFinding]:
+    """Yield whether the collector succeeds, and when it last did; nothing if its CronJob is missing or suspended."""
     namespace = platform.Names.of(settings).collector
     name = f"collector of {namespace}"
     try:
         state = collector_state.read_collector(kubectl, namespace, settings.results.every_minutes)
     except ClusterError as error:
-        return _unchecked_finding(name, error)
+        yield _unchecked_finding(name, error)
+        return
+    if not state.exists or state.is_suspended:
+        return  # the finding of the CronJob says so
     trouble = state.trouble(now)
     if trouble is not None:
-        status = HealthStatus.WRONG if state.exists else HealthStatus.MISSING
-        return HealthFinding("cluster", name, status, trouble.text, trouble.remedy)
-    if state.last_success is None:
-        return HealthFinding("cluster", name, HealthStatus.NOT_CHECKED, "it has not run yet")
-    text = f"it last succeeded at {format_time(state.last_success)}"
-    return HealthFinding("cluster", name, HealthStatus.OK, text)
+        yield HealthFinding("cluster", name, HealthStatus.WRONG, trouble.text, trouble.remedy)
+    elif state.last_success is None:
+        yield HealthFinding("cluster", name, HealthStatus.NOT_CHECKED, "it has not run yet")
+    else:
+        text = f"it last succeeded at {format_time(state.last_success)}"
+        yield HealthFinding("cluster", name, HealthStatus.OK, text)
 
 
 def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFinding:
