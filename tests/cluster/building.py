@@ -168,11 +168,22 @@ KUEUE = Group(
     module="sigs.k8s.io/kueue",
     files={"config/components": "config/components", "config/default": "config/default"},
 )
+PROMETHEUS = Group(
+    "prometheus",
+    {program: f"github.com/prometheus/prometheus/cmd/{program}" for program in ("prometheus", "promtool")},
+    "10 minutes",
+)
+KUBE_STATE_METRICS = Group(
+    "kube-state-metrics", {"kube-state-metrics": "k8s.io/kube-state-metrics/v2"}, "5 minutes"
+)
 
 API = (CRDS, NEWEST_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
 GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
+MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
+"""What only the tests of alerts need; those of whole clusters run without them."""
+EVERY = (*GROUPS, *MONITORING)
 
 
 def built(group: Group | Definitions) -> Path | None:
@@ -258,10 +269,10 @@ def _go(name: str, arguments: list[str], *, deadline: Deadline, env: Mapping[str
 def main(arguments: list[str]) -> int:
     """Build what is not there yet; without Go say so and leave: the tests skip by name what they miss."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.building")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", choices=[*(group.name for group in GROUPS), []])
+    parser.add_argument("groups", nargs="*", metavar="GROUP", choices=[*(group.name for group in EVERY), []])
     parser.add_argument("--deadline", type=float, metavar="MINUTES", help="end what has not ended by then")
     chosen = parser.parse_args(arguments)
-    groups = [group for group in GROUPS if group.name in chosen.groups] or API
+    groups = [group for group in EVERY if group.name in chosen.groups] or API
     if shutil.which("go") is None and any(built(group) is None for group in groups):
         say("==> no Go: the tests against a real API server are skipped (install Go 1.26 or newer)")
         return 0

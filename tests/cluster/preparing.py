@@ -54,7 +54,7 @@ def prepare(deadline: Deadline) -> list[str]:
     if absent := packages.missing():
         say(f"==> installing Debian packages: {' '.join(absent)}")
         packages.install(absent)
-    failed = [*building.build_all(building.GROUPS, deadline)]
+    failed = [*building.build_all(building.EVERY, deadline)]
     if importlib.util.find_spec(IMAGES) is not None:
         try:
             deadline.run([sys.executable, "-m", IMAGES], cwd=building.ROOT, shows=True)

@@ -135,6 +135,13 @@ class Cluster:
         patch = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
         self.server.kubectl("patch", kind, name, *self.here, *patch)
 
+    def event(self, kind: str, name: str, reason: str, message: str, *, uid: str = "") -> None:
+        """Write an event as a controller or a kubelet would."""
+        about = {"kind": kind, "name": name, "namespace": self.namespace, **({"uid": uid} if uid else {})}
+        event = {"involvedObject": about, "reason": reason, "message": message, "lastTimestamp": MOMENT}
+        metadata = {"name": f"{name}.{reason.lower()}", "namespace": self.namespace}
+        self.server.apply({"apiVersion": "v1", "kind": "Event", "metadata": metadata, **event})
+
     def delete(self, kind: str, name: str) -> None:
         """Delete an object by hand."""
         now = ("--now", "--cascade=background", "--timeout=20s")

@@ -84,7 +84,7 @@ def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) 
         "pending": 2,
     }
     assert [(one.what, one.text) for one in found.remarks] == [
-        ("waiting", "pods wait: 1 for ImagePullBackOff")
+        ("waiting", "1 trial(s): image: ImagePullBackOff")
     ]
 
 

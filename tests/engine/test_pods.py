@@ -7,6 +7,7 @@ import pytest
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.api_objects import time_at
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
+from sweepledger.engine.cluster.waiting_pods import waiting_reason
 from tests.engine.trial_pods import BEGAN, ENDED, FAILURES, INDEX, a_pod, conditions, ended, with_variables
 
 NOW = time_at({"at": ENDED}, "at") or 0.0
@@ -114,4 +115,6 @@ UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedu
 def test_the_reason_why_a_pod_waits_is_that_of_the_api(
     status: dict[str, Any], state: dict[str, Any], word: str
 ) -> None:
-    assert read(a_pod(phase="Pending", status=status, state=state)).waits_for == word
+    reason = waiting_reason(a_pod(phase="Pending", status=status, state=state))
+
+    assert (reason.reason if reason else "") == word

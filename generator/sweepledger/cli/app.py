@@ -12,9 +12,9 @@ from sweepledger import __version__
 from sweepledger.cli.author import export, generate, import_, new, schema, try_, update, validate, warm_start
 from sweepledger.cli.lifecycle import cancel, collect, collect_by_pod, expire, next_, retry, submit
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
-from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin
+from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin, upgrade
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
-from sweepledger.cli.results import budget, log, logs, results, show, site, status
+from sweepledger.cli.results import budget, log, logs, metrics, results, show, site, status, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
 from sweepledger.cli.verification import compare, fetch, reproduce, verify
@@ -46,12 +46,14 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     },
     READ: {
         "status": status,
+        "why": why,
         "results": results,
         "logs": logs,
         "log": log,
         "show": show,
         "site": site,
         "budget": budget,
+        "metrics": metrics,
         "verify": verify,
         "compare": compare,
         "reproduce": reproduce,
@@ -60,6 +62,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     PLATFORM: {
         "init": init,
         "bootstrap": bootstrap,
+        "upgrade": upgrade,
         "doctor": doctor,
         "pin": pin,
         "lint": lint,

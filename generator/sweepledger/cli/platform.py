@@ -1,4 +1,4 @@
-"""Commands for the platform team: init, bootstrap, doctor, lint, pin, data digest."""
+"""Commands for the platform team: init, bootstrap, upgrade, doctor, lint, pin, data digest."""
 
 import shlex
 import sys
@@ -147,6 +147,14 @@ ResultsModeOption = Annotated[
     typer.Option("--results-mode", help="Choose how results commits reach the branch."),
 ]
 
+MonitoringOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--monitoring/--no-monitoring",
+        help="Write alerts, a dashboard and messages to clusters/monitoring/; default: as the settings say.",
+    ),
+]
+
 
 def bootstrap(
     controller: Annotated[ControllerChoice, typer.Argument(help="GitOps controller of the cluster.")],
@@ -155,6 +163,7 @@ def bootstrap(
     shape: ShapeOption = None,
     public: PublicOption = None,
     results_mode: ResultsModeOption = None,
+    monitoring: MonitoringOption = None,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files that were edited manually.")
     ] = False,
@@ -175,6 +184,7 @@ def bootstrap(
             shapes=tuple(Shape(choice.value) for choice in shape) if shape else None,
             is_public=public,
             mode=ResultsMode(results_mode.value) if results_mode else None,
+            monitoring=monitoring,
             force=force,
         )
         result = command.bootstrap(Workspace.find(response.current_folder()), request)
@@ -237,6 +247,36 @@ def _manual_steps(result: "Bootstrapped") -> list[str]:
 def _required_secrets(result: "Bootstrapped") -> list[str]:
     secrets = ", ".join(f"{secret.namespace}/{secret.name}" for secret in result.secrets)
     return [f"required Secrets: {secrets} (--format json prints the commands; `sweep doctor` checks them)"]
+
+
+def upgrade(
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit with 5 if anything is due.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Write the repository's files as this version does: the pinned version and the platform; batches never change."""
+
+    def work() -> Response:
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.commands.scaffold import upgrade as command
+
+        result = command.upgrade(Workspace.find(response.current_folder()), check=check)
+        verb = "due" if check else "wrote"
+        lines = [f"{verb}: {path}" for path in result.written]
+        lines += [f"kept {path}: edited manually" for path in result.kept]
+        lines += (
+            [f"next: {step}" for step in result.steps] if result.written else ["everything is up to date"]
+        )
+        data = {
+            "version": result.version,
+            "written": list(result.written),
+            "kept": list(result.kept),
+            "steps": list(result.steps),
+        }
+        return Response(data, tuple(lines), exit_code=EXIT_DRIFT * (check and bool(result.written)))
+
+    response.respond("upgrade", form, work)
 
 
 def doctor(

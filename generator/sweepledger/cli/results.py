@@ -1,8 +1,9 @@
-"""Commands that read results: results, logs, log, show, status, budget, site."""
+"""Commands that read results: results, logs, log, show, status, why, budget, metrics, site."""
 
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,6 +59,7 @@ def status(
     def work() -> Response:
         from sweepledger.cli import cluster_status
         from sweepledger.commands.reports import status as command
+        from sweepledger.commands.reports import why as why_reports
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.engine.cluster.kubectl import Kubectl
         from sweepledger.repo.state import state_folder
@@ -70,16 +72,89 @@ def status(
             _show_again(statuses)
             time.sleep(WATCH_SECONDS)
             statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
+        recorded = command.last_results_commit(workspace)
         branch_lines = (
+            *_results_commit_lines(recorded, statuses),
             *_progress_branch_lines(workspace, statuses),
             *_next_lines(workspace, statuses),
         )
         if kubectl is not None:
-            return cluster_status.cluster_status_response(statuses, *branch_lines)
+            collector = why_reports.readable_collector(workspace, kubectl)
+            return cluster_status.cluster_status_response(statuses, collector, *branch_lines)
         lines = (*_origin_lines(status.origin for status in statuses), *branch_lines)
-        return status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
+        shown = status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
+        return replace(shown, data={**shown.data, "last_results_commit": _time_data(recorded)})
 
     response.respond("status", form, work)
+
+
+def why(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|TRIAL",
+            help="Name or spec of a sweep, or a trial id or the beginning of one.",
+            autocompletion=completion.sweeps,
+        ),
+    ],
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not read the cluster: explain what git contains.")
+    ] = False,
+    context: ContextOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Explain why trials do not run, from the spec to the recorded result, with what to do about it.
+
+    The cluster is read with kubectl if the settings name a controller, or if --context is given.
+    """
+
+    def work() -> Response:
+        from sweepledger.cli import cluster_status
+        from sweepledger.commands.reports import why as command
+        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.engine.cluster.kubectl import Kubectl
+        from sweepledger.structs.settings import Controller
+
+        workspace = Workspace.find(response.current_folder())
+        is_followed = workspace.settings.controller is not Controller.NONE or context is not None
+        kubectl = Kubectl(context) if is_followed and not offline else None
+        return cluster_status.explanation_response(command.why(workspace, name, kubectl=kubectl))
+
+    response.respond("why", form, work)
+
+
+def metrics(
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="Write to this file, atomically, instead of stdout."),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Print metrics for Prometheus that only git has: active batches, the last results commit, budgets.
+
+    In Prometheus' text format, for the textfile collector of node_exporter or for a Pushgateway.
+    """
+
+    def work() -> Response:
+        from sweepledger import storage
+        from sweepledger.commands.reports import metrics as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        values = command.metrics(Workspace.find(response.current_folder()))
+        text = command.metrics_text(values)
+        data = {
+            "metrics": [
+                {"name": metric.name, "labels": dict(labels), "value": value}
+                for metric in values
+                for labels, value in metric.samples
+            ]
+        }
+        if to is not None:
+            storage.write_file(to.absolute(), text.encode())
+            return Response({**data, "file": str(to)}, (f"wrote {to}",))
+        return Response(data, tuple(text.splitlines()))
+
+    response.respond("metrics", form, work)
 
 
 WATCH_SECONDS = 2.0
@@ -92,6 +167,20 @@ def _show_again(statuses: "Sequence[SweepStatus]") -> None:
     console = response.open_console(stderr=True)
     console.clear()
     console.print(*status_text(statuses), sep="\n")
+
+
+def _time_data(seconds: int | None) -> str | None:
+    from sweepledger.formats.record_json import format_time
+
+    return None if seconds is None else format_time(seconds)
+
+
+def _results_commit_lines(recorded: int | None, statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
+    """Yield when results were last committed, while batches are active."""
+    from rich.text import Text
+
+    if recorded is not None and any(status.active for status in statuses):
+        yield Text(f"last results commit: {_time_data(recorded)}")
 
 
 def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":

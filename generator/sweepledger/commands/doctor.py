@@ -3,18 +3,20 @@
 Changes nothing except for the temporary Job of `--prove`. A check that cannot run is reported as skipped.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.cluster import health, helper_pods
+from sweepledger.engine.cluster import collector_state, health, helper_pods
 from sweepledger.engine.cluster import kubectl as client
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import GeneratorError, RepositoryError, ToolError
 from sweepledger.formats import bootstrap_yaml, yaml
+from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import platform
 from sweepledger.render.platform import GitSource, RequiredSecret, manual_setup
@@ -32,7 +34,9 @@ INSTALL_HINTS = {
 """Groups of custom resources, and what installs them."""
 
 
-def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFinding]:
+def examine_cluster(
+    workspace: Workspace, kubectl: Kubectl, clock: Callable[[], float] = time.time
+) -> Iterator[HealthFinding]:
     """Yield a finding for each object that the cluster must have. Raises nothing: a check that fails is a finding."""
     settings = workspace.settings
     nodes = max((pool.max_nodes or 2 for pool in settings.pools.values()), default=2)
@@ -46,6 +50,8 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
             yield _claim_finding(name, settings, kubectl, nodes=nodes)
     for required in _needed_secrets(workspace):
         yield _secret_finding(required, kubectl)
+    if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
+        yield from _collector_findings(settings, kubectl, clock())
     for queue in sorted({pool.queue for pool in settings.pools.values() if pool.queue}):
         yield _queue_finding(queue, settings, kubectl)
 
@@ -175,6 +181,27 @@ def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
         text = f"its keys are {', '.join(keys) or 'none'} ({needed.purpose})"
         return HealthFinding("cluster", name, HealthStatus.WRONG, text, f"add {', '.join(missing)}")
     return HealthFinding("cluster", name, HealthStatus.OK, needed.purpose)
+
+
+def _collector_findings(settings: Settings, kubectl: Kubectl, now: float) -> Iterator[HealthFinding]:
+    """Yield whether the collector succeeds, and when it last did; nothing if its CronJob is missing or suspended."""
+    namespace = platform.Names.of(settings).collector
+    name = f"collector of {namespace}"
+    try:
+        state = collector_state.read_collector(kubectl, namespace, settings.results.every_minutes)
+    except ClusterError as error:
+        yield _unchecked_finding(name, error)
+        return
+    if not state.exists or state.is_suspended:
+        return  # the finding of the CronJob says so
+    trouble = state.trouble(now)
+    if trouble is not None:
+        yield HealthFinding("cluster", name, HealthStatus.WRONG, trouble.text, trouble.remedy)
+    elif state.last_success is None:
+        yield HealthFinding("cluster", name, HealthStatus.NOT_CHECKED, "it has not run yet")
+    else:
+        text = f"it last succeeded at {format_time(state.last_success)}"
+        yield HealthFinding("cluster", name, HealthStatus.OK, text)
 
 
 def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFinding:

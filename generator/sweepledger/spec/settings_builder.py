@@ -18,8 +18,12 @@ from sweepledger.structs.settings import (
     Egress,
     GenerateMode,
     Image,
+    LogsSettings,
+    MessageService,
+    MonitoringSettings,
     NextRoundMode,
     Nfs,
+    Notify,
     ResultsMode,
     ResultsSettings,
     SecretReference,
@@ -71,6 +75,8 @@ def build_settings(document: Document) -> Settings:
         collector=_collector(data.get("collector", {})),
         limits=_limits(data.get("limits", {})),
         submit=_submit(data.get("submit", {})),
+        monitoring=_monitoring(data.get("monitoring", {})),
+        logs=LogsSettings(**data.get("logs", {})),
         currency=data.get("currency", default.currency),
         budgets=_named(data, "budgets", _allowance),
         code=CodeSource(**data["code"]) if "code" in data else None,
@@ -136,6 +142,16 @@ def _limits(data: RawMapping) -> SweepLimits:
 
 def _submit(data: RawMapping) -> SubmitSettings:
     return SubmitSettings(units.seconds(data["ttl"])) if "ttl" in data else SubmitSettings()
+
+
+def _monitoring(data: RawMapping) -> MonitoringSettings:
+    notify = data.get("notify")
+    return MonitoringSettings(
+        enabled=data.get("enabled", False),
+        labels=MappingProxyType(dict(data.get("labels", {}))),
+        notify=None if notify is None else Notify(MessageService(notify["service"]), notify["channel"]),
+        commit_status=data.get("commit_status", False),
+    )
 
 
 def _image(name: str, data: RawMapping) -> Image:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
+from urllib.parse import quote
 
 from sweepledger.problems import Problem
 from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME
@@ -188,6 +189,60 @@ class SubmitSettings:
     """Time until the cluster deletes a finished Job; results must be collected before."""
 
 
+class MessageService(StrEnum):
+    """Where the controller sends messages about batches and results."""
+
+    SLACK = "slack"
+    MSTEAMS = "msteams"
+    GOOGLECHAT = "googlechat"
+    WEBHOOK = "webhook"
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """The recipient of messages; its credential is a Secret of the cluster."""
+
+    service: MessageService
+    channel: str
+
+
+def _empty_mapping() -> Mapping[str, T]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class MonitoringSettings:
+    """What `sweep bootstrap` writes to `clusters/monitoring/`."""
+
+    enabled: bool = False
+    labels: Mapping[str, str] = field(default_factory=_empty_mapping)
+    """Labels of the PrometheusRule, by which a Prometheus selects it."""
+    notify: Notify | None = None
+    commit_status: bool = False
+    """Whether the controller reports on each commit to the git server."""
+
+
+LOG_LINK_NAMES = ("batch", "namespace", "pod", "sweep", "trial")
+"""Names in braces that a link to logs may contain."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogsSettings:
+    """Where a log system shows the output of trials."""
+
+    link: str | None = None
+    """Address with `LOG_LINK_NAMES` in braces; None: there is no log system."""
+
+    def url(self, **values: str) -> str | None:
+        """Return the link with values for all names, escaped; None without a link."""
+        if self.link is None:
+            return None
+        text = self.link
+        for name in LOG_LINK_NAMES:
+            text = text.replace(f"{{{name}}}", quote(values.get(name, ""), safe=""))
+        return text
+
+
 @dataclass(frozen=True, slots=True)
 class SweepLimits:
     """Limits for every sweep, in addition to its own budget."""
@@ -220,10 +275,6 @@ class Defaults:
     timeout_seconds: int = 3600
 
 
-def _empty_mapping() -> Mapping[str, T]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of a repository; every field has a default, so an empty file will do."""
@@ -241,6 +292,8 @@ class Settings:
     collector: CollectorSettings = CollectorSettings()
     limits: SweepLimits = SweepLimits()
     submit: SubmitSettings = SubmitSettings()
+    monitoring: MonitoringSettings = field(default_factory=MonitoringSettings)
+    logs: LogsSettings = LogsSettings()
     currency: str = ""
     """Currency of prices; empty: unknown."""
     budgets: Mapping[str, TeamBudget] = field(default_factory=_empty_mapping)

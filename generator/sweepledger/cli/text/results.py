@@ -254,7 +254,7 @@ def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
 
 
 def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
-    """Yield what else a trial ran with, by content: its dataset, and the locked or else the recorded environment."""
+    """Yield what else a trial ran with: its dataset, the locked or else the recorded environment, and its output."""
     program, recorded = details.batch.lock.program, details.environment
     if program.data:
         yield "data", f"{program.data.name} {program.data.digest}"
@@ -262,6 +262,8 @@ def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
         yield "environment", f"{program.environment.path} {program.environment.digest}"
     elif recorded:
         yield "environment", f"{recorded.kind} {recorded.digest}"
+    if details.logs:
+        yield "output", details.logs
 
 
 def logs_text(logs: Logs) -> tuple[RenderableType, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.catalog import ListedTrial, counted_trial
+from sweepledger.commands.repository.catalog import CountedTrial, ListedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.errors import IdleError, UsageError
@@ -22,6 +22,7 @@ from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.results.outcomes import evaluate
 from sweepledger.storage import write_file
 from sweepledger.structs.record import Artifact, Record, Status
+from sweepledger.structs.run_config import Shape
 
 ARTIFACTS = "artifacts"
 """Folder of fetched artifacts in a work tree."""
@@ -43,6 +44,21 @@ class Logs:
     trial: str
     batch: str
     attempts: tuple[AttemptOutput, ...]
+
+
+def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
+    """Return where the log system shows a trial; None if the settings name none.
+
+    Each attempt has a pod of its own, so the pod is the beginning of their names.
+    """
+    is_shared = listed.batch.lock.shape is Shape.INDEXED
+    return workspace.settings.logs.url(
+        namespace=workspace.settings.namespace,
+        sweep=listed.sweep,
+        batch=listed.batch.name,
+        trial=listed.id,
+        pod=f"{listed.batch.name}-{listed.index if is_shared else listed.id}-",
+    )
 
 
 def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sweepledger.commands.reports.outputs import log_link
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.batch_records import read_records_files
 from sweepledger.commands.repository.catalog import summary_row
@@ -33,6 +34,8 @@ class TrialDetails:
     """What each commit did: requested, generated, recorded."""
     message: str | None = None
     """Why its last attempt did not succeed, as launcher or engine report it."""
+    logs: str | None = None
+    """Where a log system shows its output."""
     environment: Environment | None = None
     """The environment of its last recorded attempt; None if no record has one."""
 
@@ -55,6 +58,7 @@ class TrialDetails:
             "status": result.status if result else "missing",
             "reason": result.reason if result else None,
             "said": self.message,
+            "logs": self.logs,
             "attempts": result.attempts if result else 0,
             "metrics": dict(result.metrics) if result else {},
             "provenance": {
@@ -93,6 +97,7 @@ def show(workspace: Workspace, trial: str) -> TrialDetails:
         result,
         generated_by,
         last.error if last and not last.status.is_success else None,
+        log_link(workspace, listed),
         last.environment if last else None,
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.generation.next_batch import EditedError
+from sweepledger.commands.reports import why
 from sweepledger.commands.reports.recorded_status import RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
@@ -27,9 +28,9 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror, Repository, addition_subjects, tracking_ref
+from sweepledger.repo.git import REMOTE, Mirror, Repository, addition_subjects, present_since, tracking_ref
 from sweepledger.results.outcomes import evaluate
-from sweepledger.results.paths import results_folder
+from sweepledger.results.paths import RESULTS, results_folder
 
 
 class TrialState(StrEnum):
@@ -113,6 +114,7 @@ def live_batches(
         for stalled in stalled_batches(workspace.repository, tip, active_workloads, results=None, now=now)
     }
     live = {}
+    explained: list[str] = []
     for batch, workloads in active_workloads:
         try:
             trials = [row.trial for row in batch.rows]
@@ -128,8 +130,26 @@ def live_batches(
             lost = stuck[batch.name]
             hint = f"the collector records it if every trial left a record; else {lost.hint(settings.controller)}"
             remarks.append(Remark(batch.name, str(TrialState.STALLED), lost.lacks, hint))
-        live[batch.name] = LiveBatch(dict(zip(trials, live_trials.states(), strict=True)), tuple(remarks))
+        states = live_trials.states()
+        if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
+            explained.append(batch.name)
+            remarks += _waiting_remarks(workspace, kubectl, batch, now)
+        live[batch.name] = LiveBatch(dict(zip(trials, states, strict=True)), tuple(remarks))
     return live
+
+
+WAITING_STATES = frozenset({TrialState.PENDING, TrialState.QUEUED, TrialState.ENDED})
+MOST_EXPLAINED = 20
+"""Batches whose waiting trials are explained: each takes several requests, and `sweep why` explains any."""
+
+
+def _waiting_remarks(
+    workspace: Workspace, kubectl: Kubectl, batch: StoredBatch, now: float
+) -> Iterator[Remark]:
+    """Yield why trials of a batch wait, as `sweep why` explains it."""
+    for group in why.waiting_causes(workspace, kubectl, batch, now):
+        text = f"{len(group.indexes)} trial(s): {group.cause.kind}: {group.cause.text}"
+        yield Remark(batch.name, "waiting", text, group.cause.remedy)
 
 
 @dataclass
@@ -145,8 +165,6 @@ class _LiveTrials:
     """Trials with a failed attempt."""
     _lost: Counter[str] = field(default_factory=Counter)
     """Number of pods by lost node."""
-    _waiting: Counter[str] = field(default_factory=Counter)
-    """Number of waiting pods by reason."""
 
     def add_pods(self, trial_pods: Iterable[TrialPod], now: float) -> None:
         """Take account of some pods."""
@@ -161,8 +179,6 @@ class _LiveTrials:
             )
             if phase is PodPhase.LOST:
                 self._lost[pod.node] += 1
-            elif phase is PodPhase.WAITING and pod.waits_for:
-                self._waiting[pod.waits_for] += 1
 
     def states(self) -> Sequence[TrialState]:
         """Return the state of each trial, in the order of the table."""
@@ -193,10 +209,6 @@ class _LiveTrials:
                 f"or `kubectl taint node NAME {OUT_OF_SERVICE}`, and their trials are tried again"
             )
             yield Remark(batch, str(TrialState.NODE_LOST), message, hint)
-        if self._waiting:
-            reasons = ", ".join(f"{count} for {reason}" for reason, count in sorted(self._waiting.items()))
-            hint = f"`kubectl describe pods -l sweepledger.dev/batch={batch}` says more"
-            yield Remark(batch, "waiting", f"pods wait: {reasons}", hint)
 
 
 PULL_REQUEST_NUMBER = re.compile(r"(?:\(#|[Pp]ull request #|!)([0-9]{1,9})\b", re.ASCII)
@@ -354,6 +366,12 @@ def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) ->
     if not status.problems and not status.remarks:
         index.put(sweep, stored, RecordedStatus(status.counts, status.metric, status.best, status.front))
     return status
+
+
+def last_results_commit(workspace: Workspace) -> int | None:
+    """Return when the last results commit came to the base commit, in seconds since 1970; None if there is none."""
+    tip = workspace.base_commit(None)
+    return None if tip is None else present_since(workspace.repository, tip, RESULTS)
 
 
 def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> frozenset[str]:

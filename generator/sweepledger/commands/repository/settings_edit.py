@@ -49,7 +49,8 @@ def edit_settings(
                 hint=f"set {'.'.join(keys)}: {value} by hand",
             ) from error
         if text != before:
-            changes.append(f"{'.'.join(keys)}: {value}")
+            shown = str(value).lower() if isinstance(value, bool) else value
+            changes.append(f"{'.'.join(keys)}: {shown}")
     settings = spec.parse_settings(text.encode(), SETTINGS_FILE, unpinned=unpinned)
     if isinstance(settings, tuple):
         raise SpecError(settings)

@@ -120,6 +120,11 @@ def compare_platform(
     )
 
 
+def recorded_source(recorded: Bootstrap) -> GitSource:
+    """Return what the last bootstrap was made for. Raises ValueError for an address that no cluster can read."""
+    return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
+
+
 def shapes_in_use(workspace: Workspace) -> frozenset[Shape]:
     """Return the distributed shapes of active batches and of specs; wrong specs are ignored."""
     active = (batch.lock.shape for batch in batches.in_work_tree(workspace.root) if batch.is_active)
@@ -169,6 +174,7 @@ class BootstrapRequest:
     shapes: tuple[Shape, ...] | None = None
     is_public: bool | None = None
     mode: ResultsMode | None = None
+    monitoring: bool | None = None
     force: bool = False
 
 
@@ -328,10 +334,15 @@ def _followed_url(settings: Settings, recorded: Bootstrap | None) -> str | None:
 
 def _edits(
     settings: Settings, request: BootstrapRequest, source: GitSource, recorded: Bootstrap | None
-) -> Mapping[tuple[str, ...], str]:
+) -> Mapping[tuple[str, ...], str | bool]:
     """Return the values to set, by key. Another address than before is set, so that a reviewer sees it."""
     mode = request.mode or settings.results.mode
-    edits = {("controller",): request.controller.value, ("results", "mode"): mode.value}
+    edits: dict[tuple[str, ...], str | bool] = {
+        ("controller",): request.controller.value,
+        ("results", "mode"): mode.value,
+    }
+    if request.monitoring is not None:
+        edits["monitoring", "enabled"] = request.monitoring
     if settings.branch != source.branch:
         edits["branch",] = source.branch
     if source.url != (_followed_url(settings, recorded) or source.url):

@@ -94,23 +94,6 @@ class TrialPod:
                     return PodPhase.LOST
                 return PodPhase.RUNNING if phase == "Running" else PodPhase.WAITING
 
-    @property
-    def waits_for(self) -> str:
-        """The API's reason why it does not run; empty if there is none."""
-        scheduled = api_objects.condition(self.manifest, "PodScheduled")
-        if scheduled.get("status") == "False":
-            return api_objects.text_at(scheduled, "reason")
-        statuses = [
-            *api_objects.objects_at(self.manifest, "status", "initContainerStatuses"),
-            *api_objects.objects_at(self.manifest, "status", "containerStatuses"),
-        ]
-        reasons = (api_objects.text_at(status, "state", "waiting", "reason") for status in statuses)
-        return next((reason for reason in reasons if reason not in STARTUP_REASONS), "")
-
-
-STARTUP_REASONS = frozenset({"", "PodInitializing", "ContainerCreating"})
-"""Reasons of every pod in its first seconds."""
-
 
 def batch_pods(kubectl: Kubectl, namespace: str, batch: str, fields: str) -> Iterator[TrialPod]:
     """Yield the pods of a batch that write records, page by page. Raises ClusterError."""

@@ -2,6 +2,7 @@
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import objects
+from sweepledger.render.platform.notifications import batch_subscriptions, platform_subscriptions
 from sweepledger.render.platform.objects import Names, labels, manifest
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION, Kind
@@ -98,6 +99,7 @@ def application_set(settings: Settings, source: GitSource) -> Manifest:
                     "annotations": {
                         "argocd.argoproj.io/manifest-generate-paths": ".",
                         OWNER_ANNOTATION: source.url,
+                        **batch_subscriptions(settings),
                     },
                     "finalizers": [FINALIZER],
                 },
@@ -145,7 +147,7 @@ def root(settings: Settings, source: GitSource) -> Manifest:
     These files themselves it does not apply: a person does, who may write projects anyway.
     """
     names = Names.of(settings)
-    return manifest(
+    application = manifest(
         f"{GROUP}/Application",
         f"{names.trials}-platform",
         settings,
@@ -165,6 +167,9 @@ def root(settings: Settings, source: GitSource) -> Manifest:
             },
         },
     )
+    if subscriptions := platform_subscriptions(settings):
+        application["metadata"]["annotations"] = subscriptions
+    return application
 
 
 def _ignored(kind: Kind) -> Manifest:

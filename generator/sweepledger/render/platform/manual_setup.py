@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sweepledger.render.platform.argocd import NAMESPACE as ARGOCD
 from sweepledger.render.platform.cron_jobs import SIGNER, SIGNING_KEY
+from sweepledger.render.platform.notifications import NOTIFY_SECRET, STATUS_SECRET
 from sweepledger.render.platform.objects import (
     BANNER,
     COLLECTOR_ACCOUNT,
@@ -70,11 +71,20 @@ def required_secrets(settings: Settings, source: GitSource) -> tuple[RequiredSec
             )
             for place in (names.trials, names.collector)
         ]
+    if settings.controller is Controller.FLUX and settings.monitoring.enabled:
+        made += _flux_notifications(settings)
     if settings.code is not None and settings.code.secret is not None:
         made.append(
             RequiredSecret("code fetch", names.trials, settings.code.secret, ("username", "password"))
         )
     return (*made, *_listed(settings))
+
+
+def _flux_notifications(settings: Settings) -> list[RequiredSecret]:
+    place, monitoring = Names.of(settings).flux, settings.monitoring
+    messages = RequiredSecret("messages: the address of the service", place, NOTIFY_SECRET, ("address",))
+    statuses = RequiredSecret("commit statuses, write", place, STATUS_SECRET, ("token",))
+    return [*([messages] if monitoring.notify else []), *([statuses] if monitoring.commit_status else [])]
 
 
 def _controller(settings: Settings, source: GitSource, keys: tuple[str, ...]) -> RequiredSecret:
@@ -148,7 +158,8 @@ def _protected_paths(settings: Settings) -> list[str]:
     """List the paths that are not the collector's; it takes something away in clusters/ with Flux only."""
     clusters = ["clusters/**/*"]
     if settings.controller is Controller.FLUX:
-        clusters = ["clusters/*", "clusters/flux/*", "clusters/platform/**/*", "clusters/optional/**/*"]
+        clusters = ["clusters/*", "clusters/flux/*", "clusters/platform/**/*"]
+        clusters += ["clusters/optional/**/*", "clusters/monitoring/**/*"]
     return [".github/**/*", "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
 
 

@@ -31,6 +31,11 @@ FILES = {
     "allowed_signers": "who may sign results, for git: the `signers` of the settings",
     "pre-receive.sh": "a hook for the git server: confines what the collector may push",
     "bootstrap.yaml": "what `sweep bootstrap` was asked for, and the digests of what it wrote",
+    "monitoring/alerts.yaml": "alerts for the Prometheus Operator; applied by hand, like all of this folder",
+    "monitoring/prometheus-rules.yaml": "the same alerts for a Prometheus without operator",
+    "monitoring/dashboard.json": "a dashboard for Grafana",
+    "monitoring/kube-state-metrics.yaml": "by which kube-state-metrics shows the state of Flux's objects",
+    "monitoring/notifications.yaml": "messages about batches and results, and commit statuses",
     "optional/kueue.yaml": "samples for Kueue: applied by hand, once the quotas are yours",
     "optional/priority-class.yaml": "the PriorityClass of the settings, for a cluster that has none",
 }

@@ -13,6 +13,7 @@ from sweepledger.render.platform import (
     flux,
     kueue,
     manual_setup,
+    monitoring,
     namespaces,
     network,
     readme,
@@ -58,6 +59,7 @@ def platform_tree(
     for name, purpose, made in _optional(settings):
         if made:
             files[f"clusters/optional/{name}"] = dump_objects(*made, purpose=purpose)
+    files |= dict(monitoring.monitoring_files(settings, source))
     if settings.controller is Controller.FLUX:
         files[f"{flux.ACTIVE}/.gitkeep"] = b""
         files |= {flux.batch_file(name): flux.batch_kustomization(name, settings) for name in active}

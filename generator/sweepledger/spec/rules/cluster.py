@@ -104,7 +104,8 @@ def is_resource_name(text: str) -> bool:
 
 def labels(draft: Draft) -> Iterator[Problem]:
     """Labels are valid in Kubernetes."""
-    maps: list[DocumentPath] = [("labels",), *(("pools", name, "selector") for name in draft.names("pools"))]
+    maps: list[DocumentPath] = [("labels",), ("monitoring", "labels")]
+    maps += [("pools", name, "selector") for name in draft.names("pools")]
     for place in maps:
         for key in draft.names(*place):
             yield from _label_key(draft, (*place, key), key, at_key=True)

@@ -14,6 +14,7 @@ from sweepledger.spec.rules import (
     git,
     methods,
     metrics,
+    monitoring,
     names,
     pools,
     program,
@@ -154,4 +155,6 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     git.code_url,
     git.signers,
     environment.allowed_variables,
+    monitoring.log_link,
+    monitoring.channel,
 )

@@ -1,0 +1,355 @@
+"""`sweep why`: why the trials of a sweep do not run, from the spec to the recorded result, with the remedy for each."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from sweepledger.commands.generation.next_batch import Generated, plan_batches
+from sweepledger.commands.reports.outputs import log_link
+from sweepledger.commands.repository import batch_records, catalog
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX, Workspace
+from sweepledger.engine.cluster import batch_objects, causes, collector_state
+from sweepledger.engine.cluster.causes import Cause, CauseKind, TrialCauses
+from sweepledger.engine.cluster.collector_state import CollectorState
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import GeneratorError, SpecError, ToolError, UsageError
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.render.platform import Names
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.settings import Controller, GenerateMode, ResultsMode
+
+
+@dataclass(frozen=True)
+class BatchExplanation:
+    """The causes for the trials of one batch, or of trials that are in no batch yet."""
+
+    batch: str | None
+    causes: tuple[TrialCauses, ...]
+    ids: tuple[str, ...] = ()
+    """Ids of all trials of the batch, by index."""
+    logs: str | None = None
+    """Where a log system shows the output of the trial, if one trial is explained."""
+
+    def as_data(self) -> dict[str, object]:
+        """Return the JSON data."""
+        return {
+            "batch": self.batch,
+            "logs": self.logs,
+            "causes": [
+                {
+                    "cause": str(group.cause.kind),
+                    "count": len(group.indexes),
+                    "trials": [self.ids[index] for index in group.indexes if index < len(self.ids)],
+                    "says": group.cause.text,
+                    "remedy": group.cause.remedy or None,
+                }
+                for group in self.causes
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why the trials of a sweep do not run, or one of them."""
+
+    sweep: str
+    trial: str | None
+    batches: tuple[BatchExplanation, ...]
+
+    def as_data(self) -> dict[str, object]:
+        """Return the JSON data."""
+        return {
+            "sweep": self.sweep,
+            "trial": self.trial,
+            "batches": [batch.as_data() for batch in self.batches],
+        }
+
+
+def why(
+    workspace: Workspace,
+    reference: str,
+    *,
+    kubectl: Kubectl | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Explanation:
+    """Explain a sweep, by name or spec, or a trial by its id; `kubectl` None: by git alone.
+
+    A cluster that cannot be read is a cause, too. Raises UsageError, UnreadableError.
+    """
+    observer = BatchObserver.of(workspace, kubectl, clock())
+    name = catalog.sweep_name(workspace.root, reference)
+    if name in catalog.sweep_names(workspace, observer.here) | observer.committed_sweeps:
+        return Explanation(name, None, tuple(_sweep_explanations(observer, name)))
+    try:
+        listed = catalog.find_trial(workspace.root, reference)
+    except UsageError as error:
+        if error.hint and "begins" not in str(error):
+            raise UsageError(
+                f"no sweep and no trial {reference!r}",
+                hint="`sweep status` lists sweeps, `sweep results NAME` trials",
+            ) from error
+        raise
+    row = catalog.summary_row(workspace.root, listed)
+    is_requested_again = row is not None and listed.batch.is_active and row.batch != listed.batch.name
+    explained = (
+        _only(observer.explain(listed.batch), listed.index)
+        if row is None or is_requested_again
+        else _recorded_trial(listed, row)
+    )
+    link = log_link(workspace, listed)
+    return Explanation(listed.sweep, listed.id, (replace(explained, logs=link),))
+
+
+@dataclass(frozen=True)
+class BatchObserver:
+    """A repository, and the cluster that its trials run in, at a time."""
+
+    workspace: Workspace
+    kubectl: Kubectl | None
+    now: float
+    tip: str | None
+    """The base commit: what controllers follow, as last fetched."""
+    here: tuple[StoredBatch, ...]
+    """Batches of the work tree."""
+    there: tuple[StoredBatch, ...]
+    """Batches of the base commit."""
+    collector: CollectorState | ToolError | None
+    """The collector of the cluster; the error if it cannot be read."""
+
+    @classmethod
+    def of(cls, workspace: Workspace, kubectl: Kubectl | None, now: float) -> "BatchObserver":
+        """Return an observer that has read the batches and the collector."""
+        tip = workspace.base_commit(None)
+        here, there = batches.in_work_tree(workspace.root), batches.in_commit(workspace.repository, tip)
+        return cls(workspace, kubectl, now, tip, here, there, _collector(workspace, kubectl))
+
+    @property
+    def committed_sweeps(self) -> frozenset[str]:
+        """Sweeps that only the base commit has."""
+        return frozenset(batch.sweep for batch in self.there)
+
+    @property
+    def branch(self) -> str:
+        """The branch that controllers follow, for messages."""
+        return f"{self.workspace.settings.remote}/{self.workspace.settings.branch}"
+
+    def of_sweep(self, sweep: str) -> tuple[StoredBatch, ...]:
+        """Return the batches of a sweep: those of the work tree, and those that only the base commit has."""
+        mine = batches.of_sweep(self.here, sweep)
+        names = {batch.name for batch in mine}
+        return (*mine, *(batch for batch in batches.of_sweep(self.there, sweep) if batch.name not in names))
+
+    def explain(self, batch: StoredBatch) -> BatchExplanation:
+        """Return the causes for the trials of a batch. Raises UnreadableError."""
+        lock, ids = batch.vetted().lock, tuple(row.trial for row in batch.rows)
+        committed = {other.name: other for other in self.there}.get(batch.name)
+        if committed is None or not committed.is_active or not batch.is_active:
+            cause = self._outside(batch, committed)
+            return BatchExplanation(batch.name, (TrialCauses(cause, tuple(range(lock.trials))),), ids)
+        try:
+            found = self.in_cluster(batch)
+        except ToolError as error:
+            found = (TrialCauses(_unread(error), tuple(range(lock.trials))),)
+        return BatchExplanation(batch.name, found, ids)
+
+    def _outside(self, batch: StoredBatch, committed: StoredBatch | None) -> Cause:
+        """Return the cause for a batch that the controller does not run."""
+        settings = self.workspace.settings
+        if committed is None and not batch.is_active:
+            return Cause(CauseKind.CANCELLED, f"its batch is archived here, and is not on {self.branch}")
+        if committed is None:
+            return Cause(
+                CauseKind.NOT_MERGED,
+                f"its batch is not on {self.branch}, as last fetched",
+                f"commit it and merge its pull request into {settings.branch}; `git fetch {settings.remote}` "
+                "if that is done",
+            )
+        if not committed.is_active and batch.is_active:
+            pull = f"`git pull {settings.remote} {settings.branch}`"
+            return Cause(CauseKind.RECORDED, f"its batch is archived on {self.branch}", pull)
+        root = self.workspace.root
+        if (root / batch_records.records_file(batch)).is_file():
+            return Cause(
+                CauseKind.RECORDED,
+                "its batch is recorded",
+                f"`sweep results {batch.sweep}` shows the results",
+            )
+        return Cause(
+            CauseKind.CANCELLED,
+            "its batch was cancelled",
+            f"`sweep retry {batch.sweep}` requests its trials again once the collector has recorded it",
+        )
+
+    def in_cluster(self, batch: StoredBatch) -> tuple[TrialCauses, ...]:
+        """Return the causes for a batch that the controller runs. Raises ToolError."""
+        settings, lock = self.workspace.settings, batch.lock
+        indexes = tuple(range(lock.trials))
+        if self.kubectl is None:
+            return (TrialCauses(self._unobserved(batch), indexes),)
+        if isinstance(self.collector, ToolError):
+            raise self.collector
+        names = Names.of(settings)
+        missing = batch_objects.read_controller_cause(
+            self.kubectl,
+            settings.controller,
+            batch.name,
+            namespace=names.trials,
+            flux_namespace=names.flux,
+        )
+        observed = batch_objects.read_batch_objects(
+            self.kubectl, names.trials, batch.name, lock.shape, missing=missing, now=self.now
+        )
+        collector = self.collector or collector_state.unknown_collector(
+            names.collector, settings.results.every_minutes
+        )
+        found = causes.explain_batch(observed, lock.trials, collector=collector, now=self.now)
+        return tuple(self._with_merge(group, batch.sweep) for group in found)
+
+    def _with_merge(self, group: TrialCauses, sweep: str) -> TrialCauses:
+        """Name the merge that a person still has to do if results commits are proposed as branches."""
+        settings = self.workspace.settings
+        cause = group.cause
+        if cause.kind is not CauseKind.COLLECTOR_DUE or settings.results.mode is not ResultsMode.BRANCH:
+            return group
+        remedy = f"merge its branch results/{sweep}/COMMIT of {settings.remote} when it appears"
+        return replace(group, cause=replace(cause, remedy=remedy))
+
+    def _unobserved(self, batch: StoredBatch) -> Cause:
+        """Return the cause for a merged batch if no cluster is read."""
+        if self.workspace.settings.controller is Controller.NONE:
+            return Cause(
+                CauseKind.UNKNOWN,
+                f"it is merged; {SETTINGS_FILE} names no controller that would run it in a cluster",
+                f"`sweep run {batch.sweep}` or `sweep local` runs it on a machine; `sweep status` counts its trials",
+            )
+        return Cause(CauseKind.UNKNOWN, "it is merged; the cluster was not read", "")
+
+
+def waiting_causes(
+    workspace: Workspace, kubectl: Kubectl, batch: StoredBatch, now: float
+) -> tuple[TrialCauses, ...]:
+    """Return the causes for trials of a merged batch that somebody can remove. Raises ToolError."""
+    observer = BatchObserver(workspace, kubectl, now, None, (), (), readable_collector(workspace, kubectl))
+    return tuple(group for group in observer.in_cluster(batch) if group.cause.kind not in UNREMARKABLE)
+
+
+UNREMARKABLE = frozenset(
+    {
+        *(CauseKind.RUNNING, CauseKind.STARTING, CauseKind.TURN, CauseKind.RETRYING, CauseKind.COLLECTOR_DUE),
+        *(CauseKind.NODE_LOST, CauseKind.STALLED, CauseKind.UNKNOWN, CauseKind.RECORDED),
+    }
+)
+"""Causes without a remark in `sweep status`: nothing needs to be done, or another remark says it."""
+
+
+def readable_collector(workspace: Workspace, kubectl: Kubectl) -> CollectorState | None:
+    """Return the state of the cluster's collector; None if there is none to expect, or it cannot be read."""
+    read = _collector(workspace, kubectl)
+    return None if isinstance(read, ToolError) else read
+
+
+def _collector(workspace: Workspace, kubectl: Kubectl | None) -> CollectorState | ToolError | None:
+    settings = workspace.settings
+    if kubectl is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
+        return None
+    try:
+        return collector_state.read_collector(
+            kubectl, Names.of(settings).collector, settings.results.every_minutes
+        )
+    except ToolError as error:
+        if getattr(error, "reason", "") == "Forbidden":
+            return None
+        return error
+
+
+def _unread(error: ToolError) -> Cause:
+    return Cause(CauseKind.UNKNOWN, f"it is merged; the cluster cannot be read: {error}", error.hint or "")
+
+
+def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchExplanation]:
+    """Yield the causes for trials without a batch, then for each active batch, else for the newest."""
+    stored = observer.of_sweep(sweep)
+    unlisted = tuple(_unlisted(observer, sweep))
+    if unlisted:
+        yield BatchExplanation(None, unlisted)
+    active = [batch for batch in stored if batch.is_active]
+    due = [batch for batch in stored if not batch.is_active and _is_unrecorded(observer, batch)]
+    for batch in active or due or ([] if unlisted else stored[-1:]):
+        yield observer.explain(batch)
+
+
+def _is_unrecorded(observer: BatchObserver, batch: StoredBatch) -> bool:
+    return not (observer.workspace.root / batch_records.records_file(batch)).is_file()
+
+
+def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:
+    """Yield the cause for trials of a spec that no batch lists."""
+    workspace = observer.workspace
+    path = workspace.root / SPECS / f"{sweep}{SUFFIX}"
+    if not path.is_file():
+        return
+    try:
+        (planned,) = plan_batches(workspace, workspace.specs([sweep]))
+    except SpecError as error:
+        first = error.problems[0]
+        yield TrialCauses(
+            Cause(
+                CauseKind.SPEC_INVALID,
+                f"{len(error.problems)} problem(s); the first: {first}",
+                f"`sweep validate {sweep}` lists all",
+            ),
+            (),
+        )
+        return
+    except GeneratorError as error:
+        yield TrialCauses(Cause(CauseKind.NOT_GENERATED, str(error), error.hint or ""), ())
+        return
+    if planned.batch is not None and not planned.is_written:
+        cause = _not_generated(observer, sweep, planned)
+        yield TrialCauses(cause, tuple(range(planned.batch.lock.trials)))
+
+
+def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> Cause:
+    workspace, settings = observer.workspace, observer.workspace.settings
+    new = planned.batch.lock.trials if planned.batch else 0
+    if settings.generate is GenerateMode.IN_PULL_REQUEST:
+        return Cause(
+            CauseKind.NOT_GENERATED,
+            f"{new} trial(s) of the spec are in no batch",
+            f"`sweep generate {sweep}`, commit what it writes, and merge the pull request",
+        )
+    spec = f"{SPECS}/{sweep}{SUFFIX}"
+    committed = workspace.repository.read(observer.tip, spec).get(spec)
+    if committed != (workspace.root / spec).read_bytes():
+        return Cause(
+            CauseKind.NOT_MERGED,
+            f"its spec is not on {observer.branch} as it is here, as last fetched",
+            f"commit it and merge its pull request into {settings.branch}",
+        )
+    return Cause(
+        CauseKind.NOT_GENERATED,
+        f"its spec is on {observer.branch}, and no workflow has added its batch of {new} trial(s)",
+        "look at the workflow run of the merge; `sweep generate --push` does what it does",
+    )
+
+
+def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow) -> BatchExplanation:
+    """Return the cause for a trial that has a row in the summary."""
+    ids = tuple(other.trial for other in listed.batch.rows)
+    if row.status.is_final:
+        cause = Cause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
+    else:
+        reason = f" ({row.reason})" if row.reason else ""
+        cause = Cause(
+            CauseKind.FAILED,
+            f"it is recorded: {row.status}{reason}",
+            f"`sweep logs {listed.id}` shows its output, `sweep retry {listed.sweep}` requests it again",
+        )
+    return BatchExplanation(row.batch, (TrialCauses(cause, (listed.index,)),), ids)
+
+
+def _only(explanation: BatchExplanation, index: int) -> BatchExplanation:
+    """Return the explanation of one trial."""
+    groups: Iterable[TrialCauses] = (group for group in explanation.causes if index in group.indexes)
+    return replace(explanation, causes=tuple(replace(group, indexes=(index,)) for group in groups))

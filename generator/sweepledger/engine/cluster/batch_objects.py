@@ -1,0 +1,157 @@
+"""Reads from a cluster what tells why the trials of a batch do not run: controller, workloads, pods, queue, events."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sweepledger.engine.cluster import api_objects, causes, pods, workloads
+from sweepledger.engine.cluster.causes import BatchObjects, Cause, CauseKind
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.engine.cluster.pods import PodPhase, TrialPod
+from sweepledger.engine.cluster.waiting_pods import waiting_reason
+from sweepledger.engine.cluster.workloads import Workload
+from sweepledger.structs.kubernetes import BATCH_LABEL, QUEUE_LABEL, WORKLOAD_KINDS, Manifest
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller
+
+ARGOCD = "argocd"
+"""Namespace of Argo CD."""
+SOURCE = "sweeps"
+"""Name of Flux's source, and of the Kustomization that applies those of the batches."""
+EVENTS = "/api/v1/namespaces/{}/events"
+QUEUE_ENTRIES = "/apis/kueue.x-k8s.io/v1beta1/namespaces/{}/workloads"
+MOUNT_FAILURES = ("FailedMount", "FailedAttachVolume")
+MOST_PODS = 5
+"""Waiting pods whose events are read: those of one batch wait for the same volumes."""
+UNREADABLE = frozenset({"Forbidden", "UnknownKind", "NotFound"})
+"""Errors after which an explanation goes on with less."""
+
+
+def read_batch_objects(
+    kubectl: Kubectl, namespace: str, batch: str, shape: Shape, *, missing: Cause, now: float
+) -> BatchObjects:
+    """Return what the cluster has of a batch. Raises ClusterError."""
+    kind = WORKLOAD_KINDS[shape]
+    listed = [
+        (workloads.parse_workload(manifest, kind), manifest)
+        for page in _pages(kubectl, workloads.api_path(shape).format(namespace), f"{BATCH_LABEL}={batch}")
+        for manifest in page
+        if not manifest["metadata"].get("ownerReferences")
+    ]
+    batch_pods = tuple(pods.batch_pods(kubectl, namespace, batch, pods.NOT_SUCCEEDED)) if listed else ()
+    are_queued = any(
+        workload.is_suspended and api_objects.text_at(manifest, "metadata", "labels", QUEUE_LABEL)
+        for workload, manifest in listed
+    )
+    return BatchObjects(
+        missing,
+        listed,
+        batch_pods,
+        creation_failures=_creation_failures(kubectl, namespace, listed),
+        mount_failures=dict(_mount_failures(kubectl, namespace, batch_pods, now)),
+        queue_entries=dict(_queue_entries(kubectl, namespace)) if are_queued else {},
+    )
+
+
+def read_controller_cause(
+    kubectl: Kubectl, controller: Controller, batch: str, *, namespace: str, flux_namespace: str
+) -> Cause:
+    """Return why the controller of a repository has not applied a batch. Raises ClusterError."""
+    match controller:
+        case Controller.ARGOCD:
+            return causes.argocd_cause(
+                batch,
+                _get(kubectl, "applications.argoproj.io", batch, ARGOCD),
+                _get(kubectl, "applicationsets.argoproj.io", namespace, ARGOCD),
+            )
+        case Controller.FLUX:
+            kustomizations = "kustomizations.kustomize.toolkit.fluxcd.io"
+            return causes.flux_cause(
+                batch,
+                _get(kubectl, kustomizations, batch, flux_namespace),
+                _get(kubectl, kustomizations, SOURCE, flux_namespace),
+                _get(kubectl, "gitrepositories.source.toolkit.fluxcd.io", SOURCE, flux_namespace),
+            )
+        case Controller.SUBMIT:
+            return Cause(
+                CauseKind.NOT_SYNCED, "nobody has submitted it to the cluster", f"`sweep submit {batch}`"
+            )
+        case Controller.NONE:
+            return Cause(
+                CauseKind.NOT_SYNCED,
+                "the cluster has none of its objects, and the settings name no controller",
+                f"apply overlays/active/{batch}, or run it on this machine with `sweep run`",
+            )
+
+
+def _get(kubectl: Kubectl, kind: str, name: str, namespace: str) -> Manifest | None:
+    try:
+        return kubectl.get(kind, name, namespace)
+    except ClusterError as error:
+        if error.reason == "UnknownKind":  # the controller is not installed
+            return None
+        raise
+
+
+def _pages(
+    kubectl: Kubectl, path: str, selector: str = "", fields: str = ""
+) -> Iterator[tuple[Manifest, ...]]:
+    """Yield pages of objects; nothing if the server does not know them, or the user may not read them."""
+    try:
+        yield from kubectl.pages(path, selector, fields=fields)
+    except ClusterError as error:
+        if error.reason not in UNREADABLE:
+            raise
+
+
+def _creation_failures(
+    kubectl: Kubectl, namespace: str, listed: Sequence[tuple[Workload, Manifest]]
+) -> dict[str, str]:
+    """Return the newest reason why pods could not be created, by name of the object that runs trials."""
+    names = {
+        api_objects.text_at(manifest, "metadata", "name")
+        for workload, manifest in listed
+        if not workload.has_ended and not workload.is_suspended
+    }
+    if not names:
+        return {}
+    pages = _pages(kubectl, EVENTS.format(namespace), fields="reason=FailedCreate")
+    return _newest_messages((event for page in pages for event in page), names, "name")
+
+
+def _mount_failures(
+    kubectl: Kubectl, namespace: str, batch_pods: Iterable[TrialPod], now: float
+) -> Iterator[tuple[str, str]]:
+    """Yield uid and message for pods that wait for a volume; all that wait silently get the message of one."""
+    silent = [
+        pod
+        for pod in batch_pods
+        if pod.phase(now) is PodPhase.WAITING and waiting_reason(pod.manifest) is None
+    ]
+    for pod in silent[:MOST_PODS]:
+        for reason in MOUNT_FAILURES:
+            fields = f"involvedObject.uid={pod.uid},reason={reason}"
+            pages = _pages(kubectl, EVENTS.format(namespace), fields=fields)
+            found = _newest_messages((event for page in pages for event in page), {pod.uid}, "uid")
+            yield from found.items()
+
+
+def _queue_entries(kubectl: Kubectl, namespace: str) -> Iterator[tuple[str, Manifest]]:
+    """Yield Kueue's Workloads by the uid of the object that each stands for."""
+    for page in _pages(kubectl, QUEUE_ENTRIES.format(namespace)):
+        for entry in page:
+            for owner in api_objects.objects_at(entry, "metadata", "ownerReferences"):
+                yield api_objects.text_at(owner, "uid"), entry
+
+
+def _newest_messages(events: Iterable[Manifest], wanted: set[str], key: str) -> dict[str, str]:
+    newest: dict[str, tuple[float, str]] = {}
+    for event in events:
+        name = api_objects.text_at(event, "involvedObject", key)
+        if name not in wanted:
+            continue
+        moment = max(
+            api_objects.time_at(event, "lastTimestamp") or 0.0,
+            api_objects.time_at(event, "eventTime") or 0.0,
+            api_objects.time_at(event, "series", "lastObservedTime") or 0.0,
+        )
+        newest[name] = max(newest.get(name, (0.0, "")), (moment, api_objects.text_at(event, "message")))
+    return {name: message for name, (_, message) in newest.items()}

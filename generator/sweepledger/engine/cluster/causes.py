@@ -1,0 +1,431 @@
+"""Why trials of a batch do not run, from the objects of a cluster. Pure: `batch_objects.py` reads the objects."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
+from sweepledger.engine.cluster.pods import PodPhase, TrialPod
+from sweepledger.engine.cluster.waiting_pods import Obstacle, waiting_reason
+from sweepledger.engine.cluster.workloads import Workload
+from sweepledger.problems import escape_line
+from sweepledger.structs.kubernetes import QUEUE_LABEL, Manifest
+
+MAX_MESSAGE = 400
+"""Characters of a message from the cluster: refusals repeat the whole object."""
+
+
+class CauseKind(StrEnum):
+    """What a trial waits for, or what became of it; stable names for programs."""
+
+    SPEC_INVALID = "spec-invalid"
+    NOT_GENERATED = "not-generated"
+    NOT_MERGED = "not-merged"
+    NOT_SYNCED = "not-synced"
+    """The controller has not applied the batch."""
+    REFUSED = "refused"
+    """The API server, or an admission policy, refuses an object of the batch."""
+    QUOTA = "quota"
+    SUSPENDED = "suspended"
+    """A queue or a person holds it back."""
+    UNSCHEDULABLE = "unschedulable"
+    IMAGE = "image"
+    VOLUME = "volume"
+    """A volume, Secret or ConfigMap cannot be mounted."""
+    STARTING = "starting"
+    TURN = "turn"
+    """The batch runs as many trials as `run.parallelism` allows."""
+    RUNNING = "running"
+    RETRYING = "retrying"
+    NODE_LOST = "node-lost"
+    STALLED = "stalled"
+    """Its objects were applied and are gone."""
+    COLLECTOR_DUE = "collector-due"
+    """It has ended, and the collector records it next time."""
+    COLLECTOR_FAILING = "collector-failing"
+    """It has ended, but the collector does not succeed."""
+    CANCELLED = "cancelled"
+    RECORDED = "recorded"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """It is merged; what the cluster does with it was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A reason that some trials share."""
+
+    kind: CauseKind
+    text: str
+    """What is observed, with the message of the cluster where there is one."""
+    remedy: str = ""
+    """What to do; empty if nothing needs to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCauses:
+    """A reason, and the trials of a batch that it holds for."""
+
+    cause: Cause
+    indexes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchObjects:
+    """What a cluster has of one batch."""
+
+    missing: Cause
+    """Why the batch has no objects, or fewer than it needs, by the report of its controller."""
+    workloads: Sequence[tuple[Workload, Manifest]] = ()
+    pods: Sequence[TrialPod] = ()
+    """Pods that have not succeeded."""
+    creation_failures: Mapping[str, str] = field(default_factory=dict)
+    """Newest message of each workload's event `FailedCreate`, by name of the workload."""
+    mount_failures: Mapping[str, str] = field(default_factory=dict)
+    """Newest message about a volume, by uid of the pod."""
+    queue_entries: Mapping[str, Manifest] = field(default_factory=dict)
+    """Kueue's Workload of each object, by the object's uid."""
+
+
+REFUSAL = re.compile(
+    r"denied (?:the )?request|violates PodSecurity|admission webhook|is invalid: |is forbidden: |failed quota"
+)
+QUOTA = re.compile(r"exceeded quota|failed quota")
+
+
+def message_kind(message: str) -> CauseKind:
+    """Return what a message about an object that could not be created means."""
+    if QUOTA.search(message):
+        return CauseKind.QUOTA
+    return CauseKind.REFUSED if REFUSAL.search(message) else CauseKind.NOT_SYNCED
+
+
+def shorten(message: str) -> str:
+    """Return a message of the cluster on one line, cut to a length that a terminal shows."""
+    line = escape_line(" ".join(message.split()))
+    return line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}…"
+
+
+REMEDIES: Mapping[CauseKind, str] = {
+    CauseKind.REFUSED: "the message names the rule: change the spec or the settings, `sweep cancel` the batch "
+    "with --replace, and merge; `sweep doctor` compares the platform with the repository",
+    CauseKind.QUOTA: "it starts when other trials end; else ask the platform team to raise `max_nodes` of "
+    "the pool, and run `sweep bootstrap`",
+    CauseKind.UNSCHEDULABLE: "wait for nodes, or `sweep cancel` the batch with --replace and lower "
+    "`run.resources` or choose another `run.pool`",
+    CauseKind.VOLUME: "`sweep doctor` says which claims and Secrets are missing",
+    CauseKind.NODE_LOST: "it continues when the node returns; if the node is gone, `kubectl delete node NAME`, and the "
+    "trial is tried again",
+}
+
+NO_NODE = re.compile(r"didn't match [Pp]od's node affinity|node\(s\) had untolerated taint")
+ABSENT_IMAGE = re.compile(r"not found|manifest unknown|does not exist", re.IGNORECASE)
+IMAGE_ACCESS = re.compile(r"unauthorized|denied|no basic auth|forbidden|authentication", re.IGNORECASE)
+
+
+def _image_remedy(message: str) -> str:
+    if IMAGE_ACCESS.search(message):
+        return "check the Secret that `image_pull_secret` names; `sweep doctor` says whether it exists"
+    if ABSENT_IMAGE.search(message):
+        return "push the image again, or pin another one with `sweep pin` and `sweep update`, and cancel this batch"
+    return "check that the nodes reach the registry: `kubectl describe pod NAME` lists the attempts"
+
+
+def _unschedulable_remedy(message: str) -> str:
+    if NO_NODE.search(message):
+        return "no node has the labels and taints that `pools` of sweepledger.yaml expects: compare the two"
+    return REMEDIES[CauseKind.UNSCHEDULABLE]
+
+
+OBSTACLES: Mapping[Obstacle, CauseKind] = {
+    Obstacle.NODE: CauseKind.UNSCHEDULABLE,
+    Obstacle.IMAGE: CauseKind.IMAGE,
+    Obstacle.VOLUME: CauseKind.VOLUME,
+    Obstacle.OTHER: CauseKind.STARTING,
+}
+
+
+@dataclass(frozen=True)
+class _Explainer:
+    """Finds the cause for each trial of a batch."""
+
+    objects: BatchObjects
+    trials: int
+    collector: CollectorState
+    now: float
+    alive: Mapping[int, TrialPod]
+    """The pod that counts, for trials with pods that have not ended."""
+    failures: Mapping[int, TrialPod]
+    """The last failed pod, for trials with failed pods."""
+
+    def causes(self) -> Iterator[tuple[int, Cause]]:
+        """Yield the cause for each trial."""
+        ended = {index for workload, _ in self.objects.workloads for index in workload.ended(self.trials)}
+        shared = next((pair for pair in self.objects.workloads if pair[0].index is None), None)
+        own = {pair[0].index: pair for pair in self.objects.workloads if pair[0].index is not None}
+        for index in range(self.trials):
+            workload = own.get(index, shared)
+            if index in ended:
+                yield index, self._ended()
+            elif index in self.alive:
+                yield index, self._with_pod(self.alive[index])
+            elif workload is None:
+                yield index, self.objects.missing
+            else:
+                yield index, self._without_pod(index, *workload)
+
+    def _ended(self) -> Cause:
+        trouble = self.collector.trouble(self.now)
+        if trouble:
+            return Cause(
+                CauseKind.COLLECTOR_FAILING,
+                f"it has ended, and is not recorded: {shorten(trouble.text)}",
+                trouble.remedy,
+            )
+        return Cause(
+            CauseKind.COLLECTOR_DUE,
+            f"it has ended; the collector runs every {self.collector.every_minutes} minutes"
+            f"{self.collector.success_text(self.now)}",
+        )
+
+    def _with_pod(self, pod: TrialPod) -> Cause:
+        match pod.phase(self.now):
+            case PodPhase.LOST:
+                text = f"its pod is on {pod.node}, of which nothing is heard"
+                return Cause(CauseKind.NODE_LOST, text, REMEDIES[CauseKind.NODE_LOST])
+            case PodPhase.RUNNING if pod.failures:
+                text = f"attempt {pod.failures + 1} runs{self._last_end(pod.index)}"
+                return Cause(CauseKind.RETRYING, text)
+            case PodPhase.RUNNING:
+                return Cause(CauseKind.RUNNING, "it runs")
+            case _:
+                return self._waiting(pod)
+
+    def _waiting(self, pod: TrialPod) -> Cause:
+        waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.uid, ""))
+        if waiting is None:
+            return Cause(CauseKind.STARTING, "its pod was created and starts")
+        kind, message = OBSTACLES[waiting.obstacle], shorten(waiting.text)
+        remedies = {CauseKind.IMAGE: _image_remedy, CauseKind.UNSCHEDULABLE: _unschedulable_remedy}
+        if kind in remedies:
+            return Cause(kind, message, remedies[kind](message))
+        return Cause(kind, message, REMEDIES.get(kind, "`kubectl describe pod` says more"))
+
+    def _without_pod(self, index: int, workload: Workload, manifest: Manifest) -> Cause:
+        if workload.is_suspended:
+            return queue_cause(
+                manifest,
+                self.objects.queue_entries.get(api_objects.text_at(manifest, "metadata", "uid")),
+            )
+        name = api_objects.text_at(manifest, "metadata", "name")
+        parallelism = api_objects.int_at(manifest, "spec", "parallelism")
+        is_full = (
+            workload.index is None and parallelism is not None and len(self.alive) >= max(parallelism, 1)
+        )
+        failure = self.objects.creation_failures.get(name)
+        if failure and not is_full:
+            kind = message_kind(failure)
+            kind = CauseKind.REFUSED if kind is CauseKind.NOT_SYNCED else kind
+            return Cause(kind, shorten(failure), REMEDIES[kind])
+        if index in self.failures:
+            return Cause(CauseKind.RETRYING, f"the next attempt follows after a pause{self._last_end(index)}")
+        if is_full:
+            return Cause(
+                CauseKind.TURN,
+                f"{len(self.alive)} trial(s) of the batch are under way, which is its parallelism",
+                "raise `run.parallelism` for the next batch",
+            )
+        return Cause(CauseKind.STARTING, f"{manifest.get('kind', 'Job')} {name} exists; its pod follows")
+
+    def _last_end(self, index: int) -> str:
+        pod = self.failures.get(index)
+        if pod is None:
+            return ""
+        reason = api_objects.text_at(pod.status, "state", "terminated", "reason") or api_objects.text_at(
+            pod.manifest, "status", "reason"
+        )
+        code = api_objects.int_at(pod.status, "state", "terminated", "exitCode")
+        parts = [part for part in (reason, None if code is None else f"exit code {code}") if part]
+        return f"; the last one failed: {shorten(', '.join(parts))}" if parts else ""
+
+
+POD_RANKS = {phase: rank for rank, phase in enumerate((PodPhase.RUNNING, PodPhase.LOST, PodPhase.WAITING))}
+"""The pod with the lowest rank counts if a trial has several."""
+
+
+def explain_batch(
+    objects: BatchObjects, trials: int, *, collector: CollectorState, now: float
+) -> tuple[TrialCauses, ...]:
+    """Return the causes for all trials of a batch, each with its trials, in the order of the first trial."""
+    alive: dict[int, TrialPod] = {}
+    failures: dict[int, TrialPod] = {}
+    for pod in sorted(objects.pods, key=lambda pod: (pod.created, pod.uid)):
+        phase = pod.phase(now)
+        if phase.is_over:
+            failures[pod.index] = pod
+        elif pod.index not in alive or POD_RANKS[phase] <= POD_RANKS[alive[pod.index].phase(now)]:
+            alive[pod.index] = pod
+    explainer = _Explainer(objects, trials, collector, now, alive, failures)
+    grouped: dict[Cause, list[int]] = {}
+    for index, cause in explainer.causes():
+        grouped.setdefault(cause, []).append(index)
+    return tuple(TrialCauses(cause, tuple(indexes)) for cause, indexes in grouped.items())
+
+
+def queue_cause(manifest: Manifest, entry: Manifest | None) -> Cause:
+    """Return why an object is suspended, given Kueue's Workload for it."""
+    name, namespace = (api_objects.text_at(manifest, "metadata", key) for key in ("name", "namespace"))
+    queue = api_objects.text_at(manifest, "metadata", "labels", QUEUE_LABEL)
+    if not queue:
+        command = f"kubectl --namespace {namespace} patch job {name} {RESUME}"
+        return Cause(CauseKind.SUSPENDED, "its Job is suspended, and no queue holds it", f"`{command}`")
+    if entry is None:
+        return Cause(
+            CauseKind.SUSPENDED,
+            f"it waits in queue {queue}, of which Kueue says nothing",
+            "`sweep doctor` says whether the queue exists, and whether the cluster has Kueue",
+        )
+    for type_, wanted in (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False")):
+        condition = api_objects.condition(entry, type_)
+        if condition.get("status") == wanted and api_objects.text_at(condition, "message"):
+            return Cause(
+                CauseKind.SUSPENDED,
+                f"it waits in queue {queue}: {shorten(api_objects.text_at(condition, 'message'))}",
+                f"it starts when the queue has room; `kubectl --namespace {namespace} describe localqueue {queue}` "
+                "shows the use",
+            )
+    checks = ", ".join(
+        f"{api_objects.text_at(check, 'name')} is {api_objects.text_at(check, 'state')}"
+        for check in api_objects.objects_at(entry, "status", "admissionChecks")
+        if api_objects.text_at(check, "state") != "Ready"
+    )
+    why = f": {shorten(checks)}" if checks else ""
+    return Cause(CauseKind.SUSPENDED, f"it waits in queue {queue}{why}", "it starts when the queue admits it")
+
+
+def argocd_cause(batch: str, application: Manifest | None, application_set: Manifest | None) -> Cause:
+    """Return why Argo CD has not applied a batch; STALLED if it has, and the objects are gone."""
+    if application is None:
+        return _without_application(application_set)
+    operation = api_objects.value_at(application, "status", "operationState")
+    refused = [
+        api_objects.text_at(item, "message")
+        for item in api_objects.objects_at(operation, "syncResult", "resources")
+        if api_objects.text_at(item, "status") == "SyncFailed"
+    ]
+    errors = [
+        api_objects.text_at(item, "message")
+        for item in api_objects.objects_at(application, "status", "conditions")
+        if api_objects.text_at(item, "type").endswith("Error")
+    ]
+    has_failed = api_objects.text_at(operation, "phase") in {"Failed", "Error"}
+    message = "; ".join(
+        filter(None, refused or errors or [api_objects.text_at(operation, "message") * has_failed])
+    )
+    if message:
+        kind = message_kind(message)
+        return Cause(
+            kind,
+            f"Argo CD: {shorten(message)}",
+            REMEDIES.get(kind, f"fix what it reports, then `argocd app sync {batch}`"),
+        )
+    if api_objects.text_at(operation, "phase") == "Succeeded":
+        return Cause(
+            CauseKind.STALLED,
+            "Argo CD applied it, and its objects are gone",
+            f"`argocd app sync {batch}`, which makes nothing anew by itself; or `sweep cancel` the batch",
+        )
+    return Cause(
+        CauseKind.NOT_SYNCED,
+        "Argo CD has made its Application, and has not synced it yet",
+        "wait a moment; `kubectl --namespace argocd get pods` says whether its controller runs",
+    )
+
+
+def _without_application(application_set: Manifest | None) -> Cause:
+    if application_set is None:
+        return Cause(
+            CauseKind.NOT_SYNCED,
+            "the cluster has no ApplicationSet of this repository",
+            "apply clusters/argocd as clusters/README.md says; `sweep doctor` lists what is missing",
+        )
+    failed = api_objects.condition(application_set, "ErrorOccurred")
+    if failed.get("status") == "True":
+        return Cause(
+            CauseKind.NOT_SYNCED,
+            f"Argo CD: {shorten(api_objects.text_at(failed, 'message'))}",
+            "check the repository's address and the Secret of its credential: `sweep doctor` lists both",
+        )
+    return Cause(
+        CauseKind.NOT_SYNCED,
+        "Argo CD has made no Application for it yet",
+        "it looks twice a minute; check that the branch on the server has the batch",
+    )
+
+
+def flux_cause(
+    batch: str, kustomization: Manifest | None, root: Manifest | None, source: Manifest | None
+) -> Cause:
+    """Return why Flux has not applied a batch; STALLED if it has, and the objects are gone."""
+    for name, manifest in (("GitRepository", source), ("Kustomization", root)):
+        if kustomization is None or manifest is source:
+            trouble = _flux_trouble(manifest, f"{name} sweeps")
+            if trouble is not None:
+                return trouble
+    if kustomization is None:
+        return Cause(
+            CauseKind.NOT_SYNCED,
+            "Flux has made no Kustomization for it yet",
+            "it looks every minute, `flux reconcile kustomization sweeps --with-source` at once",
+        )
+    trouble = _flux_trouble(kustomization, f"Kustomization {batch}")
+    if trouble is not None:
+        return trouble
+    return Cause(
+        CauseKind.STALLED,
+        "Flux applied it, and its objects are gone",
+        f"Flux makes it anew within the hour, `flux reconcile kustomization {batch}` at once; or `sweep cancel` "
+        "the batch",
+    )
+
+
+def _flux_trouble(manifest: Manifest | None, title: str) -> Cause | None:
+    """Return what keeps one of Flux's objects from being ready; None if it is."""
+    if manifest is None:
+        return Cause(
+            CauseKind.NOT_SYNCED,
+            f"the cluster has no {title}",
+            "apply clusters/flux as clusters/README.md says; `sweep doctor` lists what is missing",
+        )
+    if api_objects.value_at(manifest, "spec", "suspend") is True:
+        kind, _, name = title.partition(" ")
+        return Cause(
+            CauseKind.NOT_SYNCED,
+            f"{title} is suspended, so Flux ignores it",
+            f"`flux resume {'source git' if kind == 'GitRepository' else 'kustomization'} {name}`",
+        )
+    ready = api_objects.condition(manifest, "Ready")
+    if ready.get("status") == "True":
+        return None
+    if ready.get("status") == "False":
+        message = api_objects.text_at(ready, "message")
+        kind = message_kind(message)
+        return Cause(
+            kind,
+            f"Flux: {title}: {shorten(message)}",
+            REMEDIES.get(kind, "fix what it reports: Flux tries again by itself"),
+        )
+    return Cause(CauseKind.NOT_SYNCED, f"Flux has not finished with {title}", "wait a moment")
+
+
+def summarize(causes: Iterable[TrialCauses]) -> str:
+    """Return the short form: how many trials have which kind of cause, most first."""
+    counts: Counter[CauseKind] = Counter()
+    for group in causes:
+        counts[group.cause.kind] += len(group.indexes)
+    return ", ".join(
+        f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    )

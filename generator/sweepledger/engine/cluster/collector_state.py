@@ -1,0 +1,177 @@
+"""The state of the collector in a cluster: its last success, and why it does not succeed. Pure, and one reader."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.cluster.waiting_pods import waiting_reason
+from sweepledger.formats.record_json import format_time
+from sweepledger.structs.kubernetes import COMPONENT_LABEL, Manifest
+
+COLLECTOR = "sweep-collector"
+"""Name of the CronJob, and value of the component label of its Jobs and pods."""
+MISSED_RUNS = 3
+"""Runs without success after which the collector counts as failing, as in the alert."""
+RESUME = '--type=merge --patch \'{"spec":{"suspend":false}}\''
+"""Options of `kubectl patch` that end a suspension."""
+MINUTE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why the collector does not succeed, and what to do."""
+
+    text: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorState:
+    """What a cluster reports of its collector."""
+
+    namespace: str
+    every_minutes: int
+    is_known: bool = True
+    """Whether the cluster could be asked, and has a collector that it runs by itself."""
+    exists: bool = True
+    is_suspended: bool = False
+    created: float | None = None
+    last_success: float | None = None
+    failure: str = ""
+    """Why the newest run that ended failed; empty if it succeeded."""
+    obstacle: str = ""
+    """Why the pod of the current run does not start."""
+
+    def is_late(self, now: float) -> bool:
+        """Return whether several runs are missing."""
+        since = self.last_success or self.created
+        return since is not None and now - since > MISSED_RUNS * self.every_minutes * MINUTE
+
+    def trouble(self, now: float) -> Trouble | None:
+        """Return what keeps the collector from succeeding; None if nothing is known to."""
+        if not self.is_known:
+            return None
+        if not self.exists:
+            remedy = "apply clusters/platform as clusters/README.md says; `sweep collect-by-pod --push` records now"
+            return Trouble(f"the cluster has no CronJob {self.namespace}/{COLLECTOR}", remedy)
+        if self.is_suspended:
+            return Trouble(
+                "the collector is suspended",
+                "`sweep pin collector` sets its image, then `sweep bootstrap`; if a person suspended it: "
+                f"`kubectl --namespace {self.namespace} patch cronjob {COLLECTOR} {RESUME}`",
+            )
+        return self._run_trouble(now)
+
+    def _run_trouble(self, now: float) -> Trouble | None:
+        kubectl = f"kubectl --namespace {self.namespace}"
+        if self.obstacle:
+            text = f"the collector's pod does not start: {self.obstacle}{self.success_text(now)}"
+            return Trouble(text, f"`{kubectl} describe pods` says more")
+        if self.failure:
+            logs = f"{kubectl} logs --selector={COMPONENT_LABEL}={COLLECTOR} --all-containers"
+            return Trouble(
+                f"the collector failed: {self.failure}{self.success_text(now)}", f"`{logs}` shows its output"
+            )
+        if self.is_late(now):
+            text = f"the collector has not succeeded for {MISSED_RUNS} runs{self.success_text(now)}"
+            return Trouble(text, f"`{kubectl} describe cronjob {COLLECTOR}` lists its events")
+        return None
+
+    def as_data(self, now: float) -> dict[str, str | None]:
+        """Return the JSON data."""
+        trouble = self.trouble(now)
+        return {
+            "last_success": None if self.last_success is None else format_time(self.last_success),
+            "says": None if trouble is None else trouble.text,
+            "hint": None if trouble is None else trouble.remedy,
+        }
+
+    def success_text(self, now: float) -> str:
+        """Return when the collector last succeeded, as the end of a sentence."""
+        if self.last_success is None:
+            return ", and has not succeeded yet"
+        minutes = max(0, int((now - self.last_success) // MINUTE))
+        return f", and last succeeded {minutes} min ago"
+
+
+def unknown_collector(namespace: str, every_minutes: int) -> CollectorState:
+    """Return the state of a collector of which nothing is known."""
+    return CollectorState(namespace, every_minutes, is_known=False)
+
+
+def parse_collector(
+    cron_job: Manifest | None,
+    jobs: Sequence[Manifest],
+    pods: Sequence[Manifest],
+    *,
+    namespace: str,
+    every_minutes: int,
+) -> CollectorState:
+    """Return the state of a collector from its CronJob, its Jobs and their pods."""
+    if cron_job is None:
+        return CollectorState(namespace, every_minutes, exists=False)
+    ended = [job for job in jobs if _end(job) is not None]
+    newest = max(ended, key=lambda job: _end(job) or 0.0, default=None)
+    waiting = (
+        waiting_reason(pod) for pod in pods if api_objects.text_at(pod, "status", "phase") == "Pending"
+    )
+    successes = [
+        end for job in jobs if api_objects.has_condition(job, "Complete") and (end := _end(job)) is not None
+    ]
+    reported = api_objects.time_at(cron_job, "status", "lastSuccessfulTime")
+    return CollectorState(
+        namespace,
+        every_minutes,
+        is_suspended=api_objects.value_at(cron_job, "spec", "suspend") is True,
+        created=api_objects.time_at(cron_job, "metadata", "creationTimestamp"),
+        last_success=max((*successes, *([reported] if reported else ())), default=None),
+        failure=_failure(newest, pods),
+        obstacle=next((reason.text for reason in waiting if reason is not None), ""),
+    )
+
+
+def read_collector(kubectl: Kubectl, namespace: str, every_minutes: int) -> CollectorState:
+    """Return the state of the collector in a cluster. Raises ClusterError."""
+    cron_job = kubectl.get("cronjobs.batch", COLLECTOR, namespace)
+    selector = f"{COMPONENT_LABEL}={COLLECTOR}"
+    jobs = [] if cron_job is None else kubectl.list("jobs.batch", namespace, selector)
+    pods = [] if cron_job is None else kubectl.list("pods", namespace, selector)
+    return parse_collector(cron_job, jobs, pods, namespace=namespace, every_minutes=every_minutes)
+
+
+def _end(job: Manifest) -> float | None:
+    for name in ("Complete", "Failed"):
+        if api_objects.has_condition(job, name):
+            return api_objects.time_at(api_objects.condition(job, name), "lastTransitionTime")
+    return None
+
+
+def _failure(job: Manifest | None, pods: Sequence[Manifest]) -> str:
+    """Return why a Job failed: the last line that its pod printed, else the message of its condition."""
+    if job is None or not api_objects.has_condition(job, "Failed"):
+        return ""
+    uid = api_objects.text_at(job, "metadata", "uid")
+    for pod in pods:
+        owners = api_objects.objects_at(pod, "metadata", "ownerReferences")
+        if any(api_objects.text_at(owner, "uid") == uid for owner in owners):
+            message = _last_words(pod)
+            if message:
+                return message
+    failed = api_objects.condition(job, "Failed")
+    return api_objects.text_at(failed, "message") or api_objects.text_at(failed, "reason") or "its Job failed"
+
+
+def _last_words(pod: Manifest) -> str:
+    for name in ("initContainerStatuses", "containerStatuses"):
+        for status in api_objects.objects_at(pod, "status", name):
+            end = api_objects.value_at(status, "state", "terminated")
+            if api_objects.int_at(end, "exitCode"):
+                lines = [
+                    line.strip() for line in api_objects.text_at(end, "message").splitlines() if line.strip()
+                ]
+                reason = api_objects.text_at(end, "reason")
+                code = api_objects.int_at(end, "exitCode")
+                container = api_objects.text_at(status, "name")
+                return f"container {container}: {lines[-1] if lines else f'{reason}, exit code {code}'}"
+    return ""

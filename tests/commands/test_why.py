@@ -1,0 +1,141 @@
+"""`sweep why`: what git alone says of a trial, and what the objects of a real API server say."""
+
+import json
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from sweepledger.commands.reports.why import Explanation, why
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import UsageError
+from sweepledger.structs.settings import LogsSettings
+from tests.commands.clusters import MOMENT, Cluster
+from tests.repository import Sandbox
+
+
+def kinds(explanation: Explanation) -> list[tuple[str, int]]:
+    """Return the causes and how many trials have each."""
+    groups = [group for batch in explanation.batches for group in batch.causes]
+    return [(str(group.cause.kind), len(group.indexes)) for group in groups]
+
+
+def remedies(explanation: Explanation) -> str:
+    return "\n".join(group.cause.remedy for batch in explanation.batches for group in batch.causes)
+
+
+def test_from_the_spec_to_the_merge_git_alone_says_what_is_missing(sandbox: Sandbox) -> None:
+    path = sandbox.spec()
+    fresh = why(sandbox.workspace, "peak")
+    path.write_text(path.read_text().replace("method: grid", "method: gird"))
+    wrong = why(sandbox.workspace, str(path))
+    sandbox.spec(xs="1, 2")
+    sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
+    unmerged = why(sandbox.workspace, "peak")
+    sandbox.commit("Ask for a sweep")
+    sandbox.push()
+    merged = why(sandbox.workspace, "peak")
+
+    assert kinds(fresh) == [("not-generated", 3)]
+    assert "`sweep generate peak`" in remedies(fresh)
+    assert (kinds(wrong), "`sweep validate peak`" in remedies(wrong)) == ([("spec-invalid", 0)], True)
+    assert kinds(unmerged) == [("not-merged", 2)]
+    assert (kinds(merged), "sweep generate --push" in remedies(merged)) == ([("not-generated", 2)], True)
+
+
+def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(
+    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    batch = sandbox.merged()
+    merged = why(sandbox.workspace, "peak")
+    sandbox.git("push", "-q", "--force", "origin", "HEAD~1:main")
+    sandbox.git("fetch", "-q", "origin")
+    unmerged = why(sandbox.workspace, "peak")
+    trial = unmerged.batches[0].ids[1]
+
+    one = why(sandbox.workspace, trial[:6])
+    said = run_sweep("why", "peak", cwd=sandbox.root)
+    data = run_sweep("why", trial, "--format=json", cwd=sandbox.root)
+
+    assert (kinds(merged), "`sweep run peak`" in remedies(merged)) == ([("unknown", 3)], True)
+    assert (kinds(unmerged), kinds(one), one.trial) == ([("not-merged", 3)], [("not-merged", 1)], trial)
+    assert said.stdout.splitlines()[:2] == [
+        f"{batch}:",
+        "  3 trials: not-merged: its batch is not on origin/main, as last fetched",
+    ]
+    (explained,) = json.loads(data.stdout)["data"]["batches"]
+    assert (explained["batch"], explained["causes"][0]["trials"]) == (batch, [trial])
+    with pytest.raises(UsageError, match="no sweep and no trial 'peek'"):
+        why(sandbox.workspace, "peek")
+
+
+def test_a_batch_that_was_archived_elsewhere_is_recorded_and_one_that_was_cancelled_here_says_so(
+    sandbox: Sandbox,
+) -> None:
+    batch = sandbox.merged()
+    sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
+    sandbox.commit("Archive")
+    sandbox.push()
+    archived = why(sandbox.workspace, "peak")
+    sandbox.git("checkout", "-q", "HEAD~1", "--", ".")
+    sandbox.git("rm", "-q", "-r", f"overlays/archive/{batch}")
+    behind = why(sandbox.workspace, "peak")
+
+    assert kinds(archived) == [("cancelled", 3)]
+    assert (kinds(behind), remedies(behind)) == ([("recorded", 3)], "`git pull origin main`")
+
+
+def test_the_link_to_the_log_system_names_the_trial_with_escaped_values(sandbox: Sandbox) -> None:
+    link = "https://logs.example.org/{namespace}?q={batch}%20{trial}&pod={pod}"
+    batch = sandbox.merged()
+    trial = why(sandbox.workspace, "peak").batches[0].ids[1]
+    sandbox.write("sweepledger.yaml", f"version: 1\nlogs: {{link: '{link}'}}\n")
+
+    (explained,) = why(sandbox.workspace, trial).batches
+
+    assert explained.logs == f"https://logs.example.org/sweeps?q={batch}%20{trial}&pod={batch}-1-"
+    assert LogsSettings("https://x.example/{sweep}").url(sweep="a/b&c") == "https://x.example/a%2Fb%26c"
+
+
+def test_a_cluster_that_does_not_answer_is_said_with_what_git_knows(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.merged()
+    monkeypatch.setenv("KUBECONFIG", str(sandbox.root / "nowhere"))
+
+    found = why(sandbox.workspace, "peak", kubectl=Kubectl())
+
+    (group,) = found.batches[0].causes
+    assert str(group.cause.kind) == "unknown"
+    assert "the cluster cannot be read" in group.cause.text
+
+
+def test_a_real_api_server_says_what_each_trial_waits_for(sandbox: Sandbox, cluster: Cluster) -> None:
+    batch = sandbox.merged(xs="1, 2, 3, 4, 5", parallelism=5)
+    absent = why(sandbox.workspace, "peak", kubectl=Kubectl())
+    cluster.job(batch, trials=5)
+    cluster.server.kubectl("patch", "job", batch, *cluster.here, "--patch", '{"spec": {"parallelism": 5}}')
+    cluster.say("jobs", batch, {"completedIndexes": "0", "startTime": MOMENT})
+    cluster.attempt(batch, 1, "first-1")
+    cluster.ended("first-1", 1)
+    cluster.attempt(batch, 2, "image-2")
+    cluster.stands("image-2", "Pending", {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}})
+    uid = cluster.attempt(batch, 3, "volume-3")
+    cluster.stands("volume-3", "Pending", {"waiting": {"reason": "ContainerCreating"}})
+    cluster.event("Pod", "volume-3", "FailedMount", "mount failed: exit status 32", uid=uid)
+    cluster.event("Job", batch, "FailedCreate", 'pods "x" is forbidden: exceeded quota: trials')
+    cluster.attempt(batch, 4, "no-node-4")
+    unfit = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    cluster.say("pods", "no-node-4", {"phase": "Pending", "conditions": [unfit]})
+
+    found = why(sandbox.workspace, "peak", kubectl=Kubectl())
+
+    assert kinds(absent) == [("not-synced", 5)]
+    assert kinds(found) == [
+        ("collector-due", 1),
+        ("quota", 1),
+        ("image", 1),
+        ("volume", 1),
+        ("unschedulable", 1),
+    ]
+    assert "mount failed: exit status 32" in found.batches[0].causes[3].cause.text

@@ -1,0 +1,419 @@
+"""Why a trial does not run, by objects of the API as controllers, scheduler, kubelet and Kueue write them."""
+
+from typing import Any
+
+import pytest
+
+from sweepledger.engine.cluster import causes
+from sweepledger.engine.cluster.causes import BatchObjects, Cause, CauseKind
+from sweepledger.engine.cluster.collector_state import CollectorState, parse_collector, unknown_collector
+from sweepledger.engine.cluster.pods import parse_pod
+from sweepledger.engine.cluster.workloads import parse_workload
+from sweepledger.structs.kubernetes import JOB
+from tests.engine.trial_pods import a_pod, ended
+
+MOMENT = "2026-01-01T00:00:00Z"
+NOW = 1767225600.0 + 30
+ABSENT = Cause(CauseKind.NOT_SYNCED, "the controller says nothing")
+NO_ADMISSION = (
+    'Job/sweeps/lr-b1-1 dry-run failed (Invalid): jobs.batch "lr-b1-1" is forbidden: ValidatingAdmissionPolicy '
+    "'sweeps-trials' with binding 'sweeps-trials' denied request: a trial must not use Secrets"
+)
+FULL = (
+    'pods "lr-b1-1-0-x" is forbidden: exceeded quota: trials, requested: requests.cpu=2, used: 8, limited: 8'
+)
+
+
+def a_job(**changes: Any) -> dict[str, Any]:
+    spec = {"parallelism": 2, "completions": 3, **changes.pop("spec", {})}
+    metadata = {"name": "lr-b1-1", "namespace": "sweeps", "uid": "job", "labels": changes.pop("labels", {})}
+    return {"kind": "Job", "metadata": metadata, "spec": spec, "status": changes}
+
+
+def condition(type_: str, status: str, message: str = "", **more: str) -> dict[str, Any]:
+    said = {"type": type_, "status": status, "message": message, "lastTransitionTime": MOMENT, **more}
+    return {"conditions": [said]}
+
+
+def waiting(reason: str, message: str = "", uid: str = "uid-1") -> dict[str, Any]:
+    return a_pod(uid, phase="Pending", state={"waiting": {"reason": reason, "message": message}})
+
+
+def kind_of(
+    job: dict[str, Any] | None,
+    *pods: dict[str, Any],
+    index: int = 0,
+    missing: Cause = ABSENT,
+    collector: CollectorState | None = None,
+    **more: Any,
+) -> tuple[CauseKind, str, str]:
+    """Return kind, text and remedy for one of three trials of a batch."""
+    objects = BatchObjects(
+        missing,
+        [(parse_workload(job, JOB), job)] if job else [],
+        [pod for pod in map(parse_pod, pods) if pod],
+        **more,
+    )
+    collector = collector or unknown_collector("sweeps-collector", 5)
+    for group in causes.explain_batch(objects, 3, collector=collector, now=NOW):
+        if index in group.indexes:
+            return group.cause.kind, group.cause.text, group.cause.remedy
+    raise AssertionError("every trial has a cause")
+
+
+UNFIT = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available"
+UNLABELLED = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+UNCLAIMED = '0/3 nodes are available: persistentvolumeclaim "sweep-results" not found.'
+NO_IMAGE = (
+    'Back-off pulling image "r.example/t@sha256:00": ErrImagePull: rpc error: code = NotFound: not found'
+)
+NO_ACCESS = 'failed to pull image "r.example/t": 401 Unauthorized'
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "remedy", "pod"),
+    [
+        pytest.param(
+            *(CauseKind.UNSCHEDULABLE, "Insufficient nvidia.com/gpu", "run.resources"),
+            a_pod(phase="Pending", status=condition("PodScheduled", "False", UNFIT, reason="Unschedulable")),
+            id="no node has room",
+        ),
+        pytest.param(
+            *(CauseKind.UNSCHEDULABLE, "node affinity", "`pools`"),
+            a_pod(
+                phase="Pending", status=condition("PodScheduled", "False", UNLABELLED, reason="Unschedulable")
+            ),
+            id="no node has the labels of the pool",
+        ),
+        pytest.param(
+            *(CauseKind.VOLUME, "sweep-results", "sweep doctor"),
+            a_pod(
+                phase="Pending", status=condition("PodScheduled", "False", UNCLAIMED, reason="Unschedulable")
+            ),
+            id="a claim is missing, which the scheduler says",
+        ),
+        pytest.param(
+            *(CauseKind.IMAGE, "NotFound", "sweep pin"),
+            waiting("ImagePullBackOff", NO_IMAGE),
+            id="the image is not in its registry",
+        ),
+        pytest.param(
+            *(CauseKind.IMAGE, "401", "image_pull_secret"),
+            waiting("ErrImagePull", NO_ACCESS),
+            id="the registry refuses the nodes",
+        ),
+        pytest.param(
+            *(CauseKind.VOLUME, 'secret "wandb" not found', "sweep doctor"),
+            waiting("CreateContainerConfigError", 'secret "wandb" not found'),
+            id="a Secret is missing",
+        ),
+        pytest.param(CauseKind.STARTING, "starts", "", waiting("ContainerCreating"), id="it starts"),
+        pytest.param(CauseKind.RUNNING, "it runs", "", a_pod(phase="Running", state={}), id="it runs"),
+    ],
+)
+def test_a_pod_says_what_its_trial_waits_for(
+    kind: CauseKind, words: str, remedy: str, pod: dict[str, Any]
+) -> None:
+    found = kind_of(a_job(), pod)
+
+    assert found[0] is kind
+    assert words in found[1]
+    assert remedy in found[2]
+
+
+def test_a_volume_that_cannot_be_mounted_is_in_an_event_alone() -> None:
+    kind, text, _ = kind_of(
+        a_job(), waiting("ContainerCreating"), mount_failures={"uid-1": "mount failed: exit status 32"}
+    )
+
+    assert (kind, text) == (CauseKind.VOLUME, "FailedMount: mount failed: exit status 32")
+
+
+def test_an_attempt_after_a_failed_one_is_a_retry_and_says_how_the_last_one_ended() -> None:
+    failed = a_pod("old", state=ended(1, "Error"))
+    second = a_pod("new", phase="Running", creationTimestamp="2026-01-01T00:00:20Z")
+    second["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"] = "1"
+
+    pause, again = kind_of(a_job(), failed), kind_of(a_job(), failed, second)
+
+    assert pause[:2] == (
+        CauseKind.RETRYING,
+        "the next attempt follows after a pause; the last one failed: Error, exit code 1",
+    )
+    assert again[:2] == (CauseKind.RETRYING, "attempt 2 runs; the last one failed: Error, exit code 1")
+
+
+def test_a_pod_on_a_silent_node_is_lost() -> None:
+    conditions = [
+        {"type": name, "status": status, "lastTransitionTime": MOMENT}
+        for name, status in (("Ready", "False"), ("ContainersReady", "True"))
+    ]
+
+    kind, text, remedy = kind_of(a_job(), a_pod(phase="Running", status={"conditions": conditions}))
+
+    assert (kind, "node-1" in text, "kubectl delete node" in remedy) == (CauseKind.NODE_LOST, True, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        pytest.param(CauseKind.QUOTA, FULL, id="the quota is used up"),
+        pytest.param(CauseKind.REFUSED, NO_ADMISSION, id="an admission policy refuses the pod"),
+        pytest.param(CauseKind.REFUSED, "Internal error occurred", id="anything else that refuses it"),
+    ],
+)
+def test_a_job_that_cannot_create_pods_says_so_in_an_event(kind: CauseKind, message: str) -> None:
+    found = kind_of(a_job(), creation_failures={"lr-b1-1": message})
+
+    assert found[:2] == (kind, message)
+
+
+def test_trials_beyond_the_parallelism_wait_for_their_turn_even_if_an_older_event_stands() -> None:
+    pods = [a_pod("one", 0, "Running"), a_pod("two", 1, "Running")]
+
+    assert kind_of(a_job(), *pods, index=2, creation_failures={"lr-b1-1": FULL})[0] is CauseKind.TURN
+    assert kind_of(a_job(), pods[0], index=2, creation_failures={"lr-b1-1": FULL})[0] is CauseKind.QUOTA
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        pytest.param(
+            condition(
+                "QuotaReserved",
+                "False",
+                "insufficient unused quota for cpu in flavor default",
+                reason="Pending",
+            ),
+            "insufficient unused quota for cpu",
+            id="the queue is full",
+        ),
+        pytest.param(
+            condition("QuotaReserved", "False", "LocalQueue gpu doesn't exist", reason="Inadmissible"),
+            "doesn't exist",
+            id="the queue does not exist",
+        ),
+        pytest.param(
+            condition("Evicted", "True", "Preempted to accommodate a higher priority Workload"),
+            "Preempted",
+            id="another took its place",
+        ),
+        pytest.param(
+            {"admissionChecks": [{"name": "capacity", "state": "Pending"}]},
+            "capacity is Pending",
+            id="an admission check is pending",
+        ),
+        pytest.param(None, "Kueue says nothing", id="Kueue does not know it"),
+    ],
+)
+def test_a_job_that_a_queue_holds_back_says_what_kueue_says(entry: dict[str, Any] | None, words: str) -> None:
+    job = a_job(spec={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "gpu"})
+    entries = {} if entry is None else {"job": {"status": entry}}
+
+    kind, text, _ = kind_of(job, queue_entries=entries)
+
+    assert kind is CauseKind.SUSPENDED
+    assert text.startswith("it waits in queue gpu")
+    assert words in text
+
+
+def test_a_job_that_a_person_suspended_says_how_to_resume_it() -> None:
+    kind, _, remedy = kind_of(a_job(spec={"suspend": True}))
+
+    assert kind is CauseKind.SUSPENDED
+    assert "kubectl --namespace sweeps patch job lr-b1-1" in remedy
+
+
+def an_application(**operation: Any) -> dict[str, Any]:
+    return {"status": {"operationState": operation}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "application", "application_set"),
+    [
+        pytest.param(CauseKind.NOT_SYNCED, "no ApplicationSet", None, None, id="Argo CD is not set up"),
+        pytest.param(
+            *(CauseKind.NOT_SYNCED, "authentication required", None),
+            {"status": condition("ErrorOccurred", "True", "authentication required: Unauthorized")},
+            id="it cannot read the repository",
+        ),
+        pytest.param(CauseKind.NOT_SYNCED, "no Application", None, {}, id="it has not looked yet"),
+        pytest.param(
+            *(CauseKind.NOT_SYNCED, "kustomize build"),
+            {"status": {"conditions": [{"type": "ComparisonError", "message": "kustomize build failed"}]}},
+            {},
+            id="the overlay does not build",
+        ),
+        pytest.param(
+            *(CauseKind.REFUSED, "must not use Secrets"),
+            an_application(
+                phase="Running",
+                message="one or more objects failed to apply, retrying attempt #1",
+                syncResult={"resources": [{"status": "SyncFailed", "message": NO_ADMISSION}]},
+            ),
+            {},
+            id="an admission policy refuses the Job",
+        ),
+        pytest.param(CauseKind.STALLED, "gone", an_application(phase="Succeeded"), {}, id="it was deleted"),
+        pytest.param(CauseKind.NOT_SYNCED, "not synced it yet", {}, {}, id="it comes"),
+    ],
+)
+def test_argo_cd_says_why_a_batch_is_not_applied(
+    kind: CauseKind, words: str, application: dict[str, Any] | None, application_set: dict[str, Any] | None
+) -> None:
+    missing = causes.argocd_cause("lr-b1-1", application, application_set)
+
+    assert kind_of(None, missing=missing)[0] is kind
+    assert words in missing.text
+
+
+READY = {"status": condition("Ready", "True")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "kustomization", "root", "source"),
+    [
+        pytest.param(CauseKind.NOT_SYNCED, "no GitRepository", None, None, None, id="Flux is not set up"),
+        pytest.param(
+            *(CauseKind.NOT_SYNCED, "authentication required", None, READY),
+            {"status": condition("Ready", "False", "failed to checkout: authentication required")},
+            id="it cannot read the repository",
+        ),
+        pytest.param(
+            *(CauseKind.NOT_SYNCED, "is suspended", None, READY, {"spec": {"suspend": True}}),
+            id="a person suspended the source",
+        ),
+        pytest.param(CauseKind.NOT_SYNCED, "made no Kustomization", None, READY, READY, id="not looked yet"),
+        pytest.param(
+            *(CauseKind.REFUSED, "must not use Secrets"),
+            {"status": condition("Ready", "False", NO_ADMISSION)},
+            *(READY, READY),
+            id="an admission policy refuses the Job",
+        ),
+        pytest.param(
+            *(CauseKind.NOT_SYNCED, "has not finished"),
+            {"status": condition("Ready", "Unknown")},
+            *(READY, READY),
+            id="it is under way",
+        ),
+        pytest.param(CauseKind.STALLED, "gone", READY, READY, READY, id="it was deleted"),
+    ],
+)
+def test_flux_says_why_a_batch_is_not_applied(
+    kind: CauseKind,
+    words: str,
+    kustomization: dict[str, Any] | None,
+    root: dict[str, Any] | None,
+    source: dict[str, Any] | None,
+) -> None:
+    missing = causes.flux_cause("lr-b1-1", kustomization, root, source)
+
+    assert (missing.kind, words in missing.text) == (kind, True), missing
+
+
+CRON_JOB = {
+    "metadata": {"creationTimestamp": MOMENT},
+    "spec": {"suspend": False},
+    "status": {"lastSuccessfulTime": MOMENT},
+}
+
+
+def a_run(name: str, type_: str, message: str = "") -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": name}, "status": condition(type_, "True", message)}
+
+
+def a_collector_pod(job: str, **status: Any) -> dict[str, Any]:
+    return {"metadata": {"ownerReferences": [{"uid": job}]}, "status": status}
+
+
+def the_collector(
+    cron_job: dict[str, Any] | None = CRON_JOB, *parts: dict[str, Any], pod: dict[str, Any] | None = None
+) -> CollectorState:
+    pods = [] if pod is None else [pod]
+    return parse_collector(cron_job, parts, pods, namespace="sweeps-collector", every_minutes=5)
+
+
+CLONE_ENDED = {
+    "name": "clone",
+    "state": {
+        "terminated": {
+            "exitCode": 128,
+            "reason": "Error",
+            "message": "Cloning\nfatal: Authentication failed for 'https://git.example/sweeps.git/'\n",
+        }
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "collector"),
+    [
+        pytest.param("no CronJob", the_collector(None), id="it does not exist"),
+        pytest.param("suspended", the_collector({"spec": {"suspend": True}}), id="it is suspended"),
+        pytest.param(
+            "container clone: fatal: Authentication failed",
+            the_collector(
+                CRON_JOB,
+                a_run("r1", "Failed", "Job has reached the specified backoff limit"),
+                pod=a_collector_pod("r1", phase="Failed", initContainerStatuses=[CLONE_ENDED]),
+            ),
+            id="its credential was revoked",
+        ),
+        pytest.param(
+            "longer than specified deadline",
+            the_collector(CRON_JOB, a_run("r1", "Failed", "Job was active longer than specified deadline")),
+            id="its pod is gone, and the Job says why",
+        ),
+        pytest.param(
+            UNFIT,
+            the_collector(
+                CRON_JOB,
+                pod=a_collector_pod(
+                    "r1", phase="Pending", **condition("PodScheduled", "False", UNFIT, reason="Unschedulable")
+                ),
+            ),
+            id="no node has room for it",
+        ),
+        pytest.param(
+            "for 3 runs, and has not succeeded yet",
+            the_collector({"metadata": {"creationTimestamp": "2025-12-31T23:00:00Z"}, "spec": {}}),
+            id="it never ran",
+        ),
+    ],
+)
+def test_a_trial_that_ended_says_what_keeps_the_collector_from_recording_it(
+    words: str, collector: CollectorState
+) -> None:
+    kind, text, remedy = kind_of(a_job(completedIndexes="0"), collector=collector)
+
+    assert (kind, words in text, bool(remedy)) == (CauseKind.COLLECTOR_FAILING, True, True), text
+
+
+def test_a_trial_that_ended_a_moment_ago_waits_for_the_next_run_of_the_collector() -> None:
+    collector = the_collector(CRON_JOB, a_run("r1", "Complete"))
+
+    found = kind_of(a_job(completedIndexes="0-1"), index=1, collector=collector)
+
+    assert found == (
+        CauseKind.COLLECTOR_DUE,
+        "it has ended; the collector runs every 5 minutes, and last succeeded 0 min ago",
+        "",
+    )
+
+
+def test_trials_with_one_cause_are_one_group_and_the_short_form_counts_them() -> None:
+    job = a_job(completedIndexes="2")
+    objects = BatchObjects(ABSENT, [(parse_workload(job, JOB), job)])
+
+    groups = causes.explain_batch(objects, 3, collector=the_collector(), now=NOW)
+
+    assert [group.indexes for group in groups] == [(0, 1), (2,)]
+    assert causes.summarize(groups) == "2 starting, 1 collector-due"
+
+
+def test_a_message_of_the_cluster_is_one_line_without_control_characters_and_not_long() -> None:
+    message = causes.shorten("denied\n\x1b[31mred " + "x" * 1000)
+
+    assert "\n" not in message
+    assert "\x1b" not in message
+    assert len(message) <= causes.MAX_MESSAGE + 1

@@ -1,0 +1,268 @@
+"""`clusters/monitoring/`: alerts that fire when they should, by Prometheus' own test of rules, and messages."""
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sweepledger.render import platform
+from sweepledger.render.platform import monitoring
+from sweepledger.structs.settings import (
+    Controller,
+    MessageService,
+    MonitoringSettings,
+    Notify,
+    Settings,
+    TeamBudget,
+)
+from tests.cluster import building
+from tests.cluster.apiserver import NoClusterToolsError, tool
+from tests.render.platforms import a_platform, a_source
+
+SETTINGS = Settings(
+    controller=Controller.ARGOCD,
+    monitoring=MonitoringSettings(
+        enabled=True,
+        labels={"release": "kps"},
+        notify=Notify(MessageService.SLACK, "sweeps"),
+        commit_status=True,
+    ),
+    budgets={"vision": TeamBudget("vision", gpu_hours=10)},
+)
+FLUX = replace(SETTINGS, controller=Controller.FLUX)
+COLLECTOR = 'namespace="sweeps-collector",cronjob="sweep-collector"'
+SUCCESS = f"kube_cronjob_status_last_successful_time{{{COLLECTOR}}}"
+EXISTS = f"kube_cronjob_info{{{COLLECTOR}}}"
+PEAK = "peak-b1-0a1b2c3d"
+MERGED = (
+    f'sweepledger_batch_merged_timestamp_seconds{{namespace="sweeps",batch="{PEAK}",sweep="peak",kind="Job"}}'
+)
+
+
+def files(settings: Settings) -> dict[str, Any]:
+    """Return the parsed files of the folder."""
+    tree = a_platform(settings, a_source())
+    chosen = {
+        path.removeprefix("clusters/monitoring/"): text for path, text in tree if "/monitoring/" in path
+    }
+    return {name: list(yaml.safe_load_all(text)) for name, text in chosen.items()}
+
+
+def test_without_the_setting_nothing_is_written() -> None:
+    assert files(replace(SETTINGS, monitoring=MonitoringSettings())) == {}
+
+
+def test_the_rules_of_the_operator_and_of_the_file_are_the_same_and_carry_the_labels() -> None:
+    written = files(SETTINGS)
+    (rule,), (plain,) = written["alerts.yaml"], written["prometheus-rules.yaml"]
+
+    assert rule["spec"] == plain
+    assert rule["metadata"]["labels"]["release"] == "kps"
+    assert {alert["alert"] for alert in plain["groups"][0]["rules"]} >= {
+        "SweepCollectorLate",
+        "SweepTrialsPending",
+    }
+    assert written["kustomization.yaml"][0]["resources"] == ["alerts.yaml", "notifications.yaml"]
+
+
+def test_without_budgets_there_is_no_rule_about_them() -> None:
+    rules = json.dumps(monitoring.rule_groups(replace(SETTINGS, budgets={})))
+
+    assert "SweepBudget" not in rules
+    assert "SweepBudget" in json.dumps(monitoring.rule_groups(SETTINGS))
+
+
+def test_every_panel_of_the_dashboard_asks_the_chosen_data_source() -> None:
+    (board,) = files(SETTINGS)["dashboard.json"]
+
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    assert {panel["datasource"]["uid"] for panel in board["panels"]} == {"${datasource}"}
+    assert all(target["expr"] for panel in board["panels"] for target in panel["targets"])
+
+
+def test_argo_cd_sends_messages_for_what_is_subscribed_to_and_every_subscription_has_its_template() -> None:
+    (shared,) = files(SETTINGS)["notifications.yaml"]
+    tree = a_platform(SETTINGS, a_source())
+    (batches,) = yaml.safe_load_all(tree["clusters/argocd/batches.yaml"])
+    (root,) = yaml.safe_load_all(tree["clusters/argocd/root.yaml"])
+    annotations = {
+        **batches["spec"]["template"]["metadata"]["annotations"],
+        **root["metadata"]["annotations"],
+    }
+    subscribed = {
+        name.removeprefix("notifications.argoproj.io/subscribe.").rpartition(".")[0]: channel
+        for name, channel in annotations.items()
+        if name.startswith("notifications.argoproj.io/")
+    }
+
+    assert subscribed == {
+        "sweeps-applied": "sweeps",
+        "sweeps-failed": "sweeps",
+        "sweeps-recorded": "sweeps",
+        "sweeps-status": "",
+    }
+    for name in subscribed:
+        (trigger,) = yaml.safe_load(shared["data"][f"trigger.{name}"])
+        assert trigger["send"] == [name]
+        assert f"template.{name}" in shared["data"]
+    assert "labels" not in shared["metadata"]
+
+
+def test_flux_sends_messages_and_statuses_with_secrets_that_the_bootstrap_lists() -> None:
+    providers = [one for one in files(FLUX)["notifications.yaml"] if one["kind"] == "Provider"]
+    listed = {secret.name for secret in platform.required_secrets(FLUX, a_source())}
+
+    assert [one["spec"]["type"] for one in providers] == ["slack", "gitea"]
+    assert {one["spec"]["secretRef"]["name"] for one in providers} <= listed
+
+
+@pytest.fixture(scope="module")
+def promtool() -> Path:
+    """Prometheus' tool for rules; skip by name where it was not built."""
+    try:
+        return tool(building.PROMETHEUS, "promtool")
+    except NoClusterToolsError as error:
+        pytest.skip(f"skipped: {error}")
+
+
+CASES: tuple[tuple[str, str, dict[str, str], str, str], ...] = (
+    # alert; what it is about; series; when it is silent still; when it fires
+    ("SweepCollectorLate", "it stopped succeeding", {SUCCESS: "0x30"}, "12m", "14m"),
+    (
+        *("SweepCollectorLate", "it has never succeeded"),
+        {f"kube_cronjob_created{{{COLLECTOR}}}": "0x30"},
+        *("12m", "14m"),
+    ),
+    (
+        *("SweepCollectorFailing", "its last run failed"),
+        {
+            SUCCESS: "0x30",
+            'kube_job_status_start_time{namespace="sweeps-collector",job_name="sweep-collector-1"}': "_x4 300x25",
+            'kube_job_status_failed{namespace="sweeps-collector",job_name="sweep-collector-1"}': "_x4 1x25",
+        },
+        *("4m", "7m"),
+    ),
+    (
+        *("SweepCollectorUnschedulable", "no node takes its pod"),
+        {'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="p"}': "1x30"},
+        *("4m", "6m"),
+    ),
+    (
+        *("SweepCollectorSuspended", "a person suspended it"),
+        {f"kube_cronjob_spec_suspend{{{COLLECTOR}}}": "1x90"},
+        *("59m", "61m"),
+    ),
+    ("SweepCollectorUnknown", "it is not there", {"up": "1x30"}, "14m", "16m"),
+    (
+        *("SweepBatchWithoutJobs", "it was merged and never applied"),
+        {
+            MERGED: "0x60",
+            'kube_job_info{namespace="sweeps",job_name="other-b1-00000000-0"}': "1x60",
+        },
+        *("29m", "32m"),
+    ),
+    (
+        *("SweepBatchUnrecorded", "all of its Jobs have ended"),
+        {
+            f'kube_job_info{{namespace="sweeps",job_name="{PEAK}-0"}}': "1x90",
+            f'kube_job_info{{namespace="sweeps",job_name="{PEAK}-1"}}': "1x90",
+            f'kube_job_complete{{namespace="sweeps",job_name="{PEAK}-0",condition="true"}}': "1x90",
+            f'kube_job_failed{{namespace="sweeps",job_name="{PEAK}-1",condition="true"}}': "0x9 1x80",
+        },
+        *("44m", "46m"),
+    ),
+    (
+        *("SweepTrialsPending", "a pod waits"),
+        {'kube_pod_status_phase{namespace="sweeps",pod="p",phase="Pending"}': "1x90"},
+        *("59m", "61m"),
+    ),
+    (
+        *("SweepBudgetNearlyUsed", "four fifths of it are used or reserved"),
+        {
+            'sweepledger_budget_limit{namespace="sweeps",team="vision",unit="gpu_hours"}': "10x30",
+            'sweepledger_budget_used{namespace="sweeps",team="vision",unit="gpu_hours"}': "0x9 6x20",
+            'sweepledger_budget_reserved{namespace="sweeps",team="vision",unit="gpu_hours"}': "2x30",
+        },
+        *("9m", "11m"),
+    ),
+)
+NOT_SYNCED = {
+    Controller.ARGOCD: {'argocd_app_info{project="sweeps",name="peak",sync_status="OutOfSync"}': "1x30"},
+    Controller.FLUX: {
+        'gotk_resource_info{customresource_kind="Kustomization",exported_namespace="sweeps-flux",'
+        'name="peak",ready="False"}': "1x30"
+    },
+}
+HEALTHY = {
+    EXISTS: "1x120",
+    SUCCESS: "0+300x24",
+    f"kube_cronjob_spec_suspend{{{COLLECTOR}}}": "0x120",
+    'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="p"}': "0x120",
+    'kube_job_status_failed{namespace="sweeps-collector",job_name="sweep-collector-1"}': "1x120",
+    'kube_job_status_start_time{namespace="sweeps-collector",job_name="sweep-collector-1"}': "0x120",
+    f'kube_job_info{{namespace="sweeps",job_name="{PEAK}-0"}}': "1x120",
+    f'kube_job_info{{namespace="sweeps",job_name="{PEAK}-1"}}': "1x120",
+    f'kube_job_complete{{namespace="sweeps",job_name="{PEAK}-0",condition="true"}}': "1x120",
+    MERGED: "0x120",
+    'kube_pod_status_phase{namespace="sweeps",pod="p",phase="Pending"}': "0x120",
+}
+"""A collector that succeeds every five minutes after a failure long ago, and a batch of two of which one has ended."""
+
+
+def expected(name: str, at: str, number: int) -> dict[str, Any]:
+    """Return a test of promtool for the count of firing alerts, by a pattern of their names."""
+    expression = f'count(ALERTS{{alertname=~"{name}",alertstate="firing"}}) or vector(0)'
+    return {"eval_time": at, "expr": expression, "exp_samples": [{"labels": "{}", "value": number}]}
+
+
+@pytest.mark.full_suite("Prometheus")
+@pytest.mark.parametrize("settings", [SETTINGS, FLUX], ids=["argocd", "flux"])
+def test_each_alert_fires_when_it_should_and_not_before_and_none_on_a_healthy_day(
+    settings: Settings, promtool: Path, tmp_path: Path
+) -> None:
+    not_synced = (
+        "SweepBatchNotSynced",
+        "it cannot be applied",
+        NOT_SYNCED[settings.controller],
+        "14m",
+        "16m",
+    )
+    tests: list[dict[str, Any]] = [
+        {
+            "name": f"{name}: {what}",
+            "interval": "1m",
+            "input_series": [{"series": series, "values": values} for series, values in inputs.items()],
+            "promql_expr_test": [expected(name, silent, 0), expected(name, fires, 1)],
+        }
+        for name, what, inputs, silent, fires in (*CASES, not_synced)
+    ]
+    tests.append(
+        {
+            "name": "a healthy day",
+            "interval": "5m",
+            "input_series": [{"series": series, "values": values} for series, values in HEALTHY.items()],
+            "promql_expr_test": [expected("Sweep.*", "100m", 0)],
+        }
+    )
+    (tmp_path / "rules.yaml").write_bytes(
+        a_platform(settings, a_source())["clusters/monitoring/prometheus-rules.yaml"]
+    )
+    (tmp_path / "tests.yaml").write_text(
+        json.dumps({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests})
+    )
+
+    done = subprocess.run(
+        [str(promtool), "test", "rules", "tests.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    named = {case[0] for case in (*CASES, not_synced)}
+    assert named == {rule["alert"] for rule in monitoring.rule_groups(settings)[0]["rules"]}
