@@ -83,7 +83,7 @@ def import_(
     Raises SpecError, UsageError, StorageError if the output cannot be written.
     """
     root, settings = _find_repository(folder)
-    _require_new(root, output)
+    require_new(root, output)
     imported, text = _read_foreign(format_name, source, name or (output.stem if output else None))
     path = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
     problems = _spec_problems(text, path, settings, source)
@@ -94,7 +94,7 @@ def import_(
     return ImportedSpec(text, imported.losses, problems, path, is_written=output is not None)
 
 
-def _require_new(root: Path | None, output: Path | None) -> None:
+def require_new(root: Path | None, output: Path | None) -> None:
     """Refuse an output file that exists, or that is reached through a link. Raises UsageError, StorageError."""
     if output is None:
         return
@@ -169,7 +169,7 @@ SEARCH_FORMATS = frozenset({"katib", "optimization-job", "wandb"})
 
 def export(workspace: Workspace, format_name: str, name: str, *, output: Path | None = None) -> ExportedSweep:
     """Convert a sweep to the format of another tool. Raises SpecError, UsageError."""
-    _require_new(workspace.root, output)
+    require_new(workspace.root, output)
     (parsed,) = workspace.specs([name])
     sweep = parsed.sweep
     if sweep.search is not None and format_name not in SEARCH_FORMATS:
