@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.export_batch import export_batch
+from sweepledger.commands.exchange import export_batch
 from sweepledger.repo import batches
 from tests.cluster.children import until
 from tests.cluster.slurm import NODES, NoSlurmError, Slurm, running

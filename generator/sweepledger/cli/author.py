@@ -362,13 +362,12 @@ def export(
 
     def work() -> Response:
         from sweepledger.commands import exchange as command
-        from sweepledger.commands.export_batch import export_batch
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.errors import UsageError
 
         workspace = Workspace.find(response.current_folder())
         if foreign in BATCH_FORMATS:
-            exported = export_batch(workspace, foreign, name, batch=batch, output=output)
+            exported = command.export_batch(workspace, foreign, name, batch=batch, output=output)
         elif batch is not None:
             raise UsageError(f"--batch is for {' and '.join(sorted(BATCH_FORMATS))}, got {foreign}")
         else:
