@@ -1,4 +1,4 @@
-"""`sweep import` and `sweep export`: convert other tools' files to specs and back, and batches to scripts; list losses."""
+"""`sweep import` and `sweep export`: convert other tools' files to specs and back, and batches to scripts."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
