@@ -58,7 +58,8 @@ import pyarrow.parquet as parquet
 trials = parquet.read_table(sys.argv[1] + "/peak/trials.parquet").to_pylist()
 curves = parquet.read_table(sys.argv[1] + "/peak/curves.parquet").to_pylist()
 print(json.dumps([{
-    "id": row["trial"], "state": row["status"], "parameters": {"kind": row["params.kind"], "width": row["params.width"]},
+    "id": row["trial"], "state": row["status"],
+    "parameters": {"kind": row["params.kind"], "width": row["params.width"]},
     "metrics": {"score": row["metrics.score"], "loss": row["metrics.loss"]},
     "curve": [[point["step"], point["value"]] for point in curves if point["trial"] == row["trial"]],
 } for row in trials]))
@@ -66,14 +67,27 @@ print(json.dumps([{
     "wandb": """
 import json, sys
 from pathlib import Path
-from wandb.sdk.internal.datastore import DataStore
 from wandb.proto.wandb_internal_pb2 import Record
+
+def records(content):
+    """Yield the records of W&B's log: blocks of 32 KiB with parts, each after its checksum, length and kind."""
+    place, whole = 7, b""
+    while place < len(content):
+        left = 32768 - place % 32768
+        if left < 7:
+            place += left
+            continue
+        length, kind = int.from_bytes(content[place + 4 : place + 6], "little"), content[place + 6]
+        whole += content[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):
+            yield whole
+            whole = b""
+
 found = []
 for path in sorted(Path(sys.argv[1]).glob("wandb/offline-run-*/*.wandb")):
-    store = DataStore()
-    store.open_for_scan(str(path))
     trial = {"id": "", "state": "", "parameters": {}, "metrics": {}, "curve": []}
-    while (data := store.scan_data()) is not None:
+    for data in records(path.read_bytes()):
         record = Record.FromString(data)
         if record.WhichOneof("record_type") == "run" and not trial["id"]:
             trial["id"] = record.run.run_id

@@ -5,7 +5,6 @@ A list beside the runs names the complete ones; the folder of another is removed
 
 import math
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,26 @@ def write(contents: SweepContents, place: str) -> StoreChange:
     for trial in missing:
         with storage_errors(folder):
             for cut in folder.glob(f"wandb/offline-run-*-{trial.id}"):
-                shutil.rmtree(cut)
+                _remove(cut)
             _write_run(wandb, contents, trial, folder)
             with ledger.open("a", encoding="utf-8") as file:
                 file.write(f"{trial.id}\n")
                 file.flush()
                 os.fsync(file.fileno())
     return StoreChange(len(missing), len(contents.trials) - len(missing))
+
+
+def _remove(folder: Path) -> None:
+    for parent, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            Path(parent, name).unlink()
+        for name in folders:
+            path = Path(parent, name)
+            if path.is_symlink():
+                path.unlink()
+            else:
+                path.rmdir()
+    folder.rmdir()
 
 
 def _write_run(wandb: Any, contents: SweepContents, trial: FinishedTrial, folder: Path) -> None:
