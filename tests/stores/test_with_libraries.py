@@ -70,7 +70,7 @@ from pathlib import Path
 from wandb.proto.wandb_internal_pb2 import Record
 
 def records(content):
-    """Yield the records of W&B's log: blocks of 32 KiB with parts, each after its checksum, length and kind."""
+    # The log of W&B: blocks of 32 KiB with parts of records, each after its checksum, length and kind.
     place, whole = 7, b""
     while place < len(content):
         left = 32768 - place % 32768
