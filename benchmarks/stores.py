@@ -16,10 +16,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "generator"), str(ROOT), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT / "generator"), str(ROOT)]
 
-from frames import recorded  # noqa: E402
-
+from benchmarks.frames import recorded  # noqa: E402
 from sweepledger.commands.reports.recorded import recorded_results  # noqa: E402
 from sweepledger.commands.reports.sync import contents_of  # noqa: E402
 
