@@ -143,14 +143,14 @@ def test_a_store_has_each_trial_once_with_its_values_results_and_curve(store: st
 def test_killed_anywhere_and_repeated_each_trial_is_there_once(store: str, tmp_path: Path) -> None:
     contents, chance = some_contents(40), random.Random(7)  # noqa: S311 - when it is killed
     started = time.monotonic()
-    start_writing(store, some_contents(1), place_of(store), tmp_path).wait()
+    start_writing(store, some_contents(1), place_of(store), tmp_path).communicate()
     first = time.monotonic() - started
 
     for _ in range(KILLS):
         process = start_writing(store, contents, place_of(store), tmp_path)
         time.sleep(first * chance.uniform(0.5, 1.3))
         process.kill()
-        process.wait()
+        process.communicate()
     write(store, contents, place_of(store), tmp_path)
 
     assert [trial["id"] for trial in read(store, tmp_path)] == [trial.id for trial in contents.trials]
