@@ -31,7 +31,7 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 .DEFAULT_GOAL := help
 .PHONY: help demo sweep test test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
-.PHONY: faults fuzz brute changes locks schemas clean bench-workflows bench-training
+.PHONY: faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,7 +45,7 @@ test: check ## check format, lint and types, and run the tests, in minutes; need
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(TESTFLAGS)
 
-test-full: test $(STAMPS)/checkov $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
+test-full: test $(STAMPS)/checkov $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/stores $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
 	@echo "==> the tests that make test omits"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e -m full_suite -rs $(TESTFLAGS)
 
@@ -167,6 +167,9 @@ bench: $(STAMPS)/sweep ## measure CPU seconds of interactive commands, and of te
 	@$(BIN)/python benchmarks/site.py
 	@$(BIN)/python benchmarks/frames.py
 
+bench-stores: $(STAMPS)/test $(STAMPS)/stores ## measure ten thousand trials to MLflow, Optuna and Parquet
+	@$(BIN)/python benchmarks/stores.py
+
 bench-training: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data $(STAMPS)/images ## compare the trainer with straightforward implementations
 	@$(BIN)/python benchmarks/training.py
 
@@ -222,6 +225,13 @@ $(STAMPS)/workflows $(STAMPS)/release: $(STAMPS)/%: locks/%.lock | $(STAMPS)/ven
 	@echo "==> installing the tools for $*, in a virtual environment of its own"
 	@$(PYTHON) -m venv --clear $(VENV)/$*
 	@$(VENV)/$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+# The libraries of the stores that `sweep sync` writes, and the pages that show them.
+$(STAMPS)/stores: locks/stores.lock | $(STAMPS)/venv
+	@echo "==> installing MLflow, W&B, TensorBoard and Optuna's dashboard, in a virtual environment of their own"
+	@$(PYTHON) -m venv --clear $(VENV)/stores
+	@$(VENV)/stores/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(STAMPS)/torch: $(TORCH_LOCK) | $(STAMPS)/sweep

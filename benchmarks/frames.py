@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT / "generator"), str(ROOT)]
 
 from sweepledger.commands.generate import generate  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
-from sweepledger.formats import record_json, summary_csv  # noqa: E402
+from sweepledger.formats import records_jsonl, summary_csv  # noqa: E402
 from sweepledger.repo import batches  # noqa: E402
 from sweepledger.results.outcomes import BatchRecords, evaluate  # noqa: E402
 from tests.builders import a_record  # noqa: E402
@@ -64,6 +64,7 @@ def recorded(folder: Path, trials: int, points: int) -> Sandbox:
     records = tuple(
         a_record(
             trial.index,
+            version=batch.lock.record_version,
             trial=trial.trial,
             row=trial.row,
             batch=batch.name,
@@ -74,9 +75,9 @@ def recorded(folder: Path, trials: int, points: int) -> Sandbox:
         )
         for trial in expected_trials(batch)
     )
-    lines = "".join(f"{record_json.to_line(record)}\n" for record in records)
+    (content,) = records_jsonl.write(records)
     outcomes = evaluate(BatchRecords(batch.lock, expected_trials(batch), records)).outcomes
-    sandbox.write(f"results/frames/records/{batch.name}.jsonl", lines)
+    sandbox.write(f"results/frames/records/{batch.name}.jsonl", content.decode())
     sandbox.write("results/frames/summary.csv", summary_csv.write(outcomes, objective="score"))
     sandbox.git("add", "--all")
     sandbox.git("mv", f"overlays/active/{batch.name}", f"overlays/archive/{batch.name}")

@@ -21,7 +21,7 @@ LAYERS = (
     {"structs"},
     {"formats"},
     {"reader"},
-    {"spec", "exchange", "search", "plan", "render", "policy", "results", "repo", "engine"},
+    {"spec", "exchange", "search", "plan", "render", "policy", "results", "repo", "engine", "stores"},
     {"site"},
     {"commands"},
     {"api", "cli"},
@@ -41,7 +41,7 @@ OWNERS = {
     "torch": {"search"},  # one place, which counts its threads
     "numpy": {"search"},
     "scipy": {"search"},
-    "optuna": {"search", "exchange"},  # exchange reads studies
+    "optuna": {"search", "exchange", "stores"},  # exchange reads studies, stores write them
     "cmaes": {"search"},
     "pandas": {"api"},
     "polars": {"api"},

@@ -75,6 +75,7 @@ def test_number_of_trials_seed_and_parallelism_are_kept(
         ("ray", b"s = {'a': tune.choice([open('/etc/passwd')])}", "is code"),
         ("ray", b"s = {'a': tune.choice(range(9))}", "is code"),
         ("ray", b"s = {'a': tune.uniform(0, 9**9**9)}", "simple arithmetic"),
+        ("ray", b"s = {'a': tune.randint(" + b"9" * 400 + b", 10)}", "must have finite numbers"),
         ("ray", b"s = {'a': tune.uniform(0)}", "must have lower, upper"),
         ("ray", b"def (", "must be a Python file"),
         ("dvc", b"stages: {a: {cmd: x}}", "must have one stage with matrix or foreach, got none"),

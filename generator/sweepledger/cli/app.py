@@ -14,7 +14,7 @@ from sweepledger.cli.lifecycle import cancel, collect, collect_by_pod, expire, n
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
 from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin, upgrade
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
-from sweepledger.cli.results import budget, log, logs, metrics, results, show, site, status, why
+from sweepledger.cli.results import budget, log, logs, metrics, results, show, site, status, sync, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
 from sweepledger.cli.verification import compare, fetch, reproduce, verify
@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "log": log,
         "show": show,
         "site": site,
+        "sync": sync,
         "budget": budget,
         "metrics": metrics,
         "verify": verify,

@@ -295,7 +295,12 @@ class ExportFormat(StrEnum):
     NVIDIA = "nvidia"
     CSV = "csv"
     JSONL = "jsonl"
+    SLURM = "slurm"
+    SHELL = "shell"
 
+
+BATCH_FORMATS = frozenset({ExportFormat.SLURM, ExportFormat.SHELL})
+"""Formats that a committed batch is converted to, instead of a spec."""
 
 ImportFormatArgument = Annotated[
     ImportFormat, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ImportFormat)}.")
@@ -341,16 +346,32 @@ def import_(
 def export(
     foreign: ExportFormatArgument,
     name: SweepArgument,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            "--batch", metavar="BATCH", help="For slurm and shell: the batch; default: the active one."
+        ),
+    ] = None,
     output: OutputOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Convert a sweep to another tool's file, and list what could not be converted."""
+    """Convert a sweep to another tool's file, and list what could not be converted.
+
+    With slurm and shell, its committed batch becomes a script that runs it, and `sweep collect` records it.
+    """
 
     def work() -> Response:
         from sweepledger.commands import exchange as command
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.errors import UsageError
 
-        exported = command.export(Workspace.find(response.current_folder()), foreign, name, output=output)
+        workspace = Workspace.find(response.current_folder())
+        if foreign in BATCH_FORMATS:
+            exported = command.export_batch(workspace, foreign, name, batch=batch, output=output)
+        elif batch is not None:
+            raise UsageError(f"--batch is for {' and '.join(sorted(BATCH_FORMATS))}, got {foreign}")
+        else:
+            exported = command.export(workspace, foreign, name, output=output)
         if form is Format.TEXT:
             _print_losses(exported.losses)
             _print_file(exported.text, f"wrote {exported.path}" if exported.path else None)

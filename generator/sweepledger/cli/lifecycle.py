@@ -60,6 +60,14 @@ def collect(
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Read from the cluster, with kubectl, which batches have ended.")
     ] = False,
+    ended: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ended",
+            metavar="BATCH",
+            help="Record this batch, which Slurm or a script has run, even if trials have no record.",
+        ),
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Commit results of ended batches, one commit per sweep with records, summary, report and figures.
@@ -72,17 +80,20 @@ def collect(
     def work() -> Response:
         from sweepledger.cli import cluster_status
         from sweepledger.commands.repository.workspace import Workspace, results_target
+        from sweepledger.errors import UsageError
         from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
         target = results_target(workspace, remote, branch, push=push)
         repository = workspace.repository
         volume = _require_volume(results) if results else state_folder(repository, state) / "results"
+        if cluster and ended:
+            raise UsageError("--ended cannot be combined with --cluster, which knows what has ended")
         if cluster:
             return cluster_status.collected_response(
                 workspace, _collect_from_cluster(workspace, target, volume)
             )
-        return _collect_here(target, volume, state_folder(repository, state))
+        return _collect_here(target, volume, state_folder(repository, state), frozenset(ended or ()))
 
     response.respond("collect", form, work)
 
@@ -94,11 +105,11 @@ def _collect_from_cluster(workspace: "Workspace", target: "Target", volume: Path
     return collect_from_cluster(target, volume, Kubectl(), workspace.settings.namespace)
 
 
-def _collect_here(target: "Target", volume: Path, state: Path) -> Response:
+def _collect_here(target: "Target", volume: Path, state: Path, over: frozenset[str]) -> Response:
     from sweepledger.cli.text import results
     from sweepledger.commands.collect import collect_from_state
 
-    collection = collect_from_state(target, volume, state)
+    collection = collect_from_state(target, volume, state, over=over)
     data = {
         "collected": list(map(results_commit_data, collection.collected)),
         "asked": list(map(envelopes.pushed_round_data, collection.rounds)),

@@ -1,4 +1,4 @@
-"""Commands that read results: results, logs, log, show, status, why, budget, metrics, site."""
+"""Commands that read results: results, logs, log, show, status, why, budget, metrics, site, sync."""
 
 import sys
 import time
@@ -21,6 +21,7 @@ from sweepledger.cli.options import (
     OptionalSweepArgument,
     PatienceOption,
     StateOption,
+    SweepArgument,
     SweepOrSpecArgument,
     TrialArgument,
     reader_pod,
@@ -509,3 +510,48 @@ def _origin_lines(origins: "Iterable[Origin | None]") -> "Iterator[Text]":
     for origin in filter(None, origins):
         numbered = (f"{folder} (#{number})" if number else folder for folder, number in origin.batches)
         yield from (Text(f"  {path}") for path in (origin.spec, *numbered, origin.results) if path)
+
+
+def sync(
+    store: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORE",
+            help="mlflow, optuna, wandb, tensorboard, parquet or model-card.",
+            show_default=False,
+        ),
+    ],
+    name: SweepArgument,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="PLACE",
+            help="Write there: a URI of MLflow, a URL of Optuna's storage or the file of its journal, else a folder.",
+        ),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Write a sweep's recorded results and learning curves to another tool's store, each finished trial once.
+
+    Interrupted and repeated, it writes what the store lacks. It reads the results at HEAD.
+    """
+
+    def work() -> Response:
+        from rich.text import Text
+
+        from sweepledger.cli.text.values import count_text
+        from sweepledger.commands.reports import sync as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        synced = command.sync(Workspace.find(response.current_folder()), store, name, place=to)
+        change = synced.change
+        lines = [Text(f"{synced.place}: {count_text(change.added, 'trial')} added, {change.present} present")]
+        if synced.unfinished:
+            lines.append(
+                Text(f"{count_text(synced.unfinished, 'trial')} without a final result: not written")
+            )
+        lines += [Text(remark, "yellow") for remark in change.remarks]
+        return Response(synced.as_data(), tuple(lines))
+
+    response.respond("sync", form, work)

@@ -6,6 +6,7 @@ In a cluster one collector runs at a time, and summaries of running batches foll
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from sweepledger.engine.cluster import helper_pods
 from sweepledger.engine.cluster.collector_lease import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
-from sweepledger.errors import RepositoryError
+from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches
 from sweepledger.repo.git import remote_contains
@@ -121,13 +122,20 @@ class ClusterObserver:
         return attempts
 
 
-def collect_from_state(target: Target, results: Path, state: Path) -> Collection:
-    """Record the batches that have ended in the local engine, then push due rounds.
+def collect_from_state(
+    target: Target, results: Path, state: Path, *, over: AbstractSet[str] = frozenset()
+) -> Collection:
+    """Record the batches that have ended in the local engine, and those in `over`; then push due rounds.
 
-    Raises RepositoryError, StorageError.
+    `over` names batches that something else has run, such as Slurm: their trials without a record are missing.
+    Raises UsageError if one is not active, RepositoryError, StorageError.
     """
+    active = {batch.name for batch in batches.in_commit(target.repository, target.tip()) if batch.is_active}
+    if unknown := sorted(over - active):
+        listed = ", ".join(sorted(active)) or "none"
+        raise UsageError(f"no active batch {unknown[0]!r} is committed", hint=f"active batches: {listed}")
     known = batch_conditions(state) if state.is_dir() else None
-    ended = {batch for batch, condition in (known or {}).items() if condition}
+    ended = {batch for batch, condition in (known or {}).items() if condition} | over
     failures: tuple[RepositoryError, ...] = ()
 
     def complete(attempts: BatchAttempts) -> BatchAttempts | None:

@@ -2,6 +2,7 @@
 
 import ast
 import math
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -247,9 +248,14 @@ def _range(name: str, function: str, numbers: tuple[Any, ...], losses: list[Loss
     return {"distribution": KINDS[function], "min": low, "max": high} | ({"q": q[0]} if q else {})
 
 
+def _is_finite(number: float) -> bool:
+    """Return whether a number fits a float; a whole number may be too large, and NaN compares with none."""
+    return abs(number) <= sys.float_info.max
+
+
 def _check_numbers(name: str, numbers: tuple[Any, ...], line: int) -> None:
     for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        if isinstance(number, bool) or not isinstance(number, int | float) or not _is_finite(number):
             raise ForeignError(f"{name} must have finite numbers, got {number!r:.60}", line=line)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.catalog import CountedTrial, ListedTrial, counted_trial
+from sweepledger.commands.repository.catalog import ListedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.errors import IdleError, UsageError

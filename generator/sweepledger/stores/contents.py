@@ -1,0 +1,126 @@
+"""What is written to a store: the finished trials of a sweep, with their learning curves. Values only."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any, Protocol
+
+from sweepledger.errors import ToolError
+from sweepledger.structs.domain import Domain
+from sweepledger.structs.metric import Metric
+from sweepledger.structs.record import CurvePoint, Status
+from sweepledger.structs.values import Value, canonical_json
+
+TRIAL_KEY = "sweepledger.trial"
+"""The tag, or attribute, by which a store knows a trial again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedTrial:
+    """A trial whose result never changes: ok, diverged or pruned."""
+
+    id: str
+    batch: str
+    replicate: int
+    seed: int
+    status: Status
+    parameters: Mapping[str, Value]
+    metrics: Mapping[str, float]
+    curve: Sequence[CurvePoint]
+    """The objective by step; None: not a finite number."""
+    started: str
+    finished: str
+    """UTC, ISO 8601 with a final Z."""
+    code: str
+    ran: str
+
+    @property
+    def started_seconds(self) -> float:
+        """When it started, in seconds since 1970."""
+        return _seconds(self.started)
+
+    @property
+    def finished_seconds(self) -> float:
+        """When it ended, in seconds since 1970."""
+        return _seconds(self.finished)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Where the trial comes from, as text."""
+        return {
+            TRIAL_KEY: self.id,
+            "sweepledger.batch": self.batch,
+            "sweepledger.replicate": str(self.replicate),
+            "sweepledger.seed": str(self.seed),
+            "sweepledger.status": str(self.status),
+            "sweepledger.code": self.code,
+            "sweepledger.ran": self.ran,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SweepContents:
+    """The results of one sweep at a commit."""
+
+    sweep: str
+    description: str
+    commit: str
+    """The commit that recorded them."""
+    metrics: tuple[Metric, ...]
+    """The objective first."""
+    domains: Mapping[str, tuple[Domain, ...]]
+    """The domains of each parameter, one for each block of the spec; empty if the spec cannot be read."""
+    trials: tuple[FinishedTrial, ...]
+    """In the order of the summary, best or not."""
+    best: str | None
+    """Id of the best trial."""
+    data: str | None
+    """Name of the dataset."""
+    unfinished: int
+    """Number of trials without a final result, which no store gets."""
+
+    @property
+    def objective(self) -> Metric:
+        """The metric that trials are ranked by."""
+        return self.metrics[0]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChange:
+    """What a store has now."""
+
+    added: int
+    """Number of trials that were written."""
+    present: int
+    """Number of trials that the store had already."""
+    remarks: tuple[str, ...] = ()
+
+
+class Store(Protocol):
+    """Writes results to a store; killed at any moment and repeated, each trial is there once."""
+
+    def __call__(self, contents: SweepContents, place: str) -> StoreChange:
+        """Write what the place lacks. Raises ToolError, StorageError."""
+
+
+def library(name: str, *, extra: str) -> Any:
+    """Import the library of a store. Raises ToolError if it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        absent = "is not installed" if error.name == package else f"cannot be imported: {error}"
+        raise ToolError(
+            f"this store is written by {package}, which {absent}",
+            hint=f"`pip install 'sweepledger[{extra}]'`",
+        ) from error
+
+
+def plain_text(value: Value) -> str:
+    """Return a value as stores without types show it: text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).astimezone(UTC).timestamp()

@@ -1,0 +1,111 @@
+"""MLflow: an experiment for each sweep, a run for each trial.
+
+A run is RUNNING until it is complete, so one that a kill has cut is deleted and written again.
+"""
+
+import math
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+from sweepledger.errors import ToolError
+from sweepledger.stores.contents import (
+    TRIAL_KEY,
+    FinishedTrial,
+    StoreChange,
+    SweepContents,
+    library,
+    plain_text,
+)
+from sweepledger.structs.record import Status
+
+MOST_METRICS = 800
+MOST_PARAMETERS = 100
+"""In one request, which may have a thousand of both and a hundred parameters."""
+LONGEST_PARAMETER = 6000
+"""Characters that MLflow stores of a parameter."""
+PAGE = 1000
+STATES = {Status.OK: "FINISHED", Status.PRUNED: "KILLED", Status.DIVERGED: "FAILED"}
+CURVE = ".curve"
+"""Follows the objective's name for the points of its curve: the result may be another than the last point."""
+
+
+def write(contents: SweepContents, place: str) -> StoreChange:
+    """Write a run for each trial that the experiment lacks; `place` is a tracking URI. Raises ToolError."""
+    library("mlflow", extra="mlflow")
+    tracking: Any = library("mlflow.tracking", extra="mlflow")
+    exceptions: Any = library("mlflow.exceptions", extra="mlflow")
+    try:
+        client = tracking.MlflowClient(tracking_uri=place)
+        experiment = _experiment(client, contents)
+        known = _complete_runs(client, experiment)
+        missing = [trial for trial in contents.trials if trial.id not in known]
+        cut = [trial.id for trial in missing if _add_run(client, experiment, trial, contents.objective.name)]
+    except exceptions.MlflowException as error:
+        raise ToolError(f"MLflow at {place}: {error}", hint="check the URI and try again") from error
+    remarks = [
+        f"{len(cut)} trials have a parameter of more than {LONGEST_PARAMETER} characters, which is cut"
+    ]
+    return StoreChange(len(missing), len(contents.trials) - len(missing), tuple(remarks if cut else ()))
+
+
+def _experiment(client: Any, contents: SweepContents) -> str:
+    known = client.get_experiment_by_name(contents.sweep)
+    if known is None:
+        tags = {"mlflow.note.content": contents.description} if contents.description else {}
+        return str(client.create_experiment(contents.sweep, tags=tags))
+    if known.lifecycle_stage == "deleted":
+        client.restore_experiment(known.experiment_id)
+    return str(known.experiment_id)
+
+
+def _complete_runs(client: Any, experiment: str) -> set[str]:
+    """Return the trials with a complete run; delete runs that are not complete, or that are there twice."""
+    known: set[str] = set()
+    token = None
+    while True:
+        page = client.search_runs(
+            [experiment], max_results=PAGE, page_token=token, order_by=["start_time ASC"]
+        )
+        for run in page:
+            trial = run.data.tags.get(TRIAL_KEY)
+            if trial is None:
+                continue
+            if run.info.status == "RUNNING" or trial in known:
+                client.delete_run(run.info.run_id)
+            else:
+                known.add(trial)
+        token = page.token
+        if not token:
+            return known
+
+
+def _add_run(client: Any, experiment: str, trial: FinishedTrial, objective: str) -> bool:
+    """Write the run of a trial; return whether a parameter was cut."""
+    entities: Any = library("mlflow.entities", extra="mlflow")
+    run = client.create_run(
+        experiment,
+        start_time=int(trial.started_seconds * 1000),
+        tags={**trial.labels, "mlflow.runName": trial.id},
+    ).info.run_id
+    texts = {name: plain_text(value) for name, value in trial.parameters.items()}
+    parameters = [entities.Param(name, text[:LONGEST_PARAMETER]) for name, text in texts.items()]
+    metrics = [entities.Metric(*values) for values in _metrics(trial, objective)]
+    # One request for nearly every trial: metrics and parameters have limits of their own.
+    requests = max(ceil(len(metrics) / MOST_METRICS), ceil(len(parameters) / MOST_PARAMETERS))
+    for number in range(requests):
+        client.log_batch(
+            run,
+            metrics=metrics[number * MOST_METRICS : (number + 1) * MOST_METRICS],
+            params=parameters[number * MOST_PARAMETERS : (number + 1) * MOST_PARAMETERS],
+        )
+    client.set_terminated(run, STATES[trial.status], int(trial.finished_seconds * 1000))
+    return any(len(text) > LONGEST_PARAMETER for text in texts.values())
+
+
+def _metrics(trial: FinishedTrial, objective: str) -> Iterator[tuple[str, float, int, int]]:
+    time = int(trial.finished_seconds * 1000)
+    for name, value in trial.metrics.items():
+        yield name, value, time, 0
+    for step, point in trial.curve:
+        yield f"{objective}{CURVE}", math.nan if point is None else point, time, step

@@ -1,0 +1,176 @@
+"""Optuna: a study for each sweep, in a database or a journal, which its dashboard opens.
+
+A trial is added as a whole, in one transaction or one line, so a kill cuts none.
+"""
+
+import math
+import warnings
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sweepledger.errors import ToolError
+from sweepledger.stores.contents import TRIAL_KEY, FinishedTrial, StoreChange, SweepContents, library
+from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized
+from sweepledger.structs.record import Status
+from sweepledger.structs.values import Value, canonical_json
+
+EXTRA = "adaptive"
+
+
+def write(contents: SweepContents, place: str) -> StoreChange:
+    """Add the trials that the study lacks; `place` is the URL of a database, or the path of a journal.
+
+    Raises ToolError.
+    """
+    optuna: Any = library("optuna", extra=EXTRA)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        study = optuna.create_study(
+            study_name=contents.sweep,
+            storage=_storage(place),
+            directions=[str(metric.goal) for metric in contents.metrics],
+            load_if_exists=True,
+        )
+        _require_directions(study, contents)
+        added, failed = _add(optuna, study, contents)
+    except (optuna.exceptions.OptunaError, ValueError, OSError, ImportError) as error:
+        raise ToolError(
+            f"Optuna's storage {place}: {error}",
+            hint="a study keeps its objectives and the values of its categories: name another storage if they changed",
+        ) from error
+    remarks = [f"{failed} finished trials without all objectives are written as failed"] if failed else []
+    return StoreChange(added, len(contents.trials) - added, tuple(remarks))
+
+
+def _storage(place: str) -> Any:
+    if "://" in place:
+        return place
+    journal: Any = library("optuna.storages.journal", extra=EXTRA)
+    storages: Any = library("optuna.storages", extra=EXTRA)
+    return storages.JournalStorage(journal.JournalFileBackend(place))
+
+
+def _require_directions(study: Any, contents: SweepContents) -> None:
+    """Refuse a study with other objectives, which Optuna would not notice. Raises ValueError."""
+    goals = [str(metric.goal) for metric in contents.metrics]
+    present = [direction.name.lower() for direction in study.directions]
+    if present != goals:
+        raise ValueError(
+            f"its study {contents.sweep} must {' and '.join(goals)}, got {' and '.join(present)}"
+        )
+
+
+def _add(optuna: Any, study: Any, contents: SweepContents) -> tuple[int, int]:
+    """Add the missing trials; return their number, and how many that are ok are written as failed."""
+    storage, identity = study._storage, study._study_id  # noqa: SLF001 - add_trial makes a copy of all trials
+    known = {trial.user_attrs.get(TRIAL_KEY) for trial in study.get_trials(deepcopy=False)}
+    missing = [trial for trial in contents.trials if trial.id not in known]
+    names = {name for trial in missing for name in trial.parameters}
+    domains = {name: _distribution(optuna, name, contents) for name in sorted(names)}
+    if len(contents.metrics) > 1 and not known:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            study.set_metric_names([metric.name for metric in contents.metrics])
+    failed = 0
+    for trial in missing:
+        frozen = _frozen(optuna, trial, contents, domains)
+        failed += trial.status is Status.OK and frozen.state == optuna.trial.TrialState.FAIL
+        storage.create_new_trial(identity, template_trial=frozen)
+    return len(missing), failed
+
+
+def _frozen(optuna: Any, trial: FinishedTrial, contents: SweepContents, domains: Mapping[str, Any]) -> Any:
+    values = [trial.metrics.get(metric.name) for metric in contents.metrics]
+    states = optuna.trial.TrialState
+    state = {Status.OK: states.COMPLETE, Status.PRUNED: states.PRUNED}.get(trial.status, states.FAIL)
+    if state == states.COMPLETE and None in values:
+        state = states.FAIL
+    is_single = len(values) == 1
+    parameters = {
+        name: _value(domains[name], value) for name, value in trial.parameters.items() if name in domains
+    }
+    return optuna.trial.FrozenTrial(
+        number=-1,  # the storage counts
+        trial_id=-1,
+        state=state,
+        value=None,
+        values=values if state == states.COMPLETE else None,
+        datetime_start=_time(trial.started_seconds),
+        datetime_complete=_time(trial.finished_seconds),
+        params=parameters,
+        distributions={name: domains[name] for name in parameters},
+        user_attrs={**trial.labels, **{f"metrics.{name}": value for name, value in trial.metrics.items()}},
+        system_attrs={},
+        # Optuna has intermediate values only where there is one objective.
+        intermediate_values={
+            step: math.nan if value is None else value for step, value in trial.curve if is_single
+        },
+    )
+
+
+def _time(seconds: float) -> datetime:
+    """Return a local time, which is what Optuna's own trials have."""
+    return datetime.fromtimestamp(seconds, UTC).astimezone().replace(tzinfo=None)
+
+
+def _value(distribution: Any, value: Value) -> Any:
+    """Return a value as its distribution has it: numbers of a fractional parameter are fractional."""
+    kind = type(distribution).__name__
+    if kind == "FloatDistribution" and isinstance(value, int | float):
+        return float(value)
+    if kind == "IntDistribution" and isinstance(value, int | float):
+        return int(value)
+    return _category(value)
+
+
+def _category(value: Value) -> Any:
+    """Return a value as a category: lists and objects are JSON text."""
+    return value if value is None or isinstance(value, bool | int | float | str) else canonical_json(value)
+
+
+def _distribution(optuna: Any, name: str, contents: SweepContents) -> Any:
+    """Return the distribution of a parameter: numbers between bounds, everything else by its categories.
+
+    A study accepts other bounds later, but no other categories, so these are all of the spec, run or not.
+    """
+    domains = contents.domains.get(name, ())
+    ran = [trial.parameters[name] for trial in contents.trials if name in trial.parameters]
+    values = [*(value for domain in domains for value in _listed(domain)), *ran]
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        numbers = [float(value) for value in values] + [end for domain in domains for end in _ends(domain)]  # type: ignore[arg-type]
+        low, high = min(numbers), max(numbers)
+        is_whole = all(map(float.is_integer, numbers)) and not any(map(_is_fractional, domains))
+        is_log = low > 0 and any(map(_is_log, domains))
+        if is_whole:
+            return optuna.distributions.IntDistribution(int(low), int(high), log=is_log)
+        return optuna.distributions.FloatDistribution(low, high, log=is_log)
+    # JSON tells 1 from true, which Python's equality does not.
+    categories = {canonical_json(value): _category(value) for value in values}
+    return optuna.distributions.CategoricalDistribution(tuple(categories.values()))
+
+
+def _listed(domain: Domain) -> tuple[Value, ...]:
+    match domain:
+        case Constant():
+            return (domain.value,)
+        case Choice():
+            return domain.values
+        case _:
+            return ()
+
+
+def _ends(domain: Domain) -> tuple[float, ...]:
+    inner = domain.of if isinstance(domain, Quantized) else domain
+    low, high = getattr(inner, "low", None), getattr(inner, "high", None)
+    return tuple(float(end) for end in (low, high) if end is not None)
+
+
+def _is_fractional(domain: Domain) -> bool:
+    if isinstance(domain, Quantized):
+        return not float(domain.q).is_integer()
+    return not isinstance(domain, Constant | Choice | IntUniform)
+
+
+def _is_log(domain: Domain) -> bool:
+    return isinstance(domain.of if isinstance(domain, Quantized) else domain, LogUniform)

@@ -1,0 +1,33 @@
+"""The stores by name; a store's module is imported when it is first used."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+from sweepledger.stores.contents import Store, StoreChange, SweepContents
+
+
+@dataclass(frozen=True, slots=True)
+class StoreKind:
+    """A kind of store."""
+
+    module: str
+    place: str
+    """What `--to` names, for help texts."""
+    default: str
+    """The place if none is named, relative to the current folder."""
+
+    def write(self, contents: SweepContents, place: str) -> StoreChange:
+        """Write results to a store of this kind. Raises ToolError, StorageError."""
+        store: Store = import_module(f"sweepledger.stores.{self.module}").write
+        return store(contents, place)
+
+
+STORES: Mapping[str, StoreKind] = {
+    "mlflow": StoreKind("mlflow_tracking", "a tracking URI", "sqlite:///mlflow.db"),
+    "optuna": StoreKind("optuna_storage", "a storage URL, or the file of a journal", "sqlite:///optuna.db"),
+    "wandb": StoreKind("wandb_offline", "a folder, for `wandb sync`", "wandb"),
+    "tensorboard": StoreKind("tensorboard_events", "a folder, for `tensorboard --logdir`", "runs"),
+    "parquet": StoreKind("parquet_files", "a folder", "parquet"),
+    "model-card": StoreKind("model_card", "a folder, which is a model's repository", "."),
+}

@@ -1,0 +1,46 @@
+"""The how-to pages of exports do what they show, one after the other in one repository."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repository import Sandbox
+
+PAGES = Path(__file__).parents[2] / "docs/how-to"
+BLOCK = re.compile(r"^```(?P<kind>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def follow(page: str, folder: Path) -> None:
+    """Write the named blocks of a page as files, and run the commands of its console blocks."""
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for block in BLOCK.finditer((PAGES / page).read_text(encoding="utf-8")):
+        if block["file"]:
+            path = folder / block["file"]
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block["text"], encoding="utf-8")
+        elif block["kind"] == "console":
+            for line in block["text"].splitlines():
+                command = shlex.split(line.removeprefix("$ "))
+                environment = {**os.environ, "PATH": search}
+                done = subprocess.run(
+                    command, cwd=folder, env=environment, check=False, capture_output=True, text=True
+                )
+                assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.full_suite("follows long pages")
+def test_the_pages_of_slurm_and_of_stores_are_true(sandbox: Sandbox) -> None:
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+
+    follow("to-slurm.md", sandbox.root)
+    follow("to-stores.md", sandbox.root)
+
+    assert list((sandbox.root / "overlays/archive").glob("lr-b1-*")), "the results are recorded"
+    assert "| `lr` | `0.01` |" in (sandbox.root / "model/README.md").read_text()
+    assert (sandbox.root / "optuna.log").is_file()
