@@ -17,7 +17,7 @@ from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, repor
 from sweepledger.cli.results import budget, log, logs, results, show, site, status
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
-from sweepledger.cli.verification import compare, fetch, reproduce, verify
+from sweepledger.cli.verification import compare, explain, fetch, reproduce, verify
 
 COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     AUTHOR: {
@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "budget": budget,
         "verify": verify,
         "compare": compare,
+        "explain": explain,
         "reproduce": reproduce,
         "fetch": fetch,
     },
