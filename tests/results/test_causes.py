@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from benchmarks.explain import EFFECT, NULL, PLANTED, SEED, Case, main, program, runs
-from sweepledger.results.causes import Cause, Finding, State, explain
+from sweepledger.results.causes import Cause, CauseFinding, State, explain
 from sweepledger.structs.metric import Goal
 
 
@@ -14,7 +14,7 @@ def seeded(seed: int = SEED) -> Random:
     return Random(seed)  # noqa: S311 - the same numbers every time
 
 
-def finding(cause: Cause, found: tuple[Finding, ...]) -> Finding:
+def finding(cause: Cause, found: tuple[CauseFinding, ...]) -> CauseFinding:
     return next(each for each in found if each.cause is cause)
 
 

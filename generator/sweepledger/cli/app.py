@@ -13,6 +13,7 @@ from sweepledger.cli.author import export, generate, import_, new, schema, try_,
 from sweepledger.cli.lifecycle import cancel, collect, collect_by_pod, expire, next_, retry, submit
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
 from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin
+from sweepledger.cli.promotion import promote
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
 from sweepledger.cli.results import budget, log, logs, results, show, site, status
 from sweepledger.cli.review import check, plan
@@ -57,6 +58,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "explain": explain,
         "reproduce": reproduce,
         "fetch": fetch,
+        "promote": promote,
     },
     PLATFORM: {
         "init": init,

@@ -67,7 +67,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CauseFinding:
     """One cause, with the numbers behind its state."""
 
     cause: Cause
@@ -92,7 +92,7 @@ class Explanation:
     """Best mean of a configuration, of A and of B."""
     winners: tuple[str, str]
     """The configurations with these means."""
-    findings: tuple[Finding, ...]
+    findings: tuple[CauseFinding, ...]
     """One for each cause."""
     noise: float | None
     """Standard deviation between trials that differ in nothing but their seed; None if there are none such."""
@@ -170,7 +170,7 @@ def _groups(runs: Iterable[Run]) -> dict[tuple[str, tuple[str, str, str]], list[
     return groups
 
 
-def _judged(findings: Sequence[Finding], moved: float) -> tuple[Finding, ...]:
+def _judged(findings: Sequence[CauseFinding], moved: float) -> tuple[CauseFinding, ...]:
     """Return findings with the state that Holm's procedure gives to all tests together."""
     tested = sorted(
         (finding.probability, place)
@@ -188,7 +188,7 @@ def _judged(findings: Sequence[Finding], moved: float) -> tuple[Finding, ...]:
 
 def _program_findings(
     first: tuple[str, ...], second: tuple[str, ...], runs: Sequence[Run]
-) -> Iterator[Finding]:
+) -> Iterator[CauseFinding]:
     """Yield what is known of code, data and environment.
 
     An additive model of configurations and parts of the program, fitted by least squares to all trials: the noise
@@ -197,7 +197,7 @@ def _program_findings(
     model = _ProgramModel.fit(runs, first)
     for part, cause in enumerate(PROGRAM):
         if first[part] == second[part]:
-            yield Finding(cause, State.EQUAL)
+            yield CauseFinding(cause, State.EQUAL)
         else:
             yield model.finding(cause, part, second[part])
 
@@ -243,17 +243,17 @@ class _ProgramModel:
         rank = _solved(products, [0.0] * size)[1]
         return cls(columns, products, moments, total, used - len(groups) - rank, used)
 
-    def finding(self, cause: Cause, part: int, level: str) -> Finding:
+    def finding(self, cause: Cause, part: int, level: str) -> CauseFinding:
         """Return what is known of one part of the program."""
         contrast = [float(place == self.columns[part, level]) for place in range(len(self.columns))]
         weights, _ = _solved(self.products, contrast)
         if weights is None:
             why = "no configuration ran with both, or it always changed together with something else"
-            return Finding(cause, State.CONFOUNDED, why=why)
+            return CauseFinding(cause, State.CONFOUNDED, why=why)
         effect = _product(weights, self.moments)
         if self.freedom < 1:
             why = "one trial of each: its effect cannot be told from seed noise"
-            return Finding(cause, State.CONFOUNDED, effect, trials=self.used, why=why)
+            return CauseFinding(cause, State.CONFOUNDED, effect, trials=self.used, why=why)
         fitted, _ = _solved(self.products, self.moments)
         assert fitted is not None
         rest = max(0.0, self.total - _product(fitted, self.moments))
@@ -262,7 +262,7 @@ class _ProgramModel:
         error = math.sqrt(rest / self.freedom * max(0.0, _product(weights, contrast)))
         reach = student(self.freedom) * error
         probability = student_tail(effect / error, self.freedom) if error else float(effect == 0)
-        return Finding(
+        return CauseFinding(
             cause,
             State.CHANCE,
             effect,
@@ -307,7 +307,7 @@ def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> tuple[
 
 def _values_finding(
     pool: Sequence[Run], tried: Collection[str], winner: str, goal: Goal, sign: int
-) -> Finding:
+) -> CauseFinding:
     """Return whether configurations that only the better side tried are the reason: a permutation test.
 
     All trials of the pool have one program: if the sides differ in it, they are those of the better side.
@@ -315,18 +315,18 @@ def _values_finding(
     new = [run for run in pool if run.configuration not in tried]
     old = [run for run in pool if run.configuration in tried]
     if winner in tried:
-        return Finding(
+        return CauseFinding(
             Cause.VALUES, State.EQUAL, why="the best configuration ran on both sides" if new else ""
         )
     if not old:
         why = "no configuration of the other side ran with this program"
-        return Finding(Cause.VALUES, State.CONFOUNDED, why=why)
+        return CauseFinding(Cause.VALUES, State.CONFOUNDED, why=why)
     effect, probability, least = _permuted(new, old, goal)
     if least > ALPHA:
         why = f"too few trials: {len(new)} of new configurations, {len(old)} of the others"
-        return Finding(Cause.VALUES, State.CONFOUNDED, sign * effect, trials=len(pool), why=why)
+        return CauseFinding(Cause.VALUES, State.CONFOUNDED, sign * effect, trials=len(pool), why=why)
     why = "new configurations and the others, under one program"
-    return Finding(Cause.VALUES, State.CHANCE, sign * effect, None, probability, len(pool), why)
+    return CauseFinding(Cause.VALUES, State.CHANCE, sign * effect, None, probability, len(pool), why)
 
 
 def _permuted(new: Sequence[Run], old: Sequence[Run], goal: Goal) -> tuple[float, float, float]:
@@ -412,7 +412,7 @@ def _best_mean(runs: Iterable[Run], direction: int) -> float:
     return direction * max(direction * value for value in _means(runs).values())
 
 
-def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sign: int) -> Finding:
+def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sign: int) -> CauseFinding:
     """Return whether the number of configurations is the reason.
 
     If their order does not matter, the best of n configurations is among any m of them with probability m / n.
@@ -420,11 +420,13 @@ def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sig
     means = _means(better)
     more, fewer = len(means), len(_means(worse))
     if more <= fewer:
-        return Finding(Cause.BUDGET, State.EQUAL)
+        return CauseFinding(Cause.BUDGET, State.EQUAL)
     expected = _expected_best([*means.values()], fewer, goal)
     best = max(means.values()) if goal is Goal.MAXIMIZE else min(means.values())
     why = f"the best of {fewer} of its {more} configurations is {expected:.6g} on average"
-    return Finding(Cause.BUDGET, State.CHANCE, sign * (best - expected), None, fewer / more, len(better), why)
+    return CauseFinding(
+        Cause.BUDGET, State.CHANCE, sign * (best - expected), None, fewer / more, len(better), why
+    )
 
 
 def _expected_best(values: Sequence[float], count: int, goal: Goal) -> float:
