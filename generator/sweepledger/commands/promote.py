@@ -6,7 +6,6 @@ trial, code, data and image it came from; both are in the same commit.
 
 import json as standard_json
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -240,7 +239,7 @@ def promote_model(
         for source, target in places.items():
             place = complete / target
             place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(made / "fetched" / source, place)
+            (made / "fetched" / source).replace(place)
         complete.rename(folder)
     return PromotedModel(promoted, form, folder, len(tree.files) + len(set(places.values())), winner.warnings)
 
