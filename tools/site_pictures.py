@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from sweepledger.commands.reports.site import site
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.site import site
 from tests.browser import browser
 
 ROOT = Path(__file__).parents[1]

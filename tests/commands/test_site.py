@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.reports.site import site
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.site import site
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.repo import batches, files
 from sweepledger.structs.file_tree import FileTree

@@ -177,14 +177,17 @@ def test_single_trials_are_not_compared_as_means() -> None:
     assert "| `a` | mean |" not in text
 
 
-def test_a_difference_that_is_not_significant_is_marked_wherever_it_is_shown() -> None:
+def test_a_difference_that_is_not_significant_is_not_shown_as_an_effect() -> None:
     noise = [0.51, 0.48, 0.5, 0.52, 0.49, 0.5, 0.51, 0.47, 0.52, 0.5, 0.48, 0.49]
     grid: dict[str, list[Value]] = {"a": [1, 2], "b": [1, 2, 3, 4, 5, 6]}
     text = written(a_grid(grid, lambda v: noise[int(str(v["a"])) * 6 + int(str(v["b"])) - 7]))
 
     rows = [line for line in text.splitlines() if line.startswith("| `a` |") and "significant" in line]
     assert len(rows) == 1
-    assert "### `a`\n\nImportance: 0 % (not significant). The means are" in text
+    assert rows[0].endswith("| | | | |")
+    assert "### `a`" not in text
+    assert "No more than chance: `b`, `a`. Their means are not listed.\n" in text
+    assert "## Main effects" not in text
 
 
 def test_a_mean_has_the_same_digits_in_both_tables() -> None:
@@ -201,7 +204,10 @@ def test_a_mean_has_the_same_digits_in_both_tables() -> None:
 
 def test_a_parameter_with_many_values_has_the_figure_for_it() -> None:
     text = written(
-        a_grid({"a": [f"value {number}" for number in range(17)], "b": [0, 1]}, lambda v: float(str(v["b"])))
+        a_grid(
+            {"a": [f"value {number}" for number in range(17)], "b": [0, 1]},
+            lambda v: float(str(v["a"]).split()[1]) + float(str(v["b"])),
+        )
     )
 
     assert "It has 17 values: see the figure above." in text

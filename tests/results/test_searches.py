@@ -7,6 +7,7 @@ import pytest
 
 from sweepledger.formats import summary_csv
 from sweepledger.results.early_stopping_savings import EarlyStopping, early_stopping
+from sweepledger.results.figures.intermediate_values import TrialCurve, origin_of
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import summarise
 from sweepledger.results.tree import report_files, result_files
@@ -74,6 +75,20 @@ def test_a_pruned_trial_never_wins() -> None:
 
 
 # ---------------------------------------------------------------------------------------- rounds and lineage
+
+
+def test_the_curve_of_a_promoted_trial_begins_where_its_parent_ended() -> None:
+    parent, child = _curve("a", None, (1, 2)), _curve("b", "a", (3, 4))
+    restarted = _curve("c", "a", (1, 2, 3))
+
+    assert origin_of(child, parent) == parent.points[-1]
+    assert origin_of(restarted, parent) is None
+    assert replace(child, origin=parent.points[-1]).path == ((2, 0.2), (3, 0.3), (4, 0.4))
+
+
+def _curve(trial: str, parent: str | None, steps: tuple[int, ...]) -> TrialCurve:
+    outcome = replace(summarise([LONG], description="").outcomes[0], trial=trial, parent=parent)
+    return TrialCurve(outcome, tuple((step, step / 10) for step in steps))
 
 
 def test_the_readme_says_what_each_round_cost_found_and_kept() -> None:

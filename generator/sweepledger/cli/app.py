@@ -13,11 +13,12 @@ from sweepledger.cli.author import export, generate, import_, new, schema, try_,
 from sweepledger.cli.lifecycle import cancel, collect, collect_by_pod, expire, next_, retry, submit
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
 from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin, upgrade
+from sweepledger.cli.promotion import promote
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
 from sweepledger.cli.results import budget, log, logs, metrics, results, show, site, status, sync, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
-from sweepledger.cli.verification import compare, fetch, reproduce, verify
+from sweepledger.cli.verification import compare, explain, fetch, reproduce, verify
 
 COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     AUTHOR: {
@@ -57,8 +58,10 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "metrics": metrics,
         "verify": verify,
         "compare": compare,
+        "explain": explain,
         "reproduce": reproduce,
         "fetch": fetch,
+        "promote": promote,
     },
     PLATFORM: {
         "init": init,

@@ -441,7 +441,7 @@ def site(
     def work() -> Response:
         from rich.text import Text
 
-        from sweepledger.commands import site as command
+        from sweepledger.commands.reports import site as command
         from sweepledger.commands.repository.workspace import Workspace
 
         built = command.site(Workspace.find(response.current_folder()), out, revision)

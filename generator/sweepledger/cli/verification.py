@@ -1,4 +1,4 @@
-"""Commands that check recorded results: verify, compare, reproduce, fetch."""
+"""Commands that check recorded results: verify, compare, explain, reproduce, fetch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -145,6 +145,34 @@ def compare(a: SweepAtCommitArgument, b: SweepAtCommitArgument, form: FormatOpti
         return Response(comparison.as_data(), verification.comparison_text(comparison))
 
     response.respond("compare", form, work)
+
+
+def explain(
+    a: SweepAtCommitArgument,
+    b: SweepAtCommitArgument,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the specs that it proposes to sweeps/.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Say why the best value of B differs from that of A: code, data, environment, values, budget, or seed noise.
+
+    Each cause has a test over the recorded trials; all tests together name a cause by mistake in 5 % of the cases.
+    Where the trials cannot separate causes, it proposes the smallest sweeps that would, as specs.
+    """
+
+    def work() -> Response:
+        from sweepledger.cli.text import verification
+        from sweepledger.commands.reports import explain as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder())
+        explained = command.explain_sweeps(workspace, a, b)
+        if write:
+            command.write_proposals(workspace, explained.proposals)
+        return Response(explained.as_data(), verification.explanation_text(explained, written=write))
+
+    response.respond("explain", form, work)
 
 
 def fetch(

@@ -71,6 +71,11 @@ def student(freedom: int) -> float:
     return _rounded(math.sqrt(freedom) * math.tan(low))
 
 
+def student_tail(statistic: float, freedom: int) -> float:
+    """Return the probability that |t| is at least as large as that of a statistic (Student's t, two-sided)."""
+    return _rounded(1 - _within(math.atan(abs(statistic) / math.sqrt(freedom)), freedom))
+
+
 def _within(angle: float, freedom: int) -> float:
     """Return the probability that |t| is below sqrt(freedom) * tan(angle)."""
     sine, cosine = math.sin(angle), math.cos(angle)

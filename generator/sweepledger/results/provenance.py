@@ -11,7 +11,7 @@ from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import bytes_digest
 
 PROVENANCE_FILE = "provenance.json"
-REPORT_VERSION = 2
+REPORT_VERSION = 3
 """Version of the README's text and of the figures. Every change of what `result_files` writes there for equal
 input needs another version, so that `sweep verify` still accepts the reports that are recorded."""
 FIRST_REPORT_VERSION = 1

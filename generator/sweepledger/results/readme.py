@@ -251,7 +251,10 @@ def importance_view(importance: Importance, goal: Goal) -> Mapping[str, Any]:
     scale = importance.scale
     reasons = {each.reason for each in importance.parameters}
     reason = reasons.pop() if len(reasons) == 1 else ""
+    unclear = [each for each in importance.parameters if not each.is_significant]
     return {
+        "unclear": [] if reason else [each.parameter for each in unclear],
+        "effects": len(unclear) < len(importance.parameters),
         "rows": [
             _importance_row(each, goal, has_common_reason=bool(reason)) for each in importance.parameters
         ],
@@ -276,7 +279,9 @@ def _importance_row(row: ParameterImportance, goal: Goal, *, has_common_reason: 
         "parameter": row.parameter,
         "together": row.confounded,
         "importance": _format_importance(row, has_common_reason=has_common_reason),
-        "has_means": row.has_means,
+        # Effects that chance alone often gives are not shown as effects.
+        "has_means": row.has_means and row.is_significant,
+        "is_significant": row.is_significant,
         "best": _group_view(ordered[0], width),
         "worst": _group_view(ordered[-1], width),
         "width": display.format_within(width, width),

@@ -1,4 +1,4 @@
-"""The output of `verify`, `compare`, `reproduce` and `fetch`."""
+"""The output of `verify`, `compare`, `explain`, `reproduce` and `fetch`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from sweepledger.commands.reports.compare import SweepComparison
+    from sweepledger.commands.reports.explain import ExplainedComparison
     from sweepledger.commands.reports.outputs import FetchedArtifacts
     from sweepledger.commands.reproduce import MetricComparison, Recipe, Reproduction
     from sweepledger.commands.verify import SweepVerification, Verification
@@ -259,6 +260,57 @@ def _comparison_parts(comparison: SweepComparison) -> Iterator[RenderableType]:
         better, worse, equal = comparison.counts
         first, second = escape_control_characters(b.reference), escape_control_characters(a.reference)
         yield Text(f"{first} is better in {better}, {second} in {worse}, equal in {equal}")
+
+
+def explanation_text(explained: ExplainedComparison, *, written: bool) -> tuple[RenderableType, ...]:
+    """Return why the best value moved, the evidence for each cause, and the sweeps that would tell more."""
+    return tuple(_explanation_parts(explained, written=written))
+
+
+def _explanation_parts(explained: ExplainedComparison, *, written: bool) -> Iterator[RenderableType]:
+    explanation, metric = explained.explanation, explained.a.lock.metric
+    names = [escape_control_characters(side.reference) for side in (explained.a, explained.b)]
+    before, after = (number_text(value) for value in explanation.best)
+    heading = (
+        f"{escape_control_characters(metric.name)}, {metric.goal}: {names[0]} {before}, {names[1]} {after}"
+    )
+    yield Text(f"{heading} ({explanation.moved:+.6g})", "bold")
+    yield Text(f"why: {explained.verdict}", STATE_COLORS["named" if explanation.named else "confounded"])
+    table = new_table("cause", "", "effect (95 %)", "chance", "trials", "evidence")
+    for finding in explanation.findings:
+        effect = ""
+        if finding.effect is not None:
+            effect = f"{finding.effect:+.4g}"
+            if finding.interval is not None:
+                effect += f" [{finding.interval.low:+.4g}, {finding.interval.high:+.4g}]"
+        chance = "" if finding.probability is None else f"{finding.probability:.2g}"
+        evidence = (*explained.differences.get(finding.cause, ()), *filter(None, (finding.why,)))
+        state = Text(STATE_WORDS[finding.state], STATE_COLORS.get(finding.state, ""))
+        trials = str(finding.trials) if finding.trials else ""
+        lines = Text(escape_control_characters("\n".join(evidence)))
+        table.add_row(Text(finding.cause), state, effect, chance, trials, lines)
+    yield table
+    if explanation.noise is None:
+        yield Text("seed noise: unknown: no configuration ran twice with one program")
+    else:
+        yield Text(
+            f"seed noise: standard deviation {explanation.noise:.3g} between trials that differ in their seed"
+        )
+    for proposal in explained.proposals:
+        where = "written" if written else "proposed, `--write` writes it"
+        title = f"{proposal.path} ({proposal.trials} trials; {where}) separates {' and '.join(proposal.separates)}:"
+        yield Text(escape_control_characters(title), "bold")
+        yield Text(escape_control_characters(proposal.text.rstrip()))
+
+
+STATE_WORDS = {
+    "named": "moved it",
+    "opposed": "moved it back",
+    "chance": "no more than chance",
+    "confounded": "cannot be separated",
+    "equal": "equal",
+}
+STATE_COLORS = {"named": "green", "opposed": "yellow", "confounded": "yellow"}
 
 
 def fetched_text(artifacts: FetchedArtifacts) -> tuple[RenderableType, ...]:

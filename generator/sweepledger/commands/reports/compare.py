@@ -52,6 +52,8 @@ class Side:
     older: int
     """Trials of programs before the newest: they are not compared."""
     spent: Spent
+    recorded: RecordedResults
+    """Everything that is recorded of the sweep at the commit."""
 
     @property
     def data(self) -> str | None:
@@ -191,7 +193,7 @@ def compare(workspace: Workspace, a: str, b: str) -> SweepComparison:
 
     Raises UsageError for an unknown name or commit, RepositoryError if nothing is recorded there.
     """
-    first, second = (_side(workspace, reference) for reference in (a, b))
+    first, second = (side_at(workspace, reference) for reference in (a, b))
     refused = tuple(_refusals(first, second))
     pairs = [_pair(first, second, key, ranked=not refused) for key in first.rows if key in second.rows]
     if not refused:
@@ -208,7 +210,8 @@ def compare(workspace: Workspace, a: str, b: str) -> SweepComparison:
     )
 
 
-def _side(workspace: Workspace, reference: str) -> Side:
+def side_at(workspace: Workspace, reference: str) -> Side:
+    """Return what `NAME`, `NAME@REV` or `NAME@BATCH` refers to. Raises UsageError, RepositoryError."""
     name, at, revision = reference.partition("@")
     repository = workspace.repository
     is_batch = bool(at) and _BATCH.fullmatch(revision) is not None
@@ -232,7 +235,7 @@ def _side(workspace: Workspace, reference: str) -> Side:
         rows = tuple(row for row in rows if row.batch == lock.name)
     by_key = {_key(row): row for row in rows if row.program == lock.program.digest}
     spent = _spent(workspace, results, by_key.values())
-    return Side(reference, sweep, commit, lock, by_key, len(rows) - len(by_key), spent)
+    return Side(reference, sweep, commit, lock, by_key, len(rows) - len(by_key), spent, results)
 
 
 _BATCH = re.compile(r"(?:[a-z][a-z0-9-]*-)?b[0-9]+(?:-[0-9a-f]{8})?")

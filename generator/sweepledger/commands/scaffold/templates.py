@@ -159,6 +159,7 @@ results/** -text linguist-generated
 IGNORED = """\
 .sweepledger/
 .venv/
+/site/
 __pycache__/
 """
 

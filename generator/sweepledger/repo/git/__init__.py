@@ -2,7 +2,13 @@
 
 from sweepledger.repo.git.branch import commit_on_branch, finish_update, operation_in_progress
 from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_code
-from sweepledger.repo.git.commit import Change, committer, create_repository
+from sweepledger.repo.git.commit import (
+    Change,
+    committer,
+    create_commit,
+    create_repository,
+    create_tag,
+)
 from sweepledger.repo.git.history import (
     Commit,
     addition_subjects,
@@ -57,7 +63,9 @@ __all__ = [
     "commit_with_code",
     "commits",
     "committer",
+    "create_commit",
     "create_repository",
+    "create_tag",
     "delete_branches",
     "fetch",
     "finish_update",

@@ -1,7 +1,7 @@
 """`figures/curves.svg`: the learning curve of every trial, up to its last step."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.axis import Axis, number_axis
@@ -27,6 +27,13 @@ class TrialCurve:
 
     outcome: TrialResult
     points: tuple[tuple[int, float], ...]
+    origin: tuple[int, float] | None = None
+    """The last point of its parent trial, whose training it continues."""
+
+    @property
+    def path(self) -> tuple[tuple[int, float], ...]:
+        """The points to draw: joined to the parent's, so that a promoted trial is one line."""
+        return self.points if self.origin is None else (self.origin, *self.points)
 
     @property
     def is_pruned(self) -> bool:
@@ -42,10 +49,20 @@ def trial_curves(summary: Summary) -> list[TrialCurve]:
         if record is not None and summary.is_current(outcome):
             points = tuple((step, value) for step, value in record.curve if value is not None)
             curves += [TrialCurve(outcome, points)] if len(points) > 1 else []
+    by_trial = {curve.outcome.trial: curve for curve in curves}
+    curves = [
+        replace(curve, origin=origin_of(curve, by_trial.get(curve.outcome.parent or ""))) for curve in curves
+    ]
     best_first = summary.metric.sort_key
     return sorted(
         curves, key=lambda curve: (curve.is_pruned, best_first(curve.points[-1][1]), curve.outcome.trial)
     )
+
+
+def origin_of(curve: TrialCurve, parent: TrialCurve | None) -> tuple[int, float] | None:
+    """Return where the parent of a trial ended; None without one, and if the trial began again."""
+    end = None if parent is None else parent.points[-1]
+    return end if end is not None and end[0] < curve.points[0][0] else None
 
 
 def draw_intermediate_values(summary: Summary, curves: Sequence[TrialCurve]) -> str:
@@ -85,7 +102,7 @@ def _draw(plot: Plot, across: Axis, drawn: Sequence[TrialCurve], curves: Sequenc
     best = winners(plot.summary)
     ranks = {line.outcome.trial: rank for rank, line in enumerate(curves)}
     for line in reversed(drawn):
-        places = [(across.at(step), _height(plot, value)) for step, value in line.points]
+        places = [(across.at(step), _height(plot, value)) for step, value in line.path]
         kind = "chosen" if line.outcome.trial in best else line_class(ranks[line.outcome.trial], len(curves))
         svg.path(part, kind, [("L" if number else "M", *place) for number, place in enumerate(places)])
         if line.is_pruned:

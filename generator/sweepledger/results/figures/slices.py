@@ -44,7 +44,10 @@ SPREAD = 7.0
 INSET = 26.0
 """Free pixels at both ends of a parameter's axis, in addition to the axis's margin."""
 WIDEST_SPREAD = 60.0
+WIDEST_NUMBER_SPREAD = 14.0
+"""For numbers: side by side, trials must not look as if they had other values."""
 SHARE_OF_GAP = 0.62
+SHARE_OF_NUMBER_GAP = 0.2
 
 
 def draw_slices(summary: Summary, importance: Importance, all_drawn: Sequence[PlottedTrial]) -> str:
@@ -84,8 +87,13 @@ def _frames(count: int, left: float, top: float) -> Iterator[Frame]:
 
 
 def _means_text(share: ParameterImportance) -> str:
+    if not _has_means(share):
+        return f"{share.parameter}: no more than chance."
+    # The digits that the README has.
+    means = [group.mean for group in share.groups]
+    width = max(means) - min(means)
     groups = [
-        f"{_span(group.first, group.last)} has mean {display.format_number(group.mean)}"
+        f"{_span(group.first, group.last)} has mean {display.format_within(group.mean, width)}"
         for group in share.groups[:8]
     ]
     return f"{share.parameter}: {', '.join(groups)}{', and more' if len(share.groups) > len(groups) else ''}."
@@ -112,8 +120,8 @@ def _remarks(
 
 
 def _has_means(share: ParameterImportance) -> bool:
-    """Return whether any value has several trials; otherwise each mean is a trial."""
-    return any(group.trials > 1 for group in share.groups)
+    """Return whether means show more than chance gives, and any value has several trials: else each is a trial."""
+    return share.is_significant and any(group.trials > 1 for group in share.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +194,11 @@ def _side_by_side(here: Sequence[PlottedTrial], parameter: str, across: Levels) 
     """Yield trials with their positions; those with the same value are side by side, in their order."""
     many = Counter(canonical_json(trial.outcome.assignment[parameter]) for trial in here)
     seen = Counter[str]()
-    room = min(WIDEST_SPREAD, SHARE_OF_GAP * across.gap)
+    room = (
+        min(WIDEST_NUMBER_SPREAD, SHARE_OF_NUMBER_GAP * across.gap)
+        if across.ordered
+        else min(WIDEST_SPREAD, SHARE_OF_GAP * across.gap)
+    )
     for trial in here:
         key = canonical_json(trial.outcome.assignment[parameter])
         step = min(SPREAD, room / many[key])

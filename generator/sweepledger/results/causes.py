@@ -1,0 +1,440 @@
+"""Why the best value of one side differs from that of another: code, data, environment, values, budget, or noise.
+
+Each cause has a test of its own, and all tests together name a cause in 5 % of the cases where there is none (Holm,
+"A simple sequentially rejective multiple test procedure", 1979). What no test can separate is listed as such.
+"""
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import combinations, islice
+
+from sweepledger.results.inference import Interval, mean, pooled, student, student_tail
+from sweepledger.results.sweep_statistics import RESAMPLES, SEED, TOP
+from sweepledger.structs.metric import Goal
+
+ALPHA = 0.05
+MOST_ENUMERATED = 5000
+"""Divisions into two groups that are all counted; of more, random ones are drawn."""
+FEWEST_DRAWS, MOST_SHUFFLED = 500, 100_000
+"""With replicates, every draw shuffles all trials: bounds of the number of draws, and of the trials in all of them."""
+TOLERANCE = 1e-9
+"""Relative size below which a pivot, or the difference of two objectives, is zero."""
+
+
+class Cause(StrEnum):
+    """What can move the best value; seed noise is what remains."""
+
+    CODE = "code"
+    DATA = "data"
+    ENVIRONMENT = "environment"
+    VALUES = "values"
+    BUDGET = "budget"
+
+
+PROGRAM = (Cause.CODE, Cause.DATA, Cause.ENVIRONMENT)
+"""The parts of what a trial runs, in the order of `Run.program`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One trial with a result."""
+
+    trial: str
+    """Equal for the same trial on both sides."""
+    configuration: str
+    program: tuple[str, str, str]
+    """What identifies its code, data and environment."""
+    value: float
+
+
+class State(StrEnum):
+    """What is known of a cause."""
+
+    NAMED = "named"
+    """It moved the best value in the direction in which it moved."""
+    OPPOSED = "opposed"
+    """It has an effect, in the other direction."""
+    CHANCE = "chance"
+    """It differs, and chance alone explains what the trials show."""
+    CONFOUNDED = "confounded"
+    """It differs, and the recorded trials cannot separate it from other causes, or from noise."""
+    EQUAL = "equal"
+    """It does not differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class CauseFinding:
+    """One cause, with the numbers behind its state."""
+
+    cause: Cause
+    state: State
+    effect: float | None = None
+    """By how much it moves the objective, B less A."""
+    interval: Interval | None = None
+    """95 % interval of the effect, where the test has one."""
+    probability: float | None = None
+    """How often chance alone gives at least as much."""
+    trials: int = 0
+    """Number of trials that the test used."""
+    why: str = ""
+    """What the test compared, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why the best value moved."""
+
+    best: tuple[float, float]
+    """Best mean of a configuration, of A and of B."""
+    winners: tuple[str, str]
+    """The configurations with these means."""
+    findings: tuple[CauseFinding, ...]
+    """One for each cause."""
+    noise: float | None
+    """Standard deviation between trials that differ in nothing but their seed; None if there are none such."""
+
+    @property
+    def moved(self) -> float:
+        """By how much the best value moved."""
+        return self.best[1] - self.best[0]
+
+    @property
+    def named(self) -> tuple[Cause, ...]:
+        """The causes that moved it."""
+        return self._causes(State.NAMED)
+
+    @property
+    def confounded(self) -> tuple[Cause, ...]:
+        """The causes that the trials cannot separate."""
+        return self._causes(State.CONFOUNDED)
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether every test was possible, and none found more than chance alone gives."""
+        return not self.confounded and not self.named
+
+    def _causes(self, state: State) -> tuple[Cause, ...]:
+        return tuple(finding.cause for finding in self.findings if finding.state is state)
+
+
+def explain(a: Sequence[Run], b: Sequence[Run], goal: Goal, *, others: Iterable[Run] = ()) -> Explanation:
+    """Return why the best value of B differs from that of A. Raises ValueError if a side has no run.
+
+    The program of a side is that of its best configuration. `others` are further recorded trials, such as those of
+    programs between the two, which can separate what always changed together.
+    """
+    if not a or not b:
+        raise ValueError("both sides must have a trial with a result")
+    sides = tuple(_means(runs) for runs in (a, b))
+    choose = max if goal is Goal.MAXIMIZE else min
+    winners = tuple(choose(means, key=lambda key: (means[key], key)) for means in sides)
+    best = (sides[0][winners[0]], sides[1][winners[1]])
+    runs = list({run.trial: run for run in (*others, *a, *b)}.values())
+    programs = [
+        next(run.program for run in side if run.configuration == winner)
+        for side, winner in zip((a, b), winners, strict=True)
+    ]
+    findings = [*_program_findings(programs[0], programs[1], runs)]
+    # The side with the better best value: what it tried and the other did not may be the reason.
+    ahead = best[1] >= best[0] if goal is Goal.MAXIMIZE else best[1] <= best[0]
+    sign = 1 if ahead else -1
+    better, worse = (b, a) if ahead else (a, b)
+    if programs[0] == programs[1]:
+        pool = list({run.trial: run for run in (*a, *b)}.values())
+    else:
+        pool = [run for run in better if run.program == programs[ahead]]
+    tried = {run.configuration for run in worse}
+    findings.append(_values_finding(pool, tried, winners[ahead], goal, sign))
+    findings.append(_budget_finding(better, worse, goal, sign))
+    noise = pooled([*_groups(runs).values()])
+    return Explanation(best, (winners[0], winners[1]), _judged(findings, best[1] - best[0]), noise)
+
+
+def _means(runs: Iterable[Run]) -> dict[str, float]:
+    """Return the mean of each configuration."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        values[run.configuration].append(run.value)
+    return {key: mean(each) for key, each in values.items()}
+
+
+def _groups(runs: Iterable[Run]) -> dict[tuple[str, tuple[str, str, str]], list[float]]:
+    """Return the values of trials that differ in nothing but their seed."""
+    groups: dict[tuple[str, tuple[str, str, str]], list[float]] = defaultdict(list)
+    for run in runs:
+        groups[run.configuration, run.program].append(run.value)
+    return groups
+
+
+def _judged(findings: Sequence[CauseFinding], moved: float) -> tuple[CauseFinding, ...]:
+    """Return findings with the state that Holm's procedure gives to all tests together."""
+    tested = sorted(
+        (finding.probability, place)
+        for place, finding in enumerate(findings)
+        if finding.probability is not None
+    )
+    judged = list(findings)
+    for rank, (probability, place) in enumerate(tested):
+        if probability > ALPHA / (len(tested) - rank):
+            break
+        effect = findings[place].effect or 0.0
+        judged[place] = replace(findings[place], state=State.NAMED if effect * moved > 0 else State.OPPOSED)
+    return tuple(judged)
+
+
+def _program_findings(
+    first: tuple[str, ...], second: tuple[str, ...], runs: Sequence[Run]
+) -> Iterator[CauseFinding]:
+    """Yield what is known of code, data and environment.
+
+    An additive model of configurations and parts of the program, fitted by least squares to all trials: the noise
+    includes what a part does in some configurations and not in others.
+    """
+    model = _ProgramModel.fit(runs, first)
+    for part, cause in enumerate(PROGRAM):
+        if first[part] == second[part]:
+            yield CauseFinding(cause, State.EQUAL)
+        else:
+            yield model.finding(cause, part, second[part])
+
+
+@dataclass(frozen=True)
+class _ProgramModel:
+    """The effects of parts of the program, within configurations."""
+
+    columns: Mapping[tuple[int, str], int]
+    """Column by part and by what it is, unless it is that of A."""
+    products: Sequence[Sequence[float]]
+    moments: Sequence[float]
+    total: float
+    """Sum of the squares within configurations."""
+    freedom: int
+    """Degrees of freedom that the effects leave."""
+    used: int
+    """Number of trials in configurations with more than one."""
+
+    @classmethod
+    def fit(cls, runs: Sequence[Run], reference: tuple[str, ...]) -> "_ProgramModel":
+        levels = sorted({(part, level) for run in runs for part, level in enumerate(run.program)})
+        kept = [(part, level) for part, level in levels if level != reference[part]]
+        columns = {level: place for place, level in enumerate(kept)}
+        size = len(columns)
+        products, moments, total = [[0.0] * size for _ in range(size)], [0.0] * size, 0.0
+        by_configuration: dict[str, list[Run]] = defaultdict(list)
+        for run in runs:
+            by_configuration[run.configuration].append(run)
+        groups = [group for group in by_configuration.values() if len(group) > 1]
+        for group in groups:
+            middle = mean([run.value for run in group])
+            marks = [{columns[key] for key in enumerate(run.program) if key in columns} for run in group]
+            shares = [sum(place in mark for mark in marks) / len(group) for place in range(size)]
+            for run, mark in zip(group, marks, strict=True):
+                row = [(place in mark) - share for place, share in enumerate(shares)]
+                total += (run.value - middle) ** 2
+                for place, entry in enumerate(row):
+                    moments[place] += entry * (run.value - middle)
+                    for other, factor in enumerate(row):
+                        products[place][other] += entry * factor
+        used = sum(map(len, groups))
+        rank = _solved(products, [0.0] * size)[1]
+        return cls(columns, products, moments, total, used - len(groups) - rank, used)
+
+    def finding(self, cause: Cause, part: int, level: str) -> CauseFinding:
+        """Return what is known of one part of the program."""
+        contrast = [float(place == self.columns[part, level]) for place in range(len(self.columns))]
+        weights, _ = _solved(self.products, contrast)
+        if weights is None:
+            why = "no configuration ran with both, or it always changed together with something else"
+            return CauseFinding(cause, State.CONFOUNDED, why=why)
+        effect = _product(weights, self.moments)
+        if self.freedom < 1:
+            why = "one trial of each: its effect cannot be told from seed noise"
+            return CauseFinding(cause, State.CONFOUNDED, effect, trials=self.used, why=why)
+        fitted, _ = _solved(self.products, self.moments)
+        assert fitted is not None
+        rest = max(0.0, self.total - _product(fitted, self.moments))
+        if rest <= TOLERANCE**2 * self.total:
+            rest = 0.0
+        error = math.sqrt(rest / self.freedom * max(0.0, _product(weights, contrast)))
+        reach = student(self.freedom) * error
+        probability = student_tail(effect / error, self.freedom) if error else float(effect == 0)
+        return CauseFinding(
+            cause,
+            State.CHANCE,
+            effect,
+            Interval(effect - reach, effect + reach),
+            probability,
+            self.used,
+            "configurations that ran with both",
+        )
+
+
+def _product(first: Sequence[float], second: Sequence[float]) -> float:
+    return math.fsum(one * other for one, other in zip(first, second, strict=True))
+
+
+def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> tuple[list[float] | None, int]:
+    """Return a solution of linear equations, None if there is none, and the rank of the matrix."""
+    size = len(right)
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    scale = max((abs(entry) for row in matrix for entry in row), default=0.0) or 1.0
+    pivots: list[int] = []
+    for column in range(size):
+        rank = len(pivots)
+        best = max(range(rank, size), key=lambda place: abs(rows[place][column]), default=None)
+        if best is None or abs(rows[best][column]) <= TOLERANCE * scale:
+            continue
+        rows[rank], rows[best] = rows[best], rows[rank]
+        lead = [entry / rows[rank][column] for entry in rows[rank]]
+        rows[rank] = lead
+        for place in range(size):
+            if place != rank and rows[place][column]:
+                factor = rows[place][column]
+                rows[place] = [entry - factor * each for entry, each in zip(rows[place], lead, strict=True)]
+        pivots.append(column)
+    largest = max(map(abs, right), default=0.0)
+    if any(abs(row[-1]) > TOLERANCE * (largest or 1.0) for row in rows[len(pivots) :]):
+        return None, len(pivots)
+    solution = [0.0] * size
+    for place, column in enumerate(pivots):
+        solution[column] = rows[place][-1]
+    return solution, len(pivots)
+
+
+def _values_finding(
+    pool: Sequence[Run], tried: Collection[str], winner: str, goal: Goal, sign: int
+) -> CauseFinding:
+    """Return whether configurations that only the better side tried are the reason: a permutation test.
+
+    All trials of the pool have one program: if the sides differ in it, they are those of the better side.
+    """
+    new = [run for run in pool if run.configuration not in tried]
+    old = [run for run in pool if run.configuration in tried]
+    if winner in tried:
+        return CauseFinding(
+            Cause.VALUES, State.EQUAL, why="the best configuration ran on both sides" if new else ""
+        )
+    if not old:
+        why = "no configuration of the other side ran with this program"
+        return CauseFinding(Cause.VALUES, State.CONFOUNDED, why=why)
+    effect, probability, least = _permuted(new, old, goal)
+    if least > ALPHA:
+        why = f"too few trials: {len(new)} of new configurations, {len(old)} of the others"
+        return CauseFinding(Cause.VALUES, State.CONFOUNDED, sign * effect, trials=len(pool), why=why)
+    why = "new configurations and the others, under one program"
+    return CauseFinding(Cause.VALUES, State.CHANCE, sign * effect, None, probability, len(pool), why)
+
+
+def _permuted(new: Sequence[Run], old: Sequence[Run], goal: Goal) -> tuple[float, float, float]:
+    """Return the difference of the best means, its two-sided probability, and the smallest that there could be.
+
+    Chance alone would give each trial any other's value, so the best of more configurations is better by chance.
+    """
+    slots = [run.configuration for run in (*new, *old)]
+    values = [run.value for run in (*new, *old)]
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, key in enumerate(slots):
+        places[key].append(place)
+    ours = [places[key] for key in dict.fromkeys(slots[: len(new)])]
+    theirs = [places[key] for key in dict.fromkeys(slots[len(new) :])]
+    top = min(TOP, len(ours), len(theirs))
+    direction = 1 if goal is Goal.MAXIMIZE else -1
+
+    def statistic(order: Sequence[float]) -> float:
+        first, second = (
+            sorted((direction * mean([order[place] for place in group]) for group in side), reverse=True)
+            for side in (ours, theirs)
+        )
+        return mean(first[:top]) - mean(second[:top])
+
+    observed = statistic(values)
+    enough = observed - TOLERANCE * abs(observed)
+    is_simple = len(ours) == len(new) and len(theirs) == len(old)
+    count = math.comb(len(values), len(new))
+    if count <= MOST_ENUMERATED and (is_simple or len(ours) == len(theirs) == 1):
+        reached = sum(statistic(order) >= enough for order in _divisions(values, len(new)))
+        least, share = 1 / count, reached / count
+    else:
+        draws = min(RESAMPLES, max(FEWEST_DRAWS, MOST_SHUFFLED // len(values)))
+        if is_simple:
+            draws, drawn = RESAMPLES, _drawn_tops([direction * each for each in values], len(new), top)
+        else:
+            drawn = map(statistic, _shuffled(values))
+        reached = 1 + sum(each >= enough for each in islice(drawn, draws))
+        least, share = max(1 / (draws + 1), 1 / count), reached / (draws + 1)
+    effect = _best_mean(new, direction) - _best_mean(old, direction)
+    return effect, min(1.0, 2 * share), min(1.0, 2 * least)
+
+
+def _divisions(values: Sequence[float], size: int) -> Iterator[list[float]]:
+    for chosen in combinations(range(len(values)), size):
+        members = set(chosen)
+        rest = (value for place, value in enumerate(values) if place not in members)
+        yield [*(values[place] for place in chosen), *rest]
+
+
+def _shuffled(values: Sequence[float]) -> Iterator[list[float]]:
+    # Python guarantees that `random()` gives the same numbers for a seed in every version; `shuffle` uses it in a
+    # way that may change.
+    rng = random.Random(SEED)  # noqa: S311 - statistics
+    while True:
+        keys = [rng.random() for _ in values]
+        yield [values[place] for place in sorted(range(len(values)), key=keys.__getitem__)]
+
+
+def _drawn_tops(values: Sequence[float], size: int, top: int) -> Iterator[float]:
+    """Yield the difference of the mean of the best between random groups: `size` of the values, and the others.
+
+    The values are dealt out best first, and only as long as one of the groups lacks some of its best.
+    """
+    rng = random.Random(SEED)  # noqa: S311 - statistics
+    ordered = sorted(values, reverse=True)
+    while True:
+        places, rest = [size, len(ordered) - size], len(ordered)
+        sums, counts = [0.0, 0.0], [0, 0]
+        for value in ordered:
+            group = 0 if rng.random() * rest < places[0] else 1
+            places[group] -= 1
+            rest -= 1
+            if counts[group] < top:
+                counts[group] += 1
+                sums[group] += value
+                if counts[0] == counts[1] == top:
+                    break
+        yield (sums[0] - sums[1]) / top
+
+
+def _best_mean(runs: Iterable[Run], direction: int) -> float:
+    return direction * max(direction * value for value in _means(runs).values())
+
+
+def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sign: int) -> CauseFinding:
+    """Return whether the number of configurations is the reason.
+
+    If their order does not matter, the best of n configurations is among any m of them with probability m / n.
+    """
+    means = _means(better)
+    more, fewer = len(means), len(_means(worse))
+    if more <= fewer:
+        return CauseFinding(Cause.BUDGET, State.EQUAL)
+    expected = _expected_best([*means.values()], fewer, goal)
+    best = max(means.values()) if goal is Goal.MAXIMIZE else min(means.values())
+    why = f"the best of {fewer} of its {more} configurations is {expected:.6g} on average"
+    return CauseFinding(
+        Cause.BUDGET, State.CHANCE, sign * (best - expected), None, fewer / more, len(better), why
+    )
+
+
+def _expected_best(values: Sequence[float], count: int, goal: Goal) -> float:
+    """Return the mean of the best of all selections of as many values."""
+    ordered = sorted(values, reverse=goal is Goal.MAXIMIZE)
+    share, rest, expected = 1.0, len(ordered), 0.0
+    for place, value in enumerate(ordered[: len(ordered) - count + 1]):
+        chosen = share * count / (rest - place)
+        expected += chosen * value
+        share -= chosen
+    return expected

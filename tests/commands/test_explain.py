@@ -1,0 +1,125 @@
+"""`sweep explain`: causes that were planted in a repository, and proposals that are valid specs."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate, update
+from sweepledger.commands.reports.explain import explain_sweeps, write_proposals
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.repo import batches
+from sweepledger.results.causes import Cause
+from tests.commands.test_collect import leave
+from tests.commands.test_compare import recorded
+from tests.repository import Sandbox
+
+Done = subprocess.CompletedProcess[str]
+
+DIGESTS = {name: f"sha256:{number * 64}" for name, number in (("a", "1"), ("b", "2"))}
+DATASETS = "".join(f"  {name}: {{digest: '{digest}', claim: {name}}}\n" for name, digest in DIGESTS.items())
+
+
+def record_again(sandbox: Sandbox, volume: Path, name: str, gain: float) -> None:
+    """Run the trials of a sweep again with the current code, each better by `gain` and a little noise."""
+    assert update(sandbox.workspace, name)
+    sandbox.commit("Request again")
+    batch = batches.of_sweep(batches.in_work_tree(sandbox.root), name)[-1]
+    data = batch.lock.program.data
+    for index, row in enumerate(batch.rows):
+        x = row.values["x"]
+        assert isinstance(x, int)
+        leave(
+            volume,
+            batch,
+            index,
+            metrics={"score": x / 10 + gain + x % 3 / 1000},
+            data=data.digest if data else None,
+        )
+    assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
+
+
+def test_better_code_is_named_with_its_files(
+    sandbox: Sandbox, tmp_path: Path, run_sweep: Callable[..., Done]
+) -> None:
+    before = recorded(sandbox, tmp_path / "v", "peak", {x: x / 10 for x in range(1, 7)})
+    sandbox.write("code/train.py", "# better\n")
+    sandbox.commit("Better code")
+    record_again(sandbox, tmp_path / "v", "peak", 0.05)
+
+    text = run_sweep("explain", f"peak@{before}", "peak", cwd=sandbox.root).stdout
+    data = explain_sweeps(sandbox.workspace, f"peak@{before}", "peak").as_data()
+
+    assert "why: code" in text
+    assert "code/train.py: +1" in text
+    assert (data["named"], data["is_noise"], data["proposals"]) == (["code"], False, [])
+    (code,) = [cause for cause in data["causes"] if cause["cause"] == "code"]
+    assert code["interval"]["low"] < code["effect"] < code["interval"]["high"]
+    assert code["effect"] == pytest.approx(0.051, abs=0.001)
+    with pytest.raises(UsageError, match="no sweep 'other'"):
+        explain_sweeps(sandbox.workspace, "peak", "other")
+
+
+def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write("sweepledger.yaml", f"version: 1\ndatasets:\n{DATASETS}")
+    sandbox.commit("Add data")
+    spec = sandbox.spec("peak", "1, 2, 3, 4")
+    spec.write_text(spec.read_text().replace("run:\n", "run:\n  data: a\n"))
+    assert generate(sandbox.workspace)
+    sandbox.commit("Request")
+    batch = batches.in_work_tree(sandbox.root)[-1]
+    for index in range(4):
+        leave(tmp_path / "v", batch, index, metrics={"score": index / 10}, data=DIGESTS["a"])
+    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
+    sandbox.push()
+    spec.write_text(spec.read_text().replace("data: a", "data: b"))
+    sandbox.write("code/train.py", "# better\n")
+    sandbox.commit("Better code and other data")
+    record_again(sandbox, tmp_path / "v", "peak", 0.3)
+
+    explained = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")
+
+    assert explained.explanation.confounded == (Cause.CODE, Cause.DATA)
+    assert explained.verdict == "the recorded trials cannot tell"
+    (proposal,) = explained.proposals
+    write_proposals(sandbox.workspace, explained.proposals)
+    (parsed,) = sandbox.workspace.sweeps([proposal.name])
+    assert (parsed.run.data, parsed.replicates) == ("a", 5)
+    assert proposal.trials == 5
+    assert proposal.notes == ()
+    with pytest.raises(UsageError, match="exists"):
+        write_proposals(sandbox.workspace, explained.proposals)
+
+
+def test_without_replicates_two_configurations_need_replicates(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
+    recorded(sandbox, tmp_path / "v", "two", {3: 0.7})
+    recorded(sandbox, tmp_path / "v", "loss", {1: 0.5}, old="name: score", new="name: loss")
+
+    explained = explain_sweeps(sandbox.workspace, "one", "two")
+
+    assert explained.explanation.confounded == (Cause.VALUES,)
+    assert explained.differences[Cause.VALUES] == ("x: 2 → 3",)
+    (proposal,) = explained.proposals
+    write_proposals(sandbox.workspace, explained.proposals)
+    (parsed,) = sandbox.workspace.sweeps([proposal.name])
+    assert (proposal.trials, parsed.replicates) == (10, 5)
+    with pytest.raises(UsageError, match="one has score, maximize; loss has loss, maximize"):
+        explain_sweeps(sandbox.workspace, "one", "loss")
+
+
+def test_a_sweep_without_a_result_explains_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+    recorded(sandbox, tmp_path / "v", "one", {1: 0.5})
+    sandbox.spec("two", "1")
+    assert generate(sandbox.workspace, ["two"])
+    sandbox.commit("Request")
+    batch = batches.of_sweep(batches.in_work_tree(sandbox.root), "two")[-1]
+    leave(tmp_path / "v", batch, 0, status="failed", reason="exit-1", metrics={})
+    leave(tmp_path / "v", batch, 0, status="failed", reason="exit-1", metrics={}, attempt=2)
+    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
+
+    with pytest.raises(RepositoryError, match="two: no trial is ok and has score"):
+        explain_sweeps(sandbox.workspace, "one", "two")
