@@ -165,7 +165,7 @@ class SweepRun:
         continues. Raises RepositoryError if the branch is not checked out or a spec is not committed, SpecError.
         """
         repository = self.workspace.repository
-        target = Target(repository, branch=self.branch)
+        target = Target(repository, branch=self.branch, is_laptop=True)
         with LocalEngine(state) as engine:
             git.finish_update(repository, self.branch)
             if repository.branch() != self.branch:
@@ -199,6 +199,7 @@ class SweepRun:
         return Target(
             self.workspace.repository,
             branch=self.branch,
+            is_laptop=True,
             continued=self.names if continues else frozenset(),
         )
 
