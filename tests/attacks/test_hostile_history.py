@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import sweepledger
-from sweepledger.commands.site import site
+from sweepledger.commands.reports.site import site
 from sweepledger.errors import GeneratorError
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox

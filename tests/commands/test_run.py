@@ -3,15 +3,19 @@
 import csv
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
 from sweepledger.commands import local
-from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, RunEvent, RunOptions, SweepRun
+from sweepledger.commands.check import check
+from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, RunEvent, RunOptions, SweepRun
+from sweepledger.commands.verify import verify
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.state import create_state
@@ -20,6 +24,15 @@ from tests.searches import hill
 
 ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("run_driver.py")
+SLOW_TRAIN = """
+import os, sys, time
+value = float(sys.argv[sys.argv.index("--x") + 1] if "--x" in sys.argv else sys.argv[1].split("=")[1])
+if value > 1:
+    time.sleep(600)
+with open(os.environ["SWEEP_RESULT"], "w") as file:
+    file.write('{"score": 1}')
+"""
+"""The first trial ends at once, the others not by themselves."""
 SPY = """
 import os as _os
 with open(_os.environ["SWEEP_RESULTS"] + "/../../../starts", "a") as _file:
@@ -76,6 +89,22 @@ def drive(sandbox: Sandbox, moment: str, count: int = 1, name: str = "peak") -> 
     )
     assert done.returncode in {0, -9}, done.stderr
     return done.returncode
+
+
+def interrupted(sandbox: Sandbox) -> str:
+    """Run `sweep run`, press Ctrl-C once a trial has ended, and return what it printed."""
+    command = [sys.executable, "-m", "sweepledger.cli", "run", "peak"]
+    lines = []
+    with subprocess.Popen(
+        command, cwd=sandbox.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            if " ok" in line:
+                process.send_signal(signal.SIGINT)
+    assert process.returncode == 130, lines
+    return "".join(lines)
 
 
 def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: Sandbox) -> None:
@@ -238,18 +267,70 @@ def test_a_search_begun_here_and_pushed_is_finished_elsewhere_and_no_trial_is_tr
     assert not set(starts(laptop)) & set(there)
 
 
-def test_an_interrupted_batch_is_handed_over_without_its_finished_trials(laptop: Sandbox) -> None:
+def recorded(sandbox: Sandbox) -> dict[str, str]:
+    text = sandbox.git("show", "HEAD:results/peak/summary.csv")
+    return {row["trial"]: row["status"] for row in csv.DictReader(text.splitlines())}
+
+
+def handed_over(sandbox: Sandbox) -> HandedOver:
+    workspace = sandbox.workspace
+    return SweepRun.prepare(workspace, ("peak",)).hand_over(create_state(workspace.repository))
+
+
+def test_an_interrupted_sweep_is_handed_over_and_finished_elsewhere_without_its_finished_trials(
+    laptop: Sandbox,
+) -> None:
     drive(laptop, "PodEnded", 1)
-    finished = {path.parent.name for path in (laptop.root / ".sweepledger/results").glob("*/*/*.json")}
+    (begun,) = laptop.active()
 
-    from sweepledger.commands.cancel import cancel  # noqa: PLC0415
-    from sweepledger.commands.generate import generate  # noqa: PLC0415
+    handed = handed_over(laptop)
 
-    cancel(laptop.workspace, "peak", replace=True)
-    list(playing(laptop))
-    (generated,) = generate(laptop.workspace, ["peak"], base="HEAD")
+    here = {trial for trial, status in recorded(laptop).items() if status == "ok"}
+    assert 1 <= len(here) < 3, "killed after the first, and before the last"
+    (rest,) = laptop.active()
+    assert rest != begun
+    assert [commit.batches for commit in handed.recorded] == [(begun,)]
+    assert changes(laptop) == ""
+    assert not check(laptop.workspace, base="HEAD").problems
 
-    assert generated.retried == 3 - len(finished)
+    assert handed_over(laptop) == HandedOver((), BatchesCommitted(None, ANY)), (
+        "the second time nothing is left to hand over"
+    )
+
+    laptop.git("remote", "add", "origin", str(laptop.remote))
+    laptop.git("push", "-q", "origin", "main")
+    elsewhere = laptop.root.parent / "elsewhere"
+    list(local.local(local.Options(str(laptop.remote), "main", elsewhere, once=True)))
+
+    laptop.git("pull", "-q", "origin", "main")
+    assert set(recorded(laptop).values()) == {"ok"}
+    assert here.isdisjoint((elsewhere / "starts").read_text().split())
+    assert verify(laptop.workspace).is_good
+
+
+def test_ctrl_c_hands_over_where_a_controller_would_run_what_is_pushed(laptop: Sandbox) -> None:
+    laptop.write("sweepledger.yaml", followed_by("argocd"))
+    laptop.write("code/train.py", SLOW_TRAIN)
+    laptop.commit("Follow the branch")
+
+    said = interrupted(laptop)
+
+    assert "requests the other 2 trial(s)" in said
+    assert sorted(recorded(laptop).values()) == ["cancelled", "cancelled", "ok"]
+    (rest,) = laptop.active()
+    assert "-b2-" in rest
+
+
+@pytest.mark.full_suite("the other outcome of Ctrl-C: a run of its own")
+def test_ctrl_c_keeps_the_batch_where_nobody_follows_and_says_what_a_push_needs(laptop: Sandbox) -> None:
+    laptop.write("code/train.py", SLOW_TRAIN)
+    laptop.commit("Wait")
+
+    said = interrupted(laptop)
+
+    assert "before `git push`: `sweep run peak --hand-over`" in said
+    (kept,) = laptop.active()
+    assert "-b1-" in kept
 
 
 def detached(sandbox: Sandbox) -> None:

@@ -34,7 +34,7 @@ def test_trials_run_only_as_long_as_an_engine_does(sandbox: Sandbox, run_sweep: 
     list(takewhile(lambda event: not isinstance(event, PodStarted), events))
 
     during = now(sandbox).counts
-    events.close()  # type: ignore[attr-defined] # as Ctrl-C does
+    events.close()
     shown = run_sweep("status", cwd=sandbox.root)
 
     assert during["running"] == 2

@@ -126,6 +126,7 @@ def ranked_data(ranked: "RankedTrials") -> dict[str, Any]:
     return {
         "sweep": ranked.sweep,
         "sorted_by": ranked.by,
+        "laptop": list(ranked.laptop),
         "trials": [trial_data(ranked, row, why) for row, why in zip(ranked.rows, ranked.barred, strict=True)],
     }
 

@@ -12,6 +12,7 @@ from sweepledger.cli.response import EXIT_DRIFT, Format, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from rich.console import RenderableType
 
@@ -56,6 +57,13 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be committed and run, and do nothing.")
     ] = False,
+    hand_over: Annotated[
+        bool,
+        typer.Option(
+            "--hand-over",
+            help="Run nothing; record the finished trials of interrupted batches, and request the others in new ones.",
+        ),
+    ] = False,
     without_gpu: WithoutGpuOption = False,
     state: StateOption = None,
     form: FormatOption = Format.TEXT,
@@ -63,7 +71,8 @@ def run(
     """Run sweeps here: commit their batches and results on the checked-out branch; no remote is needed.
 
     Run it again to continue after an interruption. Other changes of yours are never committed. Without a
-    controller in the settings, searches continue round by round. `git push` moves a sweep on to a cluster.
+    controller in the settings, searches continue round by round. `git push` moves a sweep on to a cluster; if it
+    was interrupted, hand it over first: with a controller in the settings, Ctrl-C does so.
     """
 
     def work() -> Response:
@@ -75,12 +84,57 @@ def run(
         prepared = command.SweepRun.prepare(workspace, tuple(names))
         if dry_run:
             return _dry_run_response(prepared.dry_run(update=update))
-        options = command.RunOptions(
-            create_state(workspace.repository, state), parallel, without_gpu, commit_code, update
-        )
-        return _run_response(prepared, prepared.run(options), form, fail_on_failed=fail_on_failed)
+        folder = create_state(workspace.repository, state)
+        if hand_over:
+            return _hand_over_response(prepared, folder)
+        options = command.RunOptions(folder, parallel, without_gpu, commit_code, update)
+        events = prepared.run(options)
+        try:
+            return _run_response(prepared, events, form, fail_on_failed=fail_on_failed)
+        except KeyboardInterrupt:
+            events.close()
+            _show_interruption(prepared, folder, form)
+            raise
 
     response.respond("run", form, work)
+
+
+def _hand_over_response(run: "SweepRun", state: "Path") -> Response:
+    from sweepledger.cli.text.results import results_commit_text
+
+    handed = run.hand_over(state)
+    new = [item.batch for item in handed.batches.generated if item.batch]
+    data = {
+        "branch": run.branch,
+        "recorded": [results_commit_data(commit) for commit in handed.recorded],
+        "batches": [{"batch": batch.name, "trials": batch.lock.trials} for batch in new],
+    }
+    lines = [
+        *map(results_commit_text, handed.recorded),
+        *(f"{batch.name} requests the other {batch.lock.trials} trial(s)" for batch in new),
+        f"no finished trial of {run.branch} is on this machine only: `git push` moves the sweep on"
+        if handed.recorded or new
+        else "nothing to hand over: no trial of an unfinished batch has finished here",
+    ]
+    return Response(data, tuple(lines))
+
+
+def _show_interruption(run: "SweepRun", state: "Path", form: Format) -> None:
+    """Hand over what a controller would run again after a push; else print how to."""
+    from sweepledger.errors import GeneratorError
+    from sweepledger.structs.settings import Controller
+
+    console = response.open_console(stderr=form is Format.JSON)
+    names = " ".join(sorted(run.names))
+    if run.workspace.settings.controller is Controller.NONE:
+        hint = f"before `git push`: `sweep run {names} --hand-over` records what has finished"
+        console.print(hint, markup=False, highlight=False)
+        return
+    try:
+        lines = _hand_over_response(run, state).renderables
+    except GeneratorError as error:
+        lines = (f"not handed over: {error}", f"before `git push`: `sweep run {names} --hand-over`")
+    console.print(*lines, sep="\n", markup=False, highlight=False)
 
 
 def _dry_run_response(plan: "DryRun") -> Response:

@@ -39,7 +39,7 @@ def cancel(workspace: Workspace, name: str, *, batch: str | None = None, replace
         edit = SpecEdit.at(workspace, name, head)
         chosen = _batches_to_cancel(edit, batch, replace=replace)
         edit.require_current()
-        return _change(edit, chosen, replace=replace), chosen
+        return cancellation(edit, chosen, replace=replace), chosen
 
     commit, chosen = Target(workspace.repository).commit(make)
     assert commit is not None
@@ -59,7 +59,8 @@ def _batches_to_cancel(edit: SpecEdit, name: str | None, *, replace: bool) -> tu
     return chosen
 
 
-def _change(edit: SpecEdit, chosen: tuple[StoredBatch, ...], *, replace: bool) -> Change:
+def cancellation(edit: SpecEdit, chosen: tuple[StoredBatch, ...], *, replace: bool) -> Change:
+    """Return the change that cancels batches; with `replace` the spec requests their unfinished trials again."""
     retries = [
         ("retry", {"batch": batch.name, "only": [str(Status.CANCELLED)]})
         for batch in chosen

@@ -4,12 +4,16 @@ It makes the commits, batches and records that `sweep generate` and a collector 
 to a cluster. Started again after an interruption, it continues: no trial runs again once its result exists.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from sweepledger import spec
 from sweepledger.commands import local
+from sweepledger.commands.cancel import cancellation
+from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.generate import batch_message
 from sweepledger.commands.generation.next_batch import (
     Generated,
@@ -19,16 +23,20 @@ from sweepledger.commands.generation.next_batch import (
 )
 from sweepledger.commands.repository import base_files, programs
 from sweepledger.commands.repository.batch_builder import batch_files
+from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
 from sweepledger.engine.local.engine import LocalEngine
+from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError
 from sweepledger.problems import list_names
 from sweepledger.repo import batches, files, git
-from sweepledger.repo.batches import ACTIVE, ARCHIVE
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Change, Mirror, Repository
 from sweepledger.repo.package_data import base_folder
+from sweepledger.results.outcomes import evaluate
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.starter import SCHEMA_FILE
+from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.settings import Controller, NextRoundMode
 
 
@@ -73,6 +81,14 @@ RunEvent = CodeCommitted | CodeLeftOut | BatchesCommitted | local.Event
 
 
 @dataclass(frozen=True)
+class HandedOver:
+    """What was recorded of interrupted batches, and the batches that request the rest."""
+
+    recorded: tuple[ResultsCommit, ...]
+    batches: BatchesCommitted
+
+
+@dataclass(frozen=True)
 class DryRun:
     """What `sweep run` would do."""
 
@@ -114,7 +130,7 @@ class SweepRun:
         self._refuse_cluster_batches()
         return DryRun(self.branch, self._plan(self._tip(), update=update), self.uncommitted_code())
 
-    def run(self, options: RunOptions) -> Iterator[RunEvent]:
+    def run(self, options: RunOptions) -> Generator[RunEvent]:
         """Commit what the sweeps need, run it, and record the results on the branch; yield events.
 
         The results go to the branch that was checked out at the start, also if the user switches to another.
@@ -125,7 +141,7 @@ class SweepRun:
         with LocalEngine(options.state, without_gpu=options.without_gpu) as engine:
             git.finish_update(repository, self.branch)
             yield from self._commit_code(options)
-            yield self._commit_batches(update=options.updates)
+            yield self.commit_batches(update=options.updates)
             mirror = Mirror(options.state, str(repository.folder), self.branch)
             mirror.borrow(repository)
             following = local.Options(
@@ -139,6 +155,41 @@ class SweepRun:
             )
             yield from local.follow(self._target, mirror, following, engine)
 
+    def hand_over(self, state: Path) -> HandedOver:
+        """Record the finished trials on the branch, and request the others in new batches; nothing runs.
+
+        Only this machine knows what has finished of a batch that has not ended: whoever follows the branch would run
+        all of it. A batch of which no trial has finished stays as it is. Killed at any moment and started again, it
+        continues. Raises RepositoryError if the branch is not checked out or a spec is not committed, SpecError.
+        """
+        repository = self.workspace.repository
+        target = Target(repository, branch=self.branch, is_laptop=True)
+        with LocalEngine(state) as engine:
+            git.finish_update(repository, self.branch)
+            if repository.branch() != self.branch:
+                raise RepositoryError(
+                    f"{self.branch} is not checked out, so its specs cannot be changed",
+                    hint=f"`git switch {self.branch}`, then run this again",
+                )
+            recorded = _record(target, state)
+            for name in sorted(self.names):
+                target.commit(partial(self._cancel_begun, name, state))
+            active = {batch.name for batch in batches.in_commit(repository, target.tip()) if batch.is_active}
+            own = {
+                name for name in batch_conditions(state) if (split_batch_name(name) or ("",))[0] in self.names
+            }
+            # Without their Jobs the cancelled batches count as ended.
+            engine.step([], untouched=batch_conditions(state).keys() - (own - active))
+            recorded += _record(target, state)
+        again = SweepRun.prepare(self.workspace, tuple(sorted(self.names)))  # the specs have changed
+        return HandedOver(recorded, again.commit_batches())
+
+    def _cancel_begun(self, name: str, state: Path, head: str) -> tuple[Change | None, None]:
+        """Return the cancellation of a sweep's active batches with a finished trial."""
+        edit = SpecEdit.at(self.workspace, name, head, base=head)
+        begun = tuple(batch for batch in edit.merged if batch.is_active and _has_finished_trial(batch, state))
+        return (cancellation(edit, begun, replace=True) if begun else None), None
+
     @property
     def _target(self) -> Target:
         settings = self.workspace.settings
@@ -146,6 +197,7 @@ class SweepRun:
         return Target(
             self.workspace.repository,
             branch=self.branch,
+            is_laptop=True,
             continued=self.names if continues else frozenset(),
         )
 
@@ -195,7 +247,7 @@ class SweepRun:
         if commit is not None:
             yield CodeCommitted(commit, paths)
 
-    def _commit_batches(self, *, update: bool) -> BatchesCommitted:
+    def commit_batches(self, *, update: bool = False) -> BatchesCommitted:
         """Commit the missing batches, their specs, and what both need. Raises SpecError, RepositoryError."""
 
         def make(base: str) -> tuple[Change | None, tuple[Generated, ...]]:
@@ -245,6 +297,17 @@ class SweepRun:
                     added |= {f"{base_files.BASE}{name}/{path}": content for path, content in tree}
             added |= batch_files(overlay, self.workspace.settings)
         return added
+
+
+def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
+    conditions = batch_conditions(state)
+    ended = {name for name, condition in conditions.items() if condition}
+    return commit_results(target, state / "results", ended, alive=conditions)
+
+
+def _has_finished_trial(batch: StoredBatch, state: Path) -> bool:
+    outcomes = evaluate(BatchAttempts.read(state / "results", batch).results).outcomes
+    return any(outcome.status.is_final for outcome in outcomes)
 
 
 def _require_branch(repository: Repository) -> str:

@@ -21,7 +21,7 @@ from sweepledger.errors import IdleError, RepositoryError, StorageError, UsageEr
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commits, uncommitted_paths
-from sweepledger.results.paths import results_folder
+from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.names import is_sweep_name
 from sweepledger.structs.settings import Settings
@@ -35,6 +35,8 @@ class VerificationState(StrEnum):
     DIFFERS = "differs"
     UNSIGNED = "unsigned"
     """They follow from the records; no signature shows who wrote these."""
+    LAPTOP = "laptop"
+    """They follow from the records; some are of batches made on a laptop, which nobody signs. All others are signed."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,17 @@ class SweepVerification:
     trials: int
     differences: tuple[FileDifference, ...]
     vouched: SignatureAudit
+    marked: tuple[str, ...] = ()
+    """Recorded batches that are made on a laptop."""
 
     @property
     def state(self) -> VerificationState:
         """Return the outcome in one word."""
         if self.differences:
             return VerificationState.DIFFERS
-        return (
-            VerificationState.UNSIGNED
-            if self.vouched.unsigned or not self.vouched.signed
-            else VerificationState.VERIFIED
-        )
+        if self.vouched.unsigned or not (self.vouched.signed or self.marked):
+            return VerificationState.UNSIGNED
+        return VerificationState.LAPTOP if self.marked else VerificationState.VERIFIED
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
@@ -67,6 +69,7 @@ class SweepVerification:
             "trials": self.trials,
             "commits": self.vouched.commits,
             "signed": self.vouched.signed,
+            "laptop": list(self.marked),
             "differences": [difference.as_data() for difference in self.differences],
             "unsigned": [one.as_data() for one in self.vouched.unsigned],
         }
@@ -184,7 +187,9 @@ class _Verification:
         repository, folder = self.workspace.repository, results_folder(sweep)
         entries = repository.files(self.commit, folder)
         archived = [batch for batch in batches.of_sweep(self.stored, sweep) if not batch.is_active]
-        signatures = audit_signatures(repository, self.commit, entries, folder, self.signers)
+        marks = repository.read(self.commit, laptop_path(sweep)).get(laptop_path(sweep), b"")
+        marked = tuple(batch.name for batch in archived if batch.name in laptop_batches(marks))
+        signatures = audit_signatures(repository, self.commit, entries, folder, self.signers, marked=marked)
         if not entries and not signatures.commits:
             return None
         listed = {path: entry for path, entry in entries.items() if path.startswith(f"{folder}/")}
@@ -198,7 +203,7 @@ class _Verification:
         if self.with_work_tree:
             differences.update(self._work_tree(folder, *(batch.folder for batch in archived)))
         rows = sum(map(_locked_trials, done))
-        return SweepVerification(sweep, len(done), rows, tuple(sorted(differences)), signatures)
+        return SweepVerification(sweep, len(done), rows, tuple(sorted(differences)), signatures, marked)
 
     def _differences(
         self,

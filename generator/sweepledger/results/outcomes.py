@@ -72,6 +72,8 @@ class BatchRecords:
     """Whether the batch was cancelled, so that unfinished trials are `cancelled`."""
     lock_digest: str = ""
     """SHA-256 of the lock's file at the commit."""
+    is_marked: bool = False
+    """Whether the batch is marked as made on a laptop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class EvaluatedBatch:
     """Number of distinct records that match no row of this batch; they are never used."""
     lock_digest: str = ""
     """SHA-256 of the lock's file at the commit."""
+    is_marked: bool = False
+    """Whether the batch is marked as made on a laptop."""
 
 
 def evaluate(batch: BatchRecords, in_spec: InSpec | None = None) -> EvaluatedBatch:
@@ -136,7 +140,9 @@ def evaluate(batch: BatchRecords, in_spec: InSpec | None = None) -> EvaluatedBat
         outcomes = tuple(replace(one, in_spec=in_spec(one.assignment, one.replicate)) for one in outcomes)
     if batch.is_cancelled:
         outcomes = tuple(map(_cancelled, outcomes, attempts))
-    return EvaluatedBatch(lock, batch.expected, outcomes, attempts, len(foreign), batch.lock_digest)
+    return EvaluatedBatch(
+        lock, batch.expected, outcomes, attempts, len(foreign), batch.lock_digest, batch.is_marked
+    )
 
 
 def valid_attempt(record: Record, lock: BatchLock, trial: ExpectedTrial | None) -> Attempt | None:

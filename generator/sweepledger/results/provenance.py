@@ -60,6 +60,7 @@ def _batch(batch: EvaluatedBatch) -> dict[str, Any]:
         "spec": {"path": lock.spec_path, "digest": lock.spec_digest},
         "program": {**lock.program.as_data(), "digest": lock.program.digest},
         "generator": lock.generator,
+        **({"made_on": "laptop"} if batch.is_marked else {}),
         "seed_base": lock.seed_base,
         "counts": {str(status): statuses.count(status) for status in Status},
         "trials": [

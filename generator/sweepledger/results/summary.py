@@ -13,7 +13,7 @@ from sweepledger.results.best_trial import Ranking, Verdict, decide, ranking_war
 from sweepledger.results.configurations import ConfigurationResults, group_configurations
 from sweepledger.results.inference import Interval, optimism
 from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
-from sweepledger.results.paths import LOCKS, records_path, results_folder
+from sweepledger.results.paths import LAPTOP_FILE, LOCKS, records_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status, TrialResult
@@ -36,10 +36,16 @@ def records_files(batch: EvaluatedBatch) -> dict[str, bytes]:
     return {records_path(batch.lock.name, part): content for part, content in enumerate(contents)}
 
 
-def inputs_digest(batches: Iterable[EvaluatedBatch], spec_path: str, spec_digest: str | None) -> str:
-    """Return the digest of the output of `sha256sum` for the locks, the records and the spec, sorted by path.
+def laptop_files(batches: Iterable[EvaluatedBatch]) -> dict[str, bytes]:
+    """Return the file that names the batches made on a laptop, by path; empty if there are none."""
+    names = [batch.lock.name for batch in batches if batch.is_marked]
+    return {LAPTOP_FILE: "".join(f"{name}\n" for name in names).encode()} if names else {}
 
-    A missing spec has no line.
+
+def inputs_digest(batches: Iterable[EvaluatedBatch], spec_path: str, spec_digest: str | None) -> str:
+    """Return the digest of the output of `sha256sum` for locks, records, `laptop.txt` and the spec, sorted by path.
+
+    A missing file has no line.
     """
     files = dict(_input_files(batches))
     if spec_digest is not None:
@@ -51,7 +57,10 @@ def inputs_digest(batches: Iterable[EvaluatedBatch], spec_path: str, spec_digest
 
 
 def _input_files(batches: Iterable[EvaluatedBatch]) -> Iterator[tuple[str, str]]:
-    for batch in batches:
+    listed = tuple(batches)
+    for path, content in laptop_files(listed).items():
+        yield f"{results_folder(listed[0].lock.sweep)}/{path}", hashlib.sha256(content).hexdigest()
+    for batch in listed:
         name, folder = batch.lock.name, results_folder(batch.lock.sweep)
         yield f"{LOCKS}/{name}/{LOCK_FILE}", batch.lock_digest
         for path, content in records_files(batch).items():
@@ -59,6 +68,8 @@ def _input_files(batches: Iterable[EvaluatedBatch]) -> Iterator[tuple[str, str]]
 
 
 TOP = 10
+MOST_NAMED = 5
+LAPTOP_WARNING = "made on a laptop, and signed by nobody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +166,18 @@ def summarise(
         winner=None if first is None else first.trial,
         verdict=verdict,
         reason=verdict_reason(verdict, field),
-        warnings=tuple(ranking_warnings(field, outcomes)),
+        warnings=(*ranking_warnings(field, outcomes), *_laptop_warning(evaluated)),
         interval=None if first is None else first.interval,
         optimism=optimism([configuration.values for configuration in field.ranked]),
         replicated=group_configurations(current, lock.metric) if field.has_replicates else (),
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
     )
+
+
+def _laptop_warning(evaluated: Iterable[EvaluatedBatch]) -> Iterator[str]:
+    names = [batch.lock.name for batch in evaluated if batch.is_marked]
+    if names:
+        yield f"{LAPTOP_WARNING}: {', '.join(names[:MOST_NAMED])}{' …' if len(names) > MOST_NAMED else ''}"
 
 
 def _evaluated(batches: Iterable[BatchRecords], in_spec: InSpec | None) -> tuple[EvaluatedBatch, ...]:

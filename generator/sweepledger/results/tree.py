@@ -10,7 +10,7 @@ from sweepledger.results.figures.catalog import FIGURES, draw_figures
 from sweepledger.results.importance import importance
 from sweepledger.results.provenance import PROVENANCE_FILE, REPORT_VERSION, provenance
 from sweepledger.results.readme import README_FILE, readme
-from sweepledger.results.summary import Summary, records_files
+from sweepledger.results.summary import Summary, laptop_files, records_files
 from sweepledger.structs.file_tree import FileTree
 
 RESULTS = paths.RESULTS
@@ -49,6 +49,7 @@ def number_files(summary: Summary, *, report: int = REPORT_VERSION) -> FileTree:
     files = _encoded(texts)
     for batch in summary.batches:
         files |= records_files(batch)
+    files |= laptop_files(summary.batches)
     return FileTree(files)
 
 

@@ -24,6 +24,7 @@ from sweepledger.structs.settings import (
     NextRoundMode,
     Nfs,
     Notify,
+    PullRequestResults,
     ResultsMode,
     ResultsSettings,
     SecretReference,
@@ -117,6 +118,7 @@ def _results(data: RawMapping) -> ResultsSettings:
         every_minutes=units.minutes(data["every"]) if "every" in data else default.every_minutes,
         progress_minutes=units.minutes(data["progress"]) if "progress" in data else None,
         keep_days=units.days(data["keep"]) if "keep" in data else None,
+        from_pull_request=PullRequestResults(data.get("from_pull_request", default.from_pull_request)),
         nfs=_nfs(data),
     )
 

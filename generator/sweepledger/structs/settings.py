@@ -60,6 +60,16 @@ class ResultsMode(StrEnum):
     BRANCH = "branch"
 
 
+class PullRequestResults(StrEnum):
+    """Which results a pull request may bring."""
+
+    SIGNED = "signed"
+    """Those of commits that a listed key signed."""
+    MARKED = "marked"
+    """Those, and results of new batches that are marked as made on a laptop."""
+    REFUSE = "refuse"
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
     """A container image that specs name."""
@@ -140,6 +150,7 @@ class ResultsSettings:
     """Interval of summaries of running batches on the progress branch, in minutes; None: never."""
     keep_days: int | None = None
     """Retention of a batch's folders on the volumes after its results commit, in days; None: permanent."""
+    from_pull_request: PullRequestResults = PullRequestResults.SIGNED
     nfs: Nfs | None = None
     """NFS export, if the platform files create the volumes: once writable and once read-only."""
 

@@ -173,7 +173,12 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
             number_text(row.seconds),
             *(Text(_short_batch_name(row.batch)) for _ in batch),
         )
-    return (table,)
+    return (table, *_laptop_lines(ranked))
+
+
+def _laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
+    if ranked.laptop:
+        yield Text(f"made on a laptop, and signed by nobody: {', '.join(ranked.laptop)}", "yellow")
 
 
 def chosen_columns_text(
@@ -254,7 +259,7 @@ def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
 
 
 def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
-    """Yield what else a trial ran with: its dataset, the locked or else the recorded environment, and its output."""
+    """Yield what else a trial ran with: dataset, locked or else recorded environment, output, and a laptop."""
     program, recorded = details.batch.lock.program, details.environment
     if program.data:
         yield "data", f"{program.data.name} {program.data.digest}"
@@ -264,6 +269,8 @@ def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
         yield "environment", f"{recorded.kind} {recorded.digest}"
     if details.logs:
         yield "output", details.logs
+    if details.is_laptop:
+        yield "made", "on a laptop, and signed by nobody"
 
 
 def logs_text(logs: Logs) -> tuple[RenderableType, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sweepledger.results.sweep_statistics import Estimate
     from sweepledger.structs.record import Environment
 
-STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow"}
+STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow", "laptop": "yellow"}
 MOST_UNSIGNED = 10
 """Commits without a valid signature that are listed per sweep."""
 MOST_OUTPUT = 2000
@@ -62,6 +62,10 @@ def _verification_parts(verdict: Verification) -> Iterator[RenderableType]:
         if any("/results/" in f"/{difference.path}" for difference in sweep.differences):
             yield Text(
                 f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
+            )
+        if sweep.marked:
+            yield Text(
+                f"{sweep.sweep}: made on a laptop, and signed by nobody: {', '.join(sweep.marked)}", "yellow"
             )
         if verdict.signers:
             yield from _unsigned_lines(sweep)

@@ -19,7 +19,7 @@ from sweepledger.repo.git import Entry, index_attributes, reachable_trees, uncom
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import PullRequestResults, Settings
 from sweepledger.structs.values import blob_id, bytes_digest
 
 BASE = "base/"
@@ -57,6 +57,12 @@ class CheckContext:
     def added(self) -> tuple[StoredBatch, ...]:
         """The new batches: those of the work tree that are not merged."""
         return tuple(batch for batch in self.present if batch.name not in self._merged_names)
+
+    @cached_property
+    def laptop(self) -> tuple[StoredBatch, ...]:
+        """The new batches that come with their results, if the settings accept results made on a laptop."""
+        accepts = self.settings.results.from_pull_request is PullRequestResults.MARKED
+        return tuple(batch for batch in self.added if not batch.is_active) if accepts else ()
 
     @cached_property
     def base_entries(self) -> Mapping[str, Entry]:

@@ -38,7 +38,7 @@ def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iter
         is_cancelled = batch.name in cancelled
         yield from _batch_problems(context, batch, copies.get(batch.name, []), is_cancelled=is_cancelled)
     for batch in context.added:
-        if not batch.is_active:
+        if not batch.is_active and batch not in context.laptop:
             yield _problem(
                 context, batch.folder, "a batch that never ran must not be in the archive", "batch-moved"
             )

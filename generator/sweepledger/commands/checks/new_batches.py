@@ -127,7 +127,10 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
 
     Warnings are repeated only while trials are new: the reviewer of merged trials has read them.
     """
-    stored = StoredBatches(context.base, context.merged, context.present)
+    commit, merged = context.base, context.merged
+    if context.laptop:  # what follows them, such as the next round, follows from their results
+        commit, merged = context.workspace.repository.commit("HEAD"), (*merged, *context.laptop)
+    stored = StoredBatches(commit, merged, context.present)
     unreadable = {
         parsed.sweep.name: problems
         for parsed in specs
@@ -137,7 +140,7 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
         yield from problems
     readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
-        planned = next_batch.plan_batches(context.workspace, readable, base=context.base, stored=stored)
+        planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
     except EditedError as error:
         for path in error.paths:
             yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
@@ -224,7 +227,7 @@ def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Pr
     names = {generated.batch.name for generated in planned if generated.batch}
     names |= {batch.name for generated in planned for batch in generated.stale}
     for batch in context.added:
-        if batch.name not in names:
+        if batch.name not in names and batch not in context.laptop:
             message = f"belongs to no spec: {SPECS}/{batch.sweep}{SUFFIX} is missing"
             yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
 

@@ -3,17 +3,20 @@
 from collections.abc import Iterable, Iterator
 
 from sweepledger.commands.checks.context import CheckContext
+from sweepledger.commands.checks.laptop_results import LaptopResults
 from sweepledger.commands.repository.base_files import KEEP_FILES
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ARCHIVE
 from sweepledger.repo.git import commit_signatures, uncommitted_paths
 from sweepledger.results.tree import RESULTS
+from sweepledger.structs.settings import PullRequestResults
 from sweepledger.structs.sweep import Sweep
 
 CODE = "history-unsigned"
 RESULTS_FOLDERS = (f"{RESULTS}/",)
 GUARDED_FOLDERS = (*RESULTS_FOLDERS, f"{ARCHIVE}/")
+REFUSED = "leave it to the collector; a change of the setting must be merged first"
 WAY_OUT = "leave it to the collector; else sign every such commit with a key that `signers` lists at the base"
 
 
@@ -22,14 +25,23 @@ def check_recorded_history(
 ) -> Iterator[Problem]:
     """Refuse changes of recorded history, unless each commit that makes them is signed by a listed key.
 
-    The unchanged move of a batch that its spec cancels is free: `sweep cancel` makes it.
+    The unchanged move of a batch that its spec cancels is free: `sweep cancel` makes it. The settings of the base
+    commit may also accept new batches that are marked as made on a laptop, or refuse signed commits, too.
     """
     if context.base is None:
         return
     repository = context.workspace.repository
     edited = set(uncommitted_paths(repository, *places))
     changed = (context.changed_paths(*places) | edited) - {*KEEP_FILES, *_cancelled(context, sweeps)}
+    if context.laptop and not edited:
+        laptop = LaptopResults(context)
+        yield from laptop.problems()
+        changed -= laptop.paths
     if not changed:
+        return
+    if context.settings.results.from_pull_request is PullRequestResults.REFUSE:
+        message = "the settings accept results from the collector only (results.from_pull_request: refuse)"
+        yield from (Problem(path, 0, 0, "", message, CODE, REFUSED) for path in sorted(changed))
         return
     unsigned = set(_left_behind(context, changed)) if context.is_behind else set()
     newer: set[str] = set()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, late_attempts, with_late_records
-from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
@@ -20,6 +20,7 @@ from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import results_folder
 from sweepledger.results.summary import Summary
 from sweepledger.results.tree import RESULTS, changed_files
+from sweepledger.structs.settings import PullRequestResults
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class _AttemptsReader:
 def _commit_sweep(target: Target, sweep: str, now: Mapping[str, BatchAttempts]) -> Iterator[ResultsCommit]:
     """Make the results commit of a sweep, if there is anything to record. Raises RepositoryError."""
     attempts = {name: read for name, read in now.items() if read.batch.sweep == sweep}
-    recording = _Recording(target.repository, attempts, sweep, continued=target.continued)
+    recording = _Recording(target, attempts, sweep)
     folder = results_folder(sweep)
     commit, made = _commit_accepted(target, recording, folder)
     if commit is not None and made is not None:
@@ -200,16 +201,24 @@ def _withdraw_proposals(target: Target, tip: str | None, waiting: Iterable[Store
 class _Recording:
     """Computes the results commit of one sweep, for any base commit."""
 
-    repository: Repository
+    target: Target
     attempts: Mapping[str, BatchAttempts]
     """The attempts to record, by batch."""
     sweep: str
     refused: RepositoryError | None = None
     """Why a commit that also added a round was refused; None: a round may be added."""
-    continued: frozenset[str] = frozenset()
-    """Searches whose next round is added whatever the settings say."""
     moves_whole: bool = False
     """Whether batches move to the archive with all files: older hooks on the server accept nothing else."""
+
+    @property
+    def repository(self) -> Repository:
+        """The repository of the commit."""
+        return self.target.repository
+
+    def _marks(self, base: str) -> bool:
+        """Return whether new results are marked as made on a laptop."""
+        settings = at_commit.settings_or_defaults(self.repository, base)
+        return self.target.is_laptop and settings.results.from_pull_request is PullRequestResults.MARKED
 
     def adds_round(self, base: str | None) -> bool:
         """Return whether the commit on top of `base` adds a round of a search."""
@@ -232,8 +241,9 @@ class _Recording:
         unfinished = [
             batch for batch in stored if batch not in recorded and (batch.is_active or batch in pending)
         ]
+        marks = self._marks(base)
         records = [
-            late.get(batch.name) or self.attempts[batch.name].concluded
+            late.get(batch.name) or replace(self.attempts[batch.name].concluded, is_marked=marks)
             if batch in recorded
             else batch_records.batch_results(batch, files)
             for batch in stored
@@ -244,7 +254,7 @@ class _Recording:
         corrupt = tuple(reason for name in names for reason in self.attempts[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
         step = round_commit.step_after(
-            self.repository, base, self.sweep, records, refused=self.refused, continued=self.continued
+            self.repository, base, self.sweep, records, refused=self.refused, continued=self.target.continued
         )
         archived = [
             batches.archive_steps(batch, whole=self.moves_whole) for batch in recorded if batch.is_active

@@ -14,7 +14,7 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.plan import charge
 from sweepledger.results.inference import mean
-from sweepledger.results.paths import results_folder
+from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.results.sweep_statistics import (
     Estimate,
     StatisticsDifference,
@@ -54,6 +54,8 @@ class Side:
     spent: Spent
     recorded: RecordedResults
     """Everything that is recorded of the sweep at the commit."""
+    laptop: tuple[str, ...] = ()
+    """Its batches that are marked as made on a laptop."""
 
     @property
     def data(self) -> str | None:
@@ -235,7 +237,11 @@ def side_at(workspace: Workspace, reference: str) -> Side:
         rows = tuple(row for row in rows if row.batch == lock.name)
     by_key = {_key(row): row for row in rows if row.program == lock.program.digest}
     spent = _spent(workspace, results, by_key.values())
-    return Side(reference, sweep, commit, lock, by_key, len(rows) - len(by_key), spent, results)
+    path = laptop_path(sweep)
+    marked = laptop_batches(repository.read(commit, path).get(path, b""))
+    compared = {row.batch for row in by_key.values()}
+    laptop = tuple(batch for batch in marked if batch in compared)
+    return Side(reference, sweep, commit, lock, by_key, len(rows) - len(by_key), spent, results, laptop)
 
 
 _BATCH = re.compile(r"(?:[a-z][a-z0-9-]*-)?b[0-9]+(?:-[0-9a-f]{8})?")
@@ -301,5 +307,7 @@ def _warnings(a: Side, b: Side) -> Iterator[str]:
     if len(ran[0] | ran[1]) > 1:
         yield "some ran in containers and some as processes: times and last digits need not agree"
     for side in (a, b):
+        if side.laptop:
+            yield f"{side.reference}: made on a laptop, and signed by nobody: {', '.join(side.laptop)}"
         if side.older:
             yield f"{side.reference}: {side.older} trials of older programs are left out"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import SPECS, Workspace
@@ -13,7 +13,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits
 from sweepledger.results.display import format_duration
-from sweepledger.results.paths import batch_of_records, results_folder
+from sweepledger.results.paths import batch_of_records, laptop_path, results_folder
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.names import is_sweep_name, split_batch_name
 
@@ -116,7 +116,9 @@ class _LogReader:
                 yield self._entry(commit, "batch", batch, blob)
         for path, blob in commit.files.items():
             if sweep := _summary_at(path):
-                yield self._entry(commit, "results", sweep, blob)
+                entry = self._entry(commit, "results", sweep, blob)
+                is_laptop = laptop_path(sweep) in commit.files
+                yield replace(entry, text=f"{entry.text}, on a laptop") if is_laptop else entry
 
     def _entry(self, commit: Commit, kind: str, name: str, blob: str) -> LogEntry:
         """Return the entry for one file; a file that cannot be read has an entry, too, as history cannot be fixed."""

@@ -46,6 +46,8 @@ class RankedTrials:
     """Other metrics of a search with several, if they are not shown as `column`."""
     front: frozenset[str] = frozenset()
     """Trials that no other beats in all of these metrics."""
+    laptop: tuple[str, ...] = ()
+    """Batches with a listed trial that are marked as made on a laptop."""
 
     @property
     def column(self) -> str:
@@ -175,8 +177,17 @@ def results(
     require_columns(table, (condition.column for condition in where))
     listed = (*best, *(row for row in table.rows if id(row) not in ranked))
     rows = tuple(row for row in listed if all(condition.holds(row) for condition in where))[:top]
+    listed_batches = {row.batch for row in rows}
     selected = RankedTrials(
-        name, metric, wanted, table, rows, tuple(_ineligibility(row, able) for row in rows)
+        name,
+        metric,
+        wanted,
+        table,
+        rows,
+        tuple(_ineligibility(row, able) for row in rows),
+        laptop=tuple(
+            batch for batch in catalog.laptop_batches_here(workspace.root, name) if batch in listed_batches
+        ),
     )
     if not lock.other_metrics:
         return selected

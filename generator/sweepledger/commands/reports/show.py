@@ -38,6 +38,8 @@ class TrialDetails:
     """Where a log system shows its output."""
     environment: Environment | None = None
     """The environment of its last recorded attempt; None if no record has one."""
+    is_laptop: bool = False
+    """Whether its batch is marked as made on a laptop."""
 
     @property
     def parent(self) -> str | None:
@@ -67,6 +69,7 @@ class TrialDetails:
                 "generator": lock.generator,
                 "seed": result.seed if result else None,
                 "ran": result.ran if result else None,
+                "made_on": "laptop" if self.is_laptop else None,
                 "environment": record_json.as_object(self.environment),
                 "started": result.started if result else None,
                 "finished": result.finished if result else None,
@@ -99,6 +102,7 @@ def show(workspace: Workspace, trial: str) -> TrialDetails:
         last.error if last and not last.status.is_success else None,
         log_link(workspace, listed),
         last.environment if last else None,
+        listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
     )
 
 

@@ -12,7 +12,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_file
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.paths import RESULTS, records_path, results_folder
+from sweepledger.results.paths import RESULTS, laptop_batches, laptop_path, records_path, results_folder
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.record import ExpectedTrial, Record
 from sweepledger.structs.values import bytes_digest
@@ -64,6 +64,7 @@ def batch_results(
         tuple(records),
         is_cancelled=is_cancelled,
         lock_digest=lock_digest(batch),
+        is_marked=batch.name in laptop_batches(files.get(laptop_path(batch.sweep), b"")),
     )
 
 

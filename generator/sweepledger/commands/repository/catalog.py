@@ -12,9 +12,10 @@ from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.files import read_file
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import evaluate
-from sweepledger.results.paths import results_folder
+from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.storage import storage_errors
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, pareto_indices
@@ -190,6 +191,12 @@ def matching_trials(
         for index, row in enumerate(rows):
             if row.trial.startswith(trial) and trial:
                 yield ListedTrial(batch, index, row.trial)
+
+
+def laptop_batches_here(root: Path, sweep: str) -> tuple[str, ...]:
+    """Return the batches of a sweep that the work tree marks as made on a laptop. Raises StorageError."""
+    path = root / laptop_path(sweep)
+    return laptop_batches(read_file(path)) if path.is_file() else ()
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ class SpecEdit:
     base: str
 
     @classmethod
-    def at(cls, workspace: Workspace, name: str, head: str) -> "SpecEdit":
-        """Open a sweep for a commit on top of `head`, which is checked out.
+    def at(cls, workspace: Workspace, name: str, head: str, *, base: str | None = None) -> "SpecEdit":
+        """Open a sweep for a commit on top of `head`, which is checked out; `base` has its merged batches.
 
         Raises SpecError, UsageError, and RepositoryError unless a branch is checked out and the spec is
         committed.
@@ -43,7 +43,7 @@ class SpecEdit:
                 f"{sweep.path} has changes that are not committed",
                 hint="commit or stash them, then run this again",
             )
-        return cls(workspace, sweep, head, workspace.base_commit(None) or head)
+        return cls(workspace, sweep, head, base or workspace.base_commit(None) or head)
 
     @cached_property
     def merged(self) -> tuple[StoredBatch, ...]:

@@ -186,6 +186,8 @@ class Target:
     """A person merges: each commit goes to a branch `<folder>/<commit that it is based on>`."""
     progress_minutes: int | None = None
     """Minutes between summaries of running batches on progress branches; None: no such branches."""
+    is_laptop: bool = False
+    """Whether a person runs and records batches here, as `sweep run` does."""
     continued: frozenset[str] = frozenset()
     """Searches whose next round follows their results, whatever the settings say: `sweep run` was asked for all."""
 

@@ -16,7 +16,7 @@ from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE
 from sweepledger.render.overlay import batch_digest
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, Repository
-from sweepledger.results.paths import batch_of_records, results_folder
+from sweepledger.results.paths import RECORDS, batch_of_records, laptop_path, results_folder
 from sweepledger.results.provenance import PROVENANCE_FILE
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.file_tree import FileTree
@@ -24,7 +24,6 @@ from sweepledger.structs.record import ExpectedTrial, Record
 from sweepledger.structs.values import bytes_digest
 
 PLAIN_MODE = "100644"
-RECORDS = "records"
 
 
 @dataclass(frozen=True)
@@ -128,11 +127,14 @@ def summary_inputs(sweep: str, files: Mapping[str, Entry]) -> dict[str, Entry]:
     """Return the files that the results are computed from: records and the overlays of recorded batches."""
     folder = f"{results_folder(sweep)}/{RECORDS}/"
     records = {path: entry for path, entry in files.items() if path.startswith(folder)}
+    marks = {path: entry for path, entry in files.items() if path == laptop_path(sweep)}
     overlays = {f"{ARCHIVE}/{batch_of_records(path)}" for path in records}
     archived = {path: entry for path, entry in files.items() if path.startswith(f"{ARCHIVE}/")}
-    return records | {
-        path: entry for path, entry in archived.items() if "/".join(path.split("/")[:3]) in overlays
-    }
+    return (
+        records
+        | marks
+        | {path: entry for path, entry in archived.items() if "/".join(path.split("/")[:3]) in overlays}
+    )
 
 
 def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Iterator[FileDifference]:

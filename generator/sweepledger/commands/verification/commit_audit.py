@@ -1,12 +1,13 @@
 """Checks of the commits that changed results: signatures and changed paths."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.render.platform import flux
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import CommitSignature, Entry, Repository, commit_signatures
+from sweepledger.results.paths import RECORDS, batch_of_records
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.names import is_sweep_name, split_batch_name
 
@@ -32,20 +33,46 @@ class SignatureAudit:
     """Commits that changed them."""
     signed: int
     unsigned: tuple[UnsignedChange, ...]
+    laptop: int = 0
+    """Unsigned commits that bring records of batches marked as made on a laptop, and of no other batch."""
 
 
 def audit_signatures(
-    repository: Repository, commit: str, entries: Mapping[str, Entry], folder: str, signers: Iterable[str]
+    repository: Repository,
+    commit: str,
+    entries: Mapping[str, Entry],
+    folder: str,
+    signers: Iterable[str],
+    *,
+    marked: Collection[str] = (),
 ) -> SignatureAudit:
-    """Check every commit of a history that changed a folder, and the current content of its files."""
+    """Check every commit of a history that changed a results folder, and the current content of its files.
+
+    `marked` are batches that are made on a laptop: nobody signs what only adds their records.
+    """
     changes = commit_signatures(repository, None, commit, [f"{folder}/"], signers=signers)
+    signed = sum(change.is_signed for change in changes)
+    first = {path: change for change in changes for path in change.paths}  # the oldest comes last
+    laptop = [
+        change for change in changes if not change.is_signed and _only_adds(change, first, folder, marked)
+    ]
     unsigned = [
         UnsignedChange(change.id, change.paths[0], "is signed by no listed key")
         for change in changes
-        if not change.is_signed
+        if not change.is_signed and change not in laptop
     ]
     rolled = _rolled_back(repository, changes, entries) if not unsigned else ()
-    return SignatureAudit(len(changes), sum(change.is_signed for change in changes), (*unsigned, *rolled))
+    return SignatureAudit(len(changes), signed, (*unsigned, *rolled), len(laptop))
+
+
+def _only_adds(
+    change: CommitSignature, first: Mapping[str, CommitSignature], folder: str, marked: Collection[str]
+) -> bool:
+    """Return whether a commit changes no records but adds those of marked batches; reports follow from records."""
+    records = [path for path in change.paths if path.startswith(f"{folder}/{RECORDS}/")]
+    return bool(records) and all(
+        batch_of_records(path) in marked and first[path] is change for path in records
+    )
 
 
 def _rolled_back(

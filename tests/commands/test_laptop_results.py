@@ -1,0 +1,193 @@
+"""Results made on a laptop, in a pull request: accepted if the settings say so, always marked, and never verified."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.reports import compare, log, results, show
+from sweepledger.commands.run import RunOptions, SweepRun
+from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.commands.verify import VerificationState, verify
+from sweepledger.repo.state import create_state
+from tests.repository import Sandbox
+
+SETTINGS = "version: 1\nresults: {{from_pull_request: {mode}}}\n"
+MARK = "results/peak/laptop.txt"
+
+
+def run(sandbox: Sandbox, *names: str) -> None:
+    workspace = sandbox.workspace
+    list(SweepRun.prepare(workspace, names).run(RunOptions(create_state(workspace.repository))))
+
+
+@pytest.fixture(scope="module")
+def proposal(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """A branch with a batch that ran here, on a remote with another that was merged before."""
+    made = Sandbox.create(tmp_path_factory.mktemp("proposal"))
+    made.git("config", "user.name", "Ada")
+    made.git("config", "user.email", "ada@example.org")
+    made.write("sweepledger.yaml", SETTINGS.format(mode="signed"))
+    made.spec(xs="0")
+    made.commit("Ask")
+    run(made, "peak")
+    made.write("sweepledger.yaml", SETTINGS.format(mode="marked"))
+    made.commit("Accept results made on laptops")
+    made.push()
+    made.git("switch", "-q", "-c", "laptop")
+    made.spec(xs="0, 2")
+    made.spec("lone", xs="1")
+    run(made, "lone", "peak")
+    return made
+
+
+@pytest.fixture
+def laptop(proposal: Sandbox, tmp_path: Path) -> Sandbox:
+    copy = Sandbox(tmp_path / "remote.git", tmp_path / "work tree")
+    copy.copy_from(proposal)
+    return copy
+
+
+def codes(sandbox: Sandbox) -> set[str]:
+    return {problem.code for problem in check(sandbox.workspace, base="origin/main").problems}
+
+
+def set_policy(sandbox: Sandbox, mode: str) -> None:
+    """Merge other settings before the proposal."""
+    sandbox.git("switch", "-q", "main")
+    sandbox.write("sweepledger.yaml", SETTINGS.format(mode=mode))
+    sandbox.commit("Change the settings")
+    sandbox.push()
+    sandbox.git("switch", "-q", "laptop")
+    sandbox.git("merge", "-q", "--no-edit", "main")
+
+
+def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(laptop: Sandbox) -> None:
+    workspace = laptop.workspace
+    (batch,) = (laptop.root / MARK).read_text().split()
+    best, *_ = results.results(workspace, "peak").rows
+
+    assert codes(laptop) == set()
+    assert batch in (laptop.root / "results/peak/README.md").read_text()
+    provenance = json.loads((laptop.root / "results/peak/provenance.json").read_text())
+    assert [each.get("made_on") for each in provenance["batches"].values()] == [None, "laptop"]
+    assert results.results(workspace, "peak").laptop == (batch,)
+    assert show.show(workspace, best.trial).is_laptop
+    assert [
+        "on a laptop" in entry.text for entry in log.log(workspace, "peak").entries if entry.kind == "results"
+    ] == [
+        False,
+        True,
+    ]
+    assert any("laptop" in warning for warning in compare.compare(workspace, "peak@b1", "peak@b2").warnings)
+
+
+def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None:
+    lone, peak = verify(laptop.workspace).sweeps
+
+    assert lone.state is VerificationState.LAPTOP
+    assert peak.state is VerificationState.UNSIGNED, "the first batch is neither signed nor marked"
+    assert lone.differences == peak.differences == ()
+    assert [peak.vouched.commits, peak.vouched.laptop] == [2, 1]
+
+    edit_records(laptop, "lone-b1-*", '"score":', '"score":1')
+    laptop.commit("Edit what a laptop recorded")
+
+    lone, _ = verify(laptop.workspace).sweeps
+    assert [lone.state, len(lone.vouched.unsigned)] == [VerificationState.DIFFERS, 1]
+
+
+def unmarked(laptop: Sandbox) -> None:
+    (laptop.root / MARK).unlink()
+
+
+def another_marked(laptop: Sandbox) -> None:
+    first = next((laptop.root / "results/peak/records").glob("peak-b1-*")).stem
+    (laptop.root / MARK).write_text(f"{first}\n{(laptop.root / MARK).read_text()}")
+
+
+def own_text(laptop: Sandbox) -> None:
+    path = laptop.root / "results/peak/README.md"
+    path.write_text(path.read_text() + "\nIt is the best of all.\n")
+
+
+def text_of_an_older_version(laptop: Sandbox) -> None:
+    own_text(laptop)
+    path = laptop.root / "results/peak/provenance.json"
+    data = json.loads(path.read_text())
+    del data["report"]
+    path.write_text(json.dumps(data, indent=2) + "\n")
+    # The first commit with these inputs decides which report counts: nobody has the honest one any more.
+    laptop.git("add", "--all")
+    laptop.git("commit", "-q", "--amend", "--no-edit")
+
+
+def other_number(laptop: Sandbox) -> None:
+    path = laptop.root / "results/peak/summary.csv"
+    path.write_text(path.read_text().replace("0.5", "0.9"))
+
+
+def image(laptop: Sandbox) -> None:
+    """Claim an image, and compute everything else from that claim."""
+    edit_records(laptop, "peak-b2-*", '"process"', f'"registry.example.org/x@sha256:{"0" * 64}"')
+    laptop.git("add", "--all")
+    laptop.git("commit", "-q", "--amend", "--no-edit")
+    for path, content in rebuild_results(laptop.workspace.repository, "HEAD", "peak").files:
+        (laptop.root / "results/peak" / path).write_bytes(content)
+
+
+def record_of_the_merged_batch(laptop: Sandbox) -> None:
+    edit_records(laptop, "peak-b1-*", '"score":', '"score":1')
+
+
+def edit_records(laptop: Sandbox, batch: str, old: str, new: str) -> None:
+    (path,) = (laptop.root / "results").glob(f"*/records/{batch}")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def no_records(laptop: Sandbox) -> None:
+    (path,) = (laptop.root / "results/peak/records").glob("peak-b2-*")
+    path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("forge", "code"),
+    [
+        (unmarked, "laptop-results"),
+        (another_marked, "laptop-results"),
+        (own_text, "laptop-results"),
+        (text_of_an_older_version, "laptop-results"),
+        (other_number, "laptop-results"),
+        (image, "laptop-results"),
+        (no_records, "laptop-results"),
+        (record_of_the_merged_batch, "history-unsigned"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_forged_results_of_a_laptop_are_refused(
+    laptop: Sandbox, forge: Callable[[Sandbox], None], code: str
+) -> None:
+    forge(laptop)
+    if laptop.git("status", "--porcelain"):
+        laptop.commit("Forge")
+
+    assert code in codes(laptop)
+
+
+@pytest.mark.parametrize("mode", ["signed", "refuse"])
+def test_other_settings_refuse_what_a_laptop_recorded(laptop: Sandbox, mode: str) -> None:
+    set_policy(laptop, mode)
+
+    assert "history-unsigned" in codes(laptop)
+
+
+def test_settings_of_the_pull_request_itself_accept_nothing(laptop: Sandbox) -> None:
+    set_policy(laptop, "signed")
+    laptop.write("sweepledger.yaml", SETTINGS.format(mode="marked"))
+    laptop.commit("Accept it myself")
+
+    assert {"history-unsigned", "batch-moved"} <= codes(laptop)
