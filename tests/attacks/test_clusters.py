@@ -9,10 +9,10 @@ from sweepledger.commands.check import check
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Severity
 from tests.commands.test_bootstrap import URL
-from tests.commands.test_check_platform import standing
+from tests.commands.test_check_platform import pristine, standing
 from tests.repository import Sandbox
 
-__all__ = ["standing"]  # the fixture
+__all__ = ["pristine", "standing"]  # the fixtures
 
 OTHER = "https://other.example/sweeps.git"
 

@@ -5,10 +5,10 @@ import subprocess
 import pytest
 
 from sweepledger.structs.settings import ResultsMode
-from tests.commands.test_bootstrap import asked, guarded, install, push
+from tests.commands.test_bootstrap import asked, bootstrapped, guarded, install, push
 from tests.repository import Sandbox
 
-__all__ = ["guarded"]  # the fixture
+__all__ = ["bootstrapped", "guarded"]  # the fixtures
 
 HELD = [
     "refs/heads/innocent",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sweepledger.commands.reports.why import Explanation, why
+from sweepledger.commands.reports.why import WaitExplanation, why
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
 from sweepledger.structs.settings import LogsSettings
@@ -14,13 +14,13 @@ from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
 
 
-def kinds(explanation: Explanation) -> list[tuple[str, int]]:
+def kinds(explanation: WaitExplanation) -> list[tuple[str, int]]:
     """Return the causes and how many trials have each."""
     groups = [group for batch in explanation.batches for group in batch.causes]
     return [(str(group.cause.kind), len(group.indexes)) for group in groups]
 
 
-def remedies(explanation: Explanation) -> str:
+def remedies(explanation: WaitExplanation) -> str:
     return "\n".join(group.cause.remedy for batch in explanation.batches for group in batch.causes)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sweepledger.engine.cluster import causes
-from sweepledger.engine.cluster.causes import BatchObjects, Cause, CauseKind
+from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState, parse_collector, unknown_collector
 from sweepledger.engine.cluster.pods import parse_pod
 from sweepledger.engine.cluster.workloads import parse_workload
@@ -14,7 +14,7 @@ from tests.engine.trial_pods import a_pod, ended
 
 MOMENT = "2026-01-01T00:00:00Z"
 NOW = 1767225600.0 + 30
-ABSENT = Cause(CauseKind.NOT_SYNCED, "the controller says nothing")
+ABSENT = WaitCause(CauseKind.NOT_SYNCED, "the controller says nothing")
 NO_ADMISSION = (
     'Job/sweeps/lr-b1-1 dry-run failed (Invalid): jobs.batch "lr-b1-1" is forbidden: ValidatingAdmissionPolicy '
     "'sweeps-trials' with binding 'sweeps-trials' denied request: a trial must not use Secrets"
@@ -43,7 +43,7 @@ def kind_of(
     job: dict[str, Any] | None,
     *pods: dict[str, Any],
     index: int = 0,
-    missing: Cause = ABSENT,
+    missing: WaitCause = ABSENT,
     collector: CollectorState | None = None,
     **more: Any,
 ) -> tuple[CauseKind, str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.cli.author import ExportFormat, ImportFormat
+from sweepledger.cli.author import BATCH_FORMATS, ExportFormat, ImportFormat
 from sweepledger.commands.exchange import ForeignFile, import_
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.exchange.conversion import Imported
@@ -42,7 +42,8 @@ def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> ForeignFile:
 
 def test_every_format_is_offered() -> None:
     assert tuple(ImportFormat) == IMPORTS == tuple(READERS)
-    assert tuple(ExportFormat) == EXPORTS == tuple(WRITERS)
+    assert tuple(ExportFormat) == (*EXPORTS, *BATCH_FORMATS)
+    assert tuple(WRITERS) == EXPORTS
 
 
 def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path, run_sweep: Run) -> None:

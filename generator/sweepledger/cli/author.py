@@ -299,7 +299,7 @@ class ExportFormat(StrEnum):
     SHELL = "shell"
 
 
-BATCH_FORMATS = frozenset({ExportFormat.SLURM, ExportFormat.SHELL})
+BATCH_FORMATS = (ExportFormat.SLURM, ExportFormat.SHELL)
 """Formats that a committed batch is converted to, instead of a spec."""
 
 ImportFormatArgument = Annotated[

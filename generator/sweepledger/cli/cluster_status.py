@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.collect import Collection
     from sweepledger.commands.collection.cluster_evidence import PendingRecords
     from sweepledger.commands.reports.status import SweepStatus
-    from sweepledger.commands.reports.why import BatchExplanation, Explanation
+    from sweepledger.commands.reports.why import BatchExplanation, WaitExplanation
     from sweepledger.commands.repository.workspace import Workspace
     from sweepledger.engine.cluster.collector_state import CollectorState
 
@@ -96,7 +96,7 @@ def _collector_lines(collector: "CollectorState | None") -> "Iterator[Text]":
         yield Text(f"the collector last succeeded at {format_time(collector.last_success)}")
 
 
-def explanation_response(explanation: "Explanation") -> Response:
+def explanation_response(explanation: "WaitExplanation") -> Response:
     """Return why trials do not run: for each batch, the causes and what to do."""
     lines = [line for batch in explanation.batches for line in _explanation_lines(batch, explanation.trial)]
     if not lines:

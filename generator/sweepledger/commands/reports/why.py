@@ -9,7 +9,7 @@ from sweepledger.commands.reports.outputs import log_link
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX, Workspace
 from sweepledger.engine.cluster import batch_objects, causes, collector_state
-from sweepledger.engine.cluster.causes import Cause, CauseKind, TrialCauses
+from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import GeneratorError, SpecError, ToolError, UsageError
@@ -50,7 +50,7 @@ class BatchExplanation:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class WaitExplanation:
     """Why the trials of a sweep do not run, or one of them."""
 
     sweep: str
@@ -72,7 +72,7 @@ def why(
     *,
     kubectl: Kubectl | None = None,
     clock: Callable[[], float] = time.time,
-) -> Explanation:
+) -> WaitExplanation:
     """Explain a sweep, by name or spec, or a trial by its id; `kubectl` None: by git alone.
 
     A cluster that cannot be read is a cause, too. Raises UsageError, UnreadableError.
@@ -80,7 +80,7 @@ def why(
     observer = BatchObserver.of(workspace, kubectl, clock())
     name = catalog.sweep_name(workspace.root, reference)
     if name in catalog.sweep_names(workspace, observer.here) | observer.committed_sweeps:
-        return Explanation(name, None, tuple(_sweep_explanations(observer, name)))
+        return WaitExplanation(name, None, tuple(_sweep_explanations(observer, name)))
     try:
         listed = catalog.find_trial(workspace.root, reference)
     except UsageError as error:
@@ -98,7 +98,7 @@ def why(
         else _recorded_trial(listed, row)
     )
     link = log_link(workspace, listed)
-    return Explanation(listed.sweep, listed.id, (replace(explained, logs=link),))
+    return WaitExplanation(listed.sweep, listed.id, (replace(explained, logs=link),))
 
 
 @dataclass(frozen=True)
@@ -153,13 +153,13 @@ class BatchObserver:
             found = (TrialCauses(_unread(error), tuple(range(lock.trials))),)
         return BatchExplanation(batch.name, found, ids)
 
-    def _outside(self, batch: StoredBatch, committed: StoredBatch | None) -> Cause:
+    def _outside(self, batch: StoredBatch, committed: StoredBatch | None) -> WaitCause:
         """Return the cause for a batch that the controller does not run."""
         settings = self.workspace.settings
         if committed is None and not batch.is_active:
-            return Cause(CauseKind.CANCELLED, f"its batch is archived here, and is not on {self.branch}")
+            return WaitCause(CauseKind.CANCELLED, f"its batch is archived here, and is not on {self.branch}")
         if committed is None:
-            return Cause(
+            return WaitCause(
                 CauseKind.NOT_MERGED,
                 f"its batch is not on {self.branch}, as last fetched",
                 f"commit it and merge its pull request into {settings.branch}; `git fetch {settings.remote}` "
@@ -167,15 +167,15 @@ class BatchObserver:
             )
         if not committed.is_active and batch.is_active:
             pull = f"`git pull {settings.remote} {settings.branch}`"
-            return Cause(CauseKind.RECORDED, f"its batch is archived on {self.branch}", pull)
+            return WaitCause(CauseKind.RECORDED, f"its batch is archived on {self.branch}", pull)
         root = self.workspace.root
         if (root / batch_records.records_file(batch)).is_file():
-            return Cause(
+            return WaitCause(
                 CauseKind.RECORDED,
                 "its batch is recorded",
                 f"`sweep results {batch.sweep}` shows the results",
             )
-        return Cause(
+        return WaitCause(
             CauseKind.CANCELLED,
             "its batch was cancelled",
             f"`sweep retry {batch.sweep}` requests its trials again once the collector has recorded it",
@@ -215,15 +215,15 @@ class BatchObserver:
         remedy = f"merge its branch results/{sweep}/COMMIT of {settings.remote} when it appears"
         return replace(group, cause=replace(cause, remedy=remedy))
 
-    def _unobserved(self, batch: StoredBatch) -> Cause:
+    def _unobserved(self, batch: StoredBatch) -> WaitCause:
         """Return the cause for a merged batch if no cluster is read."""
         if self.workspace.settings.controller is Controller.NONE:
-            return Cause(
+            return WaitCause(
                 CauseKind.UNKNOWN,
                 f"it is merged; {SETTINGS_FILE} names no controller that would run it in a cluster",
                 f"`sweep run {batch.sweep}` or `sweep local` runs it on a machine; `sweep status` counts its trials",
             )
-        return Cause(CauseKind.UNKNOWN, "it is merged; the cluster was not read", "")
+        return WaitCause(CauseKind.UNKNOWN, "it is merged; the cluster was not read", "")
 
 
 def waiting_causes(
@@ -263,8 +263,10 @@ def _collector(workspace: Workspace, kubectl: Kubectl | None) -> CollectorState 
         return error
 
 
-def _unread(error: ToolError) -> Cause:
-    return Cause(CauseKind.UNKNOWN, f"it is merged; the cluster cannot be read: {error}", error.hint or "")
+def _unread(error: ToolError) -> WaitCause:
+    return WaitCause(
+        CauseKind.UNKNOWN, f"it is merged; the cluster cannot be read: {error}", error.hint or ""
+    )
 
 
 def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchExplanation]:
@@ -294,7 +296,7 @@ def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:
     except SpecError as error:
         first = error.problems[0]
         yield TrialCauses(
-            Cause(
+            WaitCause(
                 CauseKind.SPEC_INVALID,
                 f"{len(error.problems)} problem(s); the first: {first}",
                 f"`sweep validate {sweep}` lists all",
@@ -303,18 +305,18 @@ def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:
         )
         return
     except GeneratorError as error:
-        yield TrialCauses(Cause(CauseKind.NOT_GENERATED, str(error), error.hint or ""), ())
+        yield TrialCauses(WaitCause(CauseKind.NOT_GENERATED, str(error), error.hint or ""), ())
         return
     if planned.batch is not None and not planned.is_written:
         cause = _not_generated(observer, sweep, planned)
         yield TrialCauses(cause, tuple(range(planned.batch.lock.trials)))
 
 
-def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> Cause:
+def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> WaitCause:
     workspace, settings = observer.workspace, observer.workspace.settings
     new = planned.batch.lock.trials if planned.batch else 0
     if settings.generate is GenerateMode.IN_PULL_REQUEST:
-        return Cause(
+        return WaitCause(
             CauseKind.NOT_GENERATED,
             f"{new} trial(s) of the spec are in no batch",
             f"`sweep generate {sweep}`, commit what it writes, and merge the pull request",
@@ -322,12 +324,12 @@ def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> C
     spec = f"{SPECS}/{sweep}{SUFFIX}"
     committed = workspace.repository.read(observer.tip, spec).get(spec)
     if committed != (workspace.root / spec).read_bytes():
-        return Cause(
+        return WaitCause(
             CauseKind.NOT_MERGED,
             f"its spec is not on {observer.branch} as it is here, as last fetched",
             f"commit it and merge its pull request into {settings.branch}",
         )
-    return Cause(
+    return WaitCause(
         CauseKind.NOT_GENERATED,
         f"its spec is on {observer.branch}, and no workflow has added its batch of {new} trial(s)",
         "look at the workflow run of the merge; `sweep generate --push` does what it does",
@@ -338,10 +340,10 @@ def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow) -> BatchExplan
     """Return the cause for a trial that has a row in the summary."""
     ids = tuple(other.trial for other in listed.batch.rows)
     if row.status.is_final:
-        cause = Cause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
+        cause = WaitCause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
     else:
         reason = f" ({row.reason})" if row.reason else ""
-        cause = Cause(
+        cause = WaitCause(
             CauseKind.FAILED,
             f"it is recorded: {row.status}{reason}",
             f"`sweep logs {listed.id}` shows its output, `sweep retry {listed.sweep}` requests it again",

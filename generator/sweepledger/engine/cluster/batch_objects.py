@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from sweepledger.engine.cluster import api_objects, causes, pods, workloads
-from sweepledger.engine.cluster.causes import BatchObjects, Cause, CauseKind
+from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.waiting_pods import waiting_reason
@@ -26,7 +26,7 @@ UNREADABLE = frozenset({"Forbidden", "UnknownKind", "NotFound"})
 
 
 def read_batch_objects(
-    kubectl: Kubectl, namespace: str, batch: str, shape: Shape, *, missing: Cause, now: float
+    kubectl: Kubectl, namespace: str, batch: str, shape: Shape, *, missing: WaitCause, now: float
 ) -> BatchObjects:
     """Return what the cluster has of a batch. Raises ClusterError."""
     kind = WORKLOAD_KINDS[shape]
@@ -53,7 +53,7 @@ def read_batch_objects(
 
 def read_controller_cause(
     kubectl: Kubectl, controller: Controller, batch: str, *, namespace: str, flux_namespace: str
-) -> Cause:
+) -> WaitCause:
     """Return why the controller of a repository has not applied a batch. Raises ClusterError."""
     match controller:
         case Controller.ARGOCD:
@@ -71,11 +71,11 @@ def read_controller_cause(
                 _get(kubectl, "gitrepositories.source.toolkit.fluxcd.io", SOURCE, flux_namespace),
             )
         case Controller.SUBMIT:
-            return Cause(
+            return WaitCause(
                 CauseKind.NOT_SYNCED, "nobody has submitted it to the cluster", f"`sweep submit {batch}`"
             )
         case Controller.NONE:
-            return Cause(
+            return WaitCause(
                 CauseKind.NOT_SYNCED,
                 "the cluster has none of its objects, and the settings name no controller",
                 f"apply overlays/active/{batch}, or run it on this machine with `sweep run`",

@@ -55,7 +55,7 @@ class CauseKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class WaitCause:
     """A reason that some trials share."""
 
     kind: CauseKind
@@ -69,7 +69,7 @@ class Cause:
 class TrialCauses:
     """A reason, and the trials of a batch that it holds for."""
 
-    cause: Cause
+    cause: WaitCause
     indexes: tuple[int, ...]
 
 
@@ -77,7 +77,7 @@ class TrialCauses:
 class BatchObjects:
     """What a cluster has of one batch."""
 
-    missing: Cause
+    missing: WaitCause
     """Why the batch has no objects, or fewer than it needs, by the report of its controller."""
     workloads: Sequence[tuple[Workload, Manifest]] = ()
     pods: Sequence[TrialPod] = ()
@@ -161,7 +161,7 @@ class _Explainer:
     failures: Mapping[int, TrialPod]
     """The last failed pod, for trials with failed pods."""
 
-    def causes(self) -> Iterator[tuple[int, Cause]]:
+    def causes(self) -> Iterator[tuple[int, WaitCause]]:
         """Yield the cause for each trial."""
         ended = {index for workload, _ in self.objects.workloads for index in workload.ended(self.trials)}
         shared = next((pair for pair in self.objects.workloads if pair[0].index is None), None)
@@ -177,44 +177,44 @@ class _Explainer:
             else:
                 yield index, self._without_pod(index, *workload)
 
-    def _ended(self) -> Cause:
+    def _ended(self) -> WaitCause:
         trouble = self.collector.trouble(self.now)
         if trouble:
-            return Cause(
+            return WaitCause(
                 CauseKind.COLLECTOR_FAILING,
                 f"it has ended, and is not recorded: {shorten(trouble.text)}",
                 trouble.remedy,
             )
-        return Cause(
+        return WaitCause(
             CauseKind.COLLECTOR_DUE,
             f"it has ended; the collector runs every {self.collector.every_minutes} minutes"
             f"{self.collector.success_text(self.now)}",
         )
 
-    def _with_pod(self, pod: TrialPod) -> Cause:
+    def _with_pod(self, pod: TrialPod) -> WaitCause:
         match pod.phase(self.now):
             case PodPhase.LOST:
                 text = f"its pod is on {pod.node}, of which nothing is heard"
-                return Cause(CauseKind.NODE_LOST, text, REMEDIES[CauseKind.NODE_LOST])
+                return WaitCause(CauseKind.NODE_LOST, text, REMEDIES[CauseKind.NODE_LOST])
             case PodPhase.RUNNING if pod.failures:
                 text = f"attempt {pod.failures + 1} runs{self._last_end(pod.index)}"
-                return Cause(CauseKind.RETRYING, text)
+                return WaitCause(CauseKind.RETRYING, text)
             case PodPhase.RUNNING:
-                return Cause(CauseKind.RUNNING, "it runs")
+                return WaitCause(CauseKind.RUNNING, "it runs")
             case _:
                 return self._waiting(pod)
 
-    def _waiting(self, pod: TrialPod) -> Cause:
+    def _waiting(self, pod: TrialPod) -> WaitCause:
         waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.uid, ""))
         if waiting is None:
-            return Cause(CauseKind.STARTING, "its pod was created and starts")
+            return WaitCause(CauseKind.STARTING, "its pod was created and starts")
         kind, message = OBSTACLES[waiting.obstacle], shorten(waiting.text)
         remedies = {CauseKind.IMAGE: _image_remedy, CauseKind.UNSCHEDULABLE: _unschedulable_remedy}
         if kind in remedies:
-            return Cause(kind, message, remedies[kind](message))
-        return Cause(kind, message, REMEDIES.get(kind, "`kubectl describe pod` says more"))
+            return WaitCause(kind, message, remedies[kind](message))
+        return WaitCause(kind, message, REMEDIES.get(kind, "`kubectl describe pod` says more"))
 
-    def _without_pod(self, index: int, workload: Workload, manifest: Manifest) -> Cause:
+    def _without_pod(self, index: int, workload: Workload, manifest: Manifest) -> WaitCause:
         if workload.is_suspended:
             return queue_cause(
                 manifest,
@@ -229,16 +229,18 @@ class _Explainer:
         if failure and not is_full:
             kind = message_kind(failure)
             kind = CauseKind.REFUSED if kind is CauseKind.NOT_SYNCED else kind
-            return Cause(kind, shorten(failure), REMEDIES[kind])
+            return WaitCause(kind, shorten(failure), REMEDIES[kind])
         if index in self.failures:
-            return Cause(CauseKind.RETRYING, f"the next attempt follows after a pause{self._last_end(index)}")
+            return WaitCause(
+                CauseKind.RETRYING, f"the next attempt follows after a pause{self._last_end(index)}"
+            )
         if is_full:
-            return Cause(
+            return WaitCause(
                 CauseKind.TURN,
                 f"{len(self.alive)} trial(s) of the batch are under way, which is its parallelism",
                 "raise `run.parallelism` for the next batch",
             )
-        return Cause(CauseKind.STARTING, f"{manifest.get('kind', 'Job')} {name} exists; its pod follows")
+        return WaitCause(CauseKind.STARTING, f"{manifest.get('kind', 'Job')} {name} exists; its pod follows")
 
     def _last_end(self, index: int) -> str:
         pod = self.failures.get(index)
@@ -269,21 +271,21 @@ def explain_batch(
         elif pod.index not in alive or POD_RANKS[phase] <= POD_RANKS[alive[pod.index].phase(now)]:
             alive[pod.index] = pod
     explainer = _Explainer(objects, trials, collector, now, alive, failures)
-    grouped: dict[Cause, list[int]] = {}
+    grouped: dict[WaitCause, list[int]] = {}
     for index, cause in explainer.causes():
         grouped.setdefault(cause, []).append(index)
     return tuple(TrialCauses(cause, tuple(indexes)) for cause, indexes in grouped.items())
 
 
-def queue_cause(manifest: Manifest, entry: Manifest | None) -> Cause:
+def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     """Return why an object is suspended, given Kueue's Workload for it."""
     name, namespace = (api_objects.text_at(manifest, "metadata", key) for key in ("name", "namespace"))
     queue = api_objects.text_at(manifest, "metadata", "labels", QUEUE_LABEL)
     if not queue:
         command = f"kubectl --namespace {namespace} patch job {name} {RESUME}"
-        return Cause(CauseKind.SUSPENDED, "its Job is suspended, and no queue holds it", f"`{command}`")
+        return WaitCause(CauseKind.SUSPENDED, "its Job is suspended, and no queue holds it", f"`{command}`")
     if entry is None:
-        return Cause(
+        return WaitCause(
             CauseKind.SUSPENDED,
             f"it waits in queue {queue}, of which Kueue says nothing",
             "`sweep doctor` says whether the queue exists, and whether the cluster has Kueue",
@@ -291,7 +293,7 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> Cause:
     for type_, wanted in (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False")):
         condition = api_objects.condition(entry, type_)
         if condition.get("status") == wanted and api_objects.text_at(condition, "message"):
-            return Cause(
+            return WaitCause(
                 CauseKind.SUSPENDED,
                 f"it waits in queue {queue}: {shorten(api_objects.text_at(condition, 'message'))}",
                 f"it starts when the queue has room; `kubectl --namespace {namespace} describe localqueue {queue}` "
@@ -303,10 +305,12 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> Cause:
         if api_objects.text_at(check, "state") != "Ready"
     )
     why = f": {shorten(checks)}" if checks else ""
-    return Cause(CauseKind.SUSPENDED, f"it waits in queue {queue}{why}", "it starts when the queue admits it")
+    return WaitCause(
+        CauseKind.SUSPENDED, f"it waits in queue {queue}{why}", "it starts when the queue admits it"
+    )
 
 
-def argocd_cause(batch: str, application: Manifest | None, application_set: Manifest | None) -> Cause:
+def argocd_cause(batch: str, application: Manifest | None, application_set: Manifest | None) -> WaitCause:
     """Return why Argo CD has not applied a batch; STALLED if it has, and the objects are gone."""
     if application is None:
         return _without_application(application_set)
@@ -327,39 +331,39 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
     )
     if message:
         kind = message_kind(message)
-        return Cause(
+        return WaitCause(
             kind,
             f"Argo CD: {shorten(message)}",
             REMEDIES.get(kind, f"fix what it reports, then `argocd app sync {batch}`"),
         )
     if api_objects.text_at(operation, "phase") == "Succeeded":
-        return Cause(
+        return WaitCause(
             CauseKind.STALLED,
             "Argo CD applied it, and its objects are gone",
             f"`argocd app sync {batch}`, which makes nothing anew by itself; or `sweep cancel` the batch",
         )
-    return Cause(
+    return WaitCause(
         CauseKind.NOT_SYNCED,
         "Argo CD has made its Application, and has not synced it yet",
         "wait a moment; `kubectl --namespace argocd get pods` says whether its controller runs",
     )
 
 
-def _without_application(application_set: Manifest | None) -> Cause:
+def _without_application(application_set: Manifest | None) -> WaitCause:
     if application_set is None:
-        return Cause(
+        return WaitCause(
             CauseKind.NOT_SYNCED,
             "the cluster has no ApplicationSet of this repository",
             "apply clusters/argocd as clusters/README.md says; `sweep doctor` lists what is missing",
         )
     failed = api_objects.condition(application_set, "ErrorOccurred")
     if failed.get("status") == "True":
-        return Cause(
+        return WaitCause(
             CauseKind.NOT_SYNCED,
             f"Argo CD: {shorten(api_objects.text_at(failed, 'message'))}",
             "check the repository's address and the Secret of its credential: `sweep doctor` lists both",
         )
-    return Cause(
+    return WaitCause(
         CauseKind.NOT_SYNCED,
         "Argo CD has made no Application for it yet",
         "it looks twice a minute; check that the branch on the server has the batch",
@@ -368,7 +372,7 @@ def _without_application(application_set: Manifest | None) -> Cause:
 
 def flux_cause(
     batch: str, kustomization: Manifest | None, root: Manifest | None, source: Manifest | None
-) -> Cause:
+) -> WaitCause:
     """Return why Flux has not applied a batch; STALLED if it has, and the objects are gone."""
     for name, manifest in (("GitRepository", source), ("Kustomization", root)):
         if kustomization is None or manifest is source:
@@ -376,7 +380,7 @@ def flux_cause(
             if trouble is not None:
                 return trouble
     if kustomization is None:
-        return Cause(
+        return WaitCause(
             CauseKind.NOT_SYNCED,
             "Flux has made no Kustomization for it yet",
             "it looks every minute, `flux reconcile kustomization sweeps --with-source` at once",
@@ -384,7 +388,7 @@ def flux_cause(
     trouble = _flux_trouble(kustomization, f"Kustomization {batch}")
     if trouble is not None:
         return trouble
-    return Cause(
+    return WaitCause(
         CauseKind.STALLED,
         "Flux applied it, and its objects are gone",
         f"Flux makes it anew within the hour, `flux reconcile kustomization {batch}` at once; or `sweep cancel` "
@@ -392,17 +396,17 @@ def flux_cause(
     )
 
 
-def _flux_trouble(manifest: Manifest | None, title: str) -> Cause | None:
+def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
     """Return what keeps one of Flux's objects from being ready; None if it is."""
     if manifest is None:
-        return Cause(
+        return WaitCause(
             CauseKind.NOT_SYNCED,
             f"the cluster has no {title}",
             "apply clusters/flux as clusters/README.md says; `sweep doctor` lists what is missing",
         )
     if api_objects.value_at(manifest, "spec", "suspend") is True:
         kind, _, name = title.partition(" ")
-        return Cause(
+        return WaitCause(
             CauseKind.NOT_SYNCED,
             f"{title} is suspended, so Flux ignores it",
             f"`flux resume {'source git' if kind == 'GitRepository' else 'kustomization'} {name}`",
@@ -413,12 +417,12 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> Cause | None:
     if ready.get("status") == "False":
         message = api_objects.text_at(ready, "message")
         kind = message_kind(message)
-        return Cause(
+        return WaitCause(
             kind,
             f"Flux: {title}: {shorten(message)}",
             REMEDIES.get(kind, "fix what it reports: Flux tries again by itself"),
         )
-    return Cause(CauseKind.NOT_SYNCED, f"Flux has not finished with {title}", "wait a moment")
+    return WaitCause(CauseKind.NOT_SYNCED, f"Flux has not finished with {title}", "wait a moment")
 
 
 def summarize(causes: Iterable[TrialCauses]) -> str:

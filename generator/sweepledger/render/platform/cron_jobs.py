@@ -143,7 +143,12 @@ def credential_configuration(source: GitSource) -> list[str]:
 
 def _environment(source: GitSource) -> list[Manifest]:
     """Set the paths that are written to the one writable volume."""
-    variables = {"HOME": WORK, "TMPDIR": WORK, "GIT_TERMINAL_PROMPT": "0"}
+    variables = {
+        "HOME": WORK,
+        "TMPDIR": WORK,
+        "GIT_TERMINAL_PROMPT": "0",
+        "SWEEP_TRUSTED_CLONE": REPOSITORY,  # its configuration names the credential helper
+    }
     if source.scheme == "ssh":
         variables["GIT_SSH_COMMAND"] = SSH_COMMAND
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]

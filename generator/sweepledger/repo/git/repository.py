@@ -67,6 +67,10 @@ REDIRECTIONS = frozenset(
 every command to the repository that the hook runs in."""
 
 
+TRUSTED_CLONE = "SWEEP_TRUSTED_CLONE"
+"""Variable that names a clone whose configuration may name commands: that of the collector, whose pod made it."""
+
+
 def forget_redirections() -> None:
     """Remove these variables from this process, because GitPython passes its environment on."""
     for name in REDIRECTIONS & os.environ.keys():
@@ -230,6 +234,8 @@ class Repository:
 
         Git fetches an object that a partial clone lacks, by whatever command the configuration names.
         """
+        if os.environ.get(TRUSTED_CLONE) == str(self.folder):
+            return
         try:
             settings = (self.folder / ".git" / "config").read_bytes().lower()
         except OSError:
