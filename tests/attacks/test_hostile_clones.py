@@ -158,3 +158,14 @@ def test_a_missing_object_is_named(sandbox: Sandbox) -> None:
 
     with pytest.raises(RepositoryError, match=identity):
         sandbox.workspace.repository.read("HEAD", "code/train.py")
+
+
+def test_who_made_the_clone_may_trust_its_commands(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    partial(sandbox, ("credential.https://x.helper", "!true"))
+    monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(sandbox.root / "other"))
+    with pytest.raises(RepositoryError, match="names a command"):
+        Workspace.find(sandbox.root)
+
+    monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(sandbox.root))
+
+    assert Workspace.find(sandbox.root).repository.folder == sandbox.root
