@@ -163,3 +163,9 @@ def sync_folder(path: Path) -> None:
 
 def _temporary_prefix(name: str) -> str:
     return f".{name}."
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with its content; links are removed, not followed. Raises StorageError."""
+    with storage_errors(folder):
+        shutil.rmtree(folder)

@@ -68,14 +68,12 @@ def cancellation(edit: SpecEdit, chosen: tuple[StoredBatch, ...], *, replace: bo
     ]
     unnamed = [batch for batch in chosen if batch.name not in edit.sweep.cancel]
     _, text = edit.append(*(("cancel", batch.name) for batch in unnamed), *retries)
-    steps = [batches.archive_steps(batch) for batch in chosen]
+    moves, left = batches.archiving(chosen)
     return Change(
         message=_message(edit.sweep.name, chosen),
         writes={edit.sweep.path: text},
-        moves={old: new for moves, _ in steps for old, new in moves.items()},
-        removes=frozenset(flux.batch_file(batch.name) for batch in chosen).union(
-            *(removes for _, removes in steps)
-        ),
+        moves=moves,
+        removes=left | {flux.batch_file(batch.name) for batch in chosen},
     )
 
 

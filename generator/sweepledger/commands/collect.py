@@ -122,6 +122,13 @@ class ClusterObserver:
         return attempts
 
 
+def _require_active(target: Target, names: AbstractSet[str]) -> None:
+    active = {batch.name for batch in batches.active_in_commit(target.repository, target.tip())}
+    if unknown := sorted(names - active):
+        listed = ", ".join(sorted(active)) or "none"
+        raise UsageError(f"no active batch {unknown[0]!r} is committed", hint=f"active batches: {listed}")
+
+
 def collect_from_state(
     target: Target, results: Path, state: Path, *, over: AbstractSet[str] = frozenset()
 ) -> Collection:
@@ -130,10 +137,8 @@ def collect_from_state(
     `over` names batches that something else has run, such as Slurm: their trials without a record are missing.
     Raises UsageError if one is not active, RepositoryError, StorageError.
     """
-    active = {batch.name for batch in batches.in_commit(target.repository, target.tip()) if batch.is_active}
-    if unknown := sorted(over - active):
-        listed = ", ".join(sorted(active)) or "none"
-        raise UsageError(f"no active batch {unknown[0]!r} is committed", hint=f"active batches: {listed}")
+    if over:
+        _require_active(target, over)
     known = batch_conditions(state) if state.is_dir() else None
     ended = {batch for batch, condition in (known or {}).items() if condition} | over
     failures: tuple[RepositoryError, ...] = ()

@@ -30,6 +30,7 @@ from sweepledger.spec import ParsedSpec
 from sweepledger.storage import storage_errors, write_file
 from sweepledger.structs.names import suggest_sweep_name
 from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings import Settings
 
 LARGEST_IMPORT = 64 * 1024 * 1024
@@ -203,8 +204,6 @@ SCRIPTS: Mapping[str, Callable[[PreparedBatch], str]] = {
     "shell": batch_script.shell_script,
 }
 """Formats of scripts that run a batch."""
-DEFAULT_DISRUPTIONS = 5
-"""For batches of the first launcher, whose locks have no such number; the default of specs."""
 
 
 def export_batch(
@@ -226,8 +225,9 @@ def export_batch(
 
 
 def _active_batch(workspace: Workspace, name: str, batch: str | None) -> StoredBatch:
-    committed = batches.in_commit(workspace.repository, workspace.repository.commit("HEAD"))
-    active = [stored for stored in batches.of_sweep(committed, name) if stored.is_active]
+    repository = workspace.repository
+    committed = batches.of_sweep_in_commit(repository, repository.commit("HEAD"), name)
+    active = [stored for stored in committed if stored.is_active]
     chosen = [stored for stored in active if batch in {None, stored.name}]
     if len(chosen) == 1:
         return chosen[0].vetted()
@@ -266,7 +266,8 @@ def _relative(desired: DesiredBatch, stored: StoredBatch, state: Path) -> Prepar
         desired.batch,
         stored.sweep,
         code=PurePosixPath(code.relative_to(state)),
-        max_disruptions=DEFAULT_DISRUPTIONS if disruptions is None else disruptions,
+        # The locks of the first launcher have no such number: then it is the default of specs.
+        max_disruptions=RunConfig().max_disruptions if disruptions is None else disruptions,
         data=None if desired.data is None else PurePosixPath(desired.data.resolve().relative_to(state)),
         python_path=tuple(PurePosixPath(path.resolve().relative_to(code)) for path in desired.python_path),
     )

@@ -25,13 +25,12 @@ from sweepledger.exchange.models.statement import SUFFIX, promoted_from, stateme
 from sweepledger.formats import json
 from sweepledger.reader.value_edit import KeyPath, key_paths, read_values, replace_value, value_at
 from sweepledger.repo import files
-from sweepledger.repo.git import Change, Repository, create_commit, create_tag, fetch
+from sweepledger.repo.git import NO_OBJECT, Change, Repository, create_commit, create_tag, fetch
 from sweepledger.results.summary import Summary
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import bytes_digest, canonical_json
 
-NO_COMMIT = "0" * 40
 BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*", re.ASCII)
 
 
@@ -193,7 +192,7 @@ def promote_values(
         if pushes:
             _push(repository, settings.remote, commit, branch, chosen.tag)
         else:
-            repository.run("update-ref", "-m", "sweep promote", f"refs/heads/{branch}", commit, NO_COMMIT)
+            repository.run("update-ref", "-m", "sweep promote", f"refs/heads/{branch}", commit, NO_OBJECT)
     except RepositoryError:
         if chosen.tag:
             repository.run("update-ref", "-d", f"refs/tags/{chosen.tag}")
@@ -280,6 +279,7 @@ def _promoted_files(workspace: Workspace, commit: str) -> Iterator[PromotedFile]
         if origin is None:
             continue
         sweep, trial, subjects = origin
+        stated = [*_statement_differences(workspace, commit, sweep, trial, data)]
         for file, digest in sorted(subjects.items()):
             content = repository.read(commit, file).get(file)
             problems = []
@@ -287,8 +287,7 @@ def _promoted_files(workspace: Workspace, commit: str) -> Iterator[PromotedFile]
                 problems.append(f"{file} does not exist")
             elif bytes_digest(content) != f"sha256:{digest}":
                 problems.append(f"{file} has changed since it was promoted")
-            problems += _statement_differences(workspace, commit, sweep, trial, data)
-            yield PromotedFile(file, sweep, trial, tuple(problems))
+            yield PromotedFile(file, sweep, trial, (*problems, *stated))
 
 
 def _statement_differences(

@@ -21,7 +21,7 @@ from sweepledger.errors import IdleError, RepositoryError, StorageError, UsageEr
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commits, uncommitted_paths
-from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
+from sweepledger.results.paths import results_folder
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.names import is_sweep_name
 from sweepledger.structs.settings import Settings
@@ -187,8 +187,8 @@ class _Verification:
         repository, folder = self.workspace.repository, results_folder(sweep)
         entries = repository.files(self.commit, folder)
         archived = [batch for batch in batches.of_sweep(self.stored, sweep) if not batch.is_active]
-        marks = repository.read(self.commit, laptop_path(sweep)).get(laptop_path(sweep), b"")
-        marked = tuple(batch.name for batch in archived if batch.name in laptop_batches(marks))
+        marks = catalog.laptop_batches_at(repository, self.commit, sweep)
+        marked = tuple(batch.name for batch in archived if batch.name in marks)
         signatures = audit_signatures(repository, self.commit, entries, folder, self.signers, marked=marked)
         if not entries and not signatures.commits:
             return None

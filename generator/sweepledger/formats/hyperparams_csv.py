@@ -15,6 +15,9 @@ from sweepledger.formats import csv_cells
 from sweepledger.formats.json import load as load_json
 from sweepledger.structs.values import Value, canonical, canonical_json
 
+TABLE_FILE = "hyperparams.csv"
+"""The table of a batch, unless it is split into several files."""
+
 TRIAL_COLUMN = "trial"
 
 REPLICATE_COLUMN = "replicate"
@@ -136,7 +139,7 @@ def split_rows(
     is_split = len(parts) > 1
     shards: list[Shard] = []
     for number, part in enumerate(parts):
-        file = f"hyperparams-{number:03d}.csv" if is_split else "hyperparams.csv"
+        file = f"hyperparams-{number:03d}.csv" if is_split else TABLE_FILE
         first = shards[-1].first + shards[-1].count if shards else 0
         shards.append(Shard(file, first, len(part), head + "".join(part)))
     return tuple(shards)

@@ -309,6 +309,17 @@ def archive_steps(batch: StoredBatch, *, whole: bool = False) -> tuple[dict[str,
     return moves, frozenset(f"{batch.folder}/{path}" for path in left)
 
 
+def archiving(stored: Iterable[StoredBatch], *, whole: bool = False) -> tuple[dict[str, str], frozenset[str]]:
+    """Return how several batches go to the archive, as `archive_steps` returns it for one."""
+    moves: dict[str, str] = {}
+    removes: frozenset[str] = frozenset()
+    for batch in stored:
+        moved, left = archive_steps(batch, whole=whole)
+        moves |= moved
+        removes |= left
+    return moves, removes
+
+
 def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:
     """Return the batch with the largest number; None if there is none. Raises UnreadableError."""
     return max(batches, key=lambda batch: batch.lock.number, default=None)

@@ -77,7 +77,7 @@ class CauseFinding:
     interval: Interval | None = None
     """95 % interval of the effect, where the test has one."""
     probability: float | None = None
-    """How often chance alone gives at least as much."""
+    """Probability that chance alone produces an effect at least as large."""
     trials: int = 0
     """Number of trials that the test used."""
     why: str = ""
@@ -95,7 +95,7 @@ class Explanation:
     findings: tuple[CauseFinding, ...]
     """One for each cause."""
     noise: float | None
-    """Standard deviation between trials that differ in nothing but their seed; None if there are none such."""
+    """Standard deviation between trials that differ only in their seed; None if there are no such trials."""
 
     @property
     def moved(self) -> float:
@@ -114,7 +114,7 @@ class Explanation:
 
     @property
     def is_noise(self) -> bool:
-        """Whether every test was possible, and none found more than chance alone gives."""
+        """Whether every test was possible, and no test found an effect beyond chance."""
         return not self.confounded and not self.named
 
     def _causes(self, state: State) -> tuple[Cause, ...]:
@@ -129,7 +129,7 @@ def explain(a: Sequence[Run], b: Sequence[Run], goal: Goal, *, others: Iterable[
     """
     if not a or not b:
         raise ValueError("both sides must have a trial with a result")
-    sides = tuple(_means(runs) for runs in (a, b))
+    sides = tuple(configuration_means(runs) for runs in (a, b))
     choose = max if goal is Goal.MAXIMIZE else min
     winners = tuple(choose(means, key=lambda key: (means[key], key)) for means in sides)
     best = (sides[0][winners[0]], sides[1][winners[1]])
@@ -154,7 +154,7 @@ def explain(a: Sequence[Run], b: Sequence[Run], goal: Goal, *, others: Iterable[
     return Explanation(best, (winners[0], winners[1]), _judged(findings, best[1] - best[0]), noise)
 
 
-def _means(runs: Iterable[Run]) -> dict[str, float]:
+def configuration_means(runs: Iterable[Run]) -> dict[str, float]:
     """Return the mean of each configuration."""
     values: dict[str, list[float]] = defaultdict(list)
     for run in runs:
@@ -252,7 +252,7 @@ class _ProgramModel:
             return CauseFinding(cause, State.CONFOUNDED, why=why)
         effect = _product(weights, self.moments)
         if self.freedom < 1:
-            why = "one trial of each: its effect cannot be told from seed noise"
+            why = "one trial of each: its effect cannot be distinguished from seed noise"
             return CauseFinding(cause, State.CONFOUNDED, effect, trials=self.used, why=why)
         fitted, _ = _solved(self.products, self.moments)
         assert fitted is not None
@@ -389,7 +389,7 @@ def _shuffled(values: Sequence[float]) -> Iterator[list[float]]:
 def _drawn_tops(values: Sequence[float], size: int, top: int) -> Iterator[float]:
     """Yield the difference of the mean of the best between random groups: `size` of the values, and the others.
 
-    The values are dealt out best first, and only as long as one of the groups lacks some of its best.
+    The values are assigned to the groups best first, until both groups have their best ones.
     """
     rng = random.Random(SEED)  # noqa: S311 - statistics
     ordered = sorted(values, reverse=True)
@@ -409,7 +409,7 @@ def _drawn_tops(values: Sequence[float], size: int, top: int) -> Iterator[float]
 
 
 def _best_mean(runs: Iterable[Run], direction: int) -> float:
-    return direction * max(direction * value for value in _means(runs).values())
+    return direction * max(direction * value for value in configuration_means(runs).values())
 
 
 def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sign: int) -> CauseFinding:
@@ -417,8 +417,8 @@ def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sig
 
     If their order does not matter, the best of n configurations is among any m of them with probability m / n.
     """
-    means = _means(better)
-    more, fewer = len(means), len(_means(worse))
+    means = configuration_means(better)
+    more, fewer = len(means), len(configuration_means(worse))
     if more <= fewer:
         return CauseFinding(Cause.BUDGET, State.EQUAL)
     expected = _expected_best([*means.values()], fewer, goal)

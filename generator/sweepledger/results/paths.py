@@ -10,6 +10,8 @@ LOCKS = "overlays/archive"
 
 LAPTOP_FILE = "laptop.txt"
 """Names the batches that a person ran and recorded, one on a line; no signature vouches for their records."""
+LAPTOP_WARNING = "made on a laptop, and signed by nobody"
+"""What readers are told of such batches."""
 
 
 def results_folder(sweep: str) -> str:

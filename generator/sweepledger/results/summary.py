@@ -13,7 +13,7 @@ from sweepledger.results.best_trial import Ranking, Verdict, decide, ranking_war
 from sweepledger.results.configurations import ConfigurationResults, group_configurations
 from sweepledger.results.inference import Interval, optimism
 from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
-from sweepledger.results.paths import LAPTOP_FILE, LOCKS, records_path, results_folder
+from sweepledger.results.paths import LAPTOP_FILE, LAPTOP_WARNING, LOCKS, records_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status, TrialResult
@@ -69,7 +69,6 @@ def _input_files(batches: Iterable[EvaluatedBatch]) -> Iterator[tuple[str, str]]
 
 TOP = 10
 MOST_NAMED = 5
-LAPTOP_WARNING = "made on a laptop, and signed by nobody"
 
 
 @dataclass(frozen=True, slots=True)

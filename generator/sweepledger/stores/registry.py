@@ -12,8 +12,6 @@ class StoreKind:
     """A kind of store."""
 
     module: str
-    place: str
-    """What `--to` names, for help texts."""
     default: str
     """The place if none is named, relative to the current folder."""
 
@@ -24,10 +22,10 @@ class StoreKind:
 
 
 STORES: Mapping[str, StoreKind] = {
-    "mlflow": StoreKind("mlflow_tracking", "a tracking URI", "sqlite:///mlflow.db"),
-    "optuna": StoreKind("optuna_storage", "a storage URL, or the file of a journal", "sqlite:///optuna.db"),
-    "wandb": StoreKind("wandb_offline", "a folder, for `wandb sync`", "wandb"),
-    "tensorboard": StoreKind("tensorboard_events", "a folder, for `tensorboard --logdir`", "runs"),
-    "parquet": StoreKind("parquet_files", "a folder", "parquet"),
-    "model-card": StoreKind("model_card", "a folder, which is a model's repository", "."),
+    "mlflow": StoreKind("mlflow_tracking", "sqlite:///mlflow.db"),
+    "optuna": StoreKind("optuna_storage", "sqlite:///optuna.db"),
+    "wandb": StoreKind("wandb_offline", "wandb"),
+    "tensorboard": StoreKind("tensorboard_events", "runs"),
+    "parquet": StoreKind("parquet_files", "parquet"),
+    "model-card": StoreKind("model_card", "."),
 }

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sweepledger.storage import storage_errors
+from sweepledger.storage import remove_folder, storage_errors
 from sweepledger.stores.contents import FinishedTrial, StoreChange, SweepContents, library
 
 
@@ -24,26 +24,13 @@ def write(contents: SweepContents, place: str) -> StoreChange:
     for trial in missing:
         with storage_errors(folder):
             for cut in folder.glob(f"wandb/offline-run-*-{trial.id}"):
-                _remove(cut)
+                remove_folder(cut)
             _write_run(wandb, contents, trial, folder)
             with ledger.open("a", encoding="utf-8") as file:
                 file.write(f"{trial.id}\n")
                 file.flush()
                 os.fsync(file.fileno())
     return StoreChange(len(missing), len(contents.trials) - len(missing))
-
-
-def _remove(folder: Path) -> None:
-    for parent, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            Path(parent, name).unlink()
-        for name in folders:
-            path = Path(parent, name)
-            if path.is_symlink():
-                path.unlink()
-            else:
-                path.rmdir()
-    folder.rmdir()
 
 
 def _write_run(wandb: Any, contents: SweepContents, trial: FinishedTrial, folder: Path) -> None:

@@ -22,6 +22,7 @@ from sweepledger.cli.text.values import (
 )
 from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX
 from sweepledger.problems import escape_line
+from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.record import Status
 
@@ -178,7 +179,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
 
 def _laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
     if ranked.laptop:
-        yield Text(f"made on a laptop, and signed by nobody: {', '.join(ranked.laptop)}", "yellow")
+        yield Text(f"{LAPTOP_WARNING}: {', '.join(ranked.laptop)}", "yellow")
 
 
 def chosen_columns_text(
@@ -270,7 +271,7 @@ def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
     if details.logs:
         yield "output", details.logs
     if details.is_laptop:
-        yield "made", "on a laptop, and signed by nobody"
+        yield "made", LAPTOP_WARNING.removeprefix("made ")
 
 
 def logs_text(logs: Logs) -> tuple[RenderableType, ...]:

@@ -10,6 +10,7 @@ from rich.text import Text
 from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
 from sweepledger.cli.text.style import new_table
 from sweepledger.cli.text.values import configuration_text, number_text
+from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.sweep_statistics import TOP
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ def _verification_parts(verdict: Verification) -> Iterator[RenderableType]:
                 f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
             )
         if sweep.marked:
-            yield Text(
-                f"{sweep.sweep}: made on a laptop, and signed by nobody: {', '.join(sweep.marked)}", "yellow"
-            )
+            yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.marked)}", "yellow")
         if verdict.signers:
             yield from _unsigned_lines(sweep)
     if not verdict.signers:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sweepledger.commands.checks.context import CheckContext
-from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.verification.batch_audit import BatchAudit, record_differences
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
 from sweepledger.commands.verification.rebuild import rebuild_results
@@ -56,9 +56,7 @@ class LaptopResults:
             folder = results_folder(sweep)
             contents = repository.read("HEAD", folder)
             marks = laptop_batches(contents.get(laptop_path(sweep), b""))
-            former = laptop_batches(
-                repository.read(self.context.base, laptop_path(sweep)).get(laptop_path(sweep), b"")
-            )
+            former = catalog.laptop_batches_at(repository, self.context.base, sweep)
             own = [batch for batch in self.context.laptop if batch.sweep == sweep]
             names = {*former, *(batch.name for batch in own)}
             if set(marks) != names:

@@ -256,17 +256,15 @@ class _Recording:
         step = round_commit.step_after(
             self.repository, base, self.sweep, records, refused=self.refused, continued=self.target.continued
         )
-        archived = [
-            batches.archive_steps(batch, whole=self.moves_whole) for batch in recorded if batch.is_active
-        ]
+        moves, left = batches.archiving(
+            (batch for batch in recorded if batch.is_active), whole=self.moves_whole
+        )
         writes, removes = changed_files(summary)
         change = Change(
             message=commit_message(summary, recorded=names) + round_commit.step_trailers(step),
             writes={**writes, **round_commit.round_files(self.repository, base, step)},
-            moves={old: new for moves, _ in archived for old, new in moves.items()},
-            removes=removes.union(
-                (flux.batch_file(batch.name) for batch in recorded), *(left for _, left in archived)
-            ),
+            moves=moves,
+            removes=removes | left | {flux.batch_file(batch.name) for batch in recorded},
         )
         return change, ResultsCommit(names, summary, corrupt + (FOREIGN,) * foreign, step=step)
 

@@ -14,7 +14,7 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.plan import charge
 from sweepledger.results.inference import mean
-from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
+from sweepledger.results.paths import LAPTOP_WARNING, results_folder
 from sweepledger.results.sweep_statistics import (
     Estimate,
     StatisticsDifference,
@@ -237,8 +237,7 @@ def side_at(workspace: Workspace, reference: str) -> Side:
         rows = tuple(row for row in rows if row.batch == lock.name)
     by_key = {_key(row): row for row in rows if row.program == lock.program.digest}
     spent = _spent(workspace, results, by_key.values())
-    path = laptop_path(sweep)
-    marked = laptop_batches(repository.read(commit, path).get(path, b""))
+    marked = catalog.laptop_batches_at(repository, commit, sweep)
     compared = {row.batch for row in by_key.values()}
     laptop = tuple(batch for batch in marked if batch in compared)
     return Side(reference, sweep, commit, lock, by_key, len(rows) - len(by_key), spent, results, laptop)
@@ -308,6 +307,6 @@ def _warnings(a: Side, b: Side) -> Iterator[str]:
         yield "some ran in containers and some as processes: times and last digits need not agree"
     for side in (a, b):
         if side.laptop:
-            yield f"{side.reference}: made on a laptop, and signed by nobody: {', '.join(side.laptop)}"
+            yield f"{side.reference}: {LAPTOP_WARNING}: {', '.join(side.laptop)}"
         if side.older:
             yield f"{side.reference}: {side.older} trials of older programs are left out"

@@ -22,7 +22,7 @@ from sweepledger.formats import records_jsonl
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.reader import read_document
 from sweepledger.reader.yaml_edit import format_block
-from sweepledger.results.causes import PROGRAM, Cause, Explanation, Run, explain
+from sweepledger.results.causes import PROGRAM, Cause, Explanation, Run, configuration_means, explain
 from sweepledger.results.paths import results_folder
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.metric import Goal
@@ -37,7 +37,7 @@ NORMAL_QUANTILES = 1.96 + 0.84
 FEWEST_REPLICATES, MOST_REPLICATES = 3, 20
 UNKNOWN_NOISE_REPLICATES = 5
 """Replicates if nothing is known of the seed noise."""
-KEPT_KEYS = ("version", "metric", "metrics", "program", "command", "run")
+KEPT_KEYS = ("metric", "metrics", "program", "command")
 """Keys of a spec that say what runs and what is measured: a proposal takes them over."""
 SHORT = 12
 
@@ -327,7 +327,7 @@ def _proposals(
         configurations = configurations[:1]
     else:
         goal = b.lock.metric.goal
-        means = {key: value for key, value in _run_means(runs[0]).items() if key in common}
+        means = {key: value for key, value in configuration_means(runs[0]).items() if key in common}
         choose = max if goal is Goal.MAXIMIZE else min
         key = choose(means, key=lambda each: (means[each], each))
         configurations = [json.loads(key)]
@@ -336,13 +336,6 @@ def _proposals(
     for cause in sorted(parts, key=(Cause.DATA, Cause.ENVIRONMENT, Cause.CODE).index)[:-1]:
         reverted = (*reverted, cause)
         yield builder.proposal(f"old-{'-'.join(reverted)}", configurations, reverted, parts)
-
-
-def _run_means(runs: Iterable[Run]) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for run in runs:
-        values.setdefault(run.configuration, []).append(run.value)
-    return {key: math.fsum(each) / len(each) for key, each in values.items()}
 
 
 @dataclass(frozen=True)
@@ -388,10 +381,10 @@ class _ProposalBuilder:
             if a.lock.pool is not None:
                 run["pool"] = a.lock.pool
         document = {
-            **{key: self.document[key] for key in KEPT_KEYS[:1] if key in self.document},
+            **{key: self.document[key] for key in ("version",) if key in self.document},
             "name": name,
             "description": f"Separates {' and '.join(separates) or 'values'} of {a.reference} and {b.reference}",
-            **{key: self.document[key] for key in KEPT_KEYS[1:-1] if key in self.document},
+            **{key: self.document[key] for key in KEPT_KEYS if key in self.document},
             "method": "list",
             "assignments": [dict(each) for each in configurations],
             "replicates": replicates,

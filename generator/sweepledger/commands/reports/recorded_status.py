@@ -18,6 +18,7 @@ from sweepledger.commands.repository import batch_records
 from sweepledger.errors import StorageError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.hyperparams_csv import TABLE_FILE
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
@@ -27,7 +28,6 @@ from sweepledger.safe_open import read_regular
 
 INDEX = "index/status.json"
 LARGEST_INDEX = 64 * 2**20
-TABLE = "hyperparams.csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class StatusIndex:
             stamps += [
                 batch.folder,
                 _stamp(f"{root}/{batch.folder}/{LOCK_FILE}"),
-                _stamp(f"{root}/{batch.folder}/{TABLE}"),
+                _stamp(f"{root}/{batch.folder}/{TABLE_FILE}"),
                 _stamp(f"{root}/{batch_records.records_file(batch)}"),
             ]
         return " ".join(stamps)

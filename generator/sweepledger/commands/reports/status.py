@@ -115,6 +115,7 @@ def live_batches(
     }
     live = {}
     explained: list[str] = []
+    observer: why.BatchObserver | None = None
     for batch, workloads in active_workloads:
         try:
             trials = [row.trial for row in batch.rows]
@@ -133,7 +134,8 @@ def live_batches(
         states = live_trials.states()
         if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
             explained.append(batch.name)
-            remarks += _waiting_remarks(workspace, kubectl, batch, now)
+            observer = observer or why.cluster_observer(workspace, kubectl, now)
+            remarks += _waiting_remarks(observer, batch)
         live[batch.name] = LiveBatch(dict(zip(trials, states, strict=True)), tuple(remarks))
     return live
 
@@ -143,11 +145,9 @@ MOST_EXPLAINED = 20
 """Batches whose waiting trials are explained: each takes several requests, and `sweep why` explains any."""
 
 
-def _waiting_remarks(
-    workspace: Workspace, kubectl: Kubectl, batch: StoredBatch, now: float
-) -> Iterator[Remark]:
+def _waiting_remarks(observer: why.BatchObserver, batch: StoredBatch) -> Iterator[Remark]:
     """Yield why trials of a batch wait, as `sweep why` explains it."""
-    for group in why.waiting_causes(workspace, kubectl, batch, now):
+    for group in why.waiting_causes(observer, batch):
         text = f"{len(group.indexes)} trial(s): {group.cause.kind}: {group.cause.text}"
         yield Remark(batch.name, "waiting", text, group.cause.remedy)
 

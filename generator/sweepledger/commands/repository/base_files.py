@@ -32,21 +32,20 @@ def read_bases_at(repository: Repository, commit: str) -> Bases:
 
 def missing_bases(root: Path, names: Iterable[str]) -> dict[str, bytes]:
     """Return the files of those bases that the repository does not have yet, by their path in it."""
-    return {
-        f"base/{name}/{path}": content
-        for name in sorted(names)
-        if not (root / "base" / name).exists()
-        for path, content in files.read_sources(base_folder() / name)
-    }
+    return _packaged(name for name in names if not (root / BASE / name).exists())
 
 
 def missing_bases_at(repository: Repository, commit: str, names: Iterable[str]) -> dict[str, bytes]:
     """Return the files of those bases that a commit does not have yet, by their path in the repository."""
     present = repository.files(commit, BASE)
+    return _packaged(name for name in names if not any(path.startswith(f"{BASE}{name}/") for path in present))
+
+
+def _packaged(names: Iterable[str]) -> dict[str, bytes]:
+    """Return the package's files of some bases, by their path in a repository."""
     return {
         f"{BASE}{name}/{path}": content
         for name in sorted(names)
-        if not any(path.startswith(f"{BASE}{name}/") for path in present)
         for path, content in files.read_sources(base_folder() / name)
     }
 

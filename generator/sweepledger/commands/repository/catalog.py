@@ -199,6 +199,12 @@ def laptop_batches_here(root: Path, sweep: str) -> tuple[str, ...]:
     return laptop_batches(read_file(path)) if path.is_file() else ()
 
 
+def laptop_batches_at(repository: Repository, commit: str | None, sweep: str) -> tuple[str, ...]:
+    """Return the batches of a sweep that a commit marks as made on a laptop. Raises RepositoryError."""
+    path = laptop_path(sweep)
+    return laptop_batches(repository.read(commit, path).get(path, b""))
+
+
 @dataclass(frozen=True)
 class CountedTrial:
     """A trial, in the batch with the attempt that counts."""

@@ -10,7 +10,7 @@ from sweepledger.commands.verification.file_diff import FileDifference, cells_of
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import batch_yaml, record_json, records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
-from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN
+from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TABLE_FILE
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE
 from sweepledger.render.overlay import batch_digest
@@ -221,7 +221,7 @@ def summary_differences(
 def _table_differences(batch: StoredBatch, rows: list[dict[str, str]]) -> Iterator[FileDifference]:
     """Compare an edited table with the summary, cell by cell. A table in several files is not compared."""
     tables = [path for path in batch.hand_edits().changed if path.endswith(".csv")]
-    if len(tables) != 1 or "hyperparams.csv" not in tables:
+    if len(tables) != 1 or TABLE_FILE not in tables:
         return
     table = batch.tree[tables[0]]
     head = table.split(b"\n", maxsplit=1)[0].decode(errors="replace").split(",")

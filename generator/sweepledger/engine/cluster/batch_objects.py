@@ -8,12 +8,16 @@ from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.waiting_pods import waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
-from sweepledger.structs.kubernetes import BATCH_LABEL, QUEUE_LABEL, WORKLOAD_KINDS, Manifest
+from sweepledger.structs.kubernetes import (
+    ARGOCD_NAMESPACE,
+    BATCH_LABEL,
+    QUEUE_LABEL,
+    WORKLOAD_KINDS,
+    Manifest,
+)
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
 
-ARGOCD = "argocd"
-"""Namespace of Argo CD."""
 SOURCE = "sweeps"
 """Name of Flux's source, and of the Kustomization that applies those of the batches."""
 EVENTS = "/api/v1/namespaces/{}/events"
@@ -59,8 +63,8 @@ def read_controller_cause(
         case Controller.ARGOCD:
             return causes.argocd_cause(
                 batch,
-                _get(kubectl, "applications.argoproj.io", batch, ARGOCD),
-                _get(kubectl, "applicationsets.argoproj.io", namespace, ARGOCD),
+                _get(kubectl, "applications.argoproj.io", batch, ARGOCD_NAMESPACE),
+                _get(kubectl, "applicationsets.argoproj.io", namespace, ARGOCD_NAMESPACE),
             )
         case Controller.FLUX:
             kustomizations = "kustomizations.kustomize.toolkit.fluxcd.io"

@@ -13,10 +13,10 @@ from typing import Any
 
 from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
-from sweepledger.structs.kubernetes import Manifest
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, Manifest
 
 LEASE_KIND = "leases.coordination.k8s.io"
-LEASE_NAME = "sweep-collector"
+LEASE_NAME = COLLECTOR_ACCOUNT
 LAST_COMMIT = "sweepledger.dev/last-commit"
 LEASE_SECONDS = 15
 """Duration of the lease, and of the wait for it: a killed collector does not release it."""

@@ -7,10 +7,8 @@ from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.waiting_pods import waiting_reason
 from sweepledger.formats.record_json import format_time
-from sweepledger.structs.kubernetes import COMPONENT_LABEL, Manifest
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, Manifest
 
-COLLECTOR = "sweep-collector"
-"""Name of the CronJob, and value of the component label of its Jobs and pods."""
 MISSED_RUNS = 3
 """Runs without success after which the collector counts as failing, as in the alert."""
 RESUME = '--type=merge --patch \'{"spec":{"suspend":false}}\''
@@ -54,12 +52,12 @@ class CollectorState:
             return None
         if not self.exists:
             remedy = "apply clusters/platform as clusters/README.md says; `sweep collect-by-pod --push` records now"
-            return Trouble(f"the cluster has no CronJob {self.namespace}/{COLLECTOR}", remedy)
+            return Trouble(f"the cluster has no CronJob {self.namespace}/{COLLECTOR_ACCOUNT}", remedy)
         if self.is_suspended:
             return Trouble(
                 "the collector is suspended",
                 "`sweep pin collector` sets its image, then `sweep bootstrap`; if a person suspended it: "
-                f"`kubectl --namespace {self.namespace} patch cronjob {COLLECTOR} {RESUME}`",
+                f"`kubectl --namespace {self.namespace} patch cronjob {COLLECTOR_ACCOUNT} {RESUME}`",
             )
         return self._run_trouble(now)
 
@@ -69,13 +67,13 @@ class CollectorState:
             text = f"the collector's pod does not start: {self.obstacle}{self.success_text(now)}"
             return Trouble(text, f"`{kubectl} describe pods` says more")
         if self.failure:
-            logs = f"{kubectl} logs --selector={COMPONENT_LABEL}={COLLECTOR} --all-containers"
+            logs = f"{kubectl} logs --selector={COMPONENT_LABEL}={COLLECTOR_ACCOUNT} --all-containers"
             return Trouble(
                 f"the collector failed: {self.failure}{self.success_text(now)}", f"`{logs}` shows its output"
             )
         if self.is_late(now):
             text = f"the collector has not succeeded for {MISSED_RUNS} runs{self.success_text(now)}"
-            return Trouble(text, f"`{kubectl} describe cronjob {COLLECTOR}` lists its events")
+            return Trouble(text, f"`{kubectl} describe cronjob {COLLECTOR_ACCOUNT}` lists its events")
         return None
 
     def as_data(self, now: float) -> dict[str, str | None]:
@@ -133,8 +131,8 @@ def parse_collector(
 
 def read_collector(kubectl: Kubectl, namespace: str, every_minutes: int) -> CollectorState:
     """Return the state of the collector in a cluster. Raises ClusterError."""
-    cron_job = kubectl.get("cronjobs.batch", COLLECTOR, namespace)
-    selector = f"{COMPONENT_LABEL}={COLLECTOR}"
+    cron_job = kubectl.get("cronjobs.batch", COLLECTOR_ACCOUNT, namespace)
+    selector = f"{COMPONENT_LABEL}={COLLECTOR_ACCOUNT}"
     jobs = [] if cron_job is None else kubectl.list("jobs.batch", namespace, selector)
     pods = [] if cron_job is None else kubectl.list("pods", namespace, selector)
     return parse_collector(cron_job, jobs, pods, namespace=namespace, every_minutes=every_minutes)

@@ -12,9 +12,10 @@ from sweepledger.render.platform.manual_setup import (
     ruleset,
 )
 from sweepledger.render.platform.network import ports_to_anywhere
-from sweepledger.render.platform.objects import BANNER, COLLECTOR_ACCOUNT, Names
+from sweepledger.render.platform.objects import BANNER, Names
 from sweepledger.render.platform.source import GitSource, url_fault
 from sweepledger.render.platform.tree import platform_tree
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
 
 __all__ = [
     "BANNER",

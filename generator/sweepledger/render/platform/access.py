@@ -6,14 +6,13 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import objects
 from sweepledger.render.platform.objects import (
     APPLIER_ACCOUNT,
-    COLLECTOR_ACCOUNT,
     EXPIRY_ACCOUNT,
     ROOT_ACCOUNT,
     Names,
     manifest,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import TRIAL_ACCOUNT
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, TRIAL_ACCOUNT
 from sweepledger.structs.settings import Settings
 
 RBAC = "rbac.authorization.k8s.io"

@@ -5,12 +5,12 @@ from sweepledger.render.platform import objects
 from sweepledger.render.platform.notifications import batch_subscriptions, platform_subscriptions
 from sweepledger.render.platform.objects import Names, labels, manifest
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import OWNER_ANNOTATION, Kind
+from sweepledger.structs.kubernetes import ARGOCD_NAMESPACE, OWNER_ANNOTATION, Kind
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLACEHOLDER_DIGEST
 from sweepledger.structs.settings import Settings
 
 GROUP = "argoproj.io/v1alpha1"
-NAMESPACE = "argocd"
+NAMESPACE = ARGOCD_NAMESPACE
 CLUSTER = "https://kubernetes.default.svc"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 REQUEUE_SECONDS = 30

@@ -12,7 +12,6 @@ from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.cel import list_literal, literal, owned_by
 from sweepledger.render.platform.objects import (
-    COLLECTOR_ACCOUNT,
     EXPIRY_ACCOUNT,
     GIT_READ_SECRET,
     GIT_WRITE_SECRET,
@@ -20,7 +19,7 @@ from sweepledger.render.platform.objects import (
     labels,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import EGRESS_LABEL, QUEUE_LABEL
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, EGRESS_LABEL, QUEUE_LABEL
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import Pool, scheduling_fields
 from sweepledger.structs.settings import GIT_EGRESS, CollectorSettings, Settings

@@ -11,9 +11,9 @@ from typing import Any
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.notifications import notification_objects
-from sweepledger.render.platform.objects import BANNER, COLLECTOR_ACCOUNT, Names, dump_objects, manifest
+from sweepledger.render.platform.objects import BANNER, Names, dump_objects, manifest
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COMPONENT_LABEL
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL
 from sweepledger.structs.names import PLACEHOLDER_DIGEST
 from sweepledger.structs.settings import Controller, Settings
 
@@ -186,7 +186,7 @@ def _batch_rules(settings: Settings) -> Iterator[dict[str, Any]]:
 def _by_batch(metric: str) -> str:
     """Return a count of Jobs by batch."""
     labelled = f'label_replace({metric}, "batch", "$1", "job_name", "{BATCH_OF_JOB}")'
-    return f"count by (namespace, batch) ({labelled}) ".strip()
+    return f"count by (namespace, batch) ({labelled})"
 
 
 def _budget_rules(settings: Settings) -> Iterator[dict[str, Any]]:

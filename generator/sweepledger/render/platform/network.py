@@ -1,9 +1,9 @@
 """What may be reached: nothing but names, and what the settings open by name."""
 
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform.objects import COLLECTOR_ACCOUNT, Names, manifest
+from sweepledger.render.platform.objects import Names, manifest
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import EGRESS_LABEL
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, EGRESS_LABEL
 from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, PEERS_EGRESS, Egress, Settings
 
 POLICY = "networking.k8s.io/v1/NetworkPolicy"

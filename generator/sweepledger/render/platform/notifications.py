@@ -1,14 +1,12 @@
 """Messages about batches and results, and commit statuses, from Argo CD's or Flux's own notifications."""
 
-from typing import Any
-
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
 from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import ARGOCD_NAMESPACE
 from sweepledger.structs.settings import Controller, MessageService, Settings
 
-ARGOCD_NAMESPACE = "argocd"
 SUBSCRIBE = "notifications.argoproj.io/subscribe"
 FLUX_ALERTS = "notification.toolkit.fluxcd.io/v1beta3"
 NOTIFY_SECRET = "sweep-notify"  # noqa: S105 - a Secret's name, not its content
@@ -103,10 +101,10 @@ def _argocd_templates(settings: Settings) -> list[Manifest]:
         "failed": "Not applied: batch {{.app.metadata.name}}: {{.app.status.operationState.message}}",
         "recorded": f"Finished: {{{{{message}}}}}",
     }
-    data = {f"template.{prefix}-{name}": _document({"message": text}) for name, text in templates.items()}
-    data[f"template.{prefix}-status"] = _document(ARGOCD_STATUS)
+    data = {f"template.{prefix}-{name}": yaml.dump({"message": text}) for name, text in templates.items()}
+    data[f"template.{prefix}-status"] = yaml.dump(ARGOCD_STATUS)
     data |= {
-        f"trigger.{prefix}-{name}": _document([{"when": when, "oncePer": once, "send": [f"{prefix}-{name}"]}])
+        f"trigger.{prefix}-{name}": yaml.dump([{"when": when, "oncePer": once, "send": [f"{prefix}-{name}"]}])
         for name, (when, once) in triggers.items()
     }
     shared = manifest(
@@ -115,10 +113,6 @@ def _argocd_templates(settings: Settings) -> list[Manifest]:
     # The ConfigMap is Argo CD's: server-side apply adds these keys, and labels of one repository do not belong there.
     del shared["metadata"]["labels"]
     return [shared]
-
-
-def _document(value: Any) -> str:
-    return yaml.dump(value)
 
 
 def _flux_messages(settings: Settings) -> list[Manifest]:

@@ -19,7 +19,6 @@ from sweepledger.structs.kubernetes import (
 )
 from sweepledger.structs.settings import Settings
 
-COLLECTOR_ACCOUNT = "sweep-collector"
 EXPIRY_ACCOUNT = "sweep-expiry"
 APPLIER_ACCOUNT = "sweep-applier"
 """Flux applies a batch with its rights."""

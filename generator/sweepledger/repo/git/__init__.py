@@ -3,6 +3,7 @@
 from sweepledger.repo.git.branch import commit_on_branch, finish_update, operation_in_progress
 from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_code
 from sweepledger.repo.git.commit import (
+    NO_OBJECT,
     Change,
     committer,
     create_commit,
@@ -45,6 +46,7 @@ from sweepledger.repo.git.work_tree import (
 )
 
 __all__ = [
+    "NO_OBJECT",
     "REMOTE",
     "Change",
     "Commit",

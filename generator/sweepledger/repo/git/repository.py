@@ -466,10 +466,8 @@ class Repository:
         """The remote from which a partial clone fetches what it left out; None for a complete clone."""
         git_folder = self.folder / ".git"
         with suppress(OSError):
-            if (
-                b"promisor"
-                not in ((git_folder if git_folder.is_dir() else self.folder) / "config").read_bytes()
-            ):
+            settings = (git_folder if git_folder.is_dir() else self.folder) / "config"
+            if b"promisor" not in settings.read_bytes():
                 return None
         try:
             listed = self.run("config", "--name-only", "--get-regexp", PROMISOR)
