@@ -6,16 +6,19 @@ Read this first, then `generation/next_batch.py`: spec -> sweep -> trials -> ove
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from sweepledger.commands.generation.next_batch import (
     Generated,
     added_files,
     plan_batches,
+    stored_batches,
     with_code_warnings,
     write_batches,
 )
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Target, Workspace
+from sweepledger.commands.repository.settled_specs import settled_specs
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
 from sweepledger.errors import UsageError
 from sweepledger.repo.git import Change, Repository, without_repository_filters
 from sweepledger.structs.settings import GenerateMode
@@ -34,6 +37,28 @@ def generate(
     if not check:
         write_batches(workspace, planned)
     return with_code_warnings(workspace, specs, planned)
+
+
+def generate_changed(
+    workspace: Workspace, *, check: bool = False, base: str | None = None
+) -> tuple[tuple[Generated, ...], frozenset[Path]]:
+    """Write the next batch of each sweep that may lack one; return these sweeps, and the specs of all others.
+
+    The others are known without reading them: their newest batch was made from the spec as it is. Raises as
+    `generate` does.
+    """
+    stored = stored_batches(workspace, base)
+    entries = workspace.repository.files(stored.commit, SPECS, SETTINGS_FILE)
+    paths = workspace.spec_paths()
+    settled = settled_specs(workspace, entries, stored.merged, stored.added, paths)
+    specs = workspace.read(path for path in paths if path not in settled)
+    # Who edits a batch of another sweep should know it while the batch runs; its archive is for `sweep check`.
+    names = {path.stem for path in settled}
+    compared = tuple(batch for batch in stored.present if batch.is_active or batch.sweep not in names)
+    planned = plan_batches(workspace, specs, base=base, stored=replace(stored, present=compared))
+    if not check:
+        write_batches(workspace, planned)
+    return with_code_warnings(workspace, specs, planned), settled
 
 
 def update(workspace: Workspace, name: str, *, base: str | None = None) -> Generated:

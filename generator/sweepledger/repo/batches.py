@@ -1,5 +1,6 @@
 """The batches of a commit or of the work tree, as values that read their files on first use."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -285,11 +286,12 @@ def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
 def _folders(place: Path) -> Iterator[Path]:
     if not place.is_dir():
         return
-    for entry in sorted(place.iterdir()):
-        if entry.is_symlink():
-            raise StorageError(f"{entry}: must be a folder, not a symbolic link")
-        if entry.is_dir() and split_batch_name(entry.name) is not None:
-            yield entry
+    with os.scandir(place) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_symlink():
+                raise StorageError(f"{entry.path}: must be a folder, not a symbolic link")
+            if entry.is_dir() and split_batch_name(entry.name) is not None:
+                yield place / entry.name
 
 
 def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
