@@ -3,9 +3,7 @@
 Read this first, then `generation/next_batch.py`: spec -> sweep -> trials -> overlay -> work tree.
 """
 
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +15,11 @@ from sweepledger.commands.generation.next_batch import (
     with_code_warnings,
     write_batches,
 )
+from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.settled_specs import settled_specs
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
 from sweepledger.errors import UsageError
-from sweepledger.repo.git import Change, Repository, without_repository_filters
+from sweepledger.repo.git import Change
 from sweepledger.structs.settings import GenerateMode
 
 
@@ -81,7 +80,7 @@ def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[tuple
     chosen = tuple(names)
 
     def make(commit: str) -> tuple[Change | None, tuple[Generated, ...]]:
-        with _checked_out(workspace.repository, commit) as folder:
+        with at_commit.checked_out(workspace.repository, commit) as folder:
             return _batch_commit(Workspace.find(folder), chosen, commit)
 
     target = Target(workspace.repository, workspace.settings.remote, workspace.settings.branch)
@@ -117,16 +116,3 @@ def batch_message(new: Iterable[Generated]) -> str:
     counts = {generated.sweep.name: generated.batch.lock.trials for generated in new if generated.batch}
     body = "".join(f"Batch: {generated.batch.name}\n" for generated in new if generated.batch)
     return f"generate({', '.join(counts)}): {sum(counts.values())} trials\n\n{body}"
-
-
-@contextmanager
-def _checked_out(repository: Repository, commit: str) -> Iterator[Path]:
-    """Check a commit out into a temporary folder, and remove the folder afterwards."""
-    with tempfile.TemporaryDirectory(prefix="sweep-generate-") as scratch:
-        folder = Path(scratch) / "tree"
-        filters = without_repository_filters(repository)
-        repository.run(*filters, "worktree", "add", "--quiet", "--detach", str(folder), commit)
-        try:
-            yield folder
-        finally:
-            repository.run("worktree", "remove", "--force", str(folder))
