@@ -63,6 +63,12 @@ def init(
         NextRoundChoice,
         typer.Option("--next", help="Choose what requests the next round of a search; `review`: the author."),
     ] = NextRoundChoice.REVIEW,
+    pages: Annotated[
+        bool,
+        typer.Option(
+            "--pages", help="Add workflows that publish `sweep site` on GitHub Pages; pages are public."
+        ),
+    ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Create a repository for sweeps: settings, base files, an example, and a first commit."""
@@ -71,7 +77,12 @@ def init(
         from sweepledger.commands.scaffold import init as command
 
         created = command.init(
-            folder, name=name, controller=str(controller), generate=str(generate), next_=str(next_)
+            folder,
+            name=name,
+            controller=str(controller),
+            generate=str(generate),
+            next_=str(next_),
+            pages=pages,
         )
         lines = (
             f"created {folder}: {len(created.files)} files, commit {created.commit[:SHORT_COMMIT]} on main",
