@@ -1,6 +1,7 @@
 """The batches of a commit or of the work tree, as values that read their files on first use."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -136,6 +137,16 @@ class StoredBatch:
         tables = (path for path in self.contents.paths() if path.endswith(".csv"))
         return any(line in self.contents.read(path) for path in tables)
 
+    def lists_every_trial(self) -> bool:
+        """Return whether the tables have as many rows as the lock states, by a search for bytes. Raises StorageError.
+
+        If so, `may_list` sees every trial, whether or not the rest can be parsed.
+        """
+        files = {path: self.contents.read(path) for path in self.contents.paths()}
+        stated = _TRIALS.search(files.get(batch_yaml.LOCK_FILE, b""))
+        rows = sum(content.count(b"\n") - 1 for path, content in files.items() if path.endswith(".csv"))
+        return stated is not None and int(stated[1]) == rows
+
     def _unreadable(self, file: str, message: str, *, line: int = 0) -> UnreadableError:
         position = SourcePosition("", line, 1 if line else 0)
         problem = Problem.at(
@@ -170,6 +181,7 @@ class StoredBatch:
         )
 
 
+_TRIALS = re.compile(rb"^trials: ([0-9]{1,9})$", re.MULTILINE)
 _RESTORE_HINT = (
     "restore the folder from git; a merged batch may change only by its removal, if it was never valid"
 )
