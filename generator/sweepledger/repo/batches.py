@@ -205,11 +205,7 @@ def of_sweep_in_commit(repository: Repository, commit: str | None, sweep: str) -
 
 
 def _batches(repository: Repository, entries: Mapping[str, Entry]) -> tuple[StoredBatch, ...]:
-    folders: dict[str, dict[str, str]] = {}
-    for path, entry in entries.items():
-        parts = path.split("/")
-        if len(parts) > len(("overlays", "active", "batch")) and split_batch_name(parts[2]):
-            folders.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = entry.id
+    folders = _folder_ids(entries)
     locks: dict[str, set[str]] = {}
     for folder, ids in folders.items():
         if batch_yaml.LOCK_FILE in ids:
@@ -220,20 +216,48 @@ def _batches(repository: Repository, entries: Mapping[str, Entry]) -> tuple[Stor
     )
 
 
+def _folder_ids(entries: Mapping[str, Entry]) -> dict[str, dict[str, str]]:
+    """Return the blob ids of each batch, by folder."""
+    folders: dict[str, dict[str, str]] = {}
+    for path, entry in entries.items():
+        parts = path.split("/", 3)
+        is_batch = len(parts) > len(("overlays", "active", "batch")) and f"{parts[0]}/{parts[1]}" in {
+            ACTIVE,
+            ARCHIVE,
+        }
+        if is_batch and split_batch_name(parts[2]):
+            folders.setdefault("/".join(parts[:3]), {})[parts[3]] = entry.id
+    return folders
+
+
 def _group(folder: str) -> str:
     """Return what the batches have in common whose locks are read together: being active, else the sweep."""
     place, _, name = folder.rpartition("/")
     return place if place == ACTIVE else (split_batch_name(name) or ("",))[0]
 
 
-def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
-    """Return the batches of the work tree, by sweep and number. Raises StorageError."""
-    blobs = BlobCache(Repository(root))
+def in_work_tree(
+    root: Path, *, committed: Mapping[str, Mapping[str, str]] | None = None
+) -> tuple[StoredBatch, ...]:
+    """Return the batches of the work tree, by sweep and number. Raises StorageError.
+
+    `committed` has the blob ids of folders in which git sees no difference: they need not be computed.
+    """
+    blobs, known = BlobCache(Repository(root)), committed or {}
     return _sorted(
-        StoredBatch(f"{place}/{folder.name}", DiskFiles(folder, blobs))
+        StoredBatch(path, DiskFiles(folder, blobs, known.get(path, {})))
         for place in (ACTIVE, ARCHIVE)
         for folder in _folders(root / place)
+        for path in (f"{place}/{folder.name}",)
     )
+
+
+def unchanged_folders(index: Mapping[str, Entry], uncommitted: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the blob ids of the batches in an index that contain no uncommitted path, by folder."""
+    folders = _folder_ids(index)
+    for path in uncommitted:
+        folders.pop("/".join(path.split("/")[:3]), None)
+    return folders
 
 
 def readable(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:

@@ -17,6 +17,7 @@ from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Entry, index_attributes, reachable_trees, uncommitted_paths
 from sweepledger.repo.package_data import base_folder
+from sweepledger.results.tree import RESULTS
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import PullRequestResults, Settings
@@ -50,7 +51,13 @@ class CheckContext:
     @cached_property
     def present(self) -> tuple[StoredBatch, ...]:
         """The work tree's batches, active and archived."""
-        return batches.in_work_tree(self.workspace.root)
+        unchanged = batches.unchanged_folders(self.index, self.uncommitted)
+        return batches.in_work_tree(self.workspace.root, committed=unchanged)
+
+    @cached_property
+    def uncommitted(self) -> frozenset[str]:
+        """The paths of batches and results that differ from HEAD, untracked ones included."""
+        return frozenset(uncommitted_paths(self.workspace.repository, f"{RESULTS}/", "overlays/"))
 
     @cached_property
     def added(self) -> tuple[StoredBatch, ...]:
