@@ -20,6 +20,7 @@ from sweepledger.commands.repository.settled_specs import settled_specs
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
 from sweepledger.errors import UsageError
 from sweepledger.repo.git import Change
+from sweepledger.repo.state import state_folder
 from sweepledger.structs.settings import GenerateMode
 
 
@@ -46,6 +47,7 @@ def generate_changed(
     The others are known without reading them: their newest batch was made from the spec as it is. Raises as
     `generate` does.
     """
+    state_folder(workspace.repository)  # as when specs are read: a repository with planted state is refused
     stored = stored_batches(workspace, base)
     entries = workspace.repository.files(stored.commit, SPECS, SETTINGS_FILE)
     paths = workspace.spec_paths()
