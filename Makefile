@@ -31,7 +31,7 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 .DEFAULT_GOAL := help
 .PHONY: help demo sweep test test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
-.PHONY: faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training
+.PHONY: faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training docs
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,7 +45,7 @@ test: check ## check format, lint and types, and run the tests, in minutes; need
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(TESTFLAGS)
 
-test-full: test $(STAMPS)/checkov $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/stores $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
+test-full: test $(STAMPS)/checkov $(STAMPS)/docs $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/stores $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
 	@echo "==> the tests that make test omits"
 	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e -m full_suite -rs $(TESTFLAGS)
 
@@ -76,6 +76,11 @@ audit: token $(STAMPS)/workflows ## find deleted and vulnerable actions, and vul
 # Without GH_TOKEN, zizmor would skip all checks that need the network.
 token:
 	@[ -n "$$GH_TOKEN" ] || { echo "make audit needs GH_TOKEN, to query GitHub about actions" >&2; exit 1; }
+
+docs: $(STAMPS)/docs ## build the documentation as a site with search, into .docs/
+	@PYTHONPATH=generator $(VENV)/docs/bin/python -m sphinx --quiet --fail-on-warning --builder html \
+	  --doctree-dir $(VENV)/docs/doctrees docs .docs
+	@echo "the documentation is in .docs/index.html"
 
 dist: $(STAMPS)/sweep $(STAMPS)/release ## build the packages, twice with the same bytes, and a software bill of materials
 	@$(BIN)/python -I tools/dist.py
@@ -232,6 +237,12 @@ $(STAMPS)/stores: locks/stores.lock | $(STAMPS)/venv
 	@echo "==> installing MLflow, W&B, TensorBoard and Optuna's dashboard, in a virtual environment of their own"
 	@$(PYTHON) -m venv --clear $(VENV)/stores
 	@$(VENV)/stores/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(STAMPS)/docs: locks/docs.lock | $(STAMPS)/sweep
+	@echo "==> installing Sphinx, in a virtual environment of its own"
+	@$(PYTHON) -m venv --clear $(VENV)/docs
+	@$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(STAMPS)/torch: $(TORCH_LOCK) | $(STAMPS)/sweep

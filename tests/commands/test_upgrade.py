@@ -3,10 +3,13 @@
 import shutil
 from dataclasses import replace
 
+import pytest
+
 from sweepledger import __version__
 from sweepledger.commands.repository.base_files import write_bases
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap, read_bootstrap
-from sweepledger.commands.scaffold.upgrade import PIN_FILE, upgrade
+from sweepledger.commands.scaffold.upgrade import BRANCH, PIN_FILE, propose_upgrade, upgrade
+from sweepledger.errors import UsageError
 from sweepledger.formats import bootstrap_yaml
 from sweepledger.repo import batches
 from sweepledger.structs.settings import Controller
@@ -49,3 +52,45 @@ def test_an_earlier_repository_is_upgraded_by_one_change_that_touches_no_batch_a
     assert (sandbox.root / PIN_FILE).read_text() == f"sweepledger[sampling]=={__version__}\n"
     assert HOOK in done.steps[0]
     assert upgrade(sandbox.workspace, check=True).written == ()
+
+
+def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandbox) -> None:
+    sandbox.write(PIN_FILE, "sweepledger==0.0.1\n")
+    sandbox.commit("An earlier version")
+    sandbox.push()
+    sandbox.write("notes.txt", "mine")
+    head = sandbox.git("rev-parse", "HEAD").strip()
+
+    result, commit = propose_upgrade(sandbox.workspace)
+
+    assert commit is not None
+    assert sandbox.git("ls-remote", "origin", f"refs/heads/{BRANCH}").split()[0] == commit
+    assert sandbox.git("rev-parse", f"{commit}^").strip() == head
+    assert sandbox.git("diff", "--name-only", head, commit).split() == [PIN_FILE]
+    assert result.steps[0] in sandbox.git("show", "--no-patch", "--format=%B", commit)
+    assert sandbox.git("status", "--porcelain").strip() == "?? notes.txt"
+    assert (sandbox.root / PIN_FILE).read_text() == "sweepledger==0.0.1\n"
+
+
+def test_a_branch_that_exists_is_not_written_over(sandbox: Sandbox) -> None:
+    sandbox.write(PIN_FILE, "sweepledger==0.0.1\n")
+    sandbox.commit("An earlier version")
+    sandbox.push()
+    sandbox.git("push", "-q", "origin", f"HEAD:refs/heads/{BRANCH}")
+    sandbox.git("commit", "-q", "--allow-empty", "-m", "Another")
+    sandbox.push()
+    before = sandbox.git("ls-remote", "origin", f"refs/heads/{BRANCH}")
+
+    with pytest.raises(UsageError, match="already"):
+        propose_upgrade(sandbox.workspace)
+
+    assert sandbox.git("ls-remote", "origin", f"refs/heads/{BRANCH}") == before
+
+
+def test_without_anything_due_no_branch_is_pushed(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.commit("A spec")
+    sandbox.push()
+
+    assert propose_upgrade(sandbox.workspace)[1] is None
+    assert sandbox.git("ls-remote", "origin", f"refs/heads/{BRANCH}") == ""

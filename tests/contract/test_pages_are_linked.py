@@ -24,7 +24,8 @@ def reached() -> set[Path]:
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
-    pages = set((ROOT / "docs").rglob("*.md"))
+    # The contents of the site that `make docs` builds is for that site alone.
+    pages = set((ROOT / "docs").rglob("*.md")) - {ROOT / "docs/index.md"}
 
     assert {str(page.relative_to(ROOT)) for page in pages - reached()} == set()
 

@@ -163,7 +163,7 @@ def test_broken_overlays_are_taken_out_by_commits_that_the_check_takes_and_all_i
 
     team.push()
     if team.controller == "argocd":
-        _end_the_tries(team, story.broken)
+        end_the_tries(team, story.broken)
 
     for batch in story.broken:
         team.until_recorded(batch)
@@ -223,7 +223,7 @@ def test_under_flux_a_broken_file_beside_those_of_batches_holds_up_new_ones_and_
     assert [team.summary(name)[0]["status"] for name in ("beforehand", "held-up")] == ["ok", "ok"]
 
 
-def _end_the_tries(team: Team, batches: Iterable[Batch]) -> None:
+def end_the_tries(team: Team, batches: Iterable[Batch]) -> None:
     """Have Argo CD give up applying, as docs/how-to/bootstrap-argocd.md tells who cannot wait for that."""
     end = ("--type=json", '--patch=[{"op": "remove", "path": "/operation"}]')
     for batch in batches:

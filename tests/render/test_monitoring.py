@@ -37,6 +37,8 @@ FLUX = replace(SETTINGS, controller=Controller.FLUX)
 COLLECTOR = 'namespace="sweeps-collector",cronjob="sweep-collector"'
 SUCCESS = f"kube_cronjob_status_last_successful_time{{{COLLECTOR}}}"
 EXISTS = f"kube_cronjob_info{{{COLLECTOR}}}"
+FAILED_RUN = 'kube_job_status_failed{namespace="sweeps-collector",job_name="sweep-collector-1"'
+"""The beginning of a series; kube-state-metrics has one for each reason."""
 PEAK = "peak-b1-0a1b2c3d"
 MERGED = (
     f'sweepledger_batch_merged_timestamp_seconds{{namespace="sweeps",batch="{PEAK}",sweep="peak",kind="Job"}}'
@@ -142,7 +144,8 @@ CASES: tuple[tuple[str, str, dict[str, str], str, str], ...] = (
         {
             SUCCESS: "0x30",
             'kube_job_status_start_time{namespace="sweeps-collector",job_name="sweep-collector-1"}': "_x4 300x25",
-            'kube_job_status_failed{namespace="sweeps-collector",job_name="sweep-collector-1"}': "_x4 1x25",
+            f'{FAILED_RUN},reason="BackoffLimitExceeded"}}': "_x4 1x25",
+            f'{FAILED_RUN},reason="DeadlineExceeded"}}': "_x4 0x25",
         },
         *("4m", "7m"),
     ),
@@ -202,7 +205,8 @@ HEALTHY = {
     SUCCESS: "0+300x24",
     f"kube_cronjob_spec_suspend{{{COLLECTOR}}}": "0x120",
     'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="p"}': "0x120",
-    'kube_job_status_failed{namespace="sweeps-collector",job_name="sweep-collector-1"}': "1x120",
+    f'{FAILED_RUN},reason="BackoffLimitExceeded"}}': "1x120",
+    f'{FAILED_RUN},reason="Evicted"}}': "0x120",
     'kube_job_status_start_time{namespace="sweeps-collector",job_name="sweep-collector-1"}': "0x120",
     f'kube_job_info{{namespace="sweeps",job_name="{PEAK}-0"}}': "1x120",
     f'kube_job_info{{namespace="sweeps",job_name="{PEAK}-1"}}': "1x120",

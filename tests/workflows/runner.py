@@ -167,6 +167,12 @@ class _Running:
                     assert said["if-no-files-found"] == "ignore", f"{said['path']} is not there"
             case "actions/download-artifact":
                 shutil.copytree(self.done.artifact(said["name"]), self.work / said["path"])
+            case "actions/upload-pages-artifact":
+                shutil.copytree(self.work / said["path"], self.done.artifact("github-pages"))
+            case "actions/deploy-pages":
+                shutil.copytree(
+                    self.done.artifact("github-pages"), self.host.folder / "pages", dirs_exist_ok=True
+                )
             case "actions/attest":
                 self._attest(said)
             case "pypa/gh-action-pypi-publish":

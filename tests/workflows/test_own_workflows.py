@@ -17,7 +17,15 @@ from benchmarks import workflows as long_form
 from sweepledger import __version__
 from tests.workflows.runner import OURS, ROOT, Host
 
-RUN_HERE = {("release", "build"), ("release", "publish"), ("scheduled", "audit"), ("test", "workflows")}
+RUN_HERE = {
+    ("preview", "build"),
+    ("release", "build"),
+    ("release", "publish"),
+    ("scheduled", "audit"),
+    ("site", "build"),
+    ("site", "deploy"),
+    ("test", "workflows"),
+}
 NEEDS_A_MAC = {("test", "macos")}
 """No run of it has been seen: docs/guarantees.md says so."""
 RUN_AS_A_TEAMS = {("generate", "generate"), ("results", "verify")}
@@ -80,6 +88,30 @@ def test_the_workflows_are_held_against_the_rules(host: Host) -> None:
 
     assert ran.is_green, ran.output
     assert "the workflows ask for what they may, and for nothing else" in ran.output
+
+
+@installs
+def test_a_merge_publishes_the_documentation_and_the_experiments(host: Host) -> None:
+    built = host.run(OURS / "site.yaml", head(), job="build")
+    published = host.run(OURS / "site.yaml", head(), job="deploy", after=built)
+
+    assert built.is_green, built.output
+    assert published.is_green
+    pages = host.folder / "pages"
+    assert "sweepledger" in (pages / "index.html").read_text()
+    assert (pages / "how-to/run-on-a-laptop.html").is_file()
+    assert (pages / "searchindex.js").is_file()
+    assert (pages / "experiments/index.html").is_file()
+    assert not list(pages.rglob("*.md")), "sources are in the repository"
+
+
+@installs
+def test_a_pull_request_has_the_same_pages_for_download(host: Host) -> None:
+    ran = host.run(OURS / "preview.yaml", {**head(), "ref": "refs/pull/1/merge"})
+
+    assert ran.is_green, ran.output
+    assert (ran.artifact("site") / "index.html").is_file()
+    assert (ran.artifact("site") / "experiments/index.html").is_file()
 
 
 @pytest.fixture

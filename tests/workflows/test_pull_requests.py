@@ -186,6 +186,29 @@ def test_results_commits_are_verified_on_main_and_on_branches(
     assert "results/peak/summary.csv: t" in red.output
 
 
+def test_each_merge_publishes_the_history_and_a_pull_request_has_a_preview(
+    sandbox: Sandbox, host: Host, tmp_path: Path
+) -> None:
+    recorded(sandbox, tmp_path / "results")
+    sandbox.push()
+    merged = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.write(
+        "sweeps/peak.yaml", (sandbox.root / "sweeps/peak.yaml").read_text() + "# <script>alert(1)</script>\n"
+    )
+    change = sandbox.commit("Propose")
+    sandbox.git("push", "-q", "origin", f"{change}:refs/pull/1/merge")
+
+    built = host.run(TEAMS / "site.yaml", {"sha": merged, "ref": "refs/heads/main"}, job="build")
+    published = host.run(TEAMS / "site.yaml", {"sha": merged}, job="deploy", after=built)
+    preview = host.run(TEAMS / "preview.yaml", {"sha": change, "ref": "refs/pull/1/merge"})
+
+    assert built.is_green, built.output
+    assert published.is_green
+    assert preview.is_green, preview.output
+    assert merged[:12] in (host.folder / "pages/index.html").read_text()
+    assert change[:12] in (preview.artifact("site") / "index.html").read_text()
+
+
 def test_a_merged_spec_is_generated_on_main_by_one_commit(sandbox: Sandbox, host: Host) -> None:
     sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
     sandbox.spec()

@@ -217,10 +217,15 @@ def generate(
         workspace = Workspace.find(response.current_folder())
         if push:
             return _push_batches(workspace, names or ())
-        generated = command.generate(workspace, names or (), check=check_only, base=base)
+        settled: frozenset[Path] = frozenset()
+        if names:
+            generated = command.generate(workspace, names, check=check_only, base=base)
+        else:
+            generated, settled = command.generate_changed(workspace, check=check_only, base=base)
         has_drift = (check_only or exit_code) and any(item.is_pending for item in generated)
-        text = author.generated_text(generated, check=check_only)
-        return Response(generated_data(generated), text, _warnings(generated), EXIT_DRIFT * has_drift)
+        text = (*author.generated_text(generated, check=check_only), *author.settled_text(settled))
+        data = {**generated_data(generated), "settled": sorted(path.stem for path in settled)}
+        return Response(data, text, _warnings(generated), EXIT_DRIFT * has_drift)
 
     response.respond("generate", form, work)
 

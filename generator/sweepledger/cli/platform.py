@@ -63,6 +63,12 @@ def init(
         NextRoundChoice,
         typer.Option("--next", help="Choose what requests the next round of a search; `review`: the author."),
     ] = NextRoundChoice.REVIEW,
+    pages: Annotated[
+        bool,
+        typer.Option(
+            "--pages", help="Add workflows that publish `sweep site` on GitHub Pages; pages are public."
+        ),
+    ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Create a repository for sweeps: settings, base files, an example, and a first commit."""
@@ -71,7 +77,12 @@ def init(
         from sweepledger.commands.scaffold import init as command
 
         created = command.init(
-            folder, name=name, controller=str(controller), generate=str(generate), next_=str(next_)
+            folder,
+            name=name,
+            controller=str(controller),
+            generate=str(generate),
+            next_=str(next_),
+            pages=pages,
         )
         lines = (
             f"created {folder}: {len(created.files)} files, commit {created.commit[:SHORT_COMMIT]} on main",
@@ -253,6 +264,12 @@ def upgrade(
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit with 5 if anything is due.")
     ] = False,
+    push: Annotated[
+        bool,
+        typer.Option(
+            "--push", help="Push what is due as a new branch, for a pull request; write nothing here."
+        ),
+    ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Write the repository's files as this version does: the pinned version and the platform; batches never change."""
@@ -260,9 +277,16 @@ def upgrade(
     def work() -> Response:
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.commands.scaffold import upgrade as command
+        from sweepledger.errors import UsageError
 
-        result = command.upgrade(Workspace.find(response.current_folder()), check=check)
-        verb = "due" if check else "wrote"
+        if check and push:
+            raise UsageError("--push cannot be combined with --check")
+        workspace, commit = Workspace.find(response.current_folder()), None
+        if push:
+            result, commit = command.propose_upgrade(workspace)
+        else:
+            result = command.upgrade(workspace, check=check)
+        verb = "due" if check else "committed" if push else "wrote"
         lines = [f"{verb}: {path}" for path in result.written]
         lines += [f"kept {path}: edited manually" for path in result.kept]
         lines += (
@@ -273,7 +297,11 @@ def upgrade(
             "written": list(result.written),
             "kept": list(result.kept),
             "steps": list(result.steps),
+            "branch": command.BRANCH if commit else None,
+            "commit": commit,
         }
+        if commit:
+            lines.append(f"pushed branch {command.BRANCH}: open a pull request from it")
         return Response(data, tuple(lines), exit_code=EXIT_DRIFT * (check and bool(result.written)))
 
     response.respond("upgrade", form, work)

@@ -3,21 +3,24 @@
 Read this first, then `generation/next_batch.py`: spec -> sweep -> trials -> overlay -> work tree.
 """
 
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from sweepledger.commands.generation.next_batch import (
     Generated,
     added_files,
     plan_batches,
+    stored_batches,
     with_code_warnings,
     write_batches,
 )
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Target, Workspace
+from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.settled_specs import settled_specs
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
 from sweepledger.errors import UsageError
-from sweepledger.repo.git import Change, Repository, without_repository_filters
+from sweepledger.repo.git import Change
+from sweepledger.repo.state import state_folder
 from sweepledger.structs.settings import GenerateMode
 
 
@@ -34,6 +37,29 @@ def generate(
     if not check:
         write_batches(workspace, planned)
     return with_code_warnings(workspace, specs, planned)
+
+
+def generate_changed(
+    workspace: Workspace, *, check: bool = False, base: str | None = None
+) -> tuple[tuple[Generated, ...], frozenset[Path]]:
+    """Write the next batch of each sweep that may lack one; return these sweeps, and the specs of all others.
+
+    The others are known without reading them: their newest batch was made from the spec as it is. Raises as
+    `generate` does.
+    """
+    state_folder(workspace.repository)  # as when specs are read: a repository with planted state is refused
+    stored = stored_batches(workspace, base)
+    entries = workspace.repository.files(stored.commit, SPECS, SETTINGS_FILE)
+    paths = workspace.spec_paths()
+    settled = settled_specs(workspace, entries, stored.merged, stored.added, paths)
+    specs = workspace.read(path for path in paths if path not in settled)
+    # Who edits a batch of another sweep should know it while the batch runs; its archive is for `sweep check`.
+    names = {path.stem for path in settled}
+    compared = tuple(batch for batch in stored.present if batch.is_active or batch.sweep not in names)
+    planned = plan_batches(workspace, specs, base=base, stored=replace(stored, present=compared))
+    if not check:
+        write_batches(workspace, planned)
+    return with_code_warnings(workspace, specs, planned), settled
 
 
 def update(workspace: Workspace, name: str, *, base: str | None = None) -> Generated:
@@ -56,7 +82,7 @@ def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[tuple
     chosen = tuple(names)
 
     def make(commit: str) -> tuple[Change | None, tuple[Generated, ...]]:
-        with _checked_out(workspace.repository, commit) as folder:
+        with at_commit.checked_out(workspace.repository, commit) as folder:
             return _batch_commit(Workspace.find(folder), chosen, commit)
 
     target = Target(workspace.repository, workspace.settings.remote, workspace.settings.branch)
@@ -92,16 +118,3 @@ def batch_message(new: Iterable[Generated]) -> str:
     counts = {generated.sweep.name: generated.batch.lock.trials for generated in new if generated.batch}
     body = "".join(f"Batch: {generated.batch.name}\n" for generated in new if generated.batch)
     return f"generate({', '.join(counts)}): {sum(counts.values())} trials\n\n{body}"
-
-
-@contextmanager
-def _checked_out(repository: Repository, commit: str) -> Iterator[Path]:
-    """Check a commit out into a temporary folder, and remove the folder afterwards."""
-    with tempfile.TemporaryDirectory(prefix="sweep-generate-") as scratch:
-        folder = Path(scratch) / "tree"
-        filters = without_repository_filters(repository)
-        repository.run(*filters, "worktree", "add", "--quiet", "--detach", str(folder), commit)
-        try:
-            yield folder
-        finally:
-            repository.run("worktree", "remove", "--force", str(folder))

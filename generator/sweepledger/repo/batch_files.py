@@ -98,6 +98,8 @@ class DiskFiles:
     folder: Path
     blobs: BlobCache = field(compare=False, repr=False)
     """The blobs of the repository."""
+    committed: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """The blob ids of a folder in which git sees no difference; empty if that is not known."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -127,7 +129,9 @@ class DiskFiles:
         return {name: blob_id(self.read(name)) for name in self.names}
 
     def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
-        """Compute the blob ids. Raises StorageError."""
+        """Return the blob ids, and compute those that git does not know. Raises StorageError."""
+        if self.committed and self.committed.keys() == set(self.names):
+            return self.committed
         if len(like) > SHA1_DIGITS:
             return {name: blob_id(self.read(name), like=like) for name in self.names}
         return self._sha1

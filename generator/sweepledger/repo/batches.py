@@ -1,5 +1,7 @@
 """The batches of a commit or of the work tree, as values that read their files on first use."""
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,6 +137,16 @@ class StoredBatch:
         tables = (path for path in self.contents.paths() if path.endswith(".csv"))
         return any(line in self.contents.read(path) for path in tables)
 
+    def lists_every_trial(self) -> bool:
+        """Return whether the tables have as many rows as the lock states, by a search for bytes. Raises StorageError.
+
+        If so, `may_list` sees every trial, whether or not the rest can be parsed.
+        """
+        files = {path: self.contents.read(path) for path in self.contents.paths()}
+        stated = _TRIALS.search(files.get(batch_yaml.LOCK_FILE, b""))
+        rows = sum(content.count(b"\n") - 1 for path, content in files.items() if path.endswith(".csv"))
+        return stated is not None and int(stated[1]) == rows
+
     def _unreadable(self, file: str, message: str, *, line: int = 0) -> UnreadableError:
         position = SourcePosition("", line, 1 if line else 0)
         problem = Problem.at(
@@ -169,6 +181,7 @@ class StoredBatch:
         )
 
 
+_TRIALS = re.compile(rb"^trials: ([0-9]{1,9})$", re.MULTILINE)
 _RESTORE_HINT = (
     "restore the folder from git; a merged batch may change only by its removal, if it was never valid"
 )
@@ -192,11 +205,7 @@ def of_sweep_in_commit(repository: Repository, commit: str | None, sweep: str) -
 
 
 def _batches(repository: Repository, entries: Mapping[str, Entry]) -> tuple[StoredBatch, ...]:
-    folders: dict[str, dict[str, str]] = {}
-    for path, entry in entries.items():
-        parts = path.split("/")
-        if len(parts) > len(("overlays", "active", "batch")) and split_batch_name(parts[2]):
-            folders.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = entry.id
+    folders = _folder_ids(entries)
     locks: dict[str, set[str]] = {}
     for folder, ids in folders.items():
         if batch_yaml.LOCK_FILE in ids:
@@ -207,20 +216,48 @@ def _batches(repository: Repository, entries: Mapping[str, Entry]) -> tuple[Stor
     )
 
 
+def _folder_ids(entries: Mapping[str, Entry]) -> dict[str, dict[str, str]]:
+    """Return the blob ids of each batch, by folder."""
+    folders: dict[str, dict[str, str]] = {}
+    for path, entry in entries.items():
+        parts = path.split("/", 3)
+        is_batch = len(parts) > len(("overlays", "active", "batch")) and f"{parts[0]}/{parts[1]}" in {
+            ACTIVE,
+            ARCHIVE,
+        }
+        if is_batch and split_batch_name(parts[2]):
+            folders.setdefault("/".join(parts[:3]), {})[parts[3]] = entry.id
+    return folders
+
+
 def _group(folder: str) -> str:
     """Return what the batches have in common whose locks are read together: being active, else the sweep."""
     place, _, name = folder.rpartition("/")
     return place if place == ACTIVE else (split_batch_name(name) or ("",))[0]
 
 
-def in_work_tree(root: Path) -> tuple[StoredBatch, ...]:
-    """Return the batches of the work tree, by sweep and number. Raises StorageError."""
-    blobs = BlobCache(Repository(root))
+def in_work_tree(
+    root: Path, *, committed: Mapping[str, Mapping[str, str]] | None = None
+) -> tuple[StoredBatch, ...]:
+    """Return the batches of the work tree, by sweep and number. Raises StorageError.
+
+    `committed` has the blob ids of folders in which git sees no difference: they need not be computed.
+    """
+    blobs, known = BlobCache(Repository(root)), committed or {}
     return _sorted(
-        StoredBatch(f"{place}/{folder.name}", DiskFiles(folder, blobs))
+        StoredBatch(path, DiskFiles(folder, blobs, known.get(path, {})))
         for place in (ACTIVE, ARCHIVE)
         for folder in _folders(root / place)
+        for path in (f"{place}/{folder.name}",)
     )
+
+
+def unchanged_folders(index: Mapping[str, Entry], uncommitted: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the blob ids of the batches in an index that contain no uncommitted path, by folder."""
+    folders = _folder_ids(index)
+    for path in uncommitted:
+        folders.pop("/".join(path.split("/")[:3]), None)
+    return folders
 
 
 def readable(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
@@ -285,11 +322,12 @@ def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
 def _folders(place: Path) -> Iterator[Path]:
     if not place.is_dir():
         return
-    for entry in sorted(place.iterdir()):
-        if entry.is_symlink():
-            raise StorageError(f"{entry}: must be a folder, not a symbolic link")
-        if entry.is_dir() and split_batch_name(entry.name) is not None:
-            yield entry
+    with os.scandir(place) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_symlink():
+                raise StorageError(f"{entry.path}: must be a folder, not a symbolic link")
+            if entry.is_dir() and split_batch_name(entry.name) is not None:
+                yield place / entry.name
 
 
 def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:

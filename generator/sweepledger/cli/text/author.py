@@ -1,22 +1,34 @@
 """The output of `generate`, `update` and `try`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli.text.search_space import search_space_table
 from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
-from sweepledger.cli.text.values import configuration_text, number_text
+from sweepledger.cli.text.values import configuration_text, count_text, number_text
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.try_ import Tried
 from sweepledger.repo.batches import ACTIVE
 from sweepledger.structs.record import Status
 
+FEW = 5
+"""So many unchanged sweeps are named."""
+
 
 def generated_text(generated: Iterable[Generated], *, check: bool) -> tuple[RenderableType, ...]:
     """Return the trials that each sweep adds, and the files that were written."""
     return tuple(part for item in generated for part in _generated_parts(item, check=check))
+
+
+def settled_text(specs: Collection[Path]) -> tuple[RenderableType, ...]:
+    """Return a line about the sweeps whose specs are as their newest batch was made from them, if there are any."""
+    if not specs:
+        return ()
+    names = f" ({', '.join(sorted(path.stem for path in specs))})" if len(specs) <= FEW else ""
+    return (Text(f"{count_text(len(specs), 'sweep')} unchanged{names}: nothing to write"),)
 
 
 def _generated_parts(generated: Generated, *, check: bool) -> Iterator[RenderableType]:

@@ -8,23 +8,23 @@ from pathlib import Path
 
 from sweepledger import policy
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, SUFFIX, Workspace
+from sweepledger.commands.repository.settled_specs import is_content_of, settled_specs
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.render.base_files import LAUNCHERS, SHAPE_VERSIONS
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry, index_attributes, reachable_trees, uncommitted_paths
 from sweepledger.repo.package_data import base_folder
+from sweepledger.results.tree import RESULTS
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import PullRequestResults, Settings
-from sweepledger.structs.values import blob_id, bytes_digest
+from sweepledger.structs.values import blob_id
 
 BASE = "base/"
 KUSTOMIZATION = "kustomization.yaml"
-SPEC_IN_LOCK = re.compile(rb'^spec:\n  path: "([^"\\]*)"\n  digest: "([^"\\]*)"$', re.MULTILINE)
 BASE_VERSION = re.compile(r"base/(?:[^/]+/)+?v[0-9]+(?=/)", re.ASCII)
 
 
@@ -51,7 +51,13 @@ class CheckContext:
     @cached_property
     def present(self) -> tuple[StoredBatch, ...]:
         """The work tree's batches, active and archived."""
-        return batches.in_work_tree(self.workspace.root)
+        unchanged = batches.unchanged_folders(self.index, self.uncommitted)
+        return batches.in_work_tree(self.workspace.root, committed=unchanged)
+
+    @cached_property
+    def uncommitted(self) -> frozenset[str]:
+        """The paths of batches and results that differ from HEAD, untracked ones included."""
+        return frozenset(uncommitted_paths(self.workspace.repository, f"{RESULTS}/", "overlays/"))
 
     @cached_property
     def added(self) -> tuple[StoredBatch, ...]:
@@ -146,8 +152,7 @@ class CheckContext:
 
     def is_merged_content(self, path: str, content: bytes) -> bool:
         """Return whether a file of the base commit has this content."""
-        entry = self.base_entries.get(path)
-        return entry is not None and entry.id == blob_id(content, like=entry.id)
+        return is_content_of(self.base_entries.get(path), content)
 
     def _mended(self, merged: StoredBatch, present: StoredBatch) -> StoredBatch:
         """Return the work tree's version if the merged batch is broken and its history contains this version."""
@@ -194,35 +199,6 @@ def load_references(stored: Iterable[StoredBatch]) -> None:
 
 
 def specs_to_read(context: CheckContext, paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the specs that must be read: all of them if the settings are not those of the base commit."""
-    newest = _newest_batches(context) if _same_settings(context) else {}
-    growing = {batch.sweep for batch in context.added}
-    for path in paths:
-        name = path.name.removesuffix(SUFFIX)
-        batch = None if name in growing else newest.get(name)
-        location, content = context.workspace.display_path(path), read_input(path)
-        # Earlier bytes that a batch was made from are a change as any other: they may lack a cancellation.
-        is_proven = batch is not None and _was_made_from(batch, location, content)
-        if not is_proven or not context.is_merged_content(location, content):
-            yield path
-
-
-def _newest_batches(context: CheckContext) -> dict[str, StoredBatch]:
-    """Return each sweep's newest merged batch; the batches are sorted by number."""
-    return {batch.sweep: batch for batch in context.merged}
-
-
-def _was_made_from(batch: StoredBatch, path: str, content: bytes) -> bool:
-    """Return whether a merged lock names a spec by its path and digest, without parsing the lock."""
-    try:
-        named = SPEC_IN_LOCK.search(batch.contents.read(LOCK_FILE))
-    except KeyError:
-        return False
-    return named is not None and named.groups() == (path.encode(), bytes_digest(content).encode())
-
-
-def _same_settings(context: CheckContext) -> bool:
-    path = context.workspace.root / SETTINGS_FILE
-    if SETTINGS_FILE not in context.base_entries:
-        return not path.exists()
-    return path.is_file() and context.is_merged_content(SETTINGS_FILE, read_input(path))
+    """Yield the specs that must be read: all that `settled_specs` does not know."""
+    settled = settled_specs(context.workspace, context.base_entries, context.merged, context.added, paths)
+    return (path for path in paths if path not in settled)

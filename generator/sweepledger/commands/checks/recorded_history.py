@@ -8,7 +8,7 @@ from sweepledger.commands.repository.base_files import KEEP_FILES
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ARCHIVE
-from sweepledger.repo.git import commit_signatures, uncommitted_paths
+from sweepledger.repo.git import commit_signatures
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.settings import PullRequestResults
 from sweepledger.structs.sweep import Sweep
@@ -31,7 +31,7 @@ def check_recorded_history(
     if context.base is None:
         return
     repository = context.workspace.repository
-    edited = set(uncommitted_paths(repository, *places))
+    edited = {path for path in context.uncommitted if path.startswith(places)}
     changed = (context.changed_paths(*places) | edited) - {*KEEP_FILES, *_cancelled(context, sweeps)}
     if context.laptop and not edited:
         laptop = LaptopResults(context)

@@ -271,6 +271,12 @@ class StoredBatches:
     present: tuple[StoredBatch, ...]
     """The batches in the work tree."""
 
+    @property
+    def added(self) -> tuple[StoredBatch, ...]:
+        """The batches that only the work tree has."""
+        merged = {batch.name for batch in self.merged}
+        return tuple(batch for batch in self.present if batch.name not in merged)
+
     @cached_property
     def merged_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
         """The batches at the base commit, by sweep."""

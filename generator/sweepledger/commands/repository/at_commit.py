@@ -1,13 +1,15 @@
-"""Settings, specs and versions of files at a commit or in its history."""
+"""Settings, specs and versions of files at a commit or in its history, and a commit as a folder."""
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from sweepledger import spec
 from sweepledger.commands.repository.workspace import SETTINGS_FILE
 from sweepledger.problems import Problem
-from sweepledger.repo.git import Repository, commits
+from sweepledger.repo.git import Repository, commits, without_repository_filters
 from sweepledger.results.outcomes import BatchRecords, InSpec
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.search.membership import membership
@@ -120,3 +122,16 @@ def commit_of_version(repository: Repository, commit: str, path: str) -> str | N
     return next(
         (version for version, blob in file_versions(repository, commit, path) if blob == entry.id), commit
     )
+
+
+@contextmanager
+def checked_out(repository: Repository, commit: str) -> Iterator[Path]:
+    """Check a commit out into a temporary folder, and remove the folder afterwards."""
+    with tempfile.TemporaryDirectory(prefix="sweepledger-") as scratch:
+        folder = Path(scratch) / "tree"
+        filters = without_repository_filters(repository)
+        repository.run(*filters, "worktree", "add", "--quiet", "--detach", str(folder), commit)
+        try:
+            yield folder
+        finally:
+            repository.run("worktree", "remove", "--force", str(folder))

@@ -26,6 +26,8 @@ REPOSITORY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 ON_MERGE = ".github/workflows/generate.yaml"
 BY_WORKFLOW = ".github/workflows/next.yaml"
 """The two workflows that write to the branch; optional."""
+PAGES = (".github/workflows/site.yaml", ".github/workflows/preview.yaml")
+"""The workflows that publish the site, and that of a change as an artifact; optional, because pages are public."""
 
 COPIED_BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9][0-9]*/", re.ASCII)
 """Bases of any batch. Those of distributed shapes come with their first batch, and those of the platform with
@@ -50,8 +52,9 @@ def init(
     controller: str = "none",
     generate: str = GenerateMode.IN_PULL_REQUEST,
     next_: str = NextRoundMode.REVIEW,
+    pages: bool = False,
 ) -> NewRepository:
-    """Create a repository in a new or empty folder, with its first commit on `main`.
+    """Create a repository in a new or empty folder, with its first commit on `main`; `pages` publishes its site.
 
     Raises UsageError for a folder that is not empty, RepositoryError inside another repository, StorageError;
     nothing is left then.
@@ -69,7 +72,8 @@ def init(
         raise RepositoryError(
             f"{folder} would be inside the repository {around}", hint="choose a folder outside of it"
         )
-    tree = first_tree(called, Controller(controller), GenerateMode(generate), NextRoundMode(next_))
+    modes = Controller(controller), GenerateMode(generate), NextRoundMode(next_)
+    tree = first_tree(called, *modes, pages=pages)
     commit = ""
 
     def finish(made: Path) -> None:
@@ -80,13 +84,16 @@ def init(
     return NewRepository(folder, commit, tuple(path for path, _ in tree))
 
 
-def first_tree(name: str, controller: Controller, generate: GenerateMode, next_: NextRoundMode) -> FileTree:
+def first_tree(
+    name: str, controller: Controller, generate: GenerateMode, next_: NextRoundMode, *, pages: bool = False
+) -> FileTree:
     """Return every file of a new repository; `sweep bootstrap`, which knows its URL, adds `clusters/`."""
     unasked = {
         path
         for path, chosen in (
             (ON_MERGE, generate is GenerateMode.ON_MERGE),
             (BY_WORKFLOW, next_ is NextRoundMode.WORKFLOW),
+            *((path, pages) for path in PAGES),
         )
         if not chosen
     }

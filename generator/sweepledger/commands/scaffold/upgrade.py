@@ -4,16 +4,27 @@ import re
 from dataclasses import dataclass
 
 from sweepledger import __version__, storage
-from sweepledger.commands.repository import base_files
+from sweepledger.commands.repository import at_commit, base_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
+from sweepledger.errors import UsageError
 from sweepledger.repo import files
+from sweepledger.repo.git import (
+    Change,
+    fetch,
+    push_proposal,
+    remote_branches,
+    uncommitted_paths,
+    work_tree_entries,
+)
 from sweepledger.structs.settings import Controller
 
 PIN_FILE = ".github/sweep.in"
 LOCK_FILE = ".github/sweep.lock"
 HOOK_FILE = "clusters/pre-receive.sh"
 PIN = re.compile(r"^(sweepledger(?:\[[a-z,]+\])?==)\S+", re.MULTILINE)
+BRANCH = f"sweepledger/upgrade-{__version__}"
+"""The branch of the pull request."""
 LOCK_COMMAND = f"uv pip compile --generate-hashes --universal {PIN_FILE} --output-file {LOCK_FILE}"
 
 
@@ -41,6 +52,34 @@ def upgrade(workspace: Workspace, *, check: bool = False) -> Upgraded:
         storage.write_file(root / PIN_FILE, pinned)
     written = (*([PIN_FILE] if pinned is not None else []), *platform)
     return Upgraded(__version__, written, kept, tuple(_steps(workspace, written)))
+
+
+def propose_upgrade(workspace: Workspace) -> tuple[Upgraded, str | None]:
+    """Commit what is due to a new branch of the remote, on top of the branch that controllers follow, and push it.
+
+    Return what was written and the commit; None if nothing is due. The work tree stays as it is. Raises UsageError if
+    the remote has the branch already, RepositoryError, StorageError.
+    """
+    repository, settings = workspace.repository, workspace.settings
+    workspace.remote_url()
+    base = fetch(repository, settings.remote, settings.branch)
+    with at_commit.checked_out(repository, base) as folder:
+        inner = Workspace.find(folder)
+        upgraded = upgrade(inner)
+        entries = work_tree_entries(inner.repository, uncommitted_paths(inner.repository))
+        removed = frozenset(path for path in upgraded.written if not (folder / path).exists())
+    if not upgraded.written:
+        return upgraded, None
+    steps = "".join(f"- {step}\n" for step in upgraded.steps)
+    change = Change(f"Upgrade sweepledger to {__version__}\n\n{steps}", removes=removed, entries=entries)
+    exists = BRANCH in remote_branches(repository, settings.remote, BRANCH.rpartition("/")[0])
+    commit = None if exists else push_proposal(repository, settings.remote, BRANCH, base, change)
+    if commit is None:
+        raise UsageError(
+            f"{settings.remote} has a branch {BRANCH} already",
+            hint=f"merge it, or `git push {settings.remote} --delete {BRANCH}` and try again",
+        )
+    return upgraded, commit
 
 
 def _new_pin(workspace: Workspace) -> bytes | None:

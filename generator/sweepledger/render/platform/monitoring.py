@@ -104,7 +104,8 @@ def _collector_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         "SweepCollectorFailing",
         "max by (namespace) (kube_job_status_start_time"
         f'{{namespace="{names.collector}",job_name=~"{COLLECTOR_ACCOUNT}-.*"}} * on (namespace, job_name) '
-        f"(kube_job_status_failed > bool 0)) > on (namespace) {success}",
+        # Of each Job there is a series for each reason why it may fail.
+        f"(max by (namespace, job_name) (kube_job_status_failed) > bool 0)) > on (namespace) {success}",
         "warning",
         "The last run of the collector failed.",
         f"`sweep doctor` says why; its output: `{logs}`",

@@ -1,0 +1,64 @@
+"""The documentation as a site, built by `make docs`: Sphinx, because its search works without a server."""
+
+import re
+from pathlib import Path, PurePosixPath
+
+from sphinx.application import Sphinx
+
+from sweepledger import __version__
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+
+project = "sweepledger"
+author = "the sweepledger authors"
+copyright = author  # noqa: A001 - the name that Sphinx reads; without a year, so that each build gives the same bytes
+version = release = __version__
+extensions = ["myst_parser"]
+suppress_warnings = ["misc.highlighting_failure"]  # not every block is in a language that Pygments knows
+myst_heading_anchors = 4
+myst_enable_extensions = ["attrs_inline"]
+html_theme = "furo"
+html_title = f"sweepledger {__version__}"
+html_static_path: list[str] = []
+html_show_sphinx = False
+html_copy_source = False
+html_show_search_summary = (
+    False  # the search would fetch every page that it lists, which browsers refuse from a disk
+)
+html_last_updated_fmt = None
+nitpicky = True
+
+LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]+)\]\((?P<target>(?![a-z]+:|#)[^)\s#]+)(?P<part>#[^)\s]*)?\)")
+
+
+def relink(_app: Sphinx, docname: str, source: list[str]) -> None:
+    """Make links to files that are no pages plain names: the site has only the documentation."""
+    folder = PurePosixPath("docs") / PurePosixPath(docname).parent
+
+    def replaced(link: re.Match[str]) -> str:
+        path = normal(folder / link["target"])
+        if path == "README.md":
+            above = "../" * docname.count("/")
+            return f"[{link['text']}]({above}index.md)"
+        is_page = path.startswith("docs/") and (ROOT / path).is_file() and path.endswith(".md")
+        return link[0] if is_page else link["text"] if "`" in link["text"] else f"`{path}`"
+
+    source[0] = LINK.sub(replaced, source[0])
+
+
+def normal(path: PurePosixPath) -> str:
+    """Return a path of the repository without `..`."""
+    parts: list[str] = []
+    for part in path.parts:
+        if part == "..":
+            parts.pop()
+        else:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register what this file adds to Sphinx."""
+    app.connect("source-read", relink)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,79 @@
+"""Specs that `sweep generate` and `sweep check` need not read: their newest batch was made from them as they are."""
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate_changed
+from sweepledger.commands.generation.next_batch import EditedError
+from tests.repository import Sandbox
+
+LISTED = """name: listed
+description: Which of some points is best?
+method: list
+file: points.csv
+metric: {name: score, goal: maximize}
+command: [python, code/train.py, "${args}"]
+run:
+  code: {path: code}
+  resources: {cpu: 1, memory: 1Gi}
+  timeout: 1h
+"""
+
+
+def changed(sandbox: Sandbox) -> tuple[list[str], list[str]]:
+    """Return the sweeps that are planned, and those that are not read."""
+    generated, settled = generate_changed(sandbox.workspace)
+    return [one.sweep.name for one in generated], sorted(path.stem for path in settled)
+
+
+def test_only_changed_specs_are_read(sandbox: Sandbox) -> None:
+    sandbox.merged("other")
+    sandbox.merged("peak")
+    assert changed(sandbox) == ([], ["other", "peak"])
+
+    sandbox.spec("peak", xs="1, 2, 3, 4")
+
+    assert changed(sandbox) == (["peak"], ["other"])
+    assert len(sandbox.active()) == 3
+
+
+def test_a_proposed_batch_of_a_restored_spec_is_removed(sandbox: Sandbox) -> None:
+    sandbox.merged("peak")
+    sandbox.spec("peak", xs="1, 2, 3, 4")
+    assert changed(sandbox) == (["peak"], [])
+    sandbox.git("checkout", "--", "sweeps/peak.yaml")
+
+    assert changed(sandbox) == (["peak"], [])
+    assert len(sandbox.active()) == 1
+
+
+def test_other_settings_unsettle_every_spec(sandbox: Sandbox) -> None:
+    sandbox.merged("peak")
+    settings = sandbox.root / "sweepledger.yaml"
+    settings.write_text(settings.read_text() + "# a remark\n")
+
+    assert changed(sandbox) == (["peak"], [])
+
+
+def test_a_changed_table_is_a_change_of_the_spec_that_names_it(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/listed.yaml", LISTED)
+    sandbox.write("sweeps/points.csv", "x\n1\n2\n")
+    generate_changed(sandbox.workspace)
+    sandbox.commit("Two points")
+    sandbox.push()
+    assert changed(sandbox) == (["listed"], [])
+
+    sandbox.write("sweeps/points.csv", "x\n1\n2\n3\n")
+
+    assert "drift" in {problem.code for problem in check(sandbox.workspace).problems}
+    assert changed(sandbox) == (["listed"], [])
+    assert len(sandbox.active()) == 2
+
+
+def test_an_edited_active_batch_of_an_unchanged_spec_is_refused(sandbox: Sandbox) -> None:
+    name = sandbox.merged("peak")
+    sandbox.spec("other")
+    sandbox.write(f"overlays/active/{name}/hyperparams.csv", "")
+
+    with pytest.raises(EditedError, match=r"hyperparams\.csv"):
+        generate_changed(sandbox.workspace)
