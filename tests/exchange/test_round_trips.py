@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from sweepledger import search
@@ -91,6 +91,12 @@ PLAIN = good(
     parameters={"alpha": {"values": ["u", "v"]}, "beta": {"values": ["x", "y"]}},
 )
 """Every format can have its trials."""
+WITH_CONSTANT = good(
+    method="grid",
+    metric={"name": "score", "source": "stdout"},
+    parameters={"alpha": {"values": [0]}, "beta": {"value": 0}},
+)
+"""Katib has no parameters of one value."""
 
 
 def there_and_back(name: str, sweep: Sweep) -> tuple[Sweep, set[str]]:
@@ -143,6 +149,7 @@ def check(name: str, sweep: Sweep) -> None:
 
 @pytest.mark.parametrize("name", ALSO_READ)
 @settings(max_examples=15, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, deadline=None)
+@example(sweep=WITH_CONSTANT)
 @given(sweep=sweeps())
 def test_other_trials_never_come_back_in_silence(name: str, sweep: Sweep) -> None:
     check(name, sweep)
