@@ -21,7 +21,7 @@ STORES = {
 SYNCING = replace(
     PLATFORM_SETTINGS,
     images={**PLATFORM_SETTINGS.images, "sync": IMAGE},
-    egress={"git": GIT, "mlflow": MLFLOW},
+    egress={**PLATFORM_SETTINGS.egress, "git": GIT, "mlflow": MLFLOW},
     results=replace(PLATFORM_SETTINGS.results, sync=STORES),
 )
 

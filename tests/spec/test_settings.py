@@ -40,6 +40,7 @@ def test_empty_settings_are_the_defaults(text: str) -> None:
     assert settings(text) == Settings()
 
 
+EGRESS = "egress: {a: {cidrs: [203.0.113.0/24], ports: [443]}, api-server: {cidrs: [203.0.113.0/24], ports: [443]}}"
 SIGNER = "ops@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 EVERYTHING = f"""\
 version: 1
@@ -329,13 +330,11 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("results: {nfs: {server: a b, path: /a}}", ("results.nfs.server", "nfs")),
         ("results: {nfs: {server: a, path: /a/../b}}", ("results.nfs.path", "nfs")),
         (
-            "egress: {a: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-            'results: {sync: {optuna: {to: "sqlite:///o.db", egress: a}}}',
+            f'{EGRESS}\nresults: {{sync: {{optuna: {{to: "sqlite:///o.db", egress: a}}}}}}',
             ("results.sync.optuna.to", "store-address"),
         ),
         (
-            "egress: {api-server: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-            'results: {sync: {optuna: {to: "postgresql+psycopg2://db/o", egress: api-server}}}',
+            f"{EGRESS}\nresults: {{sync: {{optuna: {{to: 'mysql+pymysql://db/o', egress: api-server}}}}}}",
             ("results.sync.optuna.egress", "unknown-egress"),
         ),
         ("results: {every: 60m}", ("results.every", "duration")),
