@@ -113,6 +113,10 @@ CRDS = Definitions(
     left_out=frozenset({"training-operator/kubeflow.org_mpijobs.yaml"}),
 )
 NEWEST_CRDS = Definitions("crds-newest", {"github.com/kubeflow/trainer/v2": "manifests/base/crds"})
+WORKFLOW_CRDS = Definitions(
+    "crds-workflows", {"github.com/argoproj/argo-workflows/v3": "manifests/base/crds/full"}
+)
+"""Whole definitions: those that Argo installs by default name no keys."""
 _KUSTOMIZE = {"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"}
 OLDEST_KUSTOMIZE = Group(
     "kustomize-5.5", _KUSTOMIZE, "20 seconds", ("-X sigs.k8s.io/kustomize/api/provenance.version=v5.5.0",)
@@ -177,7 +181,7 @@ KUBE_STATE_METRICS = Group(
     "kube-state-metrics", {"kube-state-metrics": "k8s.io/kube-state-metrics/v2"}, "5 minutes"
 )
 
-API = (CRDS, NEWEST_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
+API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
 GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""

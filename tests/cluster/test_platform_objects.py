@@ -15,15 +15,16 @@ from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server
 from tests.cluster.templates import pods
 from tests.render.building import built
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests, the
+from tests.render.platforms import a_platform, manifests, the
 from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS
+from tests.render.test_sync import SYNCING
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, real_bases
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 NAMESPACE = "platform-test"
 """Of these tests alone: others use the same server."""
 
-SETTINGS = replace(PLATFORM_SETTINGS, namespace=NAMESPACE, controller=Controller.ARGOCD)
+SETTINGS = replace(SYNCING, namespace=NAMESPACE, controller=Controller.ARGOCD)
 SECONDS = 20
 FILLED_IN = {"no cpu request", "no memory limit", "no resources"}
 """Faults that a pod has no more when it is judged: the LimitRange filled it in."""
@@ -180,12 +181,15 @@ def test_the_server_refuses_a_ttl_and_a_foreign_queue(platform: Server, job: dic
     assert "queues" in platform.refuses(foreign)
 
 
-def test_the_server_lets_the_collectors_pod_into_its_namespace(platform: Server) -> None:
-    (collector,) = [one for one in manifests(a_platform(SETTINGS)) if one["kind"] == "CronJob"]
+@pytest.mark.parametrize("name", ["sweep-collector", "sweep-sync"])
+def test_the_server_lets_the_pods_of_collector_and_sync_into_their_namespace(
+    platform: Server, name: str
+) -> None:
+    made = the("CronJob", name, a_platform(SETTINGS))
 
-    (pod,) = pods(collector["spec"]["jobTemplate"])
+    (pod,) = pods(made["spec"]["jobTemplate"])
 
-    pod["metadata"]["namespace"] = collector["metadata"]["namespace"]
+    pod["metadata"]["namespace"] = made["metadata"]["namespace"]
     assert platform.refuses(pod) == ""
 
 

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import optuna
 import pytest
+import yaml
 
 from tests.repository import Sandbox
 
@@ -44,3 +46,27 @@ def test_the_pages_of_slurm_and_of_stores_are_true(sandbox: Sandbox) -> None:
     assert list((sandbox.root / "overlays/archive").glob("lr-b1-*")), "the results are recorded"
     assert "| `lr` | `0.01` |" in (sandbox.root / "model/README.md").read_text()
     assert (sandbox.root / "optuna.log").is_file()
+
+
+def test_the_page_of_optuna_is_true(sandbox: Sandbox) -> None:
+    (sandbox.root / "code/train.py").unlink()
+
+    follow("to-optuna.md", sandbox.root)
+
+    study = optuna.load_study(study_name="lr", storage=f"sqlite:///{sandbox.root}/optuna.db")
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 4
+    assert all(trial.value == 1 - trial.params["lr"] for trial in study.trials)
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+def test_the_page_of_argo_is_true(sandbox: Sandbox) -> None:
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+
+    follow("to-argo-workflows.md", sandbox.root)
+
+    *_, workflow = yaml.safe_load_all((sandbox.root / "lr-workflow.yaml").read_text())
+    accounts = list(yaml.safe_load_all((sandbox.root / "executor.yaml").read_text()))
+    names = {(each["metadata"]["name"], each["metadata"]["namespace"]) for each in accounts}
+    assert names == {(workflow["spec"]["serviceAccountName"], workflow["metadata"]["namespace"])}
+    assert (sandbox.root / "overlays/active" / workflow["metadata"]["name"]).is_dir()

@@ -319,7 +319,7 @@ TOKENS = (
 )  # fmt: skip
 
 
-def mutations(content: bytes, seed: int, count: int) -> Iterator[bytes]:
+def mutations(content: bytes, seed: int | str, count: int) -> Iterator[bytes]:
     """Yield changed copies of a file: parts are deleted, repeated, swapped and replaced."""
     chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
     for _ in range(count):

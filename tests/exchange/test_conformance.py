@@ -70,6 +70,7 @@ def test_number_of_trials_seed_and_parallelism_are_kept(
         ("optuna", b"not json", "must be a line of JSON"),
         ("optuna", b'{"op_code": 0, "study_name": "a"}\n{"op_code": 0, "study_name": "b"}', "one study, got a, b"),
         ("optuna", b'{"op_code": 0, "study_name": "a"}', "has no trials with parameters"),
+        ("optuna", SEEDS["optuna"].replace(b"null, 1", b"1e999, 1"), "choices: a value must be finite"),
         ("optuna", b"SQLite format 3\0" + b"x" * 200, "must be Optuna's SQLite storage"),
         ("ray", b"import os; os.system('true')", "must have one search space"),
         ("ray", b"s = {'a': tune.choice([open('/etc/passwd')])}", "is code"),

@@ -22,6 +22,7 @@ from sweepledger.structs.settings import (
     Settings,
     SubmitSettings,
     SweepLimits,
+    SyncTarget,
     TeamBudget,
 )
 from tests.written_specs import DIGEST
@@ -39,6 +40,7 @@ def test_empty_settings_are_the_defaults(text: str) -> None:
     assert settings(text) == Settings()
 
 
+EGRESS = "egress: {a: {cidrs: [203.0.113.0/24], ports: [443]}, api-server: {cidrs: [203.0.113.0/24], ports: [443]}}"
 SIGNER = "ops@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 EVERYTHING = f"""\
 version: 1
@@ -59,6 +61,7 @@ results:
   progress: 15m
   keep: 90d
   nfs: {{server: nfs.example.org, path: /export/results}}
+  sync: {{mlflow: {{to: "https://mlflow.example.org", egress: store, secret: mlflow}}}}
 limits: {{max_trials: 1000, max_gpu_hours: 50.5}}
 currency: EUR
 budgets:
@@ -115,6 +118,7 @@ def test_settings_say_all_that_they_can() -> None:
             progress_minutes=15,
             keep_days=90,
             nfs=Nfs("nfs.example.org", "/export/results"),
+            sync={"mlflow": SyncTarget("https://mlflow.example.org", "store", "mlflow")},
         ),
         limits=SweepLimits(1000, 50.5),
         currency="EUR",
@@ -325,6 +329,14 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("secrets: {a: {secret: a, key: .., variable: A}}", ("secrets.a.key", "secret-key")),
         ("results: {nfs: {server: a b, path: /a}}", ("results.nfs.server", "nfs")),
         ("results: {nfs: {server: a, path: /a/../b}}", ("results.nfs.path", "nfs")),
+        (
+            f'{EGRESS}\nresults: {{sync: {{optuna: {{to: "sqlite:///o.db", egress: a}}}}}}',
+            ("results.sync.optuna.to", "store-address"),
+        ),
+        (
+            f"{EGRESS}\nresults: {{sync: {{optuna: {{to: 'mysql+pymysql://db/o', egress: api-server}}}}}}",
+            ("results.sync.optuna.egress", "unknown-egress"),
+        ),
         ("results: {every: 60m}", ("results.every", "duration")),
         ("results: {every: 90s}", ("results.every", "duration")),
         ("results: {keep: 36h}", ("results.keep", "duration")),

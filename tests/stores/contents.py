@@ -39,6 +39,7 @@ def some_contents(count: int = 4, **changes: object) -> SweepContents:
         "sweep": "peak",
         "description": f"Where is it? {HOSTILE}",
         "commit": "0" * 40,
+        "version": "1" * 40,
         "metrics": (Metric("score", Goal.MAXIMIZE),),
         "domains": {
             "rate": (LogUniform(1e-4, 1.0),),

@@ -139,6 +139,22 @@ def test_a_store_has_each_trial_once_with_its_values_results_and_curve(store: st
     assert second["curve"][2][1] == 1.0
 
 
+@pytest.mark.parametrize("store", list(PLACES))
+def test_a_server_says_which_results_it_has(store: str, tmp_path: Path) -> None:
+    contents = some_contents(2)
+    code = """
+import sys
+from sweepledger.stores.registry import STORES
+print(STORES[sys.argv[1]].version("peak", sys.argv[2]))
+"""
+
+    before = run(code, store, place_of(store), home=tmp_path).splitlines()[-1]
+    write(store, contents, place_of(store), tmp_path)
+
+    assert before == "None"
+    assert run(code, store, place_of(store), home=tmp_path).splitlines()[-1] == contents.version
+
+
 @pytest.mark.parametrize("store", [store for store in READ if store != "parquet"])
 def test_killed_anywhere_and_repeated_each_trial_is_there_once(store: str, tmp_path: Path) -> None:
     contents, chance = some_contents(40), random.Random(7)  # noqa: S311 - when it is killed

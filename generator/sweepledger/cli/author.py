@@ -297,14 +297,16 @@ class ExportFormat(StrEnum):
     KATIB = "katib"
     OPTIMIZATION_JOB = "optimization-job"
     HYDRA = "hydra"
+    OPTUNA = "optuna"
     NVIDIA = "nvidia"
     CSV = "csv"
     JSONL = "jsonl"
     SLURM = "slurm"
     SHELL = "shell"
+    ARGO = "argo"
 
 
-BATCH_FORMATS = (ExportFormat.SLURM, ExportFormat.SHELL)
+BATCH_FORMATS = (ExportFormat.SLURM, ExportFormat.SHELL, ExportFormat.ARGO)
 """Formats that a committed batch is converted to, instead of a spec."""
 
 ImportFormatArgument = Annotated[
@@ -354,7 +356,7 @@ def export(
     batch: Annotated[
         str | None,
         typer.Option(
-            "--batch", metavar="BATCH", help="For slurm and shell: the batch; default: the active one."
+            "--batch", metavar="BATCH", help="For slurm, shell and argo: the batch; default: the active one."
         ),
     ] = None,
     output: OutputOption = None,
@@ -362,7 +364,8 @@ def export(
 ) -> None:
     """Convert a sweep to another tool's file, and list what could not be converted.
 
-    With slurm and shell, its committed batch becomes a script that runs it, and `sweep collect` records it.
+    With slurm, shell and argo, its committed batch becomes a script or a Workflow that runs it, and `sweep collect`
+    or `sweep collect-by-pod` records it.
     """
 
     def work() -> Response:
@@ -374,7 +377,7 @@ def export(
         if foreign in BATCH_FORMATS:
             exported = command.export_batch(workspace, foreign, name, batch=batch, output=output)
         elif batch is not None:
-            raise UsageError(f"--batch is for {' and '.join(sorted(BATCH_FORMATS))}, got {foreign}")
+            raise UsageError(f"--batch is for {', '.join(sorted(BATCH_FORMATS))}, got {foreign}")
         else:
             exported = command.export(workspace, foreign, name, output=output)
         if form is Format.TEXT:

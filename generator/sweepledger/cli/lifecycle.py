@@ -45,6 +45,15 @@ if TYPE_CHECKING:
     from sweepledger.commands.retry import Retried
     from sweepledger.commands.submit import Submitted
 
+EndedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ended",
+        metavar="BATCH",
+        help="Record this batch, which Slurm, Argo or a script has run, even if trials have no record.",
+    ),
+]
+
 
 def collect(
     push: PushOption = False,
@@ -60,14 +69,7 @@ def collect(
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Read from the cluster, with kubectl, which batches have ended.")
     ] = False,
-    ended: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ended",
-            metavar="BATCH",
-            help="Record this batch, which Slurm or a script has run, even if trials have no record.",
-        ),
-    ] = None,
+    ended: EndedOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Commit results of ended batches, one commit per sweep with records, summary, report and figures.
@@ -356,6 +358,7 @@ def collect_by_pod(
     image: ImageOption = None,
     push: PushOption = False,
     patience: PatienceOption = 300,
+    ended: EndedOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Collect results from a volume that only pods can read, through a short-lived pod."""
@@ -369,7 +372,12 @@ def collect_by_pod(
         workspace = Workspace.find(response.current_folder())
         target = results_target(workspace, push=push)
         collection = command.collect_by_pod(
-            workspace, target, Kubectl(context), image=image, patience=patience
+            workspace,
+            target,
+            Kubectl(context),
+            image=image,
+            patience=patience,
+            over=frozenset(ended or ()),
         )
         return cluster_status.collected_response(workspace, collection)
 

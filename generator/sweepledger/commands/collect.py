@@ -223,13 +223,17 @@ def collect_by_pod(
     *,
     image: str | None,
     patience: float,
+    over: frozenset[str] = frozenset(),
     clock: Callable[[], float] = time.time,
 ) -> Collection:
     """Read the records of the active batches by a helper pod, and record what has ended.
 
-    Raises ClusterError, RepositoryError if no image is known, and as collecting does.
+    `over` names batches that something else has run, such as Argo: their trials without a record are missing.
+    Raises ClusterError, RepositoryError if no image is known, UsageError, and as collecting does.
     """
     settings = workspace.settings
+    if over:
+        _require_active(target, over)
     tip = workspace.base_commit(None)
     active = [batch for batch in batches.in_commit(workspace.repository, tip) if batch.is_active]
     if not active:
@@ -243,7 +247,7 @@ def collect_by_pod(
     )
     with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
-        cluster = find_cluster_batches(kubectl, settings.namespace, active)
+        cluster = replace(find_cluster_batches(kubectl, settings.namespace, active), over=over)
         helper_pods.copy_batches(
             kubectl, manifest, [batch.name for batch in active], Path(scratch), patience=patience
         )

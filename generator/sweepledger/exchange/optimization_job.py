@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from sweepledger.errors import UsageError
@@ -141,7 +142,13 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
             for parameter in block.space.parameters
         }
     else:
-        spaces = _observed(assignments)
+        spaces = _observed(assignments, losses)
+        if grid and prod(len(space["categorical"]["choices"]) for space in spaces.values()) > len(
+            assignments
+        ):
+            losses.append(
+                Loss(f"method: {block.method}", f"an {KIND} runs combinations of these values, not rows")
+            )
     count = len(assignments) if sweep.search is None else sweep.search.cap or MOST_TRIALS
     if count > MOST_TRIALS:
         losses.append(Loss(f"{count} trials", f"an {KIND} has at most {MOST_TRIALS}"))
@@ -193,11 +200,11 @@ def _has_ranges(block: GridSearch | RandomSearch | AdaptiveSearch) -> bool:
 def _space(name: str, domain: Domain, losses: list[Loss]) -> dict[str, Any]:  # noqa: PLR0911 - one per domain
     match domain:
         case Constant(value):
-            return _choices([value])
+            return _choices(name, [value], losses)
         case Choice(values, probabilities):
             if probabilities is not None:
                 losses.append(Loss(f"parameters.{name}", "all values are equally likely"))
-            return _choices(values)
+            return _choices(name, values, losses)
         case IntUniform(low, high):
             return {"uniform": {"min": str(low), "max": str(high), "type": "Int"}}
         case Uniform(low, high):
@@ -216,13 +223,15 @@ def _space(name: str, domain: Domain, losses: list[Loss]) -> dict[str, Any]:  # 
             )
 
 
-def _choices(values: Sequence[Value]) -> dict[str, Any]:
+def _choices(name: str, values: Sequence[Value], losses: list[Loss]) -> dict[str, Any]:
+    if not all(isinstance(value, str) for value in values):
+        losses.append(Loss(f"parameters.{name}", f"values are text in an {KIND}: numbers come back as text"))
     return {"categorical": {"choices": list(dict.fromkeys(str(canonical(value)) for value in values))}}
 
 
-def _observed(assignments: Sequence[Mapping[str, Value]]) -> dict[str, dict[str, Any]]:
+def _observed(assignments: Sequence[Mapping[str, Value]], losses: list[Loss]) -> dict[str, dict[str, Any]]:
     columns: dict[str, list[Value]] = {}
     for assignment in assignments:
         for name, value in assignment.items():
             columns.setdefault(name, []).append(value)
-    return {name: _choices(values) for name, values in columns.items()}
+    return {name: _choices(name, values, losses) for name, values in columns.items()}

@@ -29,7 +29,7 @@ IMPORTS = (
     "jsonl",
 )
 """Formats that are read, in the order of help texts; each is a module or a folder of this package."""
-EXPORTS = ("wandb", "katib", "optimization-job", "hydra", "nvidia", "csv", "jsonl")
+EXPORTS = ("wandb", "katib", "optimization-job", "hydra", "optuna", "nvidia", "csv", "jsonl")
 """Formats that are written."""
 
 

@@ -31,6 +31,7 @@ from sweepledger.structs.settings import (
     Settings,
     SubmitSettings,
     SweepLimits,
+    SyncTarget,
     TeamBudget,
 )
 
@@ -120,6 +121,7 @@ def _results(data: RawMapping) -> ResultsSettings:
         keep_days=units.days(data["keep"]) if "keep" in data else None,
         from_pull_request=PullRequestResults(data.get("from_pull_request", default.from_pull_request)),
         nfs=_nfs(data),
+        sync=MappingProxyType({name: SyncTarget(**target) for name, target in data.get("sync", {}).items()}),
     )
 
 

@@ -14,6 +14,8 @@ from sweepledger.structs.values import Value, canonical_json
 
 TRIAL_KEY = "sweepledger.trial"
 """The tag, or attribute, by which a store knows a trial again."""
+VERSION_KEY = "sweepledger.results"
+"""The tag, or attribute, of a sweep with the version of the results that its store has, all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class SweepContents:
     description: str
     commit: str
     """The commit that recorded them."""
+    version: str
+    """The git id of the folder with the results."""
     metrics: tuple[Metric, ...]
     """The objective first."""
     domains: Mapping[str, tuple[Domain, ...]]

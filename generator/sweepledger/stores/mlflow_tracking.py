@@ -11,6 +11,7 @@ from typing import Any
 from sweepledger.errors import ToolError
 from sweepledger.stores.contents import (
     TRIAL_KEY,
+    VERSION_KEY,
     FinishedTrial,
     StoreChange,
     SweepContents,
@@ -41,12 +42,24 @@ def write(contents: SweepContents, place: str) -> StoreChange:
         known = _complete_runs(client, experiment)
         missing = [trial for trial in contents.trials if trial.id not in known]
         cut = [trial.id for trial in missing if _add_run(client, experiment, trial, contents.objective.name)]
+        client.set_experiment_tag(experiment, VERSION_KEY, contents.version)
     except exceptions.MlflowException as error:
         raise ToolError(f"MLflow at {place}: {error}", hint="check the URI and try again") from error
     remarks = [
         f"{len(cut)} trials have a parameter of more than {LONGEST_PARAMETER} characters, which is cut"
     ]
     return StoreChange(len(missing), len(contents.trials) - len(missing), tuple(remarks if cut else ()))
+
+
+def version(sweep: str, place: str) -> str | None:
+    """Return which results of a sweep the server has; None if it may lack some. Raises ToolError."""
+    tracking: Any = library("mlflow.tracking", extra="mlflow")
+    exceptions: Any = library("mlflow.exceptions", extra="mlflow")
+    try:
+        known = tracking.MlflowClient(tracking_uri=place).get_experiment_by_name(sweep)
+    except exceptions.MlflowException as error:
+        raise ToolError(f"MLflow at {place}: {error}", hint="check the URI and try again") from error
+    return None if known is None or known.lifecycle_stage == "deleted" else known.tags.get(VERSION_KEY)
 
 
 def _experiment(client: Any, contents: SweepContents) -> str:

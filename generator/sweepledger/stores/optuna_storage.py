@@ -10,7 +10,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sweepledger.errors import ToolError
-from sweepledger.stores.contents import TRIAL_KEY, FinishedTrial, StoreChange, SweepContents, library
+from sweepledger.stores.contents import (
+    TRIAL_KEY,
+    VERSION_KEY,
+    FinishedTrial,
+    StoreChange,
+    SweepContents,
+    library,
+)
 from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized
 from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value, canonical_json
@@ -34,6 +41,7 @@ def write(contents: SweepContents, place: str) -> StoreChange:
         )
         _require_directions(study, contents)
         added, failed = _add(optuna, study, contents)
+        study.set_user_attr(VERSION_KEY, contents.version)
     except (optuna.exceptions.OptunaError, ValueError, OSError, ImportError) as error:
         raise ToolError(
             f"Optuna's storage {place}: {error}",
@@ -41,6 +49,20 @@ def write(contents: SweepContents, place: str) -> StoreChange:
         ) from error
     remarks = [f"{failed} finished trials without all objectives are written as failed"] if failed else []
     return StoreChange(added, len(contents.trials) - added, tuple(remarks))
+
+
+def version(sweep: str, place: str) -> str | None:
+    """Return which results of a sweep the storage has; None if it may lack some. Raises ToolError."""
+    optuna: Any = library("optuna", extra=EXTRA)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        attributes = optuna.load_study(study_name=sweep, storage=_storage(place)).user_attrs
+    except KeyError:
+        return None
+    except (optuna.exceptions.OptunaError, ValueError, OSError, ImportError) as error:
+        raise ToolError(f"Optuna's storage {place}: {error}", hint="check the URL and try again") from error
+    known = attributes.get(VERSION_KEY)
+    return known if isinstance(known, str) else None
 
 
 def _storage(place: str) -> Any:

@@ -1,6 +1,6 @@
 """The stores by name; a store's module is imported when it is first used."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -19,6 +19,12 @@ class StoreKind:
         """Write results to a store of this kind. Raises ToolError, StorageError."""
         store: Store = import_module(f"sweepledger.stores.{self.module}").write
         return store(contents, place)
+
+    def version(self, sweep: str, place: str) -> str | None:
+        """Return which results of a sweep a server has; None if it may lack some, and for files. Raises ToolError."""
+        version: Callable[[str, str], str | None] | None
+        version = getattr(import_module(f"sweepledger.stores.{self.module}"), "version", None)
+        return None if version is None else version(sweep, place)
 
 
 STORES: Mapping[str, StoreKind] = {

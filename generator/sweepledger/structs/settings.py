@@ -15,6 +15,10 @@ from sweepledger.structs.program import LOCAL_IMAGE
 T = TypeVar("T")
 
 
+def _empty_mapping() -> Mapping[str, T]:
+    return MappingProxyType({})
+
+
 API_SERVER_EGRESS = "api-server"
 """The egress to the cluster's API server: for the collector, never for trials."""
 GIT_EGRESS = "git"
@@ -135,6 +139,18 @@ class Egress:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncTarget:
+    """A server that `sweep sync` writes recorded results to."""
+
+    to: str
+    """Its address, without credentials."""
+    egress: str
+    """Name of the egress that leads to it."""
+    secret: str | None = None
+    """The Kubernetes Secret whose keys are environment variables for its client."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResultsSettings:
     """Where trials write their records, and how these are committed."""
 
@@ -153,6 +169,8 @@ class ResultsSettings:
     from_pull_request: PullRequestResults = PullRequestResults.SIGNED
     nfs: Nfs | None = None
     """NFS export, if the platform files create the volumes: once writable and once read-only."""
+    sync: Mapping[str, SyncTarget] = field(default_factory=_empty_mapping)
+    """Servers that get the recorded results, by the kind of store."""
 
     @property
     def claims(self) -> Mapping[str, str]:
@@ -215,10 +233,6 @@ class Notify:
 
     service: MessageService
     channel: str
-
-
-def _empty_mapping() -> Mapping[str, T]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +313,7 @@ class Settings:
     controller: Controller = Controller.NONE
     generate: GenerateMode = GenerateMode.IN_PULL_REQUEST
     next: NextRoundMode = NextRoundMode.REVIEW
-    results: ResultsSettings = ResultsSettings()
+    results: ResultsSettings = field(default_factory=ResultsSettings)
     collector: CollectorSettings = CollectorSettings()
     limits: SweepLimits = SweepLimits()
     submit: SubmitSettings = SubmitSettings()

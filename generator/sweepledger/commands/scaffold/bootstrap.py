@@ -158,7 +158,7 @@ def _unedited_files(
     return frozenset(owned)
 
 
-PLATFORM_BASES = ("collector/v2", "expiry/v2", "namespace/v1")
+PLATFORM_BASES = ("collector/v2", "expiry/v2", "namespace/v1", "sync/v1")
 """Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
 FORMER_BASES = ("collector/v1", "expiry/v1")
 """Bases that files in `clusters/` of older versions are made from."""
@@ -269,6 +269,8 @@ def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
     names = platform.Names.of(settings)
     if "collector" not in settings.images:
         gaps.append("images.collector: not set, so the collector is suspended; `sweep pin collector` sets it")
+    if settings.results.sync and "sync" not in settings.images:
+        gaps.append("images.sync: not set, so nothing is written to the stores of results.sync")
     if not settings.signers:
         refused = settings.results.mode is ResultsMode.BRANCH
         lost = (

@@ -65,9 +65,16 @@ class Range:
 
     def _require_finite(self) -> None:
         numbers = (self.start, self.stop, self.step)
-        if not self.step or not all(map(math.isfinite, numbers)):
+        try:
+            is_finite = bool(self.step) and all(map(math.isfinite, numbers))
+            count = (self.stop - self.start) / self.step if is_finite else 0
+        except OverflowError as error:
+            raise ForeignError(
+                "range must have numbers that a float can hold", hint="write fewer digits"
+            ) from error
+        if not is_finite:
             raise ForeignError(f"range must have finite bounds and a step other than 0, got {numbers}")
-        if (self.stop - self.start) / self.step > MAX_TRIALS:
+        if count > MAX_TRIALS:
             raise ForeignError(f"range must have at most {MAX_TRIALS} values, got {numbers}")
 
     def _is_whole(self) -> bool:

@@ -129,6 +129,8 @@ def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
             )
         )
         return written
+    if not all(isinstance(item, bool | int | float | str) for item in items):
+        raise ForeignError(f"hydra.sweeper.params.{key} must not have a sweep inside a choice")
     return given  # type: ignore[no-any-return] # a scalar or a list of scalars
 
 

@@ -71,7 +71,11 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
             "trialTemplate": template,
         },
     }
-    return Exported(yaml.dump(experiment), (*search.losses, *_sweep_losses(sweep), *losses))
+    moved = [
+        Loss(f"parameters.{name}", "has one value, so the command has it instead")
+        for name in search.constants
+    ]
+    return Exported(yaml.dump(experiment), (*search.losses, *moved, *_sweep_losses(sweep), *losses))
 
 
 def _objective(sweep: Sweep) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from sweepledger.render.platform.objects import (
     APPLIER_ACCOUNT,
     EXPIRY_ACCOUNT,
     ROOT_ACCOUNT,
+    SYNC_ACCOUNT,
     Names,
     manifest,
 )
@@ -36,6 +37,11 @@ def expiry(settings: Settings) -> list[Manifest]:
     if settings.results.keep_days is None:
         return []
     return [_account(EXPIRY_ACCOUNT, Names.of(settings).trials, settings)]
+
+
+def sync(settings: Settings) -> list[Manifest]:
+    """Return the service account of the job that writes to stores, if there is one, without token and rights."""
+    return [_account(SYNC_ACCOUNT, Names.of(settings).collector, settings)] if settings.results.sync else []
 
 
 def collector(settings: Settings, source: GitSource) -> list[Manifest]:

@@ -1,7 +1,8 @@
-"""The CronJobs of the platform: the collector records results, and expiry deletes old folders from volumes.
+"""The CronJobs of the platform: the collector records results, sync writes them to stores, expiry deletes old folders.
 
-Both fill in a frozen base. Expiry runs beside the trials, because their claims are there; it reads git and
-writes only to these volumes.
+Each fills in a frozen base. Expiry runs beside the trials, because their claims are there; it reads git and
+writes only to these volumes. Sync is apart from the collector, so that neither a store nor its client's libraries can
+keep results from being recorded, or see the credential that writes to git.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from sweepledger.render.platform.objects import (
     EXPIRY_ACCOUNT,
     GIT_READ_SECRET,
     GIT_WRITE_SECRET,
+    SYNC_ACCOUNT,
     Names,
     labels,
 )
@@ -27,10 +29,17 @@ from sweepledger.structs.settings import GIT_EGRESS, CollectorSettings, Settings
 COLLECTOR_BASE = "collector/v2/cronjob.yaml"
 COLLECTOR_IMAGE = "collector"
 """The name among `images` under which settings name the image with this command and git."""
+SYNC_BASE = "sync/v1/cronjob.yaml"
+SYNC_IMAGE = "sync"
+"""The same with the libraries of stores."""
 
 WORK = "/sweep/work"
 REPOSITORY = f"{WORK}/repository"
 CREDENTIAL = "/sweep/git"
+
+ACCOUNTS = "/sweep/stores"
+"""Where the job that writes to stores finds their credentials."""
+GROUP_READABLE = 0o440
 
 MINUTES = 60
 """Minutes per hour: cron's steps start again with each."""
@@ -86,12 +95,19 @@ def _place_collector(pod: Manifest, collector: CollectorSettings, pool: Pool | N
     work["emptyDir"]["sizeLimit"] = collector.disk
 
 
-def fill_clone(pod: Manifest, settings: Settings, source: GitSource, configuration: Iterable[str]) -> None:
+def fill_clone(
+    pod: Manifest,
+    settings: Settings,
+    source: GitSource,
+    configuration: Iterable[str],
+    *,
+    image: str = COLLECTOR_IMAGE,
+) -> None:
     """Set the image of a pod that works on a clone, and what its first container clones."""
     clone, work = pod["initContainers"][0], pod["containers"][0]
     for container in (clone, work):
-        if COLLECTOR_IMAGE in settings.images:
-            container["image"] = settings.images[COLLECTOR_IMAGE].reference
+        if image in settings.images:
+            container["image"] = settings.images[image].reference
         container["env"] = _environment(source)
     kept = [f"--config={line}" for line in configuration]
     clone["command"] += [f"--branch={source.branch}", *kept, "--", source.url, REPOSITORY]
@@ -153,6 +169,46 @@ def _environment(source: GitSource) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]
 
 
+def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
+    """Fill in the frozen base; nothing where the settings name no store. Suspended without an image `sync`."""
+    if not settings.results.sync:
+        return []
+    made: Manifest = deepcopy(yaml.load(bases[SYNC_BASE]))
+    ours = labels(settings, **{"app.kubernetes.io/component": SYNC_ACCOUNT})
+    made["metadata"] |= {"namespace": Names.of(settings).collector, "labels": ours}
+    made["spec"]["schedule"] = _schedule(settings.results.every_minutes)
+    made["spec"]["suspend"] = SYNC_IMAGE not in settings.images
+    job = made["spec"]["jobTemplate"]
+    job["metadata"] = {"labels": dict(ours)}
+    job["spec"]["template"]["metadata"] = {"labels": dict(ours)}
+    pod = job["spec"]["template"]["spec"]
+    configuration = [] if source.is_public else credential_configuration(source)
+    fill_clone(pod, settings, source, configuration, image=SYNC_IMAGE)
+    _mount_accounts(pod, settings)
+    if source.is_public:
+        _drop_credential(pod)
+    return [made]
+
+
+def _mount_accounts(pod: Manifest, settings: Settings) -> None:
+    """Mount the Secret of each store as a folder named after it."""
+    (sync,) = pod["containers"]
+    for name, store in sorted(settings.results.sync.items()):
+        if store.secret is not None:
+            volume = f"store-{name}"
+            mount = {"name": volume, "mountPath": f"{ACCOUNTS}/{name}", "readOnly": True}
+            sync["volumeMounts"].append(mount)
+            secret = {"secretName": store.secret, "defaultMode": GROUP_READABLE}
+            pod["volumes"].append({"name": volume, "secret": secret})
+
+
+def _drop_credential(pod: Manifest) -> None:
+    """Remove the volume with git's credential, for a repository that everybody may read."""
+    pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] != "git"]
+    for container in (*pod["initContainers"], *pod["containers"]):
+        container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != "git"]
+
+
 EXPIRY_BASE = "expiry/v2/cronjob.yaml"
 
 ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
@@ -181,14 +237,12 @@ def expiry_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, b
 
 def _fill_expiry_pod(pod: Manifest, settings: Settings, source: GitSource) -> None:
     fill_clone(pod, settings, source, [] if source.is_public else credential_configuration(source))
-    clone, expire = pod["initContainers"][0], pod["containers"][0]
+    expire = pod["containers"][0]
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     volumes["git"]["secret"]["secretName"] = GIT_READ_SECRET
     volumes["results"]["persistentVolumeClaim"]["claimName"] = settings.results.claim
     if source.is_public:
-        pod["volumes"].remove(volumes["git"])
-        for container in (clone, expire):
-            container["volumeMounts"] = [one for one in container["volumeMounts"] if one["name"] != "git"]
+        _drop_credential(pod)
     for name, claim in other_claims(settings).items():
         place = f"/sweep/{name}"
         expire["command"].append(f"--{name}={place}")

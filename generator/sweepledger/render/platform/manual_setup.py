@@ -57,6 +57,7 @@ def required_secrets(settings: Settings, source: GitSource) -> tuple[RequiredSec
     if settings.controller is Controller.FLUX:
         made.append(RequiredSecret("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",)))
     made.append(RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, SIGNING_KEY)))
+    made += _sync(settings, source, keys)
     if settings.results.keep_days is not None and not source.is_public:
         made.append(RequiredSecret("expiry, read", names.trials, GIT_READ_SECRET, keys))
     if settings.image_pull_secret is not None:
@@ -77,6 +78,25 @@ def required_secrets(settings: Settings, source: GitSource) -> tuple[RequiredSec
             RequiredSecret("code fetch", names.trials, settings.code.secret, ("username", "password"))
         )
     return (*made, *_listed(settings))
+
+
+STORE_VARIABLES = {
+    "mlflow": ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"),
+    "optuna": ("PGUSER", "PGPASSWORD"),
+}
+"""Variables that the clients of stores read credentials from, the usual ones."""
+
+
+def _sync(settings: Settings, source: GitSource, keys: tuple[str, ...]) -> list[RequiredSecret]:
+    stores, place = settings.results.sync, Names.of(settings).collector
+    made = [
+        RequiredSecret(f"sync to {name}", place, store.secret, STORE_VARIABLES[name])
+        for name, store in sorted(stores.items())
+        if store.secret is not None
+    ]
+    if stores and not source.is_public:
+        made.append(RequiredSecret("sync, read", place, GIT_READ_SECRET, keys))
+    return made
 
 
 def _flux_notifications(settings: Settings) -> list[RequiredSecret]:

@@ -45,12 +45,15 @@ def trials_bounds(settings: Settings) -> list[Manifest]:
 
 QUOTA_RUNS = 8
 """How often the collector's namespace has room for its memory."""
+SYNC_MEMORY = 2 * 1024**3
+"""Bytes for the job that writes results to stores, twice: one that ends may still be there."""
 
 
 def collector_bounds(settings: Settings) -> list[Manifest]:
     """Leave room for the collector, and for one pod of a person who looks after it."""
     place = Names.of(settings).collector
-    memory = str(QUOTA_RUNS * quantities.whole_quantity(settings.collector.memory))
+    room = SYNC_MEMORY if settings.results.sync else 0
+    memory = str(QUOTA_RUNS * quantities.whole_quantity(settings.collector.memory) + room)
     hard = {"pods": "4", "requests.cpu": "2", "requests.memory": memory, "limits.memory": memory}
     return [
         manifest("v1/ResourceQuota", "sweep-collector", settings, namespace=place, spec={"hard": hard}),

@@ -1,7 +1,7 @@
 """What may be reached: nothing but names, and what the settings open by name."""
 
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform.objects import Names, manifest
+from sweepledger.render.platform.objects import SYNC_ACCOUNT, Names, manifest
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, EGRESS_LABEL
 from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, PEERS_EGRESS, Egress, Settings
@@ -31,9 +31,30 @@ def collector_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     Neither has an address that holds for every cluster: where the settings name none, only ports are known.
     """
     known = [settings.egress[name] for name in (API_SERVER_EGRESS, GIT_EGRESS) if name in settings.egress]
-    made = [_collectors(f"allow-egress-{one.name}", _blocks(one), one.ports, settings) for one in known]
+    made = [
+        _of_component(COLLECTOR_ACCOUNT, f"allow-egress-{one.name}", _blocks(one), one.ports, settings)
+        for one in known
+    ]
     anywhere = ports_to_anywhere(settings, source)
-    return [*made, _collectors(ANY_HOST, None, anywhere, settings)] if anywhere else made
+    if not anywhere:
+        return made
+    return [*made, _of_component(COLLECTOR_ACCOUNT, ANY_HOST, None, anywhere, settings)]
+
+
+def sync_egress(settings: Settings, source: GitSource) -> list[Manifest]:
+    """Return the policies that let the job for stores reach these and the git server, and nothing else."""
+    stores = settings.results.sync.values()
+    if not stores:
+        return []
+    known = sorted({GIT_EGRESS, *(store.egress for store in stores)} & settings.egress.keys())
+    opened = [settings.egress[name] for name in known]
+    made = [
+        _of_component(SYNC_ACCOUNT, f"sync-egress-{egress.name}", _blocks(egress), egress.ports, settings)
+        for egress in opened
+    ]
+    if GIT_EGRESS in settings.egress or source.port is None:
+        return made
+    return [*made, _of_component(SYNC_ACCOUNT, f"sync-{ANY_HOST}", None, (source.port,), settings)]
 
 
 def ports_to_anywhere(settings: Settings, source: GitSource) -> tuple[int, ...]:
@@ -44,12 +65,12 @@ def ports_to_anywhere(settings: Settings, source: GitSource) -> tuple[int, ...]:
     return tuple(sorted(ports))
 
 
-def _collectors(
-    name: str, places: list[Manifest] | None, ports: tuple[int, ...], settings: Settings
+def _of_component(
+    component: str, name: str, places: list[Manifest] | None, ports: tuple[int, ...], settings: Settings
 ) -> Manifest:
     to = {} if places is None else {"to": places}
     spec = {
-        "podSelector": {"matchLabels": {"app.kubernetes.io/component": COLLECTOR_ACCOUNT}},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/component": component}},
         "policyTypes": ["Egress"],
         "egress": [{**to, "ports": _ports(ports)}],
     }

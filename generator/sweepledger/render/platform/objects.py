@@ -20,6 +20,8 @@ from sweepledger.structs.kubernetes import (
 from sweepledger.structs.settings import Settings
 
 EXPIRY_ACCOUNT = "sweep-expiry"
+SYNC_ACCOUNT = "sweep-sync"
+"""The service account of the job that writes results to stores, and the name of its CronJob and its component."""
 APPLIER_ACCOUNT = "sweep-applier"
 """Flux applies a batch with its rights."""
 ROOT_ACCOUNT = "sweep-root"

@@ -16,6 +16,7 @@ FILES = {
     "platform/admission.yaml": "what the API server refuses to run as a trial",
     "platform/owner.yaml": "no object of this platform is given to another repository",
     "platform/collector.yaml": "the CronJob that commits results",
+    "platform/sync.yaml": "the CronJob that writes recorded results to stores",
     "platform/expiry.yaml": "the CronJob that deletes old results from the volumes",
     "argocd/projects.yaml": "what batches and platform may consist of",
     "argocd/batches.yaml": "one Application a folder of `overlays/active`",

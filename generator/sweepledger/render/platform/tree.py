@@ -94,12 +94,21 @@ def _platform(settings: Settings, source: GitSource, bases: Mapping[str, bytes])
         (
             "network.yaml",
             "What may be reached beside names: trials what sweepledger.yaml opens, the collector git.",
-            [*network.trials_egress(settings, source), *network.collector_egress(settings, source)],
+            [
+                *network.trials_egress(settings, source),
+                *network.collector_egress(settings, source),
+                *network.sync_egress(settings, source),
+            ],
         ),
         (
             "access.yaml",
             "Who may do what: trials nothing, the collector reads Jobs and pods, and takes its Lease.",
-            [*access.trial(settings), *access.expiry(settings), *access.collector(settings, source)],
+            [
+                *access.trial(settings),
+                *access.expiry(settings),
+                *access.collector(settings, source),
+                *access.sync(settings),
+            ],
         ),
         (
             "volumes.yaml",
@@ -121,6 +130,11 @@ def _scheduled(settings: Settings, source: GitSource, bases: Mapping[str, bytes]
             "collector.yaml",
             "Records what trials left: the one thing in the cluster that writes to git.",
             [cron_jobs.collector_cron_job(settings, source, bases)],
+        ),
+        (
+            "sync.yaml",
+            "Writes recorded results to the stores of the settings; it reads git, and nothing of the cluster.",
+            cron_jobs.sync_cron_job(settings, source, bases),
         ),
         (
             "expiry.yaml",

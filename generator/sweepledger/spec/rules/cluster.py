@@ -36,6 +36,7 @@ LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
 def object_names(draft: Draft) -> Iterator[Problem]:
     """Names of cluster objects, and names that specs refer to, are DNS labels."""
     places = [*OBJECTS]
+    places += [("results", "sync", name, "secret") for name in draft.names("results", "sync")]
     places += [(top, name, key) for top, key in OBJECTS_OF_EACH for name in draft.names(top)]
     found = [(place, draft.get(*place, kind=str), False) for place in places]
     found += [((top, name), name, True) for top in NAMED_MAPPINGS for name in draft.names(top)]

@@ -139,6 +139,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     storage.identities,
     storage.data_paths,
     storage.exports,
+    storage.stores,
     storage.times,
     storage.collected_in_time,
     pools.default_pool,

@@ -1,15 +1,17 @@
-"""Datasets and volumes in the settings."""
+"""Datasets, volumes and stores of results in the settings."""
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec import units
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.program import DIGEST, is_inside
+from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.units import duration_problems
-from sweepledger.structs.settings import ResultsSettings
+from sweepledger.structs.settings import API_SERVER_EGRESS, ResultsSettings
 
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", re.ASCII)
 SERVER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:]{2,39}", re.ASCII)
@@ -63,6 +65,42 @@ def exports(draft: Draft) -> Iterator[Problem]:
         if path is not None and (not EXPORT.fullmatch(path) or ".." in path.split("/")):
             message = f"must be an absolute path without .., got {safe_repr(path)}"
             yield draft.problem((*place, "path"), message, code="nfs", hint="for example /export/sweeps")
+
+
+STORE_SCHEMES = {"mlflow": ("https", "http"), "optuna": ("postgresql", "mysql")}
+"""Schemes of addresses; Optuna's may name a driver after a plus sign."""
+MAX_ADDRESS = 2000
+
+
+def stores(draft: Draft) -> Iterator[Problem]:
+    """A store of results has the address of a server, without credentials, and an egress of the settings."""
+    known = [name for name in draft.names("egress") if name != API_SERVER_EGRESS]
+    for name in draft.names("results", "sync"):
+        place: DocumentPath = ("results", "sync", name)
+        text, egress = draft.get(*place, "to", kind=str), draft.get(*place, "egress", kind=str)
+        schemes = STORE_SCHEMES.get(name, ())
+        if text is not None and not _is_server(text, schemes):
+            listed = " or ".join(f"{scheme}://" for scheme in schemes)
+            message = f"must begin with {listed} and a host without credentials, got {safe_repr(text)}"
+            hint = "credentials are variables of `secret`"
+            yield draft.problem((*place, "to"), message, code="store-address", hint=hint)
+        if egress is not None and egress not in known:
+            hint = did_you_mean(egress, known) or "there is none: add it to egress"
+            message = f"must be an egress of the settings, got {safe_repr(egress)}"
+            yield draft.problem((*place, "egress"), message, code="unknown-egress", hint=hint)
+
+
+def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
+    if len(text) > MAX_ADDRESS or not text.isascii() or not text.isprintable() or " " in text:
+        return False
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname
+    except ValueError:
+        return False
+    # A password may also be a part of the query.
+    is_bare = "@" not in text and "password" not in parts.query
+    return bool(host) and is_bare and parts.scheme.partition("+")[0] in schemes
 
 
 def times(draft: Draft) -> Iterator[Problem]:

@@ -237,8 +237,11 @@ def _choice(keys: Fields, losses: list[Loss]) -> dict[str, Any]:
             losses.append(Loss(f"{keys.at('choices')}: {show_value(text)}", "written as JSON text"))
             item = text  # noqa: PLW2901 - the value to be written
         values.append(item)
-    # JSON tells 1 from true, which Python's equality does not.
-    values = list({canonical_json(value): value for value in values}.values())
+    try:
+        # JSON tells 1 from true, which Python's equality does not.
+        values = list({canonical_json(value): value for value in values}.values())
+    except ValueError as error:  # JSON's 1e999 is infinite
+        raise ForeignError(f"{keys.at('choices')}: {error}") from error
     if not values:
         raise ForeignError(f"{keys.at('choices')} must have at least one value, got none")
     return {"values": values} if len(values) > 1 else {"value": values[0]}

@@ -1,0 +1,146 @@
+"""Results that go to the servers of the settings: what they lack, whatever happens to another server."""
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+
+from sweepledger.commands.collect import collect_from_state
+from sweepledger.commands.reports import sync as command
+from sweepledger.commands.repository.workspace import Workspace, results_target
+from sweepledger.errors import ToolError, UsageError
+from sweepledger.repo import batches
+from sweepledger.repo.git import Repository
+from sweepledger.stores.registry import StoreKind
+from sweepledger.structs.settings import SyncTarget
+from tests.commands.test_collect import leave
+from tests.repository import Sandbox
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def record(sandbox: Sandbox, volume: Path, name: str = "peak") -> None:
+    """Merge a sweep of three trials, and record two of them as finished."""
+    batch = sandbox.merged(name)
+    (stored,) = (one for one in batches.in_work_tree(sandbox.root) if one.name == batch)
+    for index in range(2):
+        leave(volume, stored, index)
+    target = results_target(sandbox.workspace, push=False)
+    (commit,) = collect_from_state(target, volume, volume / "none", over={batch}).collected
+    assert commit.batches
+
+
+def with_stores(workspace: Workspace, **places: str) -> Workspace:
+    """Return a workspace whose settings name stores, which tests keep in files."""
+    targets = {store: SyncTarget(place, "store") for store, place in places.items()}
+    settings = workspace.settings
+    return replace(workspace, settings=replace(settings, results=replace(settings.results, sync=targets)))
+
+
+def trials(storage: str, name: str = "peak") -> list[str]:
+    return [trial.state.name for trial in optuna.load_study(study_name=name, storage=storage).trials]
+
+
+def test_what_a_server_has_is_not_read_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    record(sandbox, tmp_path / "volume")
+    storage = f"sqlite:///{tmp_path}/optuna.db"
+    workspace = with_stores(sandbox.workspace, optuna=storage)
+
+    first, second = command.sync_stores(workspace), command.sync_stores(workspace)
+
+    assert [(each.sweep, each.change.added, each.unfinished) for each in first.synced] == [("peak", 2, 1)]
+    assert (second.synced, second.unchanged, second.failures) == ((), (("optuna", "peak"),), ())
+    assert trials(storage) == ["COMPLETE", "COMPLETE"]
+
+
+def test_results_that_come_later_are_added(sandbox: Sandbox, tmp_path: Path) -> None:
+    record(sandbox, tmp_path / "volume")
+    storage = f"sqlite:///{tmp_path}/optuna.db"
+    command.sync_stores(with_stores(sandbox.workspace, optuna=storage))
+    record(sandbox, tmp_path / "other", "ridge")
+
+    synced = command.sync_stores(with_stores(sandbox.workspace, optuna=storage))
+
+    assert [each.sweep for each in synced.synced] == ["ridge"]
+    assert synced.unchanged == (("optuna", "peak"),)
+    assert trials(storage, "ridge") == ["COMPLETE", "COMPLETE"]
+
+
+def test_a_server_that_fails_keeps_no_other_from_its_results(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(sandbox, tmp_path / "volume")
+    storage = f"sqlite:///{tmp_path}/optuna.db"
+    asked = []
+
+    def unreachable(self: object, sweep: str, place: str) -> None:
+        asked.append(sweep)
+        raise ToolError("MLflow does not answer", hint="")
+
+    monkeypatch.setattr(StoreKind, "version", unreachable)
+
+    synced = command.sync_stores(with_stores(sandbox.workspace, mlflow="https://mlflow.example.org"))
+
+    assert (synced.synced, [str(failure) for failure in synced.failures]) == ((), ["MLflow does not answer"])
+    assert asked == ["peak"]
+    monkeypatch.undo()
+    both = with_stores(sandbox.workspace, mlflow="https://mlflow.example.org", optuna=storage)
+    assert [each.store for each in command.sync_stores(both).synced] == ["optuna"], "mlflow is not installed"
+    assert [type(failure) for failure in command.sync_stores(both).failures] == [ToolError]
+
+
+def test_the_clone_of_a_cluster_is_enough(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(sandbox, tmp_path / "volume")
+    sandbox.push()
+    subprocess.run(["git", "-C", str(sandbox.remote), "config", "uploadpack.allowFilter", "true"], check=True)
+    clone = [*("git", "clone", "-q", "--depth=1", "--filter=blob:none", "--sparse"), sandbox.remote.as_uri()]
+    subprocess.run([*clone, str(tmp_path / "clone")], check=True)
+    monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(tmp_path / "clone"))
+    workspace = Workspace(Repository(tmp_path / "clone"), sandbox.workspace.settings)
+    storage = f"sqlite:///{tmp_path}/optuna.db"
+
+    synced = command.sync_stores(with_stores(workspace, optuna=storage))
+
+    assert [each.change.added for each in synced.synced] == [2]
+    assert trials(storage) == ["COMPLETE", "COMPLETE"]
+
+
+def test_a_client_gets_the_credentials_of_its_own_store(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(sandbox, tmp_path / "volume")
+    for store, password in (("mlflow", "one"), ("optuna", "two")):
+        folder = tmp_path / "accounts" / store
+        folder.mkdir(parents=True)
+        (folder / "PGPASSWORD").write_text(f"{password}\n")
+        (folder / "..data").mkdir()
+    seen = {}
+
+    def version(kind: StoreKind, sweep: str, place: str) -> None:
+        seen[kind.module] = os.environ.get("PGPASSWORD")
+        raise ToolError(f"{sweep} at {place}", hint="")
+
+    monkeypatch.setattr(StoreKind, "version", version)
+    workspace = with_stores(sandbox.workspace, mlflow="https://mlflow.example.org", optuna="postgresql://db")
+
+    command.sync_stores(workspace, credentials=tmp_path / "accounts")
+
+    assert seen == {"mlflow_tracking": "one", "optuna_storage": "two"}
+    assert "PGPASSWORD" not in os.environ
+
+
+def test_without_a_store_the_settings_are_asked(sandbox: Sandbox) -> None:
+    with pytest.raises(UsageError, match="names no server"):
+        command.sync_stores(sandbox.workspace)
+
+
+def test_a_store_needs_a_sweep(sandbox: Sandbox, run_sweep: object) -> None:
+    assert callable(run_sweep)
+    done = run_sweep("sync", "optuna", cwd=sandbox.root)
+
+    assert (done.returncode, "name a store and a sweep, or neither" in done.stderr) == (2, True)
