@@ -18,8 +18,10 @@ from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, 
 from sweepledger.commands.verify import verify
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.errors import RepositoryError
+from sweepledger.formats import records_jsonl
 from sweepledger.repo.state import create_state
-from tests.repository import Sandbox, followed_by
+from sweepledger.structs.record import Record, Status
+from tests.repository import IMAGE, Sandbox, followed_by
 from tests.searches import hill
 
 ROOT = Path(__file__).parents[2]
@@ -265,6 +267,33 @@ def test_a_search_begun_here_and_pushed_is_finished_elsewhere_and_no_trial_is_tr
     assert len(starts(laptop)) == 2
     assert len(there) == 4
     assert not set(starts(laptop)) & set(there)
+
+
+CLONING = f"""version: 1
+controller: argocd
+defaults: {{image: '{IMAGE}'}}
+images: {{git: {{repository: registry.example.org/git, digest: 'sha256:{"1" * 64}'}}}}
+code: {{url: https://git.example.org/team/sweeps.git, image: git, secret: git-read}}
+"""
+
+
+def test_a_sweep_whose_pods_would_clone_their_code_runs_here_with_the_locked_tree(laptop: Sandbox) -> None:
+    laptop.write("sweepledger.yaml", CLONING)
+    laptop.commit("Clone the code in the cluster")
+    spec = laptop.spec(xs="2")
+    spec.write_text(spec.read_text().replace("{path: code}", "{path: code, mode: clone}"))
+    locked = laptop.git("rev-parse", "HEAD:code").strip()
+
+    list(playing(laptop))
+
+    (record,) = (laptop.root / "results/peak/records").glob("*.jsonl")
+    (attempt,) = records_jsonl.records(record.read_bytes())
+    assert isinstance(attempt, Record)
+    assert (attempt.status, attempt.code, attempt.ran) == (Status.OK, locked, "process")
+    batch = record.name.removesuffix(".jsonl")
+    archived = laptop.git("show", f"HEAD:overlays/archive/{batch}/batch.yaml")
+    assert "components/clone/v2" in archived, "the batch that a cluster would have run"
+    assert verify(laptop.workspace).sweeps[0].differences == ()
 
 
 def recorded(sandbox: Sandbox) -> dict[str, str]:
