@@ -14,11 +14,13 @@ import pytest
 
 from sweepledger.commands import local
 from sweepledger.commands.check import check
+from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, RunEvent, RunOptions, SweepRun
 from sweepledger.commands.verify import verify
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import records_jsonl
+from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
 from tests.repository import IMAGE, Sandbox, followed_by
@@ -335,6 +337,30 @@ def test_an_interrupted_sweep_is_handed_over_and_finished_elsewhere_without_its_
     assert set(recorded(laptop).values()) == {"ok"}
     assert here.isdisjoint((elsewhere / "starts").read_text().split())
     assert verify(laptop.workspace).is_good
+
+
+def unrecorded(sandbox: Sandbox, commit: str) -> list[str]:
+    """Name the batches whose trials would all be requested again, were this commit pushed."""
+    repository = sandbox.workspace.repository
+    stored = batches.in_commit(repository, commit)
+    return [batch.name for batch in batch_records.unrecorded_batches(repository, commit, stored)]
+
+
+def test_a_hand_over_that_is_killed_leaves_no_cancelled_batch_without_its_records(laptop: Sandbox) -> None:
+    drive(laptop, "PodEnded", 1)
+
+    assert drive(laptop, "HandOver", 1) == -9
+
+    assert subjects(laptop)[1].startswith("cancel(peak): ")
+    assert "ok" in recorded(laptop).values()
+
+    handed_over(laptop)
+
+    assert changes(laptop) == ""
+    (rest,) = laptop.active()
+    assert "-b2-" in rest
+    moves = laptop.git("log", "-g", "--format=%H", "main").split()
+    assert [unrecorded(laptop, commit) for commit in moves] == [[]] * len(moves)
 
 
 def test_ctrl_c_hands_over_where_a_controller_would_run_what_is_pushed(laptop: Sandbox) -> None:
