@@ -116,11 +116,14 @@ def test_a_pod_fetches_no_history_and_no_other_folder(origin: Path, tmp_path: Pa
 
 def test_a_server_without_filters_still_gives_the_locked_tree(origin: Path, tmp_path: Path) -> None:
     git(origin, "config", "uploadpack.allowFilter", "false")
+    locked = git(origin, "rev-parse", "HEAD:trainer")
+    (origin / "trainer/train.py").write_text("print(2)\n")
+    git(origin, "commit", "--quiet", "-am", "Change the code")
 
-    done = cloned("clone/v2", origin, tmp_path / "pod", git(origin, "rev-parse", "HEAD:trainer"))
+    done = cloned("clone/v2", origin, tmp_path / "pod", locked)
 
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "pod/code/trainer/train.py").is_file()
+    assert (tmp_path / "pod/code/trainer/train.py").read_text() == "print(1)\n"
 
 
 def test_the_password_reaches_git_from_a_file_with_or_without_a_line_end(tmp_path: Path) -> None:
