@@ -280,6 +280,27 @@ def collector(sandbox: Sandbox, scratch: Path, volume: Path) -> None:
     )
 
 
+def pods(sandbox: Sandbox, scratch: Path) -> None:
+    """Measure how a pod gets its code, by each version of the component."""
+    for version in ("v1", "v2"):
+        patch = yaml.load((ROOT / f"base/components/clone/{version}/patch.yaml").read_bytes())
+        (container,) = patch["spec"]["template"]["spec"]["initContainers"]
+        place = scratch / f"pod-{version}"
+        (place / "code").mkdir(parents=True)
+        script = (
+            container["command"][-1].replace("/sweep/clone", str(place)).replace("/code", f"{place}/code")
+        )
+        values = {
+            "CODE_BRANCH": "main",
+            "CODE_PATH": "code",
+            "CODE_TREE": sandbox.git("rev-parse", "main:code").strip(),
+            "CODE_URL": sandbox.remote.as_uri(),
+        }
+        variables = [f"{name}={value}" for name, value in values.items()]
+        use = measured(["env", *variables, "sh", "-ceu", script], scratch)
+        report(f"a pod's clone, {version}: disk {disk(place):.1f} MiB", use, (6.0, 512))
+
+
 def commands(sandbox: Sandbox) -> None:
     """Measure what people run."""
     sweep = [sys.executable, "-m", "sweepledger.cli"]
@@ -329,6 +350,7 @@ def main() -> int:
         place = f"the remote takes {disk(sandbox.remote):.0f} MiB"
         print(f"{size:,} archived batches of {trials} trials, {ACTIVE} active; {place}")
         print("| what | CPU s | MiB | limit, CPU s | limit, MiB |\n|---|---|---|---|---|")
+        pods(sandbox, scratch)
         commands(sandbox)
         collector(sandbox, scratch, scratch / "volume")
     return 0

@@ -14,12 +14,16 @@ import pytest
 
 from sweepledger.commands import local
 from sweepledger.commands.check import check
+from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, RunEvent, RunOptions, SweepRun
 from sweepledger.commands.verify import verify
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.errors import RepositoryError
+from sweepledger.formats import records_jsonl
+from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
-from tests.repository import Sandbox, followed_by
+from sweepledger.structs.record import Record, Status
+from tests.repository import IMAGE, Sandbox, followed_by
 from tests.searches import hill
 
 ROOT = Path(__file__).parents[2]
@@ -267,6 +271,33 @@ def test_a_search_begun_here_and_pushed_is_finished_elsewhere_and_no_trial_is_tr
     assert not set(starts(laptop)) & set(there)
 
 
+CLONING = f"""version: 1
+controller: argocd
+defaults: {{image: '{IMAGE}'}}
+images: {{git: {{repository: registry.example.org/git, digest: 'sha256:{"1" * 64}'}}}}
+code: {{url: https://git.example.org/team/sweeps.git, image: git, secret: git-read}}
+"""
+
+
+def test_a_sweep_whose_pods_would_clone_their_code_runs_here_with_the_locked_tree(laptop: Sandbox) -> None:
+    laptop.write("sweepledger.yaml", CLONING)
+    laptop.commit("Clone the code in the cluster")
+    spec = laptop.spec(xs="2")
+    spec.write_text(spec.read_text().replace("{path: code}", "{path: code, mode: clone}"))
+    locked = laptop.git("rev-parse", "HEAD:code").strip()
+
+    list(playing(laptop))
+
+    (record,) = (laptop.root / "results/peak/records").glob("*.jsonl")
+    (attempt,) = records_jsonl.records(record.read_bytes())
+    assert isinstance(attempt, Record)
+    assert (attempt.status, attempt.code, attempt.ran) == (Status.OK, locked, "process")
+    batch = record.name.removesuffix(".jsonl")
+    archived = laptop.git("show", f"HEAD:overlays/archive/{batch}/batch.yaml")
+    assert "components/clone/v2" in archived, "the batch that a cluster would have run"
+    assert verify(laptop.workspace).sweeps[0].differences == ()
+
+
 def recorded(sandbox: Sandbox) -> dict[str, str]:
     text = sandbox.git("show", "HEAD:results/peak/summary.csv")
     return {row["trial"]: row["status"] for row in csv.DictReader(text.splitlines())}
@@ -306,6 +337,30 @@ def test_an_interrupted_sweep_is_handed_over_and_finished_elsewhere_without_its_
     assert set(recorded(laptop).values()) == {"ok"}
     assert here.isdisjoint((elsewhere / "starts").read_text().split())
     assert verify(laptop.workspace).is_good
+
+
+def unrecorded(sandbox: Sandbox, commit: str) -> list[str]:
+    """Name the batches whose trials would all be requested again, were this commit pushed."""
+    repository = sandbox.workspace.repository
+    stored = batches.in_commit(repository, commit)
+    return [batch.name for batch in batch_records.unrecorded_batches(repository, commit, stored)]
+
+
+def test_a_hand_over_that_is_killed_leaves_no_cancelled_batch_without_its_records(laptop: Sandbox) -> None:
+    drive(laptop, "PodEnded", 1)
+
+    assert drive(laptop, "HandOver", 1) == -9
+
+    assert subjects(laptop)[1].startswith("cancel(peak): ")
+    assert "ok" in recorded(laptop).values()
+
+    handed_over(laptop)
+
+    assert changes(laptop) == ""
+    (rest,) = laptop.active()
+    assert "-b2-" in rest
+    moves = laptop.git("log", "-g", "--format=%H", "main").split()
+    assert [unrecorded(laptop, commit) for commit in moves] == [[]] * len(moves)
 
 
 def test_ctrl_c_hands_over_where_a_controller_would_run_what_is_pushed(laptop: Sandbox) -> None:

@@ -6,14 +6,13 @@ to a cluster. Started again after an interruption, it continues: no trial runs a
 
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 from sweepledger import spec
 from sweepledger.commands import local
 from sweepledger.commands.cancel import cancellation
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
+from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results, results_change
 from sweepledger.commands.generate import batch_message
 from sweepledger.commands.generation.next_batch import (
     Generated,
@@ -30,7 +29,7 @@ from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError
 from sweepledger.problems import list_names
 from sweepledger.repo import batches, files, git
-from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Change, Mirror, Repository
 from sweepledger.repo.package_data import base_folder
 from sweepledger.results.outcomes import evaluate
@@ -173,7 +172,7 @@ class SweepRun:
                 )
             recorded = _record(target, state)
             for name in sorted(self.names):
-                target.commit(partial(self._cancel_begun, name, state))
+                recorded += self._end_begun(target, name, state)
             active = {batch.name for batch in batches.in_commit(repository, target.tip()) if batch.is_active}
             own = {
                 name for name in batch_conditions(state) if (split_batch_name(name) or ("",))[0] in self.names
@@ -184,11 +183,31 @@ class SweepRun:
         again = SweepRun.prepare(self.workspace, tuple(sorted(self.names)))  # the specs have changed
         return HandedOver(recorded, again.commit_batches())
 
-    def _cancel_begun(self, name: str, state: Path, head: str) -> tuple[Change | None, None]:
-        """Return the cancellation of a sweep's active batches with a finished trial."""
-        edit = SpecEdit.at(self.workspace, name, head, base=head)
-        begun = tuple(batch for batch in edit.merged if batch.is_active and _has_finished_trial(batch, state))
-        return (cancellation(edit, begun, replace=True) if begun else None), None
+    def _end_begun(self, target: Target, name: str, state: Path) -> tuple[ResultsCommit, ...]:
+        """Cancel the active batches of a sweep with a finished trial, and record them; return the results commit.
+
+        The branch gets both commits at once: with the cancellation alone, all of their trials would be requested again.
+        """
+        begun: dict[str, BatchAttempts] = {}
+        recorded: list[ResultsCommit] = []
+
+        def cancel(head: str) -> Change | None:
+            edit = SpecEdit.at(self.workspace, name, head, base=head)
+            read = (BatchAttempts.read(state / "results", batch) for batch in edit.merged if batch.is_active)
+            begun.clear()
+            begun.update(
+                (attempts.batch.name, attempts) for attempts in read if _has_finished_trial(attempts)
+            )
+            chosen = tuple(attempts.batch for attempts in begun.values())
+            return cancellation(edit, chosen, replace=True) if chosen else None
+
+        def record(base: str) -> Change | None:
+            change, made = results_change(target, base, name, begun)
+            recorded[:] = [made] if made else []
+            return change
+
+        commit = target.commit_together(cancel, record)
+        return tuple(replace(made, commit=commit) for made in recorded if commit)
 
     @property
     def _target(self) -> Target:
@@ -305,9 +324,8 @@ def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
     return commit_results(target, state / "results", ended, alive=conditions)
 
 
-def _has_finished_trial(batch: StoredBatch, state: Path) -> bool:
-    outcomes = evaluate(BatchAttempts.read(state / "results", batch).results).outcomes
-    return any(outcome.status.is_final for outcome in outcomes)
+def _has_finished_trial(attempts: BatchAttempts) -> bool:
+    return any(outcome.status.is_final for outcome in evaluate(attempts.results).outcomes)
 
 
 def _require_branch(repository: Repository) -> str:

@@ -3,13 +3,15 @@
 A component is a Kustomize component that adds the structure of one option to pods, equally in all shapes.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from sweepledger.formats import yaml
-from sweepledger.render.manifest import Manifest
+from sweepledger.render.manifest import Manifest, merge
 from sweepledger.structs.batch import Batch
+from sweepledger.structs.kubernetes import CODE_CONTAINER
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import Settings
@@ -53,7 +55,7 @@ SHARED_MEMORY = "components/shared-memory/v1"
 DATA = "components/data/v1"
 CHECKPOINTS = "components/checkpoints/v1"
 ARTIFACTS = "components/artifacts/v1"
-CLONE = "components/clone/v1"
+CLONE = "components/clone/v2"
 CREDENTIALS = "components/clone-credentials/v1"
 STEADY = "components/steady/v1"
 
@@ -81,3 +83,25 @@ def component_patch(bases: Bases, name: str) -> Manifest:
     """Return the partial pod template that a component adds."""
     template: Manifest = yaml.load(bases.files[f"{name}/patch.yaml"])["spec"]["template"]
     return template
+
+
+def clone_pods(files: Mapping[str, bytes]) -> tuple[Manifest, ...]:
+    """Return what the components that clone code add to a pod, in every version, without and with a credential."""
+    clones, credentials = (
+        [patch["spec"]["template"]["spec"] for patch in _every_version(files, component)]
+        for component in ("clone", "clone-credentials")
+    )
+    return (*clones, *(merge(clone, credential) for clone in clones for credential in credentials))
+
+
+def clone_commands(files: Mapping[str, bytes]) -> list[list[str]]:
+    """Return the commands that clone code in every version: batches that stand use an old one."""
+    patches = _every_version(files, "clone")
+    containers = [one for patch in patches for one in patch["spec"]["template"]["spec"]["initContainers"]]
+    return [one["command"] for one in containers if one["name"] == CODE_CONTAINER]
+
+
+def _every_version(files: Mapping[str, bytes], component: str) -> Iterator[Manifest]:
+    """Yield the patch of each version of a component; files are named by their path below `base/`."""
+    path = re.compile(rf"components/{component}/v[0-9]+/patch\.yaml", re.ASCII)
+    yield from (yaml.load(content) for name, content in sorted(files.items()) if path.fullmatch(name))

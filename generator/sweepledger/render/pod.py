@@ -33,6 +33,7 @@ from sweepledger.structs.kubernetes import (
     trial_folder,
 )
 from sweepledger.structs.node_pool import GPU_RESOURCE, Pool, scheduling_fields
+from sweepledger.structs.program import Code
 from sweepledger.structs.run_config import CodeMode
 from sweepledger.structs.settings import GIT_EGRESS, Settings
 
@@ -261,15 +262,19 @@ def _clone(batch: Batch, settings: Settings) -> Manifest:
     code, wanted = batch.program.code, batch.run.resources
     # As much as the trial: a pod is placed by its largest container, so this one never costs a node.
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory}
-    variables = {
-        "CODE_BRANCH": settings.branch,
-        "CODE_PATH": code.path,
-        "CODE_TREE": code.tree,
-        "CODE_URL": settings.code.url,
+    source = {
+        "CODE_BRANCH": escape_variables(settings.branch),
+        "CODE_URL": escape_variables(settings.code.url),
     }
+    variables = dict(sorted((source | locked_code(code)).items()))
     return {
         "name": CODE_CONTAINER,
         "image": settings.image_of(settings.code.image),
-        "env": [{"name": name, "value": escape_variables(value)} for name, value in variables.items()],
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": {"limits": dict(amounts), "requests": dict(amounts)},
     }
+
+
+def locked_code(code: Code) -> dict[str, str]:
+    """Return the variables of the init container that say which code it fetches, as the manifest has them."""
+    return {"CODE_PATH": escape_variables(code.path), "CODE_TREE": escape_variables(code.tree)}

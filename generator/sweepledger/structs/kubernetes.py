@@ -58,6 +58,8 @@ CHECKPOINTS_FOLDER = "checkpoints"
 """Folder of checkpoints in a trial's own folder."""
 CODE_CONTAINER = "code"
 """The init container that fetches the code."""
+CODE_VARIABLES = ("CODE_BRANCH", "CODE_PATH", "CODE_TREE", "CODE_URL")
+"""Variables of this container that the batch decides."""
 MPI_WORKER_COMMAND: tuple[tuple[str, ...], tuple[str, ...]] = (
     ("/usr/sbin/sshd",),
     ("-De", "-f", "/home/mpiuser/.sshd_config"),

@@ -152,6 +152,16 @@ def _commit_sweep(target: Target, sweep: str, now: Mapping[str, BatchAttempts]) 
         yield replace(made, commit=commit)
 
 
+def results_change(
+    target: Target, base: str, sweep: str, attempts: Mapping[str, BatchAttempts]
+) -> tuple[Change | None, ResultsCommit | None]:
+    """Return the results commit on top of `base` for batches of a sweep of which nothing runs any more.
+
+    Both are None if there is nothing to record. Raises RepositoryError.
+    """
+    return _Recording(target, attempts, sweep).change(base)
+
+
 NOT_MOVED_WHOLE = "was not moved as it is"
 """What hooks say that accept only batches which move with all files."""
 

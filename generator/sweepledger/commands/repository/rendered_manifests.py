@@ -9,12 +9,16 @@ from sweepledger import policy
 from sweepledger.commands.repository import batch_builder
 from sweepledger.engine import datasets
 from sweepledger.engine.local import manifests
+from sweepledger.engine.local.code_clone import CodeClone
 from sweepledger.engine.local.job_spec import BatchSpec
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
+from sweepledger.render.base_files import clone_pods
+from sweepledger.render.pod import locked_code
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Repository
+from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Settings
@@ -41,10 +45,27 @@ def render_at(repository: Repository, commit: str, batch: StoredBatch, settings:
 
 def parse_at(repository: Repository, commit: str, batch: StoredBatch, settings: Settings) -> BatchSpec:
     """Build a batch from a commit and parse its Jobs for the local engine. Raises as render_at does."""
-    parsed = manifests.parse_batch(batch.name, render_at(repository, commit, batch, settings))
+    rendered = render_at(repository, commit, batch, settings)
+    clone = _code_clone(batch.lock) if any(map(_has_init_container, rendered)) else None
+    parsed = manifests.parse_batch(batch.name, rendered, clone=clone)
     if not isinstance(parsed, BatchSpec):
         raise SpecError(parsed)
     return parsed
+
+
+def _has_init_container(manifest: Mapping[str, Any]) -> bool:
+    return manifest["kind"] == "Job" and "initContainers" in manifest["spec"]["template"]["spec"]
+
+
+def _code_clone(lock: BatchLock) -> CodeClone:
+    """Return how pods may clone the code of a batch.
+
+    The components are the package's own: those of a commit may say that a cluster fetches something else.
+    """
+    known = {
+        f"components/{path}": content for path, content in files.read_sources(base_folder() / "components")
+    }
+    return CodeClone(clone_pods(known), locked_code(lock.program.code))
 
 
 def locked_data_folder(

@@ -223,6 +223,13 @@ class Target:
             commit = publish(self.repository, self.remote, self.branch, change)
         return commit, values[0] if values else None
 
+    def commit_together(self, *makes: Callable[[str], Change | None]) -> str | None:
+        """Commit changes to a local branch, each on top of the one before: it gets all of them or, killed, none.
+
+        Return the last commit; None if nothing changes. Raises as commit_on_branch does.
+        """
+        return commit_on_branch(self.repository, self.branch, *makes)
+
 
 def results_target(
     workspace: Workspace, remote: str | None = None, branch: str | None = None, *, push: bool

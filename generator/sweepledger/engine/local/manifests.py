@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from sweepledger.engine.local.code_clone import CodeClone, take_clone
 from sweepledger.engine.local.job_spec import (
     BatchSpec,
     ConfigSource,
@@ -31,6 +32,7 @@ from sweepledger.engine.local.job_spec import (
     TrialTable,
     Variable,
 )
+from sweepledger.engine.local.manifest_node import ManifestNode
 from sweepledger.formats import json, launch_json
 from sweepledger.formats.hyperparams_csv import replicate_of, row_digest, trial_id_of
 from sweepledger.problems import Problem
@@ -38,105 +40,6 @@ from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import INDEX_VARIABLE, PARENT_PATH
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.values import digest
-
-PROBLEM_CODE = "unsupported-manifest"
-
-
-class ManifestNode:
-    """A mapping in a manifest that records which of its keys were read."""
-
-    def __init__(self, data: Any, path: str, file: str, problems: list[Problem]) -> None:
-        self.path = path
-        self._file = file
-        self._problems = problems
-        self._taken: set[str] = set()
-        self._data: Mapping[str, Any] = {}
-        if isinstance(data, Mapping):
-            self._data = data
-        elif data is not None:
-            self.refuse("", f"must be a mapping, got {data!r}")
-
-    def refuse(self, key: str, message: str, *, hint: str | None = None) -> None:
-        """Add a problem."""
-        path = f"{self.path}.{key}" if key and self.path else key or self.path
-        self._problems.append(Problem(self._file, 0, 0, path, message, PROBLEM_CODE, hint))
-
-    def __contains__(self, key: str) -> bool:
-        return self._data.get(key) is not None
-
-    def take(self, key: str) -> Any:
-        """Return the value of a key; None if it is absent."""
-        self._taken.add(key)
-        return self._data.get(key)
-
-    def text(self, key: str, default: str = "") -> str:
-        """Return the text of a key; the default if it is absent."""
-        value = self.take(key)
-        if value is None or isinstance(value, str):
-            return default if value is None else value
-        self.refuse(key, f"must be text, got {value!r}")
-        return default
-
-    def count(self, key: str) -> int | None:
-        """Return the whole number of a key, which must not be negative; None if it is absent."""
-        value = self.take(key)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
-            return value
-        self.refuse(key, f"must be a whole number, got {value!r}")
-        return None
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return the list of texts of a key; empty if it is absent."""
-        value = self.take(key)
-        if value is None:
-            return ()
-        if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
-            return tuple(value)
-        self.refuse(key, f"must be a list of texts, got {value!r}")
-        return ()
-
-    def table(self, key: str) -> dict[str, str]:
-        """Return the mapping of text to text of a key; empty if it is absent."""
-        value = self.take(key)
-        if value is None:
-            return {}
-        if isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()):
-            return {str(name): item for name, item in value.items()}
-        self.refuse(key, "must be a mapping of text to text")
-        return {}
-
-    def child(self, key: str) -> "ManifestNode":
-        """Return the mapping of a key; empty if it is absent."""
-        return ManifestNode(
-            self.take(key), f"{self.path}.{key}" if self.path else key, self._file, self._problems
-        )
-
-    def children(self, key: str) -> Iterator["ManifestNode"]:
-        """Yield the mappings in the list of a key."""
-        value = self.take(key)
-        if value is not None and not isinstance(value, list | tuple):
-            self.refuse(key, f"must be a list, got {value!r}")
-            return
-        for number, item in enumerate(value or ()):
-            yield ManifestNode(item, f"{self.path}.{key}[{number}]", self._file, self._problems)
-
-    def only(self, key: str, *allowed: object) -> None:
-        """Add a problem if a key has other values than these, which need a cluster."""
-        value = self.take(key)
-        if value is not None and value not in allowed:
-            legal = " or ".join(repr(item) for item in allowed)
-            self.refuse(key, f"must be {legal} to run on this machine, got {value!r}")
-
-    def meaningless(self, *keys: str) -> None:
-        """Ignore keys that have no meaning for a process on this machine."""
-        self._taken.update(keys)
-
-    def close(self) -> None:
-        """Add a problem for every key that was neither read nor ignored."""
-        for key in sorted(set(map(str, self._data)) - self._taken):
-            if self._data[key] is not None:
-                self.refuse(key, "is not supported by the local engine")
-
 
 FIELD = re.compile(r"metadata\.(?:uid|name|namespace|(?:labels|annotations)\['[^']+'\])|spec\.nodeName")
 
@@ -148,15 +51,12 @@ CLAIMS: Mapping[str, PodVolume] = {
 }
 """Claims by the name of their volume; the name of the claim does not matter on one machine."""
 
-CODE_VOLUME = "code"
-"""The volume into which a cluster clones the code; the init container that clones is a problem already."""
-
 DEFAULT_GRACE = 30.0
 """The default of Kubernetes."""
 
 
-def parse_pod(template: ManifestNode) -> PodSpec:
-    """Return the pod of a template; problems are added to the node."""
+def parse_pod(template: ManifestNode, clone: CodeClone | None = None) -> PodSpec:
+    """Return the pod of a template, which may clone its code as `clone` says; problems are added to the node."""
     metadata = template.child("metadata")
     labels, annotations = metadata.table("labels"), metadata.table("annotations")
     metadata.meaningless("creationTimestamp")
@@ -168,20 +68,14 @@ def parse_pod(template: ManifestNode) -> PodSpec:
     spec.meaningless("automountServiceAccountToken", "enableServiceLinks", "securityContext")
     spec.meaningless("serviceAccountName", "priorityClassName", "schedulerName", "dnsPolicy")
     spec.meaningless("affinity", "imagePullSecrets", "nodeSelector", "tolerations")
-    for container in spec.children("initContainers"):
-        container.refuse(
-            "name",
-            f"must be absent on this machine, where only the trial runs, got {container.text('name')!r}",
-            hint="on this machine the code comes from the repository instead of a clone: "
-            "try it with `run: {code: {mode: image}}`",
-        )
+    cloning = take_clone(spec, clone)
     grace, deadline = spec.count("terminationGracePeriodSeconds"), spec.count("activeDeadlineSeconds")
-    volumes = dict(_volume(volume) for volume in spec.children("volumes"))
+    volumes = dict(_volume(node) for node in spec.children("volumes") if node.data.get("name") not in cloning)
     containers = list(spec.children("containers"))
     spec.close()
     if len(containers) != 1:
         spec.refuse("containers", f"must contain exactly one container, got {len(containers)}")
-    pod = _container(containers[0] if containers else spec.child("containers"), volumes)
+    pod = _container(containers[0] if containers else spec.child("containers"), volumes, cloning)
     return replace(
         pod,
         grace=DEFAULT_GRACE if grace is None else float(grace),
@@ -191,7 +85,7 @@ def parse_pod(template: ManifestNode) -> PodSpec:
     )
 
 
-def _container(container: ManifestNode, volumes: Mapping[str, PodVolume]) -> PodSpec:
+def _container(container: ManifestNode, volumes: Mapping[str, PodVolume], cloning: frozenset[str]) -> PodSpec:
     container.text("name")
     # No image is used, which records show; a variable tells the launcher where its termination log is.
     container.meaningless("image", "imagePullPolicy", "securityContext")
@@ -204,7 +98,11 @@ def _container(container: ManifestNode, volumes: Mapping[str, PodVolume]) -> Pod
         container.refuse("workingDir", f"must be an absolute path, got {working_dir!r}")
     variables = [_variable(node) for node in container.children("env")]
     environment = tuple(variable for variable in variables if variable is not None)
-    mounts = tuple(_mount(node, volumes, working_dir) for node in container.children("volumeMounts"))
+    mounts = tuple(
+        _mount(node, volumes, working_dir)
+        for node in container.children("volumeMounts")
+        if node.data.get("name") not in cloning
+    )
     resources = container.child("resources")
     limits, limited_scratch = _resources(resources.child("limits"))
     requests, wanted_scratch = _resources(resources.child("requests"))
@@ -258,9 +156,7 @@ def _mount(node: ManifestNode, volumes: Mapping[str, PodVolume], working_dir: st
     if name not in volumes:
         node.refuse("name", f"must be one of the pod's volumes, got {name!r}")
     mount_path, working = PurePosixPath(path), PurePosixPath(working_dir)
-    inside = name != CODE_VOLUME and (
-        mount_path.is_relative_to(working) or working.is_relative_to(mount_path)
-    )
+    inside = mount_path.is_relative_to(working) or working.is_relative_to(mount_path)
     if not path.startswith("/") or (working_dir and inside):
         node.refuse("mountPath", f"must be an absolute path outside the working directory, got {path!r}")
     sub_path = expression or plain
@@ -359,16 +255,23 @@ DEFAULT_RETRIES = 6
 
 
 def parse_batch(
-    name: str, manifests: Sequence[Mapping[str, Any]], *, file: str | None = None
+    name: str,
+    manifests: Sequence[Mapping[str, Any]],
+    *,
+    file: str | None = None,
+    clone: CodeClone | None = None,
 ) -> BatchSpec | tuple[Problem, ...]:
-    """Return the parsed manifests of a batch, or all problems if there are any."""
+    """Return the parsed manifests of a batch, or all problems if there are any.
+
+    `clone` is how its pods may clone their code; None: not at all.
+    """
     problems: list[Problem] = []
     nodes = [_manifest_node(manifest, file or f"overlays/active/{name}", problems) for manifest in manifests]
     config_maps = dict(_config_map(node) for node in nodes if node.take("kind") == "ConfigMap")
     # Independent of the order in which kustomize prints them.
     shared = digest({key: digest(value) for key, value in config_maps.items()})
     jobs = [
-        _job(name, node, digest([shared, manifest]))
+        _job(name, node, digest([shared, manifest]), clone)
         for node, manifest in zip(nodes, manifests, strict=True)
         if node.take("kind") == "Job"
     ]
@@ -455,9 +358,9 @@ def _config_map(node: ManifestNode) -> tuple[str, Mapping[str, str]]:
     return metadata.text("name"), data
 
 
-def _job(batch: str, node: ManifestNode, identity: str) -> JobSpec:
+def _job(batch: str, node: ManifestNode, identity: str, clone: CodeClone | None) -> JobSpec:
     metadata, spec = node.child("metadata"), node.child("spec")
-    pod = parse_pod(spec.child("template"))
+    pod = parse_pod(spec.child("template"), clone)
     mode = spec.text("completionMode", "NonIndexed")
     if mode not in {"Indexed", "NonIndexed"}:
         spec.refuse("completionMode", f"must be 'Indexed' or 'NonIndexed', got {mode!r}")

@@ -10,12 +10,14 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.render.base_files import clone_commands
 from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import (
     CHECKPOINTS_FOLDER,
     CODE_CONTAINER,
+    CODE_VARIABLES,
     COMPLETION_INDEX_VARIABLE,
     EGRESS_LABEL,
     GPU_PRODUCT_LABEL,
@@ -122,11 +124,6 @@ def _secrets(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
         ),
     )
 
-
-CLONE_PATCH = re.compile(r"components/clone/v[0-9]+/patch\.yaml", re.ASCII)
-
-CLONE_VARIABLES = ("CODE_BRANCH", "CODE_PATH", "CODE_TREE", "CODE_URL")
-"""Variables of the init container that the batch decides."""
 
 WAITS_FOR_MASTER = "init-pytorch"
 """Init container that the operator of PyTorchJobs adds to Workers, from a template of the platform team's."""
@@ -275,7 +272,7 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
         )
     before = []
     if settings.code is not None:
-        known = " || ".join(f"c.command == {list_literal(command)}" for command in _clones(bases))
+        known = " || ".join(f"c.command == {list_literal(command)}" for command in clone_commands(bases))
         before.append(
             f"(c.name == {literal(CODE_CONTAINER)} && !has(c.args) && has(c.command) && ({known or 'false'}))"
         )
@@ -325,7 +322,7 @@ def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> t
     allowed = list_literal(settings.allowed_variables)
     fixed = _base_variables(bases)
     code = sorted({name for name, owner in fixed if owner == CODE_CONTAINER})
-    cloning = list_literal((*code, *CLONE_VARIABLES, COMPLETION_INDEX_VARIABLE))
+    cloning = list_literal((*code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE))
     values = json.dumps({name: _values_of(fixed, name) for name in sorted({name for name, _ in fixed})})
     return (
         Rule(
@@ -381,13 +378,6 @@ def _containers(node: object) -> Iterator[Mapping[str, Any]]:
     elif isinstance(node, list | tuple):
         for item in node:
             yield from _containers(item)
-
-
-def _clones(bases: Mapping[str, bytes]) -> list[list[str]]:
-    """Find the command in every frozen version: batches that stand use an old one."""
-    patches = [yaml.load(content) for path, content in sorted(bases.items()) if CLONE_PATCH.fullmatch(path)]
-    containers = [one for patch in patches for one in patch["spec"]["template"]["spec"]["initContainers"]]
-    return [one["command"] for one in containers if one["name"] == CODE_CONTAINER]
 
 
 def _has_affinity_of(settings: Settings) -> str:

@@ -42,11 +42,14 @@ def operation_in_progress(repository: Repository) -> str | None:
     return next((name for mark, name in BUSY_MARKS.items() if os.path.lexists(folder / mark)), None)
 
 
-def commit_on_branch(repository: Repository, branch: str, make: Callable[[str], Change | None]) -> str | None:
-    """Commit the change that `make` computes from the tip of a branch; compute it again if the branch moves.
+def commit_on_branch(
+    repository: Repository, branch: str, *makes: Callable[[str], Change | None]
+) -> str | None:
+    """Commit the changes that functions compute, each from the commit before; compute them again if the branch moves.
 
-    Return the new commit; None if there is nothing to change. Raises RepositoryError if there is no such branch,
-    or another git holds the index; StorageError. After a crash, `finish_update` completes the work tree.
+    The branch gets all commits at once. Return the last one; None if there is nothing to change. Raises
+    RepositoryError if there is no such branch, or another git holds the index; StorageError. After a crash,
+    `finish_update` completes the work tree.
     """
     ref = f"refs/heads/{branch}"
     while True:
@@ -55,11 +58,14 @@ def commit_on_branch(repository: Repository, branch: str, make: Callable[[str], 
             raise RepositoryError(
                 f"branch {branch} does not exist any more", hint="restore it: `git reflog` lists its commits"
             )
-        change = make(base)
-        made = create_commit(repository, base, change) if change else None
-        if change is None or made is None:
+        made, index_only = base, frozenset[str]()
+        for make in makes:
+            change = make(made)
+            made = (create_commit(repository, made, change) if change else None) or made
+            index_only |= frozenset(change.entries) if change else frozenset()
+        if made == base:
             return None
-        if _move_branch(repository, ref, base, made, frozenset(change.entries)):
+        if _move_branch(repository, ref, base, made, index_only):
             return made
 
 
