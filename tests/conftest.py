@@ -25,7 +25,12 @@ ROOT = Path(__file__).parent.parent
 
 # The same examples on every run and machine, however slow: a red build is a fault of the code.
 settings.register_profile(
-    "suite", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "suite",
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("suite")
 

@@ -5,7 +5,8 @@ Python), or if it tries at length what a shorter test already covers.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,14 @@ def mark(items: Iterable[pytest.Item]) -> None:
             item.add_marker(pytest.mark.full_suite(needs[0]))
         elif item.nodeid.startswith("tests/cluster/"):
             item.add_marker(pytest.mark.full_suite("parts of a cluster"))
+
+
+def parameters(cases: Iterable[Any], default: Collection[Any], reason: str) -> list[Any]:
+    """Return cases as parameters; those that the default tier omits are marked with the reason."""
+    cases = list(cases)
+    assert set(default) <= set(cases)
+    full = pytest.mark.full_suite(reason)
+    return [case if case in default else pytest.param(case, marks=full) for case in cases]
 
 
 def count(items: Iterable[pytest.Item]) -> None:

@@ -98,6 +98,13 @@ class ToolError(GeneratorError):
     """A tool is missing, too old, or failed."""
 
     @classmethod
+    def missing_library(cls, need: str, *, extra: str, alternative: str = "") -> "ToolError":
+        """Return the error of a library that is not installed; the need ends with the library's name."""
+        return cls(
+            f"{need}, which is not installed", hint=f"`pip install 'sweepledger[{extra}]'`{alternative}"
+        )
+
+    @classmethod
     def failed(cls, command: Sequence[str], *, code: int, stdout: str, stderr: str) -> "ToolError":
         """Return the error of a tool that ran and failed, with the end of its output."""
         output = "\n".join(part.strip() for part in (stdout, stderr) if part.strip()) or "(no output)"

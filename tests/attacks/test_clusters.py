@@ -11,6 +11,7 @@ from sweepledger.problems import Severity
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_check_platform import pristine, standing
 from tests.repository import Sandbox
+from tests.tiers import parameters
 
 __all__ = ["pristine", "standing"]  # the fixtures
 
@@ -68,7 +69,19 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "change",
+    parameters(
+        CHANGES,
+        (
+            "a policy that fails open",
+            "a binding in a folder of its own",
+            "a remote resource",
+            "an emptied hook",
+        ),
+        "more attacks",
+    ),
+)
 def test_what_no_setting_gives_is_refused(standing: Sandbox, change: str) -> None:
     CHANGES[change](standing.root)
 

@@ -18,6 +18,7 @@ from tests.commands.test_pushed_rounds import (
     searching,
 )
 from tests.repository import Sandbox
+from tests.tiers import parameters
 
 __all__ = ["climbing", "pristine", "pristine_climb", "searching"]  # fixtures
 
@@ -176,7 +177,26 @@ FORGERIES: dict[str, Forge] = {
 }
 
 
-@pytest.mark.parametrize("forgery", FORGERIES)
+ONE_OF_EACH_KIND = (
+    "another command, re-indented",
+    "a secret",
+    "a command after rules that have ended",
+    "a rule with another member",
+    "a command among the tables",
+    "a remote base",
+    "another launcher in the map",
+    "a variable",
+    "another first word of the command",
+    "root",
+    "a second container",
+    "an object after a document's end",
+    "lines that only look like lines",
+    "another image in the lock",
+    "more retries",
+)
+
+
+@pytest.mark.parametrize("forgery", parameters(FORGERIES, ONE_OF_EACH_KIND, "more attacks"))
 def test_a_round_that_is_made_otherwise_is_refused(forgery: str, searching: Sandbox) -> None:
     (batch,) = searching.active()
     FORGERIES[forgery](searching.root / "overlays/active" / batch, batch)
@@ -201,7 +221,9 @@ def twice(file: Path, times: int) -> None:
         opened.write(f"---\n{last}" * times)
 
 
-@pytest.mark.parametrize("forgery", AT_ONCE)
+@pytest.mark.parametrize(
+    "forgery", parameters(AT_ONCE, ("more trials", "a trial's Job twice"), "more attacks")
+)
 def test_a_round_that_takes_more_of_the_cluster_than_any_before_is_refused(
     forgery: str, searching: Sandbox
 ) -> None:
@@ -224,18 +246,25 @@ def indexed(pristine_indexed: Sandbox, tmp_path: Path) -> Sandbox:
     return guarded(pristine_indexed, tmp_path)
 
 
+MORE_AT_ONCE = (
+    ("  parallelism: 4\n", "  parallelism: 6\n"),
+    ("  parallelism: 4\n", "  parallelism: 100000\n"),
+    ("  parallelism: 4\n", "  parallelism: 4\n  parallelism: 5\n"),
+    ("  parallelism: 4\n", "  parallelism: 05\n"),
+    ("  completions: 6\n", "  completions: 7\n"),
+    ("  completions: 6\n", "  completions: 100000\n"),
+    ("  completions: 6\n  parallelism: 4\n", "  completions: 100\n  parallelism: 50\n"),
+    ("  maxFailedIndexes: 6\n", "  maxFailedIndexes: 7\n"),
+    ("  maxFailedIndexes: 6\n", "  maxFailedIndexes: 2147483647\n"),
+)
+"""Amounts of a round of one Indexed Job, and larger ones."""
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("  parallelism: 4\n", "  parallelism: 6\n"),
-        ("  parallelism: 4\n", "  parallelism: 100000\n"),
-        ("  parallelism: 4\n", "  parallelism: 4\n  parallelism: 5\n"),
-        ("  parallelism: 4\n", "  parallelism: 05\n"),
-        ("  completions: 6\n", "  completions: 7\n"),
-        ("  completions: 6\n", "  completions: 100000\n"),
-        ("  completions: 6\n  parallelism: 4\n", "  completions: 100\n  parallelism: 50\n"),
-        ("  maxFailedIndexes: 6\n", "  maxFailedIndexes: 7\n"),
-        ("  maxFailedIndexes: 6\n", "  maxFailedIndexes: 2147483647\n"),
+        pytest.param(old, new, marks=[pytest.mark.full_suite("more attacks")] if number % 4 else [])
+        for number, (old, new) in enumerate(MORE_AT_ONCE)
     ],
 )
 def test_a_round_of_one_job_that_runs_more_at_once_than_any_before_is_refused(
@@ -275,7 +304,9 @@ OTHER_SPECS: dict[str, Forge] = {
 }
 
 
-@pytest.mark.parametrize("forgery", OTHER_SPECS)
+@pytest.mark.parametrize(
+    "forgery", parameters(OTHER_SPECS, ("of another time", "in one of its Jobs"), "more attacks")
+)
 def test_a_round_of_another_spec_is_refused(forgery: str, searching: Sandbox) -> None:
     (batch,) = searching.active()
     OTHER_SPECS[forgery](searching.root / "overlays/active" / batch, batch)
@@ -381,21 +412,28 @@ def test_a_round_whose_name_is_a_pattern_or_no_name_is_refused(name: str, search
     assert f"{name} is no name of a batch" in push(searching)
 
 
+NO_RESULTS = (
+    "results/.gitattributes",
+    "results/hill/.gitattributes",
+    "results/hill/.sweepledger/code/train.py",
+    "results/hill/kustomization.yaml",
+    "results/hill/figures/x/y.svg",
+    "results/hill/figures/x.html",
+    "results/hill/records/x.py",
+    "results/hill/summary.csv/x",
+    "results/hill/sub/README.md",
+    "results/hi ll/README.md",
+    "results/.hill/README.md",
+)
+
+
 @pytest.mark.parametrize(
     "path",
-    [
-        "results/.gitattributes",
-        "results/hill/.gitattributes",
-        "results/hill/.sweepledger/code/train.py",
-        "results/hill/kustomization.yaml",
-        "results/hill/figures/x/y.svg",
-        "results/hill/figures/x.html",
-        "results/hill/records/x.py",
-        "results/hill/summary.csv/x",
-        "results/hill/sub/README.md",
-        "results/hi ll/README.md",
-        "results/.hill/README.md",
-    ],
+    parameters(
+        NO_RESULTS,
+        ("results/.gitattributes", "results/hill/figures/x.html", "results/hi ll/README.md"),
+        "more attacks",
+    ),
 )
 def test_among_results_only_results_are_accepted(path: str, searching: Sandbox) -> None:
     file = searching.root / path

@@ -12,6 +12,7 @@ from sweepledger.commands.check import check
 from sweepledger.repo.git import Repository
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
+from tests.tiers import parameters
 
 EVIL = "import pathlib, sys\npathlib.Path({proof!r}).write_text('ran')\nprint('score=99')\n"
 HOOK = '#!/bin/sh\ntouch {proof}\nexec git-upload-pack "$@"\n'
@@ -88,7 +89,7 @@ def test_the_check_refuses_what_is_planted(
     assert all(problem.hint for problem in found)
 
 
-@pytest.mark.parametrize("plant", PLANTED)
+@pytest.mark.parametrize("plant", parameters(PLANTED, (planted_code, planted_link), "more attacks"))
 def test_once_merged_nothing_planted_is_run_read_or_overwritten(
     sandbox: Sandbox, tmp_path: Path, plant: Callable[[Path, str, Path], None]
 ) -> None:

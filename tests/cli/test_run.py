@@ -2,13 +2,15 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
+from tests.command_line import run_sweep
+
 SCRIPT = """import argparse
 
 parser = argparse.ArgumentParser()
@@ -24,10 +26,9 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Path:
-    """A user's repository with a script at its root, and nothing of sweepledger."""
-    folder = tmp_path / "lab"
+@pytest.fixture(scope="module")
+def pristine_lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pristine") / "lab"
     folder.mkdir()
     git(folder, "init", "-q", "-b", "main")
     git(folder, "config", "user.name", "Ada")
@@ -38,7 +39,34 @@ def lab(tmp_path: Path) -> Path:
     return folder
 
 
-def test_two_commands_lead_from_a_script_at_the_root_to_results(lab: Path, run_sweep: RunSweep) -> None:
+@pytest.fixture
+def lab(pristine_lab: Path, tmp_path: Path) -> Path:
+    """A user's repository with a script at its root, and nothing of sweepledger."""
+    return shutil.copytree(pristine_lab, tmp_path / "lab")
+
+
+@pytest.fixture(scope="module")
+def pristine_sweep(pristine_lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = shutil.copytree(pristine_lab, tmp_path_factory.mktemp("sweep") / "lab")
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def lab_with_sweep(pristine_sweep: Path, tmp_path: Path) -> Path:
+    """A user's repository with the spec of a sweep that has not run."""
+    return shutil.copytree(pristine_sweep, tmp_path / "lab")
+
+
+@pytest.fixture(scope="module")
+def recorded_lab(pristine_sweep: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's repository with a recorded sweep, for tests that only read it."""
+    folder = shutil.copytree(pristine_sweep, tmp_path_factory.mktemp("recorded") / "lab")
+    run_sweep("run", "score", cwd=folder)
+    return folder
+
+
+def test_two_commands_lead_from_a_script_at_the_root_to_results(lab: Path) -> None:
     new = run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
     run = run_sweep("run", "score", "--format", "json", cwd=lab)
 
@@ -51,7 +79,7 @@ def test_two_commands_lead_from_a_script_at_the_root_to_results(lab: Path, run_s
     assert git(lab, "status", "--porcelain") == ""
 
 
-def test_a_failed_trial_shows_its_last_line_and_can_fail_the_command(lab: Path, run_sweep: RunSweep) -> None:
+def test_a_failed_trial_shows_its_last_line_and_can_fail_the_command(lab: Path) -> None:
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=2,3", cwd=lab)
 
     done = run_sweep("run", "score", "--fail-on-failed", cwd=lab)
@@ -65,7 +93,7 @@ def test_a_failed_trial_shows_its_last_line_and_can_fail_the_command(lab: Path, 
     assert logs.splitlines()[-1] == "ValueError: x is three"
 
 
-def test_results_are_filtered_and_shown_by_column(lab: Path, run_sweep: RunSweep) -> None:
+def test_results_are_filtered_and_shown_by_column(lab: Path) -> None:
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2.25,3", cwd=lab)
     run_sweep("run", "score", cwd=lab)
 
@@ -90,21 +118,14 @@ def test_results_are_filtered_and_shown_by_column(lab: Path, run_sweep: RunSweep
     ],
     ids=["column of a condition", "condition", "comparison of text", "column"],
 )
-def test_a_wrong_filter_is_explained(
-    lab: Path, run_sweep: RunSweep, options: tuple[str, ...], message: str
-) -> None:
-    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1", cwd=lab)
-    run_sweep("run", "score", cwd=lab)
-
-    done = run_sweep("results", "score", *options, cwd=lab)
+def test_a_wrong_filter_is_explained(recorded_lab: Path, options: tuple[str, ...], message: str) -> None:
+    done = run_sweep("results", "score", *options, cwd=recorded_lab)
 
     assert done.returncode == 2
     assert message in done.stderr
 
 
-def test_a_dry_run_names_trials_and_uncommitted_code_and_changes_nothing(
-    lab: Path, run_sweep: RunSweep
-) -> None:
+def test_a_dry_run_names_trials_and_uncommitted_code_and_changes_nothing(lab: Path) -> None:
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
     before = git(lab, "status", "--porcelain", "--untracked-files=all")
 
@@ -211,9 +232,9 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_of_a_new_user_is_explained(lab: Path, run_sweep: RunSweep, mistake: str) -> None:
+def test_a_mistake_of_a_new_user_is_explained(lab_with_sweep: Path, mistake: str) -> None:
+    lab = lab_with_sweep
     make, command, code, message = MISTAKES[mistake]
-    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
     make(lab)
 
     done = run_sweep(*command, cwd=lab, GIT_CEILING_DIRECTORIES=os.fspath(lab.parent))
@@ -223,7 +244,7 @@ def test_a_mistake_of_a_new_user_is_explained(lab: Path, run_sweep: RunSweep, mi
     assert "Traceback (most recent call last)" not in done.stderr
 
 
-def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path, run_sweep: RunSweep) -> None:
+def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path) -> None:
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
     spec(lab, "method: grid", "method: tpe\nseed: 7\nrounds: {size: 2, max: 3}")
     spec(lab, "x: {values: [1, 2]}", "x: {min: 0.0, max: 2.0}")

@@ -13,7 +13,7 @@ from tests.commands.test_read import recorded
 from tests.repo.test_signatures import key, line, signed_commit
 from tests.repository import Sandbox
 
-SHORT = 25
+SHORT = 10
 """`python benchmarks/mutations.py` makes a thousand."""
 
 

@@ -111,7 +111,13 @@ def test_an_edited_module_beside_the_locked_folder_is_named_before_anything_runs
     assert warning.code == "import-outside-code"
 
 
-@pytest.mark.parametrize("start", [["scripts/train.py"], ["-m", "fitting.train"]], ids=["script", "module"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(["scripts/train.py"], id="script", marks=pytest.mark.full_suite("more imports")),
+        pytest.param(["-m", "fitting.train"], id="module"),
+    ],
+)
 def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: str, start: list[str]) -> None:
     package(sandbox, "src")
     link(python, sandbox.root / "src")

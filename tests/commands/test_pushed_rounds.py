@@ -11,6 +11,7 @@ from sweepledger.commands.repository.workspace import Target
 from tests.commands.test_bootstrap import Fault, asked, install, push
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, leave
+from tests.tiers import parameters
 
 
 @pytest.fixture(scope="module")
@@ -85,19 +86,22 @@ def test_the_collector_may_push_the_rung_that_goes_on_from_checkpoints(climbing:
     assert push(climbing) == ""
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"size": 30},
-        {"method": "cma-es", "size": 4},
-        {"method": "nsga2", "size": 4},
-        {"method": "asha", "size": 4, "more": "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"},
-        {"method": "pbt", "size": 4, "more": "resource: {parameter: epochs, min: 1, max: 4}\n"},
-    ],
-    ids=lambda changes: f"{changes.get('method', 'tpe')} {changes['size']}",
-)
-def test_the_collector_may_push_a_round_of_every_method(changes: dict[str, Any], tmp_path: Path) -> None:
-    sandbox = followed(tmp_path, **changes)
+SEARCHES: dict[str, dict[str, Any]] = {
+    "tpe 30": {"size": 30},
+    "cma-es 4": {"method": "cma-es", "size": 4},
+    "nsga2 4": {"method": "nsga2", "size": 4},
+    "asha 4": {
+        "method": "asha",
+        "size": 4,
+        "more": "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n",
+    },
+    "pbt 4": {"method": "pbt", "size": 4, "more": "resource: {parameter: epochs, min: 1, max: 4}\n"},
+}
+
+
+@pytest.mark.parametrize("search", parameters(SEARCHES, ("tpe 30", "pbt 4"), "more methods"))
+def test_the_collector_may_push_a_round_of_every_method(search: str, tmp_path: Path) -> None:
+    sandbox = followed(tmp_path, **SEARCHES[search])
     install(sandbox)
 
     assert sandbox.active(), "no round follows"
@@ -127,7 +131,7 @@ FORGED_PARENTS = {
 }
 
 
-@pytest.mark.parametrize("forged", FORGED_PARENTS)
+@pytest.mark.parametrize("forged", parameters(FORGED_PARENTS, ("to write", "another folder"), "more attacks"))
 def test_the_collector_may_mount_no_other_folder_as_a_parents(forged: str, climbing: Sandbox) -> None:
     in_round(climbing, "overlays/active/{batch}/job.yaml", PARENT, FORGED_PARENTS[forged])
     amended(climbing)
@@ -181,7 +185,13 @@ FORGED: dict[str, Fault] = {
 }
 
 
-@pytest.mark.parametrize("fault", FORGED)
+FORGED_BY_DEFAULT = (
+    *("another image", "another command", "a further file", "two rounds at once"),
+    *("a batch that is no round", "a Kustomization of another path"),
+)
+
+
+@pytest.mark.parametrize("fault", parameters(FORGED, FORGED_BY_DEFAULT, "more attacks"))
 def test_the_collector_may_push_no_other_round(fault: str, searching: Sandbox) -> None:
     FORGED[fault](searching)
     amended(searching)

@@ -20,6 +20,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, real_bases
+from tests.tiers import parameters
 
 SCHEMA = json.loads((BASE / "launcher/v2/record.schema.json").read_text())
 REAL = real_bases()
@@ -70,8 +71,8 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     return StoredBatch(f"overlays/active/{made.name}", made.tree), found
 
 
-@pytest.mark.parametrize("index", [0, 1])
 @pytest.mark.parametrize("shape", list(Shape), ids=str)
+@pytest.mark.parametrize("index", parameters((0, 1), (1,), "more rows"))
 def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
     shape: Shape, index: int, tmp_path: Path
 ) -> None:
@@ -94,7 +95,7 @@ def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
     assert found.details["argv"] == [*arguments, "s=40"]
 
 
-@pytest.mark.parametrize("shape", list(Shape), ids=str)
+@pytest.mark.parametrize("shape", parameters(Shape, (Shape.INDEXED, Shape.JOBS), "more shapes"), ids=str)
 def test_a_replicate_has_a_seed_of_its_own_and_the_values_of_the_first(shape: Shape, tmp_path: Path) -> None:
     stored, found = launched(shape, 2, tmp_path, replicates=2)
 

@@ -18,6 +18,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from tests.sweeps import SETTINGS, a_batch, a_sweep, real_bases
+from tests.tiers import parameters
 
 SHAPES = [shape for shape in Shape if shape is not Shape.INDEXED]
 
@@ -65,7 +66,7 @@ def first_container(manifest: Any) -> Any:
     return next((container for container in found if container is not None), None)
 
 
-@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("index", parameters((0, 1), (1,), "more rows"))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_pod_runs_the_command_that_its_manifest_shows(shape: Shape, index: int, tmp_path: Path) -> None:
     command = (*PYTHON, "-c", DUMP, *(f"${{{macro}}}" for macro in MACROS))

@@ -401,14 +401,13 @@ def test_a_trial_that_ended_a_moment_ago_waits_for_the_next_run_of_the_collector
     )
 
 
-def test_trials_with_one_cause_are_one_group_and_the_short_form_counts_them() -> None:
+def test_trials_with_one_cause_are_one_group() -> None:
     job = a_job(completedIndexes="2")
     objects = BatchObjects(ABSENT, [(parse_workload(job, JOB), job)])
 
     groups = causes.explain_batch(objects, 3, collector=the_collector(), now=NOW)
 
     assert [group.indexes for group in groups] == [(0, 1), (2,)]
-    assert causes.summarize(groups) == "2 starting, 1 collector-due"
 
 
 def test_a_message_of_the_cluster_is_one_line_without_control_characters_and_not_long() -> None:

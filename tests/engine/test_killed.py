@@ -75,6 +75,7 @@ def test_an_engine_killed_at_any_step_is_continued_by_the_next(machine: Machine,
     assert_all_was_done_once(machine, WORDS)
 
 
+@pytest.mark.full_suite("more kills")
 def test_an_engine_killed_at_ten_moments_loses_nothing_and_repeats_no_result(machine: Machine) -> None:
     moments, words = random.Random(20), ["polite sleep:0.3 orphan"] * 20 + WORDS  # noqa: S311 - no secret
     kills = 0

@@ -24,13 +24,13 @@ MORE_POINTS = {
     "launcher-v2": 100,
 }
 POINTS = {
-    "generate": 2,
+    "generate": 1,
     "generate-anew": 1,
-    "collect-push": 2,
+    "collect-push": 1,
     "collect-round": 1,
     "collect-here": 1,
     "launcher": 2,
-    "launcher-v2": 8,
+    "launcher-v2": 4,
 }
 AT_A_MOMENT = ("generate", "collect-push", "launcher-v2")
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.repository import Sandbox
+from tests.tiers import parameters
 from tests.workflows.hostile_changes import (
     CHANGES,
     MARK,
@@ -33,8 +34,13 @@ MEBIBYTES = 256
 SPECS = dict(first_of_each_row())
 MOST_DANGEROUS = ("S16", "S17", "S20", "S22", "N1", "N8", "N9")
 """Rows of specs that might run something, name another file, or take memory."""
+LIKE_OTHERS = (
+    *("G2 socket", "G2 sparse", "G2 hard link", "G7 staged", "G7 detached", "G7 shallow", "G7 rebasing"),
+    *("G15 set back", "W2 base", "W2 results"),
+)
+"""Rows that differ little from one that the default tier tries."""
 ROWS = [
-    *CHANGES,
+    *parameters(CHANGES, CHANGES.keys() - set(LIKE_OTHERS), "more attacks"),
     *(
         pytest.param(name, marks=() if name.partition("-")[0] in MOST_DANGEROUS else EVERY_SPEC)
         for name in SPECS
@@ -181,8 +187,17 @@ def test_a_secret_of_the_host_is_in_nothing_that_a_check_leaves(planted: tuple[A
 
 @pytest.mark.parametrize(
     ("lock", "is_installed"),
-    [("typo==1\n", False), (f"typo==1 --hash=sha256:{'0' * 64}\n", False), ("-e .\n", False), ("", True)],
-    ids=["no hash", "another's hash", "a folder", "its own hash"],
+    [
+        pytest.param("typo==1\n", False, id="no hash"),
+        pytest.param(
+            f"typo==1 --hash=sha256:{'0' * 64}\n",
+            False,
+            id="another's hash",
+            marks=pytest.mark.full_suite("more attacks"),
+        ),
+        pytest.param("-e .\n", False, id="a folder", marks=pytest.mark.full_suite("more attacks")),
+        pytest.param("", True, id="its own hash"),
+    ],
 )
 def test_w4_what_has_no_hash_or_another_is_not_installed(
     tmp_path: Path, installed_machine: Path, lock: str, *, is_installed: bool

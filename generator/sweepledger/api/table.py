@@ -87,7 +87,8 @@ def _library(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ToolError(
-            f"data frames are made by {name}, which is not installed",
-            hint=f"`pip install 'sweepledger[{name}]'`; without it, a table is a sequence of rows",
+        raise ToolError.missing_library(
+            f"data frames are made by {name}",
+            extra=name,
+            alternative="; without it, a table is a sequence of rows",
         ) from error

@@ -19,9 +19,8 @@ def write(columns: Mapping[str, Sequence[Any]]) -> bytes:
         arrow: Any = importlib.import_module("pyarrow")
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        raise ToolError(
-            "Parquet is written by pyarrow, which is not installed",
-            hint="`pip install 'sweepledger[parquet]'`, or ask for --output csv",
+        raise ToolError.missing_library(
+            "Parquet is written by pyarrow", extra="parquet", alternative=", or ask for --output csv"
         ) from error
     table = arrow.table({name: arrow.array(uniform(values)) for name, values in columns.items()})
     sink: Any = arrow.BufferOutputStream()

@@ -14,6 +14,4 @@ def import_scipy(module: str, requirement: str) -> ModuleType:
     try:
         return import_module(f"scipy.{module}")
     except ImportError as error:
-        raise ToolError(
-            f"{requirement} SciPy, which is not installed", hint="`pip install 'sweepledger[sampling]'`"
-        ) from error
+        raise ToolError.missing_library(f"{requirement} SciPy", extra="sampling") from error

@@ -114,10 +114,11 @@ def library(name: str, *, extra: str) -> Any:
         return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        absent = "is not installed" if error.name == package else f"cannot be imported: {error}"
+        need = f"this store is written by {package}"
+        if error.name == package:
+            raise ToolError.missing_library(need, extra=extra) from error
         raise ToolError(
-            f"this store is written by {package}, which {absent}",
-            hint=f"`pip install 'sweepledger[{extra}]'`",
+            f"{need}, which cannot be imported: {error}", hint=f"`pip install 'sweepledger[{extra}]'`"
         ) from error
 
 

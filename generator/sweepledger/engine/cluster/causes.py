@@ -1,8 +1,7 @@
 """Why trials of a batch do not run, from the objects of a cluster. Pure: `batch_objects.py` reads the objects."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -423,13 +422,3 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
             REMEDIES.get(kind, "fix what it reports: Flux tries again by itself"),
         )
     return WaitCause(CauseKind.NOT_SYNCED, f"Flux has not finished with {title}", "wait a moment")
-
-
-def summarize(causes: Iterable[TrialCauses]) -> str:
-    """Return the short form: how many trials have which kind of cause, most first."""
-    counts: Counter[CauseKind] = Counter()
-    for group in causes:
-        counts[group.cause.kind] += len(group.indexes)
-    return ", ".join(
-        f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    )

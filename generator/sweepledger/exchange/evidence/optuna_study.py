@@ -23,9 +23,7 @@ def study_trials(file: Path, sweep: Sweep, study: str | None) -> tuple[str, Iter
     try:
         optuna: Any = importlib.import_module("optuna")
     except ImportError as error:
-        raise ToolError(
-            "a study is read by Optuna, which is not installed", hint="`pip install 'sweepledger[adaptive]'`"
-        ) from error
+        raise ToolError.missing_library("a study is read by Optuna", extra="adaptive") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         loaded = _load(optuna, file, study)

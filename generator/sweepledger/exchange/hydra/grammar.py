@@ -129,9 +129,8 @@ class OverrideParser:
             from hydra.core.override_parser import overrides_parser, types  # noqa: PLC0415 - an optional extra
             from hydra.errors import HydraException  # noqa: PLC0415
         except ImportError as error:
-            raise ToolError(
-                "Hydra's overrides are parsed by hydra-core, which is not installed",
-                hint="`pip install 'sweepledger[hydra]'`",
+            raise ToolError.missing_library(
+                "Hydra's overrides are parsed by hydra-core", extra="hydra"
             ) from error
         functions = overrides_parser.create_functions()
         functions.functions["shuffle"] = _keep_lists(functions.functions["shuffle"])

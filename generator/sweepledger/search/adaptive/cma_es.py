@@ -25,10 +25,7 @@ try:
     import cmaes
     import numpy as np
 except ImportError as error:
-    raise ToolError(
-        "method: cma-es requires the package cmaes, which is not installed",
-        hint="`pip install 'sweepledger[adaptive]'`",
-    ) from error
+    raise ToolError.missing_library("method: cma-es requires the package cmaes", extra="adaptive") from error
 
 SEED_LIMIT = 2**31 - 2
 MIDDLE, WIDTH = 0.5, 1 / 6

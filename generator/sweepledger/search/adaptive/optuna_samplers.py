@@ -40,9 +40,8 @@ try:
 
     from sweepledger.search.adaptive.nsga2 import RoundwiseNSGAII
 except ImportError as error:
-    raise ToolError(
-        "the methods tpe, bayes and nsga2 require Optuna, which is not installed",
-        hint="`pip install 'sweepledger[adaptive]'`",
+    raise ToolError.missing_library(
+        "the methods tpe, bayes and nsga2 require Optuna", extra="adaptive"
     ) from error
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -96,9 +95,8 @@ def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: 
 def _gaussian_process(seed: int) -> BaseSampler:
     for module, library in (("torch", "torch"), ("scipy", "SciPy")):
         if importlib.util.find_spec(module) is None:
-            raise ToolError(
-                f"method: bayes requires {library}, which is not installed",
-                hint="`pip install 'sweepledger[bayes]'`, or method: tpe",
+            raise ToolError.missing_library(
+                f"method: bayes requires {library}", extra="bayes", alternative=", or method: tpe"
             )
     return _SingleThreaded(seed=seed, warn_independent_sampling=False)
 
