@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import sweepledger
+
 RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 SCRIPT = """import argparse
 
@@ -63,6 +65,12 @@ def test_a_failed_trial_shows_its_last_line_and_can_fail_the_command(lab: Path, 
     assert "1 trial(s) failed: `sweep logs NAME --failed` shows why" in done.stdout
     logs = run_sweep("logs", "score", "--failed", cwd=lab).stdout
     assert logs.splitlines()[-1] == "ValueError: x is three"
+    assert "1 trial: ValueError: x is three" in run_sweep("results", "score", cwd=lab).stdout
+    assert "ValueError: x is three" in (lab / "results/score/README.md").read_text()
+    (failed,) = [row for row in sweepledger.open(lab).sweep("score").trials if row.status == "failed"]
+    assert failed.error == "ValueError: x is three"
+    assert "ValueError: x is three" in run_sweep("show", failed.id, cwd=lab).stdout
+    assert run_sweep("verify", cwd=lab).returncode == 0
 
 
 def test_results_are_filtered_and_shown_by_column(lab: Path, run_sweep: RunSweep) -> None:

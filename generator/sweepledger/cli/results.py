@@ -199,11 +199,15 @@ def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStat
 
 
 def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield what to do about results that are not pulled, and trials that were interrupted."""
+    """Yield what vouches for no results, which results are not pulled, and trials that were interrupted."""
     from rich.text import Text
+
+    from sweepledger.results.paths import LAPTOP_WARNING
 
     settings = workspace.settings
     for status in statuses:
+        if status.laptop:
+            yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
         if status.counts["recorded"]:
             pull = f"`git pull {settings.remote} {settings.branch}`"
             yield Text(
