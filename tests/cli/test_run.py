@@ -62,7 +62,7 @@ def test_a_failed_trial_shows_its_last_line_and_can_fail_the_command(lab: Path, 
     assert "ValueError: x is three" in done.stdout
     assert "score  x=2" not in done.stdout, "values follow the status"
     assert "x=2  score 1  best so far" in done.stdout
-    assert "1 trial(s) failed: `sweep logs NAME --failed` shows why" in done.stdout
+    assert "1 trial failed: `sweep logs score --failed` shows what they printed" in done.stdout
     logs = run_sweep("logs", "score", "--failed", cwd=lab).stdout
     assert logs.splitlines()[-1] == "ValueError: x is three"
     assert "1 trial: ValueError: x is three" in run_sweep("results", "score", cwd=lab).stdout
@@ -136,6 +136,13 @@ def program(lab: Path, text: str) -> None:
     git(lab, "commit", "-q", "-a", "-m", "Change the program")
 
 
+def ignored_data(lab: Path) -> None:
+    (lab / ".gitignore").write_text("data.csv\n")
+    (lab / "data.csv").touch()
+    git(lab, "add", ".gitignore")
+    program(lab, "open('data.csv')\n")
+
+
 def nothing(_: Path) -> None:
     """Leave the repository as it is."""
 
@@ -179,8 +186,8 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
     "a script that moved": (
         lambda lab: git(lab, "mv", "train.py", "main.py") + git(lab, "commit", "-q", "-m", "Move"),
         RUN,
-        0,
-        "must name a committed file of",
+        1,
+        "got 'train.py' [program-missing]\n  hint: did you mean 'main.py'?",
     ),
     "uncommitted code": (
         lambda lab: (lab / "train.py").write_text(SCRIPT + "\n"),
@@ -214,6 +221,30 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
         1,
         "requests more than this machine has",
     ),
+    "another name of the metric": (
+        lambda lab: program(lab, SCRIPT.replace("score=", "Score=")),
+        RUN,
+        0,
+        "there is no line score=NUMBER on stdout; its numbers: Score",
+    ),
+    "a colon after the metric": (
+        lambda lab: program(lab, SCRIPT.replace("score=", "score: ")),
+        RUN,
+        0,
+        "there is no line score=NUMBER on stdout: it printed 'score: 0.0', which metric.format: regex could find",
+    ),
+    "data that git does not have": (
+        ignored_data,
+        RUN,
+        0,
+        "data.csv: here, but not in the committed code, which trials run in a copy",
+    ),
+    "a goal that does not exist": (
+        lambda lab: spec(lab, "goal: maximize", "goal: max"),
+        RUN,
+        1,
+        "must be one of 'maximize', 'minimize', got 'max' [wrong-value]\n  hint: did you mean 'maximize'?",
+    ),
     "results before a run": (nothing, ("results", "score"), 0, "nothing is recorded of 'score' here"),
 }
 
@@ -229,6 +260,24 @@ def test_a_mistake_of_a_new_user_is_explained(lab: Path, run_sweep: RunSweep, mi
     assert message in done.stdout + done.stderr
     assert done.returncode == code
     assert "Traceback (most recent call last)" not in done.stderr
+
+
+def test_code_that_changed_after_the_results_is_named_before_they_are_shown(
+    lab: Path, run_sweep: RunSweep
+) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    run_sweep("run", "score", cwd=lab)
+    program(lab, SCRIPT.replace("score={", "score={100 + "))
+
+    again = run_sweep("run", "score", cwd=lab, COLUMNS="500")
+    updated = run_sweep("run", "score", "--update", cwd=lab)
+
+    assert "its trials run the locked version" in again.stdout
+    assert "`sweep run score --update` also runs them here" in again.stdout
+    assert "all in batches that exist" in again.stdout
+    assert "code-changed" in run_sweep("generate", "score", cwd=lab).stderr + again.stdout
+    assert "score 101" in updated.stdout
+    assert "code-changed" not in updated.stdout
 
 
 def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path, run_sweep: RunSweep) -> None:

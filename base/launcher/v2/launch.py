@@ -1457,6 +1457,13 @@ def format_of(line: str, objective: str) -> str:
     return ""
 
 
+def near_miss(line: str, objective: str) -> str:
+    """Return the objective's name and a number that a person would take for its value; nothing if there is none."""
+    name = re.escape(objective)
+    found = re.search(rf"(?<![\w.-]){name}(?:\s*[:=]\s*|\s+){DECIMAL}", line[:LONGEST_MATCH])
+    return found[0][:100] if found else ""
+
+
 def no_value(_step: int, _value: float) -> None:
     """Ignore a value of the objective: nothing follows it."""
 
@@ -1473,7 +1480,7 @@ class Stream:
     ) -> None:
         self.objective, self.form = metric["name"], metric["format"]
         self.strict = strict and self.form not in ("text", "regex")
-        self.rest, self.number, self.guesses, self.other = b"", 0, 0, ""
+        self.rest, self.number, self.guesses, self.other, self.near = b"", 0, 0, "", ""
         self.gathered = Gathered(metric, on_value)
         if self.form == "csv":
             self.members = csv_reader()
@@ -1514,8 +1521,10 @@ class Stream:
         """Remember the other format that a line has."""
         if not self.other and self.guesses < MOST_GUESSES and len(line) <= LONGEST_LINE:
             self.guesses += 1
-            form = format_of(line.decode("utf-8", "replace"), self.objective)
+            text = line.decode("utf-8", "replace")
+            form = format_of(text, self.objective)
             self.other = "" if form == self.form else form
+            self.near = self.near or near_miss(text, self.objective)
 
     def keeps(self, name: str) -> bool:
         """Return whether what is not a number is a detail; commas make what others print look like a log."""
@@ -1535,6 +1544,10 @@ class Stream:
         missing = f"there is no {SHOWN[self.form].format(self.objective)} {place}"
         if self.objective in self.gathered.details:
             missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
+        elif self.near and self.form == "text":
+            missing += f": it printed {self.near!r}, which metric.format: regex could find"
+        elif self.gathered.metrics:
+            missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
         return self.gathered.report(missing + would_find(other), has_curve=self.form != "log")
 
 
