@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import run_sweep
+import sweepledger
+from tests.command_line import ROOT, run_sweep
 
 SCRIPT = """import argparse
 
@@ -88,9 +90,15 @@ def test_a_failed_trial_shows_its_last_line_and_can_fail_the_command(lab: Path) 
     assert "ValueError: x is three" in done.stdout
     assert "score  x=2" not in done.stdout, "values follow the status"
     assert "x=2  score 1  best so far" in done.stdout
-    assert "1 trial(s) failed: `sweep logs NAME --failed` shows why" in done.stdout
+    assert "1 trial failed: `sweep logs score --failed` shows what they printed" in done.stdout
     logs = run_sweep("logs", "score", "--failed", cwd=lab).stdout
     assert logs.splitlines()[-1] == "ValueError: x is three"
+    assert "1 trial: ValueError: x is three" in run_sweep("results", "score", cwd=lab).stdout
+    assert "ValueError: x is three" in (lab / "results/score/README.md").read_text()
+    (failed,) = [row for row in sweepledger.open(lab).sweep("score").trials if row.status == "failed"]
+    assert failed.error == "ValueError: x is three"
+    assert "ValueError: x is three" in run_sweep("show", failed.id, cwd=lab).stdout
+    assert run_sweep("verify", cwd=lab).returncode == 0
 
 
 def test_results_are_filtered_and_shown_by_column(lab: Path) -> None:
@@ -149,10 +157,26 @@ def program(lab: Path, text: str) -> None:
     git(lab, "commit", "-q", "-a", "-m", "Change the program")
 
 
+def ignored_data(lab: Path) -> None:
+    (lab / ".gitignore").write_text("data.csv\n")
+    (lab / "data.csv").touch()
+    git(lab, "add", ".gitignore")
+    program(lab, "open('data.csv')\n")
+
+
+def edited_overlay(lab: Path) -> None:
+    git(lab, "add", ".")
+    git(lab, "commit", "-q", "-m", "Ask")
+    run_sweep("generate", "score", cwd=lab)
+    (table,) = lab.glob("overlays/active/*/hyperparams.csv")
+    table.write_text(table.read_text().replace(",2\n", ",7\n"))
+
+
 def nothing(_: Path) -> None:
     """Leave the repository as it is."""
 
 
+PAGE = ROOT / "docs/mistakes.md"
 NEW = ("new", "other", "--command")
 RUN = ("run", "score")
 MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] = {
@@ -160,9 +184,14 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
         lambda lab: (lab / ".git").rename(lab.parent / "hidden"),
         RUN,
         3,
-        "run `git init`, or change into a repository",
+        "is not inside a git repository\n  hint: run `git init`, or change into a repository",
     ),
-    "no such sweep": (nothing, ("run", "scroe"), 2, "hint: sweeps: score"),
+    "no such sweep": (
+        nothing,
+        ("run", "scroe"),
+        2,
+        "no sweep 'scroe': neither sweeps/scroe.yaml nor a file\n  hint: sweeps: score",
+    ),
     "a script that does not exist": (
         nothing,
         (*NEW, "python nope.py"),
@@ -184,30 +213,60 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
         2,
         "sweeps/score.yaml exists\n  hint: choose another name, or edit it",
     ),
-    "a name with capitals": (nothing, ("new", "Score"), 2, "lower-case letters, digits and dashes"),
-    "a tab in the spec": (lambda lab: spec(lab, "  x:", "\tx:"), RUN, 1, "sweeps/score.yaml:"),
-    "an unknown key": (lambda lab: spec(lab, "parameters:", "params:"), RUN, 1, "did you mean 'parameters'?"),
-    "an unknown method": (lambda lab: spec(lab, "method: grid", "method: gird"), RUN, 1, "'grid'"),
-    "text among numbers": (lambda lab: spec(lab, "[1, 2]", "[1, 1e-]"), RUN, 0, "1e-"),
+    "a name with capitals": (nothing, ("new", "Score"), 2, "'Score' is not a valid sweep name"),
+    "a tab in the spec": (
+        lambda lab: spec(lab, "  x:", "\tx:"),
+        RUN,
+        1,
+        "must be valid YAML: while scanning for the next token, found character '\\t'",
+    ),
+    "an unknown key": (
+        lambda lab: spec(lab, "parameters:", "params:"),
+        RUN,
+        1,
+        "must be a known key, got 'params' [unknown-key]\n  hint: did you mean 'parameters'?",
+    ),
+    "an unknown method": (
+        lambda lab: spec(lab, "method: grid", "method: gird"),
+        RUN,
+        1,
+        "got 'gird' [wrong-value]\n  hint: did you mean 'grid'?",
+    ),
+    "text among numbers": (
+        lambda lab: spec(lab, "[1, 2]", "[1, 1e-]"),
+        RUN,
+        0,
+        "argument --x: invalid float value: '1e-'",
+    ),
     "a script that moved": (
         lambda lab: git(lab, "mv", "train.py", "main.py") + git(lab, "commit", "-q", "-m", "Move"),
         RUN,
-        0,
-        "must name a committed file of",
+        1,
+        "got 'train.py' [program-missing]\n  hint: did you mean 'main.py'?",
     ),
     "uncommitted code": (
         lambda lab: (lab / "train.py").write_text(SCRIPT + "\n"),
         RUN,
         3,
-        "--commit-code",
+        "the repository has uncommitted changes (train.py): a batch runs committed code only",
     ),
-    "nobody": (lambda lab: git(lab, "config", "--unset", "user.email"), RUN, 3, "git config user.name"),
-    "a detached head": (lambda lab: git(lab, "switch", "-q", "--detach"), RUN, 3, "git switch -c NAME"),
+    "nobody": (
+        lambda lab: git(lab, "config", "--unset", "user.email"),
+        RUN,
+        3,
+        "git does not know who commits\n  hint: `git config user.name",
+    ),
+    "a detached head": (
+        lambda lab: git(lab, "switch", "-q", "--detach"),
+        RUN,
+        3,
+        "HEAD is detached: no branch is checked out",
+    ),
     "a metric that is not printed": (
         lambda lab: program(lab, SCRIPT.replace("score=", "accuracy=")),
         RUN,
         0,
-        "metric-missing",
+        "there is no line score=NUMBER on stdout; its numbers: accuracy",
     ),
     "an argument that the script lacks": (
         lambda lab: program(lab, SCRIPT.replace("--x", "--z")),
@@ -227,6 +286,97 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
         1,
         "requests more than this machine has",
     ),
+    "another name of the metric": (
+        lambda lab: program(lab, SCRIPT.replace("score=", "Score=")),
+        RUN,
+        0,
+        "there is no line score=NUMBER on stdout; its numbers: Score",
+    ),
+    "a colon after the metric": (
+        lambda lab: program(lab, SCRIPT.replace("score=", "score: ")),
+        RUN,
+        0,
+        "there is no line score=NUMBER on stdout: it printed 'score: 0.0', which metric.format: regex could find",
+    ),
+    "data that git does not have": (
+        ignored_data,
+        RUN,
+        0,
+        "data.csv: here, but not in the committed code, which trials run in a copy",
+    ),
+    "a goal that does not exist": (
+        lambda lab: spec(lab, "goal: maximize", "goal: max"),
+        RUN,
+        1,
+        "must be one of 'maximize', 'minimize', got 'max' [wrong-value]\n  hint: did you mean 'maximize'?",
+    ),
+    "nothing is committed": (
+        lambda lab: git(lab, "update-ref", "-d", "HEAD"),
+        RUN,
+        3,
+        "nothing is committed yet, so no code can be locked",
+    ),
+    "a copied spec with the old name": (
+        lambda lab: (lab / "sweeps/copy.yaml").write_text((lab / "sweeps/score.yaml").read_text()),
+        ("run", "copy"),
+        1,
+        "name: must be the file's name 'copy', got 'score' [name-mismatch]",
+    ),
+    "a range in a grid": (
+        lambda lab: spec(lab, "values: [1, 2]", "min: 0.0, max: 1.0"),
+        RUN,
+        1,
+        "parameters.x: must be countable in a grid, got min and max alone [grid-domain]",
+    ),
+    "a random search without a number of trials": (
+        lambda lab: spec(lab, "method: grid", "method: random"),
+        RUN,
+        1,
+        "run_cap: must be given with method: random [missing-key]",
+    ),
+    "too many trials": (
+        lambda lab: spec(lab, "values: [1, 2]", "min: 0, max: 200000"),
+        RUN,
+        1,
+        "parameters: must make at most 100000 trials, got 200001 [too-many-trials]",
+    ),
+    "a parameter in the command": (
+        lambda lab: spec(lab, '"${args}"]', '--x, "${x}"]'),
+        RUN,
+        1,
+        "got '${x}' [command-macro]\n  hint: the value of x alone is \"${envvar:SWEEP_PARAM_X}\"",
+    ),
+    "a metric that is not a number": (
+        lambda lab: program(lab, SCRIPT.replace("{1 - (x - 2) ** 2}", "nan")),
+        RUN,
+        0,
+        "diverged (metric-not-finite)",
+    ),
+    "a python that does not exist": (
+        lambda lab: spec(lab, "[python,", "[pyhton,"),
+        RUN,
+        0,
+        "the command 'pyhton' cannot be started: No such file or directory",
+    ),
+    "a script that may not be executed": (
+        lambda lab: spec(lab, "[python, train.py", "[./train.py"),
+        RUN,
+        0,
+        "the command './train.py' cannot be started: Permission denied",
+    ),
+    "an overlay edited by hand": (
+        edited_overlay,
+        RUN,
+        3,
+        "was edited by hand; it is not overwritten:",
+    ),
+    "a trial that does not exist": (nothing, ("show", "t99"), 2, "no trial 't99' in any batch"),
+    "a command that does not exist": (
+        nothing,
+        ("rum", "score"),
+        2,
+        "No such command 'rum'. Did you mean 'run'?",
+    ),
     "results before a run": (nothing, ("results", "score"), 0, "nothing is recorded of 'score' here"),
 }
 
@@ -242,6 +392,28 @@ def test_a_mistake_of_a_new_user_is_explained(lab_with_sweep: Path, mistake: str
     assert message in done.stdout + done.stderr
     assert done.returncode == code
     assert "Traceback (most recent call last)" not in done.stderr
+
+
+def test_the_page_of_mistakes_quotes_what_the_program_says() -> None:
+    rows = re.findall(r"^\| (.+?) \| ``(.+?)`` \| .+ \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+
+    assert dict(rows) == {mistake: row[3].partition("\n")[0] for mistake, row in MISTAKES.items()}
+
+
+def test_code_that_changed_after_the_results_is_named_before_they_are_shown(lab: Path) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    run_sweep("run", "score", cwd=lab)
+    program(lab, SCRIPT.replace("score={", "score={100 + "))
+
+    again = run_sweep("run", "score", cwd=lab, COLUMNS="500")
+    updated = run_sweep("run", "score", "--update", cwd=lab)
+
+    assert "its trials run the locked version" in again.stdout
+    assert "`sweep run score --update` also runs them here" in again.stdout
+    assert "all in batches that exist" in again.stdout
+    assert "code-changed" in run_sweep("generate", "score", cwd=lab).stderr + again.stdout
+    assert "score 101" in updated.stdout
+    assert "code-changed" not in updated.stdout
 
 
 def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path) -> None:

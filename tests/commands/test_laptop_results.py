@@ -1,19 +1,23 @@
 """Results made on a laptop, in a pull request: accepted if the settings say so, always marked, and never verified."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import sweepledger
 from sweepledger.commands.check import check
-from sweepledger.commands.reports import compare, log, results, show
+from sweepledger.commands.reports import compare, log, results, show, site, status
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.commands.verify import VerificationState, verify
 from sweepledger.repo.state import create_state
+from sweepledger.results.paths import LAPTOP_WARNING
 from tests.repository import Sandbox
 
+RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 SETTINGS = "version: 1\nresults: {{from_pull_request: {mode}}}\n"
 MARK = "results/peak/laptop.txt"
 
@@ -64,7 +68,9 @@ def set_policy(sandbox: Sandbox, mode: str) -> None:
     sandbox.git("merge", "-q", "--no-edit", "main")
 
 
-def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(laptop: Sandbox) -> None:
+def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(
+    laptop: Sandbox, tmp_path: Path
+) -> None:
     workspace = laptop.workspace
     (batch,) = (laptop.root / MARK).read_text().split()
     best, *_ = results.results(workspace, "peak").rows
@@ -82,6 +88,45 @@ def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(laptop: Sa
         True,
     ]
     assert any("laptop" in warning for warning in compare.compare(workspace, "peak@b1", "peak@b2").warnings)
+    assert {each.sweep: each.laptop for each in status.status(workspace, state=tmp_path)}["peak"] == (batch,)
+
+
+def test_the_python_api_labels_marked_batches(laptop: Sandbox) -> None:
+    peak = sweepledger.open(laptop.root).sweep("peak")
+    (batch,) = (laptop.root / MARK).read_text().split()
+
+    assert peak.laptop == (batch,)
+    assert {(trial.batch == batch, trial.made_on) for trial in peak.trials} == {
+        (False, None),
+        (True, "laptop"),
+    }
+    assert peak.trials.to_pandas()["made_on"].tolist().count("laptop") == 1
+    assert f"<th>{LAPTOP_WARNING}</th><td>{batch}</td>" in peak._repr_html_()
+
+
+def test_the_commands_print_the_label(laptop: Sandbox, run_sweep: RunSweep) -> None:
+    (batch,) = (laptop.root / MARK).read_text().split()
+    label = f"{LAPTOP_WARNING}: {batch}"
+
+    for command in (("status",), ("results", "peak"), ("results", "peak", "--columns", "trial")):
+        assert label in " ".join(run_sweep(*command, cwd=laptop.root).stdout.split()), command
+    best, *_ = results.results(laptop.workspace, "peak").rows
+    shown = run_sweep("show", best.trial, cwd=laptop.root).stdout
+    assert f"made {LAPTOP_WARNING.removeprefix('made ')}" in " ".join(shown.split())
+
+
+def test_the_site_labels_marked_batches_on_every_page(laptop: Sandbox, tmp_path: Path) -> None:
+    (batch,) = (laptop.root / MARK).read_text().split()
+
+    site.site(laptop.workspace, tmp_path / "site")
+
+    def page(path: str) -> str:
+        return (tmp_path / "site" / path).read_text()
+
+    assert page("index.html").count(f'<p class="label">{LAPTOP_WARNING}</p>') == 2, "both sweeps"
+    assert f"{LAPTOP_WARNING}: {batch}" in page("sweeps/peak/index.html")
+    assert f'"laptop":["{batch}"]' in page("sweeps/peak/trials.html")
+    assert f'"laptop":["{batch}"]' in page("compare.html")
 
 
 def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None:

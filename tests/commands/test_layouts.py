@@ -172,7 +172,8 @@ def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, co
     (warning,) = retried.generated.warnings
     assert warning.code == "code-changed"
     assert warning.message.endswith(": code/train.py, code/extra.py")
-    assert warning.hint == "commit, then `sweep update fit` runs all trials with the new code"
+    assert warning.hint is not None
+    assert warning.hint.startswith("commit, then `sweep update fit` requests all trials with the new code")
 
 
 def test_a_lock_with_a_selection_at_another_path_is_refused(script: Sandbox) -> None:

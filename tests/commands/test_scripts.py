@@ -154,7 +154,10 @@ def test_a_program_that_git_ignores_is_not_what_a_batch_runs(sandbox: Sandbox) -
 
     (problem,) = refused(sandbox)
 
-    assert problem.hint == "it exists here: commit it, then `sweep update peak` locks the new code"
+    assert (
+        problem.hint
+        == "it exists here: commit it; `sweep update peak` locks the new code for a batch that exists"
+    )
     assert warned(sandbox) == []
 
 

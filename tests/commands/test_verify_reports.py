@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.commands.verify import verify
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.provenance import REPORT_VERSION
@@ -177,4 +178,27 @@ def test_the_next_batch_replaces_the_whole_report(
     recorded(sandbox, tmp_path / "volume", xs="1, 2, 3, 4")
 
     assert json.loads((sandbox.root / PROVENANCE).read_text())["report"] == REPORT_VERSION
+    assert differences(sandbox) == {}
+
+
+def test_a_report_before_messages_of_failed_trials_verifies_without_them(
+    sandbox: Sandbox, batch: StoredBatch, tmp_path: Path
+) -> None:
+    """The summary of an earlier version has no column of messages, although the records have them."""
+    records = f"results/peak/records/{batch.name}.jsonl"
+    edit(
+        sandbox,
+        records,
+        '"status":"ok"',
+        '"details":{"error":"ValueError: a"},"reason":"exit-1","status":"failed"',
+    )
+    for path, content in rebuild_results(sandbox.workspace.repository, sandbox.commit("Fail"), "peak").files:
+        sandbox.write(f"results/peak/{path}", content.decode())
+    head, *rows = (sandbox.root / SUMMARY).read_text().splitlines()
+    assert head.endswith(",error")
+    assert [row.rpartition(",")[2] for row in rows] == ['"ValueError: a"', "", ""]
+    sandbox.write(SUMMARY, "".join(f"{line.rpartition(',')[0]}\n" for line in (head, *rows)))
+    set_version(sandbox, 2)
+    sandbox.commit("Record it as the second version did")
+
     assert differences(sandbox) == {}

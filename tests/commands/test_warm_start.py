@@ -10,17 +10,22 @@ import optuna
 import pytest
 from optuna.storages.journal import JournalFileBackend
 
+from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.next_ import next_
+from sweepledger.commands.reports.show import show
+from sweepledger.commands.reports.site import site
+from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.commands.verify import verify
 from sweepledger.commands.warm_start import warm_start
 from sweepledger.errors import UnreadableError, UsageError
 from sweepledger.formats import evidence_jsonl
+from sweepledger.repo import batches
 from sweepledger.search.adaptive import Observation
 from sweepledger.structs.record import Status
 from tests.repository import Sandbox
-from tests.searches import hill
+from tests.searches import hill, leave
 
 FORMS: Mapping[str, tuple[str, str]] = {
     "csv": (
@@ -116,7 +121,9 @@ def test_foreign_trials_are_labelled_and_never_results(
     assert "1 foreign trials of old.csv, 1 of them ok" in done.stdout
     assert "nobody can verify them" in done.stdout
     assert [problem.code for problem in early.warnings] == ["evidence-uncommitted"]
-    assert "1 foreign trials of mine (csv: old.csv), never verified" in " ".join(text.stdout.split())
+    label = "1 foreign trial of mine (csv: old.csv), never verified"
+    assert label in " ".join(text.stdout.split())
+    assert label in run_sweep("plan", "hill", cwd=search.root).stdout
     header = json.loads((search.root / "sweeps/mine.evidence.jsonl").read_text().splitlines()[0])
     (named,) = data["searches"][0]["foreign"]
     assert named == {
@@ -126,6 +133,35 @@ def test_foreign_trials_are_labelled_and_never_results(
     }
     assert header["foreign"] is True
     assert verify(search.workspace).sweeps == ()
+
+
+def test_recorded_rounds_name_the_foreign_trials_that_they_started_from(
+    search: Sandbox, tmp_path: Path
+) -> None:
+    (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n1,0.5\n")
+    warm_start(search.workspace, "hill", tmp_path / "old.csv", evidence="mine")
+    search.commit("Start from old")
+    generate(search.workspace)
+    search.commit("Ask for a round")
+    (batch,) = batches.in_work_tree(search.root)
+    leave(tmp_path / "results", batch)
+    commit_results(Target(search.workspace.repository), tmp_path / "results", {batch.name})
+
+    site(search.workspace, tmp_path / "site")
+
+    label = "2 foreign trials of mine (csv: old.csv), never verified"
+    assert show(search.workspace, batch.rows[0].trial).foreign == (label,)
+    readme = (search.root / "results/hill/README.md").read_text()
+    assert "The search also started from the trials of `mine`, which are not among these results." in readme
+    page = (tmp_path / "site/sweeps/hill/index.html").read_text()
+    assert f'<p class="label">The search starts from {label}.</p>' in page
+
+    path = search.root / "sweeps/mine.evidence.jsonl"
+    path.write_text(path.read_text().replace('"source":"old.csv"', '"source":"<b>new</b>.csv"'))
+    search.commit("Name another source")
+    site(search.workspace, tmp_path / "site")
+
+    assert "csv: &lt;b&gt;new&lt;/b&gt;.csv" in (tmp_path / "site/sweeps/hill/index.html").read_text()
 
 
 def test_the_same_file_gives_the_same_bytes_which_read_back(search: Sandbox, tmp_path: Path) -> None:

@@ -155,6 +155,40 @@ def test_no_winner_is_stated() -> None:
     ]
 
 
+def failing(*errors: str) -> BatchRecords:
+    """Return a batch whose trials failed with these messages."""
+    batch = a_grid({"a": list(range(len(errors)))}, lambda _: 0.5)
+    records = (
+        replace(record, status=Status.FAILED, reason="exit-1", metrics={}, details={"error": error})
+        for record, error in zip(batch.records, errors, strict=True)
+    )
+    return replace(batch, records=tuple(records))
+
+
+def test_failures_show_their_most_frequent_message() -> None:
+    text = written(failing("frames\nValueError: b", "ValueError: a", "ValueError: a", ""))
+
+    head, _, row = table_of(text, "Failures")
+    assert head == ["status", "reason", "most frequent message", "trials", "ids"]
+    assert row[2:4] == ["`ValueError: a`, one of 2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ("a | b\x1b[2J", r"<code>a \| b\\u001b\[2J</code>"),
+        ("`<b>`", r"<code>\`\<b\>\`</code>"),
+        ("e" * 300, "`" + "e" * 199 + "…`"),
+        ("\u202e reversed", r"`\u202e reversed`"),
+    ],
+    ids=["control characters", "markup", "long", "direction"],
+)
+def test_a_message_is_one_short_line_of_text(error: str, shown: str) -> None:
+    *_, row = table_of(written(failing(error)), "Failures")
+
+    assert row[2] == shown
+
+
 def test_all_ok_is_stated() -> None:
     assert "## Failures\n\nNone: every trial ended ok.\n" in written(a_grid({"a": [1]}, lambda _: 0.5))
 

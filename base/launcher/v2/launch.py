@@ -105,6 +105,9 @@ LARGEST_STEP = 2**53  # beyond it, readers that use doubles lose digits
 MOST_GUESSES = 1000  # lines that are tried in another format
 LONGEST_PATH = 500  # characters of an artifact's path in JSON
 MOST_ARTIFACTS = 1000
+LAST_WORDS = 16 * KIBIBYTE  # bytes of stderr in which the cause of a failure is sought
+LONGEST_CAUSE = 300  # characters of it in the record
+TRACEBACK = "Traceback (most recent call last):"
 KEPT_OUTPUT = 256 * KIBIBYTE  # bytes of an output's head, and of its tail
 LONGEST_LINE = 64 * KIBIBYTE  # that is searched for a metric
 LONGEST_MATCH = 1000  # characters of a line that patterns are applied to
@@ -1137,6 +1140,32 @@ class Tee(threading.Thread):
             say(f"the kept output {self.path} is not complete: {self.failure}")
 
 
+class LastWords:
+    """The end of the command's stderr, in which a line says why it failed."""
+
+    def __init__(self) -> None:
+        self.end = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next part."""
+        self.end = (self.end + chunk)[-LAST_WORDS:]
+
+    def cause(self, secrets: Iterable[bytes]) -> str:
+        """Return the last exception of a traceback, else the last line, without the values of secrets."""
+        text = self.end
+        for part in sorted((part for secret in secrets for part in secret.split(b"\n")), key=len, reverse=True):
+            text = text.replace(part, b"***") if part else text
+        lines = [line.rstrip() for line in text.decode(errors="replace").split("\n")]
+        if len(self.end) == LAST_WORDS:
+            del lines[0]  # its beginning is lost, and with it what a secret is recognized by
+        line = next((line for line in reversed(lines) if line), "")
+        for place, header in enumerate(lines):
+            # What Python ignores while it ends is not why it ended.
+            if header == TRACEBACK and not (place and lines[place - 1].startswith("Exception ignored")):
+                line = next((line for line in lines[place + 1 :] if line[:1].strip()), line)
+        return " ".join(line.split())[:LONGEST_CAUSE]
+
+
 def descendants(spared: Iterable[int] = ()) -> list[int]:
     """List all processes that descend from this one, where the system shows them, but through none spared."""
     children: dict[int, list[int]] = {}
@@ -1428,6 +1457,13 @@ def format_of(line: str, objective: str) -> str:
     return ""
 
 
+def near_miss(line: str, objective: str) -> str:
+    """Return the objective's name and a number that a person would take for its value; nothing if there is none."""
+    name = re.escape(objective)
+    found = re.search(rf"(?<![\w.-]){name}(?:\s*[:=]\s*|\s+){DECIMAL}", line[:LONGEST_MATCH])
+    return found[0][:100] if found else ""
+
+
 def no_value(_step: int, _value: float) -> None:
     """Ignore a value of the objective: nothing follows it."""
 
@@ -1444,7 +1480,7 @@ class Stream:
     ) -> None:
         self.objective, self.form = metric["name"], metric["format"]
         self.strict = strict and self.form not in ("text", "regex")
-        self.rest, self.number, self.guesses, self.other = b"", 0, 0, ""
+        self.rest, self.number, self.guesses, self.other, self.near = b"", 0, 0, "", ""
         self.gathered = Gathered(metric, on_value)
         if self.form == "csv":
             self.members = csv_reader()
@@ -1485,8 +1521,10 @@ class Stream:
         """Remember the other format that a line has."""
         if not self.other and self.guesses < MOST_GUESSES and len(line) <= LONGEST_LINE:
             self.guesses += 1
-            form = format_of(line.decode("utf-8", "replace"), self.objective)
+            text = line.decode("utf-8", "replace")
+            form = format_of(text, self.objective)
             self.other = "" if form == self.form else form
+            self.near = self.near or near_miss(text, self.objective)
 
     def keeps(self, name: str) -> bool:
         """Return whether what is not a number is a detail; commas make what others print look like a log."""
@@ -1506,6 +1544,10 @@ class Stream:
         missing = f"there is no {SHOWN[self.form].format(self.objective)} {place}"
         if self.objective in self.gathered.details:
             missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
+        elif self.near and self.form == "text":
+            missing += f": it printed {self.near!r}, which metric.format: regex could find"
+        elif self.gathered.metrics:
+            missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
         return self.gathered.report(missing + would_find(other), has_curve=self.form != "log")
 
 
@@ -2204,6 +2246,8 @@ class Outcome(NamedTuple):
     seconds: float
     environment: Environment | None = None
     broken: Broken | None = None
+    cause: str = ""
+    """What the command said of its failure."""
 
 
 class Prepared(NamedTuple):
@@ -2293,7 +2337,8 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     on_value = follower.take if follower else no_value
     of_stdout = Stream(metric, on_value=on_value) if metric["source"] == "stdout" else None
     out = Tee(1, attempt.path(f"{attempt.uid}.out"), of_stdout.feed if of_stdout else len)
-    err = Tee(2, attempt.path(f"{attempt.uid}.err"), len)
+    words = LastWords()
+    err = Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
     if signals.stop:
         raise Stopped(signals.stop)
     started = utc()
@@ -2317,7 +2362,9 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         verdict = judge(ending._replace(code=0, cause=0), report, attempt.objective)
     else:
         verdict = judge(ending, report, attempt.objective)
-    return Outcome(verdict, report, started, ending.seconds, command.environment, broken)
+    secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
+    cause = words.cause(secrets) if ending.code and not ending.cause else ""
+    return Outcome(verdict, report, started, ending.seconds, command.environment, broken, cause)
 
 
 # ------------------------------------------------------------------------------------------------- the record
@@ -2376,6 +2423,8 @@ def own_details(outcome: Outcome) -> dict[str, Any]:
     own: dict[str, Any] = {}
     if outcome.report.message and outcome.report.reason == outcome.verdict.reason:
         own["error"] = outcome.report.message[:1000]
+    elif outcome.cause:
+        own["error"] = outcome.cause
     if os.environ.get("SWEEP_PARENT_ID"):
         own["parent"] = os.environ["SWEEP_PARENT_ID"][:200]
     return own

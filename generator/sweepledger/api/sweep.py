@@ -12,6 +12,7 @@ from sweepledger.commands.reports.recorded import RecordedResults, recorded_resu
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
 from sweepledger.repo.git import Repository
+from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.structs.values import Value
 
 NOTHING_RECORDED = SummaryTable((), (), ())
@@ -31,6 +32,8 @@ class RecordedTrial:
     status: str
     """`ok`, `diverged`, `pruned`, `failed` …: see the glossary."""
     reason: str | None
+    error: str | None
+    """What was said of its failure, such as the last line of a traceback."""
     metrics: Mapping[str, float]
     """Finite metrics by name."""
     seconds: float | None
@@ -45,9 +48,12 @@ class RecordedTrial:
     started: str | None
     finished: str | None
     """UTC, ISO 8601."""
+    made_on: str | None
+    """`laptop` if its batch was made on one, and signed by nobody; else None."""
 
     def _repr_html_(self) -> str:
-        result = {"status": self.status, **({} if self.reason is None else {"reason": self.reason})}
+        notes = {"reason": self.reason, "error": self.error, "made on": self.made_on}
+        result = {"status": self.status, **{name: note for name, note in notes.items() if note}}
         return facts_html(f"{self.sweep}: {self.id}", {**self.params, **self.metrics, **result})
 
 
@@ -96,6 +102,11 @@ class RecordedSweep:
     def goal(self) -> str | None:
         """`maximize` or `minimize`; None while nothing is recorded."""
         return None if self._results is None else str(self._results.lock.metric.goal)
+
+    @property
+    def laptop(self) -> tuple[str, ...]:
+        """The recorded batches that were made on a laptop, and signed by nobody."""
+        return () if self._results is None else self._results.laptop
 
     @cached_property
     def trials(self) -> ResultTable[RecordedTrial]:
@@ -164,6 +175,8 @@ class RecordedSweep:
         facts: dict[str, object] = {"commit": self.commit[:12], "trials": len(self.trials)}
         if best is not None and metric is not None:
             facts |= {f"best {metric}": best.metrics.get(metric, math.nan), "best trial": best.id}
+        if self.laptop:
+            facts[LAPTOP_WARNING] = ", ".join(self.laptop)
         chart = self.charts.get(FIRST_CHART)
         table = self._table(self._results.ranked[:SHOWN_ROWS]) if self._results else None
         return "".join(
@@ -177,9 +190,13 @@ class RecordedSweep:
     def _table(self, rows: Iterable[SummaryRow]) -> ResultTable[RecordedTrial]:
         selected = tuple(rows)
         table = self._results.table if self._results else NOTHING_RECORDED
-        return ResultTable(
-            summary_csv.as_columns(table, selected), lambda: tuple(self._trial(row) for row in selected)
-        )
+        columns = summary_csv.as_columns(table, selected)
+        if self.laptop:
+            columns["made_on"] = [self._made_on(row) for row in selected]
+        return ResultTable(columns, lambda: tuple(self._trial(row) for row in selected))
+
+    def _made_on(self, row: SummaryRow) -> str | None:
+        return "laptop" if row.batch in self.laptop else None
 
     def _trial(self, row: SummaryRow) -> RecordedTrial:
         return RecordedTrial(
@@ -190,6 +207,7 @@ class RecordedSweep:
             replicate=row.replicate,
             status=str(row.status),
             reason=row.reason,
+            error=row.error,
             metrics=row.metrics,
             seconds=row.seconds,
             attempts=row.attempts,
@@ -199,4 +217,5 @@ class RecordedSweep:
             code=row.code,
             started=row.started,
             finished=row.finished,
+            made_on=self._made_on(row),
         )

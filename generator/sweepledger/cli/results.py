@@ -199,11 +199,15 @@ def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStat
 
 
 def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield what to do about results that are not pulled, and trials that were interrupted."""
+    """Yield what vouches for no results, which results are not pulled, and trials that were interrupted."""
     from rich.text import Text
+
+    from sweepledger.results.paths import LAPTOP_WARNING
 
     settings = workspace.settings
     for status in statuses:
+        if status.laptop:
+            yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
         if status.counts["recorded"]:
             pull = f"`git pull {settings.remote} {settings.branch}`"
             yield Text(
@@ -313,12 +317,20 @@ def logs(
         str,
         typer.Argument(
             metavar="TRIAL|NAME",
-            help="Trial id or the beginning of one, or SWEEP/TRIAL; with --failed, a sweep.",
+            help="Trial id or the beginning of one, or SWEEP/TRIAL; with --failed or --follow, also a sweep.",
             autocompletion=completion.trials,
         ),
     ],
     failed: Annotated[
         bool, typer.Option("--failed", help="Show the end of the output of each failed trial of a sweep.")
+    ] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            "-f",
+            help="Print what a trial, or each running trial of a sweep, prints on this machine, until it ends.",
+        ),
     ] = False,
     state: StateOption = None,
     by_pod: ByPodOption = False,
@@ -337,6 +349,17 @@ def logs(
         from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
+        if follow:
+            if failed or form is Format.JSON:
+                option = "--failed" if failed else "--format json"
+                raise UsageError(f"--follow cannot be combined with {option}")
+            if by_pod or context is not None:
+                raise UsageError(
+                    "--follow reads trials of this machine, no volume of a cluster",
+                    hint="`kubectl logs --follow --selector=sweepledger.dev/sweep=NAME --prefix`, with the "
+                    f"namespace {workspace.settings.namespace}, follows pods",
+                )
+            return _follow(workspace, trial, state_folder(workspace.repository, state))
         if failed and by_pod:
             raise UsageError("--failed cannot be combined with --by-pod", hint="name one trial instead")
         if failed:
@@ -350,6 +373,20 @@ def logs(
         return Response(_logs_data(logs), text.logs_text(logs))
 
     response.respond("logs", form, work)
+
+
+def _follow(workspace: "Workspace", reference: str, state: Path) -> Response:
+    """Print lines as they come, with the trial's id in front of them if several may print."""
+    from rich.text import Text
+
+    from sweepledger.commands.reports import live_output
+
+    console = response.open_console()
+    for line in live_output.follow(workspace, reference, state=state):
+        text = Text(response.escape_control_characters(line.text))
+        is_one = line.trial.startswith(reference.rpartition("/")[2])
+        console.print(text if is_one else Text(f"{line.trial}  ", "dim") + text)
+    return Response({})
 
 
 def _logs_data(logs: "Logs") -> dict[str, object]:

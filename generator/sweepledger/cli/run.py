@@ -174,13 +174,26 @@ def _run_response(
         more = f", the first {SHOWN_TRIALS} of {count}" if count > SHOWN_TRIALS else ""
         lines += [Text(f"{trials.sweep}{more}", "bold"), *results.results_text(trials.first(SHOWN_TRIALS))]
     if failed:
-        lines.append(
-            Text(
-                f"{failed} trial(s) failed: `sweep logs NAME --failed` shows why; `sweep retry NAME` repeats them",
-                "red",
-            )
-        )
+        lines += [Text(line, "red") for line in _failure_lines(run, ranked, failed)]
     return Response(data, tuple(lines), exit_code=EXIT_DRIFT if failed and fail_on_failed else 0)
+
+
+def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: int) -> "Iterator[str]":
+    """Yield how many trials failed, and what to do about them."""
+    from sweepledger.cli.text.values import count_text
+    from sweepledger.commands.repository.programs import left_out_files
+
+    errors = [row.error for trials in ranked for row in trials.table.rows if row.error]
+    name = next(iter(run.names)) if len(run.names) == 1 else "NAME"
+    yield (
+        f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed; "
+        f"`sweep run {name} --commit-code --update` runs all with mended code; `sweep retry {name}` repeats them as is"
+    )
+    if left_out := left_out_files(run.workspace, errors):
+        yield (
+            f"{', '.join(map(response.escape_control_characters, left_out))}: here, but not in the committed code, "
+            "which trials run in a copy: commit it, or pass its absolute path"
+        )
 
 
 def _recorded(workspace: "Workspace", names: "Iterable[str]") -> "Iterator[RankedTrials]":

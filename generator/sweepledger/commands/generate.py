@@ -32,11 +32,13 @@ def generate(
     Raises SpecError for wrong specs, and RepositoryError if a generated file was edited by hand; nothing is
     written then.
     """
-    specs = workspace.specs(names)
+    chosen = tuple(names)
+    specs = workspace.specs(chosen)
     planned = plan_batches(workspace, specs, base=base)
     if not check:
         write_batches(workspace, planned)
-    return with_code_warnings(workspace, specs, planned)
+    # Of a sweep that nobody named, older code is no news.
+    return with_code_warnings(workspace, specs, planned, includes_listed=bool(chosen))
 
 
 def generate_changed(

@@ -10,6 +10,7 @@ from sweepledger.commands.repository import at_commit, catalog, code_changes, co
 from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.workspace import SPECS, Workspace
 from sweepledger.commands.rounds.bounds import remaining_bounds
+from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.validate import read_specs
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
@@ -66,7 +67,10 @@ def plan_notes(
     trials, blocks = requested
     dataset = workspace.settings.datasets.get(sweep.run.data or "")
     best = _best_recorded(workspace, base, sweep, merged)
-    return notes(sweep, trials, blocks, best=best, examples=None if dataset is None else dataset.examples)
+    examples = None if dataset is None else dataset.examples
+    # Rounds read committed files; those of HEAD are the ones that a merge brings.
+    foreign = foreign_labels(workspace.repository, workspace.repository.commit("HEAD"), sweep)
+    return notes(sweep, trials, blocks, best=best, examples=examples, foreign=foreign)
 
 
 def _best_recorded(
@@ -199,7 +203,7 @@ class _PlanContext:
             unlocked,
             self.forecast(sweep, [trial.assignment for trial in new], program, bounds),
             self.balances(sweep, counts.new if bounds else len(new)),
-            plan_notes(self.workspace, self.base, sweep, merged, (trials, blocks)) if new else (),
+            plan_notes(self.workspace, self.base, sweep, merged, (trials, blocks)) if counts.new else (),
             self.written(sweep),
             bounds,
         )

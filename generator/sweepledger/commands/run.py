@@ -4,7 +4,7 @@ It makes the commits, batches and records that `sweep generate` and a collector 
 to a cluster. Started again after an interruption, it continues: no trial runs again once its result exists.
 """
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -26,8 +26,8 @@ from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
-from sweepledger.errors import RepositoryError
-from sweepledger.problems import list_names
+from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.problems import Severity, list_names
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Change, Mirror, Repository
@@ -35,6 +35,7 @@ from sweepledger.repo.package_data import base_folder
 from sweepledger.results.outcomes import evaluate
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.starter import SCHEMA_FILE
+from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.settings import Controller, NextRoundMode
 
@@ -279,7 +280,8 @@ class SweepRun:
 
     def _plan(self, base: str, *, update: bool) -> tuple[Generated, ...]:
         planned = plan_batches(self.workspace, self.specs, base=base, update=update)
-        return with_code_warnings(self.workspace, self.specs, planned)
+        _refuse_missing_programs(planned)
+        return with_code_warnings(self.workspace, self.specs, planned, includes_listed=True)
 
     def _change(self, base: str, planned: tuple[Generated, ...]) -> Change | None:
         new = tuple(generated for generated in planned if generated.batch)
@@ -316,6 +318,23 @@ class SweepRun:
                     added |= {f"{base_files.BASE}{name}/{path}": content for path, content in tree}
             added |= batch_files(overlay, self.workspace.settings)
         return added
+
+
+def _refuse_missing_programs(planned: Iterable[Generated]) -> None:
+    """Refuse a batch whose command starts a script that the code lacks, as every trial would fail. Raises SpecError.
+
+    Elsewhere it is a warning, because an image may have the script.
+    """
+    missing = [
+        replace(problem, severity=Severity.ERROR)
+        for generated in planned
+        for problem in generated.warnings
+        if problem.code == programs.MISSING_SCRIPT_CODE
+        and problem.path in {"command[0]", "command[1]"}
+        and generated.sweep.command[int(problem.path[8])].rpartition(".")[2] in PROGRAM_SUFFIXES
+    ]
+    if missing:
+        raise SpecError(missing)
 
 
 def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:

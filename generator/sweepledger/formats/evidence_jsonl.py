@@ -45,6 +45,11 @@ class ForeignEvidence:
     """Digest of the file that was converted, `sha256:` and 64 hex digits."""
     trials: tuple[ForeignTrial, ...]
 
+    def label(self, name: str) -> str:
+        """Return how readers are told of it: number and source of its trials, and that nobody vouches for them."""
+        count = "1 foreign trial" if len(self.trials) == 1 else f"{len(self.trials)} foreign trials"
+        return f"{count} of {name} ({self.format}: {self.source}), never verified"
+
 
 def write(evidence: ForeignEvidence) -> str:
     """Return the text of a file; equal evidence gives equal text."""

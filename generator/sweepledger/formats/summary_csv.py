@@ -33,7 +33,9 @@ FIRST_COLUMNS = (
 )
 LAST_COLUMNS = ("seconds", "node_class", "seed", "code", "ran", "data", "started", "finished")
 PARENT_COLUMN = "parent"
-"""The last column of a search whose trials have parent trials."""
+"""A column after these of a search whose trials have parent trials."""
+ERROR_COLUMN = "error"
+"""The last column if a record says why its trial failed."""
 PARAMETER_PREFIX = "params."
 METRIC_PREFIX = "metrics."
 
@@ -76,6 +78,8 @@ class SummaryRow:
     finished: str | None
     parent: str | None = None
     """Id of the parent trial."""
+    error: str | None = None
+    """What was said of its failure, such as the last line of a traceback."""
 
     def metric(self, name: str) -> float | None:
         """Return a metric for ranking; None unless the trial is ok and reported it."""
@@ -92,11 +96,13 @@ class SummaryTable:
     rows: tuple[SummaryRow, ...]
 
 
-def write(outcomes: Sequence[TrialResult], *, objective: str) -> str:
-    """Return the text of the summary, with rows in the given order."""
+def write(outcomes: Sequence[TrialResult], *, objective: str, with_errors: bool = True) -> str:
+    """Return the text of the summary, with rows in the given order; summaries of earlier reports have no errors."""
     parameters = parameter_names(outcomes)
     metrics = _metric_names(outcomes, objective)
+    # An optional column is absent by default, so that earlier summaries stay equal.
     has_parents = any(outcome.parent for outcome in outcomes)
+    has_errors = with_errors and any(outcome.error for outcome in outcomes)
     lines = [
         ",".join(
             [
@@ -104,14 +110,15 @@ def write(outcomes: Sequence[TrialResult], *, objective: str) -> str:
                 *(text_cell(PARAMETER_PREFIX + name) for name in parameters),
                 *(text_cell(METRIC_PREFIX + name) for name in metrics),
                 *LAST_COLUMNS,
-                # An optional column is absent by default, so that earlier summaries stay equal.
                 *([PARENT_COLUMN] if has_parents else []),
+                *([ERROR_COLUMN] if has_errors else []),
             ]
         )
     ]
     for outcome in outcomes:
         parent = [text_cell(outcome.parent)] if has_parents else []
-        lines.append(",".join([*_cells(outcome, parameters, metrics), *parent]))
+        error = [text_cell(outcome.error)] if has_errors else []
+        lines.append(",".join([*_cells(outcome, parameters, metrics), *parent, *error]))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -190,7 +197,8 @@ def read(text: str) -> SummaryTable:
     parameters = tuple(_named(names, PARAMETER_PREFIX))
     prefixed = [PARAMETER_PREFIX + name for name in parameters] + [METRIC_PREFIX + name for name in metrics]
     columns = [*FIRST_COLUMNS, *prefixed, *LAST_COLUMNS]
-    if names not in (columns, [*columns, PARENT_COLUMN]) or len(set(names)) < len(names):
+    optional = [name for name in (PARENT_COLUMN, ERROR_COLUMN) if name in names[len(columns) :]]
+    if names != [*columns, *optional] or len(set(names)) < len(names):
         raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
     rows = []
     for number, line in enumerate(body, start=2):
@@ -212,6 +220,7 @@ def as_columns(table: SummaryTable, rows: Sequence[SummaryRow]) -> dict[str, lis
         **{PARAMETER_PREFIX + name: [row.assignment.get(name) for row in rows] for name in table.parameters},
         **{METRIC_PREFIX + name: [row.metrics.get(name) for row in rows] for name in table.metrics},
         **{name: [getattr(row, name) for row in rows] for name in LAST_COLUMNS},
+        **({ERROR_COLUMN: [row.error for row in rows]} if any(row.error for row in table.rows) else {}),
     }
 
 
@@ -251,6 +260,7 @@ def _row(cells: Mapping[str, Cell], parameters: Sequence[str], metrics: Sequence
         started=_text(cells["started"]),
         finished=_text(cells["finished"]),
         parent=_text(cells[PARENT_COLUMN]) if PARENT_COLUMN in cells else None,
+        error=_text(cells[ERROR_COLUMN]) if ERROR_COLUMN in cells else None,
     )
 
 

@@ -28,9 +28,11 @@ def notes(
     *,
     best: BestTrial | None = None,
     examples: int | None = None,
+    foreign: Sequence[str] = (),
 ) -> tuple[Note, ...]:
-    """Return the notes on a sweep; `examples` is the number of training examples."""
+    """Return the notes on a sweep, with its foreign evidence; `examples` is the number of training examples."""
     return (
+        *(Note("foreign-evidence", f"starts from {label}") for label in foreign),
         *_tight_constraints(blocks),
         *_best_at_boundary(trials, best),
         *_no_replicates(sweep, trials),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
-from sweepledger.safe_open import FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
+from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
 from sweepledger.storage import storage_error
 
 T = TypeVar("T")
@@ -108,6 +108,53 @@ def attempt_output(results: Path, batch: str, index: int) -> dict[str, tuple[str
 def _output(name: str, folder: Path) -> str:
     content = _read_file(str(folder / name)) or b""
     return content.decode(errors="replace") if len(content) <= LARGEST_TRIAL_FILE else ""
+
+
+def begun_trials(results: Path, batch: str) -> list[int]:
+    """Return the rows of a batch that have a folder, sorted. Raises StorageError."""
+    return sorted(int(name) for name in _names_below(f"{results}/{batch}") if name.isdecimal())
+
+
+def trial_files(results: Path, batch: str, index: int) -> list[str]:
+    """Return the names in a trial's folder: `<pod uid>.out`, `.err` and `.json`, the record. Raises StorageError."""
+    return sorted(_names_below(f"{results}/{batch}/{index}"))
+
+
+def _names_below(path: str) -> list[str]:
+    """Return the names in a folder; none if it is missing or no folder."""
+    try:
+        folder = os.open(path, FOLDER_FLAGS)
+    except OSError as error:
+        if error.errno in NOT_REGULAR_ERRNOS:
+            return []
+        raise storage_error(path, error) from error
+    try:
+        return _names(folder)
+    finally:
+        os.close(folder)
+
+
+def read_output(results: Path, batch: str, index: int, name: str, start: int) -> bytes:
+    """Return what a file of output has from a position on, at most 1 MiB; nothing if it is no regular file.
+
+    Raises StorageError.
+    """
+    path = f"{results}/{batch}/{index}"
+    try:
+        folder = os.open(path, FOLDER_FLAGS)
+        try:
+            descriptor = os.open(name, FILE_FLAGS, dir_fd=folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        if error.errno in NOT_REGULAR_ERRNOS:
+            return b""
+        raise storage_error(f"{path}/{name}", error) from error
+    try:
+        is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return os.pread(descriptor, LARGEST_TRIAL_FILE, start) if is_regular else b""
+    finally:
+        os.close(descriptor)
 
 
 DELETING_PREFIX = ".gone-"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.formats.record_json import to_line
+from sweepledger.results.display import one_line
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
@@ -25,6 +26,7 @@ TERMINATED = "signal-15"
 """Reason of an attempt that was terminated, as the pods of a cancelled batch are."""
 
 LONGEST_REASON = 200
+LONGEST_ERROR = 200
 _WORD = re.compile(r"[a-z]+(?:-[a-z]+)*(?::[a-z0-9_]+)?", re.ASCII)
 
 PASSED_OVER = "passed_over"
@@ -187,6 +189,7 @@ def _outcome(lock: BatchLock, program: str, trial: ExpectedTrial, attempts: Sequ
         data=None if data is None else data.digest,
         replicate=trial.replicate,
         parent=lock.parents.get(trial.index),
+        error=None if best is None or unusable or best.status.is_success else _error(best.record),
         node_class=lock.pool if best is not None and not unusable and best.record.ran_image else None,
     )
 
@@ -196,6 +199,12 @@ def _passed_over(attempt: Attempt) -> str | None:
     reasons = attempt.record.details.get(PASSED_OVER)
     words = sorted(reasons) if isinstance(reasons, Mapping) else []
     return " ".join(word for word in words if _WORD.fullmatch(word))[:LONGEST_REASON] or attempt.reason
+
+
+def _error(record: Record) -> str | None:
+    """Return what a record says of its failure on one line, without characters that could hide or reorder it."""
+    line = one_line(record.error_line[: 2 * LONGEST_ERROR])
+    return (line if len(line) <= LONGEST_ERROR else f"{line[: LONGEST_ERROR - 1]}…") or None
 
 
 def _counted(lock: BatchLock, attempts: Sequence[Attempt]) -> int:

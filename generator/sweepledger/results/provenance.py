@@ -16,6 +16,8 @@ REPORT_VERSION = 3
 input needs another version, so that `sweep verify` still accepts the reports that are recorded."""
 FIRST_REPORT_VERSION = 1
 """Version of a report whose provenance does not name any."""
+FIRST_REPORT_WITH_ERRORS = 3
+"""Version from which the summary says what failed trials said."""
 REPORT_MEMBER = "report"
 REPORTED_DETAILS = ("data_digest", "device", "versions")
 """Details of a record that provenance repeats; the records have all of them."""

@@ -142,6 +142,7 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         "failures": list(_failures(summary.outcomes)),
         "batches": [_batch(batch) for batch in summary.batches],
         "command": shlex.join(lock.program.command),
+        "start": summary.start,
     }
 
 
@@ -222,15 +223,23 @@ def _trial_view(outcome: TrialResult, metric: str, parameters: Sequence[str]) ->
 
 
 def _failures(outcomes: Sequence[TrialResult]) -> Iterator[Mapping[str, Any]]:
-    groups: dict[tuple[Status, str], list[str]] = {}
+    groups: dict[tuple[Status, str], list[TrialResult]] = {}
     for outcome in outcomes:
         if not outcome.status.is_success:
-            groups.setdefault((outcome.status, outcome.reason or "no record"), []).append(outcome.trial)
+            groups.setdefault((outcome.status, outcome.reason or "no record"), []).append(outcome)
     order = list(Status)
-    for (status, reason), trials in sorted(
+    for (status, reason), failed in sorted(
         groups.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]), item[0][1])
     ):
-        yield {"status": status, "reason": reason, "count": len(trials), "trials": trials[:MOST_NAMED]}
+        errors = Counter(outcome.error for outcome in failed if outcome.error)
+        yield {
+            "status": status,
+            "reason": reason,
+            "error": min(errors, key=lambda error: (-errors[error], error), default=""),
+            "errors": len(errors),
+            "count": len(failed),
+            "trials": [outcome.trial for outcome in failed[:MOST_NAMED]],
+        }
 
 
 def _batch(batch: EvaluatedBatch) -> Mapping[str, Any]:

@@ -110,6 +110,8 @@ class Summary:
     """The best eligible trials."""
     resource: str | None = None
     """The parameter that successive halving increases, if the search has one."""
+    start: tuple[str, ...] = ()
+    """What the search starts from besides its own trials: recorded sweeps, or foreign evidence."""
 
     @property
     def lock(self) -> BatchLock:

@@ -8,7 +8,12 @@ from sweepledger.results import paths
 from sweepledger.results.figures import catalog
 from sweepledger.results.figures.catalog import FIGURES, draw_figures
 from sweepledger.results.importance import importance
-from sweepledger.results.provenance import PROVENANCE_FILE, REPORT_VERSION, provenance
+from sweepledger.results.provenance import (
+    FIRST_REPORT_WITH_ERRORS,
+    PROVENANCE_FILE,
+    REPORT_VERSION,
+    provenance,
+)
 from sweepledger.results.readme import README_FILE, readme
 from sweepledger.results.summary import Summary, laptop_files, records_files
 from sweepledger.structs.file_tree import FileTree
@@ -40,8 +45,11 @@ def is_report_file(path: str) -> bool:
 
 def number_files(summary: Summary, *, report: int = REPORT_VERSION) -> FileTree:
     """Return all other files: records, summary, replicates and provenance, which names the report version."""
+    with_errors = report >= FIRST_REPORT_WITH_ERRORS
     texts = {
-        summary_csv.SUMMARY_FILE: summary_csv.write(summary.outcomes, objective=summary.metric.name),
+        summary_csv.SUMMARY_FILE: summary_csv.write(
+            summary.outcomes, objective=summary.metric.name, with_errors=with_errors
+        ),
         PROVENANCE_FILE: json.dump(provenance(summary, report=report)),
     }
     if summary.replicated:

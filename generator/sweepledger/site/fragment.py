@@ -12,6 +12,7 @@ from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, importance
 from sweepledger.results.inference import Interval
 from sweepledger.results.pareto import pareto_front
+from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.rounds import rounds
 from sweepledger.results.summary import Summary
 from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
@@ -45,6 +46,8 @@ class SweepCard:
     """The best objective so far, 0 (worst) to 1, over the trials."""
     updated: str
     """Day of the last change."""
+    laptop: str = ""
+    """That some of its results were made on a laptop; empty if none were."""
 
     def as_data(self) -> dict[str, Any]:
         """Return the card as JSON data."""
@@ -108,8 +111,13 @@ def _shared_data(summary: Summary, columns: Sequence[TrialColumn], commit: str) 
         "trials": [one.trial for one in summary.outcomes],
         "columns": [column.as_data() for column in columns],
         "eligible": [int(summary.is_eligible(one)) for one in summary.outcomes],
+        "laptop": _laptop_batches(summary),
         "best": None if summary.winner is None else _places(summary, [summary.winner])[0],
     }
+
+
+def _laptop_batches(summary: Summary) -> list[str]:
+    return [batch.lock.name for batch in summary.batches if batch.is_marked]
 
 
 def _program(summary: Summary) -> dict[str, Any]:
@@ -238,6 +246,7 @@ def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
         months=_months(history),
         spark=_spark(summary),
         updated=updated,
+        laptop=LAPTOP_WARNING if _laptop_batches(summary) else "",
     )
 
 
@@ -337,17 +346,20 @@ def _interval(interval: Interval | None) -> str:
     return f"{display.format_within(interval.low, width)} to {display.format_within(interval.high, width)}"
 
 
-def _failures(summary: Summary) -> Iterator[tuple[str, str, int, str]]:
-    """Yield status, reason, number of trials and the first trial, the most common first."""
+def _failures(summary: Summary) -> Iterator[tuple[str, str, str, int, str]]:
+    """Yield status, reason, most frequent error, number of trials and the first trial, the most common first."""
     reasons: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], str] = {}
+    errors: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for one in summary.outcomes:
         if one.status is not Status.OK:
             key = (str(one.status), display.one_line(one.reason or "no record"))
             reasons[key] += 1
             first.setdefault(key, one.trial)
+            errors[key].update([one.error] if one.error else [])
     for key, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
-        yield (*key, count, first[key])
+        error = min(errors[key], key=lambda text: (-errors[key][text], text), default="")
+        yield (*key, error, count, first[key])
 
 
 def _importance(shares: Importance) -> dict[str, Any]:

@@ -96,6 +96,8 @@ class SweepHistory:
     """From the spec, while nothing is recorded."""
     problem: str = ""
     """Why the results cannot be shown; empty if they can, or if there are none."""
+    foreign: tuple[str, ...] = ()
+    """Foreign evidence that the search starts from, in words."""
 
     @property
     def state(self) -> str:

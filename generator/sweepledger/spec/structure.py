@@ -211,7 +211,7 @@ def _wrong_value(document: Document, path: DocumentPath, error: Any) -> Problem:
         message = f"must be {error.validator_value!r}, got {safe_repr(error.instance)}"
         return document.problem(path, message, code="wrong-value")
     message = f"must be one of {quoted_names(error.validator_value)}, got {safe_repr(error.instance)}"
-    nearest = did_you_mean(error.instance, error.validator_value)
+    nearest = did_you_mean(error.instance, error.validator_value, lists_known=False)
     return document.problem(path, message, code="wrong-value", hint=nearest)
 
 

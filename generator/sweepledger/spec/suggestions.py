@@ -34,11 +34,14 @@ def quoted_names(names: Iterable[str]) -> str:
     return ", ".join(repr(name) for name in sorted(names))
 
 
-def did_you_mean(found: object, known: Iterable[str]) -> str | None:
-    """Return a hint with the nearest known name, or with all of them if they are few."""
+def did_you_mean(found: object, known: Iterable[str], *, lists_known: bool = True) -> str | None:
+    """Return a hint with the nearest known name, or with all of them if they are few and `lists_known`."""
     names = sorted(known)
     if isinstance(found, str) and (meant := SYNONYMS.get(found.lower().replace("-", ""))) in names:
         return f"did you mean {meant!r}?"
     if isinstance(found, str) and (close := difflib.get_close_matches(found.lower(), names, n=1)):
         return f"did you mean {close[0]!r}?"
-    return f"known: {quoted_names(names)}" if 0 < len(names) <= MOST_LISTED else None
+    begun = [name for name in names if isinstance(found, str) and found and name.startswith(found.lower())]
+    if len(begun) == 1:
+        return f"did you mean {begun[0]!r}?"
+    return f"known: {quoted_names(names)}" if lists_known and 0 < len(names) <= MOST_LISTED else None

@@ -231,6 +231,11 @@ class Record:
         return next((message for message in messages if isinstance(message, str)), None)
 
     @property
+    def error_line(self) -> str:
+        """The last line of this message, in which a traceback has its cause; empty if there is none."""
+        return next((line.strip() for line in reversed((self.error or "").split("\n")) if line.strip()), "")
+
+    @property
     def observed_seconds(self) -> float | None:
         """How long its container ran, as far as it was observed."""
         if self.observed is None:
@@ -287,6 +292,8 @@ class TrialResult:
     """The pool on whose nodes the batch ran; None for no pool."""
     parent: str | None = None
     """Id of the parent trial, from the batch lock."""
+    error: str | None = None
+    """What was said of its failure, such as the last line of a traceback: one short line of visible characters."""
 
     def metric(self, name: str) -> float | None:
         """Return a metric for ranking; None unless the trial is ok and reported it."""

@@ -12,7 +12,7 @@ from rich.text import Text
 from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
 from sweepledger.cli.text import results, rounds
 from sweepledger.cli.text.style import status_with_reason
-from sweepledger.cli.text.values import configuration_text, number_text, value_text
+from sweepledger.cli.text.values import configuration_text, count_text, number_text, value_text
 from sweepledger.commands.local import (
     Built,
     Fetched,
@@ -187,8 +187,8 @@ class ProgressDisplay:
     def _show_batches(self, event: BatchesCommitted) -> None:
         """Show what was generated and committed."""
         for item in event.generated:
-            new = item.batch.lock.trials if item.batch else 0
-            self._print(Text(f"{item.sweep.name}: {item.trials} trials, {new} in a new batch"))
+            new = f"{item.batch.lock.trials} in a new batch" if item.batch else "all in batches that exist"
+            self._print(Text(f"{item.sweep.name}: {count_text(item.trials, 'trial')}, {new}"))
             for warning in item.warnings:
                 self._print(Text(escape_control_characters(str(warning)), "yellow"))
         if event.commit is not None:

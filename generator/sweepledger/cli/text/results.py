@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -174,7 +175,21 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
             number_text(row.seconds),
             *(Text(_short_batch_name(row.batch)) for _ in batch),
         )
-    return (table, *_laptop_lines(ranked))
+    return (table, *_error_lines(ranked.rows), *_laptop_lines(ranked))
+
+
+MOST_ERRORS = 5
+"""Different errors of failed trials that are listed below a table."""
+
+
+def _error_lines(rows: Iterable[SummaryRow]) -> Iterator[RenderableType]:
+    """Yield what failed trials said, the most frequent first, with the number of trials."""
+    errors = Counter(row.error for row in rows if row.error)
+    common = sorted(errors, key=lambda error: (-errors[error], error))
+    for error in common[:MOST_ERRORS]:
+        yield Text(f"{count_text(errors[error], 'trial')}: {escape_control_characters(error)}", "red")
+    if len(common) > MOST_ERRORS:
+        yield Text(f"{len(common) - MOST_ERRORS} other errors: `--columns trial,error` lists all", "dim")
 
 
 def _laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
@@ -192,7 +207,7 @@ def chosen_columns_text(
     for row in ranked.rows:
         values = (cell_value(row, column) for column in columns)
         table.add_row(*(Text(_rounded(value, digits)) for value in values))
-    return (table,)
+    return (table, *_laptop_lines(ranked))
 
 
 def _rounded(value: Value, digits: int) -> str:
@@ -270,6 +285,8 @@ def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
         yield "environment", f"{recorded.kind} {recorded.digest}"
     if details.logs:
         yield "output", details.logs
+    for text in details.foreign:
+        yield "started from", escape_control_characters(text)
     if details.is_laptop:
         yield "made", LAPTOP_WARNING.removeprefix("made ")
 

@@ -39,11 +39,7 @@ def next_lines(workspace: "Workspace", step: "SearchStep", *, explain: bool, che
             yield Text(f"{step.name}: {head}", "bold")
             yield Text(f"  {_batch_text(step, check=check)}")
             for name, foreign in due.evidence.foreign.items():
-                source = escape_control_characters(f"{foreign.format}: {foreign.source}")
-                yield Text(
-                    f"  with {len(foreign.trials)} foreign trials of {name} ({source}), never verified",
-                    "yellow",
-                )
+                yield Text(f"  with {escape_control_characters(foreign.label(name))}", "yellow")
             if due.round.replaced:
                 count = due.round.replaced
                 yield Text(f"  {count} of them at random, because proposals broke a constraint")

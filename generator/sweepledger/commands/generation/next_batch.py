@@ -26,7 +26,7 @@ from sweepledger.repo.git import uncommitted_paths
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
-from sweepledger.structs.program import Program
+from sweepledger.structs.program import Code, Program
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
@@ -158,6 +158,8 @@ class Generated:
     """What one sweep needs: its trials, the unlisted ones, and the batch that requests them."""
 
     sweep: Sweep
+    code: Code
+    """The code that its trials run."""
     trials: int
     known: int
     batch: Overlay | None
@@ -234,18 +236,30 @@ def plan_batches(
 
 
 def with_code_warnings(
-    workspace: Workspace, specs: Iterable[ParsedSpec], planned: Iterable[Generated]
+    workspace: Workspace,
+    specs: Iterable[ParsedSpec],
+    planned: Iterable[Generated],
+    *,
+    includes_listed: bool = False,
 ) -> tuple[Generated, ...]:
-    """Add a warning to each planned batch whose code is older than what the author has."""
+    """Add a warning to each planned batch whose code is older than what the author has.
+
+    With `includes_listed` also to each sweep whose trials are all in a batch already.
+    """
     return tuple(
         replace(
             generated,
             warnings=(
                 *generated.warnings,
-                *code_changes.newer_code(workspace.repository, parsed, generated.batch.lock.program.code),
+                *code_changes.newer_code(
+                    workspace.repository,
+                    parsed,
+                    generated.code,
+                    trials="new trials" if generated.batch else "its trials",
+                ),
             ),
         )
-        if generated.batch
+        if generated.batch or includes_listed
         else generated
         for parsed, generated in zip(specs, planned, strict=True)
     )
@@ -342,6 +356,7 @@ def _plan_sweep(
     )
     return Generated(
         sweep,
+        program.code,
         needed.trials,
         needed.trials - len(needed.new),
         overlay,

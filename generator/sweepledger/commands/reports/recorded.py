@@ -43,6 +43,8 @@ class RecordedResults:
     table: SummaryTable
     stored: tuple[StoredBatch, ...]
     """Batches with a trial in the table, by number; at least one."""
+    laptop: tuple[str, ...] = ()
+    """Batches that are marked as made on a laptop."""
 
     @property
     def lock(self) -> BatchLock:
@@ -135,4 +137,5 @@ def recorded_results(repository: Repository, commit: str, sweep: str) -> Recorde
             f"{results_folder(sweep)}: none of its batches is in overlays/ at {commit[:12]}",
             hint=f"`sweep verify {sweep}` shows what is missing",
         )
-    return RecordedResults(repository, commit, sweep, table, recorded)
+    laptop = catalog.laptop_batches_at(repository, commit, sweep)
+    return RecordedResults(repository, commit, sweep, table, recorded, laptop)

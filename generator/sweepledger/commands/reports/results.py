@@ -68,7 +68,10 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-FIXED_COLUMNS = ("trial", "batch", "status", "reason", "seed", "seconds", "attempts", "started", "finished")
+FIXED_COLUMNS = (
+    *("trial", "batch", "status", "reason", "error"),
+    *("seed", "seconds", "attempts", "started", "finished"),
+)
 """Columns that can be chosen and compared besides parameters and metrics."""
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.commands.reports.outputs import log_link
-from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.batch_records import read_records_files
 from sweepledger.commands.repository.catalog import summary_row
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.summary_csv import SummaryRow
@@ -17,6 +18,7 @@ from sweepledger.repo.git import Commit, commits
 from sweepledger.results.paths import records_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.record import Environment, Record
+from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, bytes_digest
 
 
@@ -40,6 +42,8 @@ class TrialDetails:
     """The environment of its last recorded attempt; None if no record has one."""
     is_laptop: bool = False
     """Whether its batch is marked as made on a laptop."""
+    foreign: tuple[str, ...] = ()
+    """Foreign evidence that the round of its batch had, in words."""
 
     @property
     def parent(self) -> str | None:
@@ -70,6 +74,7 @@ class TrialDetails:
                 "seed": result.seed if result else None,
                 "ran": result.ran if result else None,
                 "made_on": "laptop" if self.is_laptop else None,
+                "foreign": list(self.foreign),
                 "environment": record_json.as_object(self.environment),
                 "started": result.started if result else None,
                 "finished": result.finished if result else None,
@@ -103,7 +108,17 @@ def show(workspace: Workspace, trial: str) -> TrialDetails:
         log_link(workspace, listed),
         last.environment if last else None,
         listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
+        _foreign_evidence(workspace, listed.batch.lock, dict(generated_by).get("generated")),
     )
+
+
+def _foreign_evidence(workspace: Workspace, lock: BatchLock, commit: Commit | None) -> tuple[str, ...]:
+    """Return the foreign evidence of a round, as it was in the commit that generated the batch."""
+    if lock.round is None or commit is None:
+        return ()
+    settings = at_commit.settings_or_defaults(workspace.repository, commit.id)
+    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec_path, settings)
+    return foreign_labels(workspace.repository, commit.id, sweep) if isinstance(sweep, Sweep) else ()
 
 
 def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:

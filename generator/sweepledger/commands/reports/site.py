@@ -17,9 +17,11 @@ from sweepledger import __version__, storage
 from sweepledger.commands.reports.log import LogEntry, history
 from sweepledger.commands.repository import at_commit, costs
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX, Workspace
+from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.verification.rebuild import recorded_summary
 from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
+from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
 from sweepledger.plan import counts_towards
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
@@ -159,6 +161,9 @@ class _SiteBuilder:
             self._batches[batch.sweep].append(batch)
         self._inputs = _files_by_sweep(self._listing)
         self._settings_blob = self._listing[SETTINGS_FILE].id if SETTINGS_FILE in self._listing else ""
+        self._evidence_blobs = {
+            path: entry.id for path, entry in self._listing.items() if path.endswith(EVIDENCE_SUFFIX)
+        }
         self._files: dict[str, bytes] = {}
         self.made: dict[str, dict[str, Any]] = {}
         self.rebuilt: list[str] = []
@@ -172,7 +177,7 @@ class _SiteBuilder:
         """Add the pages of a sweep: those of the earlier site if nothing that they show has changed."""
         entries = [(one.commit.id, one.kind, one.text) for one in self._entries[sweep]]
         blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
-        inputs = digest([blobs, entries, self._settings_blob])
+        inputs = digest([blobs, entries, self._settings_blob, self._evidence_blobs])
         if not self._keep(sweep, inputs):
             shown = self._history(sweep)
             pages = sweep_pages(shown, self._origin(sweep))
@@ -221,6 +226,7 @@ class _SiteBuilder:
             for entry in changes
         )
         content = self._repository.read(self._commit, spec).get(spec)
+        read = self._sweep(spec) if summary is None or self._evidence_blobs else None
         return SweepHistory(
             name=sweep,
             summary=summary,
@@ -228,14 +234,16 @@ class _SiteBuilder:
             versions=tuple(versions),
             events=tuple(_events(self._entries[sweep])),
             active=active,
-            description=self._description(spec) if summary is None else "",
+            description=read.description if read and summary is None else "",
             problem=problem,
+            foreign=foreign_labels(self._repository, self._commit, read) if read else (),
         )
 
-    def _description(self, spec: str) -> str:
+    def _sweep(self, spec: str) -> Sweep | None:
+        """Return the sweep of a spec at the commit; None if it cannot be read."""
         settings = at_commit.settings_or_defaults(self._repository, self._commit)
         sweep = at_commit.read_sweep(self._repository, self._commit, spec, settings)
-        return sweep.description if isinstance(sweep, Sweep) else ""
+        return sweep if isinstance(sweep, Sweep) else None
 
     def tree(self) -> FileTree:
         """Return all files of the site; its manifest lists all others."""

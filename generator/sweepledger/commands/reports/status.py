@@ -277,6 +277,8 @@ class SweepStatus:
     """Progress of an adaptive search."""
     origin: Origin | None = None
     """Its spec, batches and results, if one sweep was requested."""
+    laptop: tuple[str, ...] = ()
+    """Recorded batches that are marked as made on a laptop."""
 
     @property
     def trials(self) -> int:
@@ -347,6 +349,7 @@ def status(
             search=progress.get(sweep),
             origin=origins.get(sweep),
             edits=edited.get(sweep, ()),
+            laptop=catalog.laptop_batches_here(workspace.root, sweep),
         )
         for sweep in sorted(wanted)
     )

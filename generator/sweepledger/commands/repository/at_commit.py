@@ -91,7 +91,10 @@ class SpecAtCommit:
             in_spec=self.in_spec(),
             spec_digest=None if self.content is None else bytes_digest(self.content),
         )
-        return replace(summary, resource=search.resource.parameter) if search and search.resource else summary
+        if search is None:
+            return summary
+        resource = search.resource.parameter if search.resource else None
+        return replace(summary, resource=resource, start=search.start)
 
 
 def file_versions(repository: Repository, commit: str, *paths: str) -> Iterator[tuple[str, str]]:

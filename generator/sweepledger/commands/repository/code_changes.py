@@ -27,8 +27,10 @@ def file_changes(repository: Repository, old: Code, new: Code) -> tuple[FileChan
     return tuple(FileChange(f"{prefix}{path}", *(lines or (None, None))) for path, lines in changed.items())
 
 
-def newer_code(repository: Repository, parsed: ParsedSpec, locked: Code) -> Iterator[Problem]:
-    """Yield a warning if new trials run the locked code although the last commit, or the work tree, has newer code."""
+def newer_code(
+    repository: Repository, parsed: ParsedSpec, locked: Code, *, trials: str = "new trials"
+) -> Iterator[Problem]:
+    """Yield a warning if trials run the locked code although the last commit, or the work tree, has newer code."""
     sweep, head = parsed.sweep, repository.commit("HEAD")
     requested = programs.requested_code(sweep)
     if head is None or (requested.path, requested.selection) != (locked.path, locked.selection):
@@ -45,10 +47,11 @@ def newer_code(repository: Repository, parsed: ParsedSpec, locked: Code) -> Iter
     if not names:
         return
     yield parsed.source.problem(
-        f"{state}, and new trials run the locked version at {locked.tree[:12]}: {list_names(names, LISTED_FILES)}",
+        f"{state}, and {trials} run the locked version at {locked.tree[:12]}: {list_names(names, LISTED_FILES)}",
         "run",
         "code_path",
         code=CHANGED_CODE,
-        hint=f"{'commit, then ' if edited else ''}`sweep update {sweep.name}` runs all trials with the new code",
+        hint=f"{'commit, then ' if edited else ''}`sweep update {sweep.name}` requests all trials with the new code; "
+        f"`sweep run {sweep.name} --update` also runs them here",
         severity=Severity.WARNING,
     )

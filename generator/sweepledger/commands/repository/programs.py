@@ -4,7 +4,8 @@ The locked program is kept if it satisfies the spec; otherwise the current one i
 """
 
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -149,6 +150,18 @@ def _reusable_program(settings: Settings, sweep: Sweep, newest: Program | None) 
     return newest if newest is not None and newest.answers(requested, image_named=named) else None
 
 
+NOT_FOUND = re.compile(r"No such file or directory: '([^'\0]{1,500})'")
+"""How Python, and many programs, say which file they did not find."""
+
+
+def left_out_files(workspace: Workspace, errors: Iterable[str]) -> tuple[str, ...]:
+    """Return the files of the work tree that trials did not find, sorted: the code that they run lacks them."""
+    named = {found[1] for error in errors for found in NOT_FOUND.finditer(error)}
+    relative = {path for path in named if not path.startswith("/") and ".." not in path.split("/")}
+    # os.path.exists is false where Path.exists raises, such as for a name that is too long.
+    return tuple(sorted(path for path in relative if os.path.exists(workspace.root / path)))  # noqa: PTH110
+
+
 MISSING_SCRIPT_CODE = "program-missing"
 START_FILE = "__main__.py"
 """A folder with it can be started as if it were a file."""
@@ -225,7 +238,7 @@ def _missing_script_hint(root: Path, sweep: Sweep, script: Script, list_folder: 
     if _has_script(_list_work_tree(root / folder), script.path):
         if selection is not None and not selection.selector()(str(PurePosixPath(folder, script.path))):
             return "it exists here, but run.code does not select it: change paths, include or exclude"
-        return f"it exists here: commit it, then `sweep update {sweep.name}` locks the new code"
+        return f"it exists here: commit it; `sweep update {sweep.name}` locks the new code for a batch that exists"
     inside = script.path.removeprefix(f"{folder}/")
     if inside != script.path and _has_script(list_folder, inside):
         return f"the path begins inside {folder}/: write {inside}"

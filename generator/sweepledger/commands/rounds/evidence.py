@@ -115,7 +115,7 @@ class EvidenceSource:
         warm_start = [list(one) for one in self._started(sweep)]
         observations = [*_observations(sweep, results, program)]
         observations += [one for other in warm_start for one in _observations(sweep, other, program=None)]
-        foreign = dict(self._foreign(sweep))
+        foreign = dict(foreign_evidence(self.repository, self.commit, sweep))
         for name, evidence in foreign.items():
             observations += _foreign_observations(sweep, name, evidence)
         stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start))
@@ -155,19 +155,30 @@ class EvidenceSource:
             ]
             yield (batch_records.batch_results(batch, files) for batch in recorded)
 
-    def _foreign(self, sweep: Sweep) -> Iterator[tuple[str, ForeignEvidence]]:
-        """Yield the foreign evidence of the warm start. Raises UnreadableError for a broken file."""
-        names = sweep.search.start if sweep.search else ()
-        paths = {evidence_file(name): name for name in names}
-        contents = self.repository.read(self.commit, *paths) if paths else {}
-        for path, name in paths.items():
-            if path in contents:
-                try:
-                    yield name, evidence_jsonl.read(contents[path])
-                except ValueError as error:
-                    hint = "write it again with `sweep warm-start`, or remove it from `start`"
-                    problem = Problem(path, 0, 0, "", str(error), "evidence-unreadable", hint)
-                    raise UnreadableError(problem) from error
+
+def foreign_evidence(
+    repository: Repository, commit: str | None, sweep: Sweep
+) -> Iterator[tuple[str, ForeignEvidence]]:
+    """Yield the foreign evidence of a sweep's warm start at a commit. Raises UnreadableError for a broken file."""
+    names = sweep.search.start if sweep.search else ()
+    paths = {evidence_file(name): name for name in names}
+    contents = repository.read(commit, *paths) if paths else {}
+    for path, name in paths.items():
+        if path in contents:
+            try:
+                yield name, evidence_jsonl.read(contents[path])
+            except ValueError as error:
+                hint = "write it again with `sweep warm-start`, or remove it from `start`"
+                problem = Problem(path, 0, 0, "", str(error), "evidence-unreadable", hint)
+                raise UnreadableError(problem) from error
+
+
+def foreign_labels(repository: Repository, commit: str | None, sweep: Sweep) -> tuple[str, ...]:
+    """Return how readers are told of the foreign evidence of a sweep, in one line each."""
+    try:
+        return tuple(evidence.label(name) for name, evidence in foreign_evidence(repository, commit, sweep))
+    except UnreadableError as error:
+        return tuple(map(str, error.problems))
 
 
 def _foreign_observations(sweep: Sweep, name: str, evidence: ForeignEvidence) -> Iterator[Observation]:

@@ -57,7 +57,7 @@ class PodEnded:
     attempts: int | None = None
     """Number of attempts that its trial may have, if another attempt follows; None if this is the last."""
     error: str = ""
-    """The last line that its program wrote to stderr, such as the last of a traceback, if it failed."""
+    """Why it failed: the last line of a traceback, the last of stderr, or what the launcher says."""
 
 
 @dataclass(frozen=True, slots=True)

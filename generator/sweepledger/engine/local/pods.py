@@ -155,7 +155,8 @@ def settle_pod(pod: LocalPod, pod_exit: PodExit, folders: StateFolders, now: flo
         log = folders.pod(pod.uid) / TERMINATION_FILE
         record = attempt_records.write_substitute(folder, expected, ending, termination_log=log)
     output = "" if record.status.is_success else output
-    error = attempt_records.last_error_line(folder, pod.uid) if output else ""
+    # Records of launcher version 1 say nothing of a failed command.
+    error = (record.error_line or attempt_records.last_error_line(folder, pod.uid)) if output else ""
     return events.PodEnded(
         pod.attempt, record.status, record.reason, record.metrics, record.seconds, output, error=error
     )

@@ -34,7 +34,7 @@ function compareNamed() {
   }
   [$("head-a").textContent, $("head-b").textContent] = names;
   showRows(a, b);
-  $("summary").textContent = verdict(a, b);
+  $("summary").textContent = [verdict(a, b), ...[a, b].map(laptopNote)].filter(Boolean).join(" ");
   if (a.trial === null && b.trial === null) showPairs(a, b);
 }
 
@@ -79,6 +79,16 @@ function showRows(a, b) {
     return row;
   });
   $("comparison").tBodies[0].replaceChildren(...rows);
+}
+
+/** Return that a side has results made on a laptop; empty if it has none. */
+function laptopNote({ name, data, trial }) {
+  const batches = trial === null ? data.laptop : data.laptop.filter((batch) => batch === shown(batchOf(data), trial));
+  return batches.length ? `${name}: ${LAPTOP}: ${batches.join(", ")}.` : "";
+}
+
+function batchOf(data) {
+  return data.columns.find((column) => column.key === "batch");
 }
 
 /** Return why the objectives of two sides must not be compared; empty if they may. */

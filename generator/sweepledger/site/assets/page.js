@@ -1,6 +1,7 @@
 // What all pages share: their data, elements made from text only, and the ways to write numbers.
 const $ = (id) => document.getElementById(id);
 const DATA = JSON.parse($("data").textContent);
+const LAPTOP = "made on a laptop, and signed by nobody";
 
 /** Return an element with text or children. Text is never parsed as markup. */
 function el(name, properties = {}, ...children) {

@@ -61,6 +61,7 @@ function statusOf(trial, details, rank) {
   const status = shown(columns.get("status"), trial);
   const parts = [el("span", { className: `status-${status}` }, el("span", {}, status))];
   if (details.reason) parts.push(` ${details.reason}`);
+  if (DATA.laptop.includes(shown(columns.get("batch"), trial))) parts.push(" ", el("span", { className: "label" }, LAPTOP));
   if (rank >= 0) parts.push(` · ${DATA.metric} `, el("strong", {}, shown(objective, trial)), `, rank ${rank + 1} of ${ranking.length}`);
   return parts;
 }
