@@ -27,6 +27,7 @@ from tests.commands.test_read import recorded
 from tests.repository import Sandbox
 
 SETTINGS = f"defaults: {{image: registry.example.org/trainer@sha256:{'1' * 64}}}\n"
+FOLDERS = ("overlays", "base", "sweeps", "results", "clusters")
 GUARDED = ("overlays/", "base/", "sweeps/", "results/", "clusters/", "sweepledger.yaml")
 HOSTILE_LINES = (
     'image: "evil.example/x@sha256:' + "2" * 64 + '"',
@@ -168,7 +169,8 @@ class Change:
         for path in sorted(found.keys() | self.valid.keys()):
             if found.get(path) == self.valid.get(path) or path.rpartition("/")[2] == ".gitkeep":
                 continue
-            if path in found and path.startswith(GUARDED) and found[path][0] != "100644":
+            is_guarded = path in FOLDERS or path.startswith(GUARDED)
+            if path in found and is_guarded and found[path][0] != "100644":
                 yield f"{path} has mode {found[path][0]}"
             if leads_into_state(path):
                 yield f"{path} is state"
@@ -216,6 +218,7 @@ def mutate(sandbox: Sandbox, rng: random.Random) -> str:
         "renamed": _renamed,
         "executable": _executable,
         "a link": lambda file: _link(file, rng),
+        "a linked folder": lambda file: _linked_folder(sandbox.root, file.relative_to(sandbox.root), rng),
         "copied": lambda file: str(
             shutil.copy(file, sandbox.root / rng.choice(files).rpartition("/")[0] / "copy.yaml")
         ),
@@ -336,3 +339,14 @@ def _link(file: Path, rng: random.Random) -> str:
     file.unlink()
     file.symlink_to(rng.choice(("/etc/passwd", "../../.sweepledger/code", "job.yaml", "../..", "nowhere")))
     return file.readlink().as_posix()
+
+
+def _linked_folder(root: Path, file: Path, rng: random.Random) -> str:
+    """Move a folder of the file elsewhere, and leave a link to it."""
+    folders = file.parents[:-1]
+    if not folders:
+        return "(in no folder)"
+    place = rng.choice(folders)
+    (root / place).rename(root / "moved")
+    (root / place).symlink_to(root / "moved")
+    return place.as_posix()

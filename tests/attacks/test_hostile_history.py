@@ -1,12 +1,15 @@
-"""Recorded files that somebody edited: the Python API and the site end with a sentence, and follow no link."""
+"""Recorded files that somebody edited: the Python API, the site and reports end with a sentence, and follow no link."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import sweepledger
+from sweepledger.cli import completion
+from sweepledger.commands.reports import results, status
 from sweepledger.commands.reports.site import site
-from sweepledger.errors import GeneratorError
+from sweepledger.errors import GeneratorError, StorageError
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox
 
@@ -36,7 +39,10 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_a_history_that_somebody_edited_is_no_traceback(name: str, history: Sandbox, tmp_path: Path) -> None:
+def test_a_history_that_somebody_edited_is_no_traceback(
+    name: str, history: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(history.root)
     place, content = CONTENTS[name]
     (file,) = history.root.glob(place)
     start = history.git("rev-parse", "HEAD").strip()
@@ -48,12 +54,13 @@ def test_a_history_that_somebody_edited_is_no_traceback(name: str, history: Sand
     history.commit("Edit")
     read = []
 
-    for use in (use_api, lambda sandbox: site(sandbox.workspace, tmp_path / "site")):
+    for use in (use_api, lambda sandbox: site(sandbox.workspace, tmp_path / "site"), *REPORTS):
         try:
             read.append(repr(use(history)))
         except GeneratorError as error:
             read.append(str(error))
     pages = [path.read_text() for path in (tmp_path / "site").rglob("*.html")] if content else []
+    pages += [path.read_text() for path in (history.root / ".sweepledger").rglob("*.json")]
     history.git("reset", "-q", "--hard", start)
 
     assert all("root:x:0" not in text for text in (*read, *pages))
@@ -62,3 +69,24 @@ def test_a_history_that_somebody_edited_is_no_traceback(name: str, history: Sand
 def use_api(sandbox: Sandbox) -> object:
     sweep = sweepledger.open(sandbox.root).sweep("peak")
     return [tuple(sweep.trials), sweep.best, tuple(sweep.curves), tuple(sweep.history), dict(sweep.charts)]
+
+
+REPORTS: tuple[Callable[[Sandbox], object], ...] = (
+    lambda sandbox: status.status(sandbox.workspace, state=sandbox.root / ".sweepledger"),
+    lambda sandbox: results.results(sandbox.workspace, "peak"),
+    lambda _sandbox: completion.trials(""),
+)
+
+
+@pytest.mark.parametrize("place", ["results/peak/summary.csv", "results/peak", "results"])
+def test_results_behind_a_link_are_not_shown(place: str, history: Sandbox, tmp_path: Path) -> None:
+    path = history.root / place
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+
+    for report in REPORTS[:2]:
+        with pytest.raises(StorageError, match="symbolic link"):
+            report(history)
+
+    path.unlink()
+    (tmp_path / "elsewhere").rename(path)

@@ -324,19 +324,17 @@ class Launching(World):
 
 
 class LaunchingVersion2(Launching):
-    """The second version. It keeps the list of distributions after the record, so a kill in between loses the list.
-
-    Then no other attempt follows, and a temporary file of the list may stay until the batch's folder expires.
-    """
+    """The second version, which keeps the list of distributions before the record."""
 
     version = "v2"
 
-    def left(self) -> list[str]:
-        return [path for path in super().left() if "/environments/" not in path]
-
     def outcome(self) -> object:
-        for path in (TrialFolder(self.cwd).results / "environments").glob("*.txt"):
+        results = TrialFolder(self.cwd).results
+        for path in (results / "environments").glob("*.txt"):
             assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem, "the list is whole"
+        for path in results.glob("*.json"):
+            digest = json.loads(path.read_bytes())["environment"]["digest"].removeprefix("sha256:")
+            assert (results / "environments" / f"{digest}.txt").is_file(), "no record is without its list"
         return super().outcome()
 
 

@@ -111,8 +111,7 @@ TRACEBACK = "Traceback (most recent call last):"
 KEPT_OUTPUT = 256 * KIBIBYTE  # bytes of an output's head, and of its tail
 LONGEST_LINE = 64 * KIBIBYTE  # that is searched for a metric
 LONGEST_MATCH = 1000  # characters of a line that patterns are applied to
-FEW = 30  # repetitions that are not worth counting
-MOST_LOOSE = 2  # repeats of a pattern that multiply its time: with 2, the slowest line takes 0.2 s
+MOST_WAYS = 10 * LONGEST_MATCH**2  # of a pattern to divide a line: two long repeats and few short ones
 HEAD = 256  # bytes by which a file that was written anew is recognized
 TERMINATION_BYTES = 4095  # Kubernetes keeps 4096
 WHOLE_LIST = 1000  # rows of hyperparams.yml: PyYAML needs half a second to read so many
@@ -525,6 +524,8 @@ def complete_metric(metric: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_pattern(pattern: Any) -> None:
     """Refuse a pattern that is not valid, lacks its group, or could take long on a line of limited length."""
+    if isinstance(pattern, str) and len(pattern) > LONGEST_MATCH:
+        raise Refused(f"launch.json: metric: a pattern has more than {LONGEST_MATCH} characters")
     try:
         groups = re.compile(pattern, re.ASCII).groupindex
     except (re.error, TypeError, ValueError, RecursionError, OverflowError) as error:
@@ -538,22 +539,17 @@ def check_pattern(pattern: Any) -> None:
         from re import _parser as parser  # type: ignore[attr-defined]  # noqa: PLC0415 - from Python 3.11 on
     except ImportError:
         import sre_parse as parser  # noqa: PLC0415
-    _, loose = followers(parser.parse(pattern, re.ASCII), frozenset())
-    if loose > MOST_LOOSE:
-        why = f"more than {MOST_LOOSE} of its repeats can match what follows them"
-        raise Refused(f"launch.json: metric: {pattern!r:.100} could take too long: {why}")
+    count_ways(parser.parse(pattern, re.ASCII), [0] * len(ALL))
 
 
-def followers(
-    sequence: Any, after: frozenset[int], *, is_repeated: bool = False
-) -> tuple[frozenset[int], int]:
-    """Return the characters that a parsed pattern can begin with, and the number of its loose repeats.
+def count_ways(sequence: Any, after: list[int], *, is_repeated: bool = False) -> list[int]:
+    """Return, for each character that may come next, in how many ways a sequence can be tried until it fails.
 
-    A repeat is loose if what follows it can begin with the same characters: then a text can be divided in
-    many ways, and each loose repeat multiplies the time by the length of the line. Raises Refused for what
-    could take longer than that: repeats and alternatives in a repeat, and references to groups.
+    `after` has the same for what follows the sequence; zeros if nothing does, because then nothing can fail.
+    The numbers are upper bounds. Raises Refused for what could be tried too often. Specs are checked for the
+    same patterns.
     """
-    first, loose = after, 0
+    ways = after
     for kind, argument in reversed(list(sequence)):
         name = str(kind)
         if name.startswith("GROUPREF") or (is_repeated and (name == "BRANCH" or name.endswith("REPEAT"))):
@@ -562,24 +558,39 @@ def followers(
                 "nor repeat what has repeats or alternatives"
             )
         if name.endswith("REPEAT"):
-            low, high, body = argument
-            own, _ = followers(body, frozenset(), is_repeated=int(high) > 1)
-            rest, inner = followers(body, first, is_repeated=int(high) > 1)
-            loose += inner + (int(high) > FEW and bool(own & first))
-            first = rest if low else rest | first
+            ways = count_repeat(argument, ways)
         elif name == "BRANCH":
-            branches = [followers(each, first, is_repeated=is_repeated) for each in argument[1]]
-            first = frozenset().union(*(begin for begin, _ in branches))
-            loose += max(inner for _, inner in branches)
+            ways = [sum(counts) for counts in zip(*(count_ways(each, ways) for each in argument[1]))]
         elif name in ("SUBPATTERN", "ATOMIC_GROUP"):
-            inner_sequence = argument[-1] if name == "SUBPATTERN" else argument
-            first, inner = followers(inner_sequence, first, is_repeated=is_repeated)
-            loose += inner
+            body = argument[-1] if name == "SUBPATTERN" else argument
+            ways = count_ways(body, ways, is_repeated=is_repeated)
         elif name.startswith("ASSERT"):
-            loose += followers(argument[1], first, is_repeated=is_repeated)[1]
-        elif name != "AT":
-            first = characters(name, argument)
-    return first, loose
+            inside = max(count_ways(argument[1], [0] * len(ALL), is_repeated=is_repeated))
+            ways = [1 + inside + count for count in ways]
+        elif name == "AT":
+            ways = [max(1, count) for count in ways]
+        else:
+            most, matched = max(1, *ways), characters(name, argument)
+            ways = [most if code in matched else 0 for code in range(len(ALL))]
+        if max(ways) > MOST_WAYS:
+            raise Refused(
+                "launch.json: metric: a pattern could take too long, because it can divide a line in more "
+                f"than {MOST_WAYS} ways"
+            )
+    return ways
+
+
+def count_repeat(argument: Any, after: list[int]) -> list[int]:
+    """Return the ways of a repeat: wherever it may stop, what follows is tried at a character of its own."""
+    low, high, body = int(argument[0]), int(argument[1]), argument[2]
+    if high <= 1:
+        once = count_ways(body, after)
+        return once if low else [own + without for own, without in zip(once, after)]
+    begins = count_ways(body, [1] * len(ALL), is_repeated=True)
+    stops = min(high, LONGEST_MATCH) - min(low, LONGEST_MATCH)
+    early = max((count for begin, count in zip(begins, after) if begin), default=0)
+    ways = max(1, stops * early + max(after))
+    return [ways if begin else 0 if low else count for begin, count in zip(begins, after)]
 
 
 CATEGORIES = {
@@ -603,7 +614,7 @@ def characters(name: str, argument: Any) -> frozenset[int]:
         return frozenset().union(
             *(
                 characters("LITERAL", min(each, OTHERS))
-                for each in range(argument[0], min(argument[1], OTHERS) + 1)
+                for each in range(min(argument[0], OTHERS), min(argument[1], OTHERS) + 1)
             )
         )
     if name == "CATEGORY":
@@ -2529,6 +2540,7 @@ def conclude(attempt: Attempt, outcome: Outcome) -> int:
     record = make_record(attempt, outcome)
     content = dump(record).encode()
     is_kept_by_node = write_termination_message(brief(record))
+    keep_evidence(attempt, outcome)  # first: a record ends all further attempts, which could keep it
     try:
         write_safely(attempt.path(f"{attempt.uid}.json"), content)
     except OSError as error:
@@ -2537,7 +2549,6 @@ def conclude(attempt: Attempt, outcome: Outcome) -> int:
         return exit_code if is_kept_by_node else STORAGE_FAILED
     if attempt.slot:
         attempt.slot.record = bytes.fromhex(sha256(content))
-    keep_evidence(attempt, outcome)
     if status in ("ok", "pruned") and not attempt.launch.get("keep_checkpoints"):
         delete_folder(attempt.checkpoints)
     for unused in (os.path.join(attempt.artifacts, attempt.uid), attempt.artifacts, attempt.checkpoints):

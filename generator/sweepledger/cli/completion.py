@@ -47,6 +47,7 @@ def images(root: Path) -> Iterable[str]:
 def trials(root: Path) -> Iterable[str]:
     """Return the ids of recorded trials."""
     from sweepledger.formats import summary_csv
+    from sweepledger.repo.files import read_file
 
     for path in (root / "results").glob(f"*/{summary_csv.SUMMARY_FILE}"):
-        yield from (row.trial for row in summary_csv.read(path.read_text(encoding="utf-8")).rows)
+        yield from (row.trial for row in summary_csv.read(read_file(path).decode()).rows)

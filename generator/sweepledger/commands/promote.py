@@ -23,6 +23,7 @@ from sweepledger.exchange.models import mlflow, oci
 from sweepledger.exchange.models.promoted_trial import PromotedTrial
 from sweepledger.exchange.models.statement import SUFFIX, promoted_from, statement
 from sweepledger.formats import json
+from sweepledger.problems import escape_line
 from sweepledger.reader.value_edit import KeyPath, key_paths, read_values, replace_value, value_at
 from sweepledger.repo import files
 from sweepledger.repo.git import NO_OBJECT, Change, Repository, create_commit, create_tag, fetch
@@ -31,6 +32,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import bytes_digest, canonical_json
 
+PLAIN_MODE = "100644"
 BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*", re.ASCII)
 
 
@@ -162,9 +164,7 @@ def promote_values(
         raise RepositoryError("the repository has no commit yet")
     winner = _verified_winner(workspace, base, name, trial)
     path = _repository_path(workspace, file)
-    content = repository.read(base, path).get(path)
-    if content is None:
-        raise UsageError(f"{path} does not exist at {base[:12]}", hint="commit it first")
+    content = _configuration(repository, base, path)
     text, changes, missing = _with_values(content, path, winner.trial, keys or {})
     branch = chosen.branch or f"promote/{winner.trial.sweep}-{winner.trial.trial}"
     for kind, reference in (("branch", branch), ("tag", chosen.tag)):
@@ -313,15 +313,25 @@ def _statement_differences(
         "value": _single_value(summary, outcome, definition),
     }
     for key, value in recorded.items():
-        if canonical_json(value) != canonical_json(named[key]):
-            yield f"its statement has other {key} than trial {trial}: {canonical_json(named[key])}"
+        stated = _stated(named[key])
+        if canonical_json(value) != stated:
+            yield f"its statement has other {key} than trial {trial}: {stated}"
 
 
 def _single_value(summary: Summary, outcome: TrialResult, definition: Mapping[str, Any]) -> Any:
     """Return the value that a statement names; with replicates it is a mean, which new replicates change."""
     replicated = any(outcome in each.trials for each in summary.replicated)
-    named = definition.get("internalParameters", {}).get("value")
+    parameters = definition.get("internalParameters")
+    named = parameters.get("value") if isinstance(parameters, Mapping) else None
     return outcome.metric(summary.metric.name) if replicated else named
+
+
+def _stated(value: Any) -> str:
+    """Return a value of a statement as text; of one that no record can have, its type."""
+    try:
+        return canonical_json(value)
+    except ValueError:
+        return f"a {type(value).__name__} that no record can have"
 
 
 def _verified_winner(workspace: Workspace, commit: str, name: str, trial: str | None) -> _Winner:
@@ -408,6 +418,21 @@ def _repository_path(workspace: Workspace, file: str) -> str:
     return path.as_posix()
 
 
+def _configuration(repository: Repository, commit: str, path: str) -> bytes:
+    """Return a file to promote into. Raises UsageError if it, or what has its statement's name, is no plain file."""
+    claim = f"{path}{SUFFIX}"
+    entries = repository.files(commit, path, claim)
+    if path not in entries:
+        raise UsageError(f"{path} does not exist at {commit[:12]}", hint="commit it first")
+    for place, entry in sorted(entries.items()):
+        if place not in {path, claim} or entry.mode != PLAIN_MODE:
+            raise UsageError(
+                f"{place}: must be a plain file of mode {PLAIN_MODE}, or must not exist, at {commit[:12]}",
+                hint=f"move what is there, or make it a file (`git update-index --chmod=-x`); {claim} is written, too",
+            )
+    return repository.blobs([entries[path].id])[entries[path].id]
+
+
 def _with_values(
     content: bytes, path: str, trial: PromotedTrial, keys: Mapping[str, str]
 ) -> tuple[str, tuple[SetValue, ...], tuple[str, ...]]:
@@ -432,6 +457,8 @@ def _with_values(
             text = replace_value(text, suffix, key, value)
     except ValueError as error:
         raise UsageError(f"{path}: {error}", hint="correct the file, or choose another") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: has too many levels", hint="choose another file") from error
     if not changes:
         raise UsageError(
             f"{path} has no key for any parameter of {trial.name}",
@@ -462,8 +489,15 @@ def _key_of(data: Mapping[str, Any], parameter: str, named: str | None, file: st
 
 
 def _message(trial: PromotedTrial, path: str, changes: Iterable[SetValue]) -> str:
-    lines = [f"promote({trial.sweep}): {path} from trial {trial.trial}", "", _result_text(trial), ""]
-    lines += [f"- {one.path}: {canonical_json(one.before)} -> {canonical_json(one.after)}" for one in changes]
+    # Names in the file are anybody's: a line break in one could begin a trailer.
+    lines = [
+        f"promote({trial.sweep}): {escape_line(path)} from trial {trial.trial}",
+        *("", _result_text(trial), ""),
+    ]
+    lines += [
+        f"- {escape_line(one.path)}: {canonical_json(one.before)} -> {canonical_json(one.after)}"
+        for one in changes
+    ]
     trailers = {
         "Sweep": trial.sweep,
         "Trial": trial.trial,
@@ -474,7 +508,7 @@ def _message(trial: PromotedTrial, path: str, changes: Iterable[SetValue]) -> st
 
 
 def _tag_message(trial: PromotedTrial, path: str) -> str:
-    return f"{path} from {trial.name}\n\n{_result_text(trial)}\nInputs-Digest: {trial.inputs_digest}\n"
+    return f"{escape_line(path)} from {trial.name}\n\n{_result_text(trial)}\nInputs-Digest: {trial.inputs_digest}\n"
 
 
 def _result_text(trial: PromotedTrial) -> str:

@@ -13,7 +13,8 @@ from sweepledger.repo.state import STATE, leads_into_state
 from sweepledger.structs.names import file_system_name
 
 GENERATED_FOLDERS = ("overlays/", "base/", "sweeps/", "results/", "clusters/")
-PLACES = frozenset({"sweepledger.yaml", *(folder.rstrip("/") for folder in GENERATED_FOLDERS)})
+FOLDERS = tuple(folder.rstrip("/") for folder in GENERATED_FOLDERS)
+PLACES = frozenset({"sweepledger.yaml", *FOLDERS})
 PLAIN = "100644"
 FILES = frozenset({PLAIN, "100755"})
 KINDS = {"120000": "a symbolic link", "160000": "a submodule", "100755": "an executable file"}
@@ -75,6 +76,7 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
         path: entry for path, entry in context.index.items() if context.base_entries.get(path) != entry
     }
     yield from _size_problems(context, changed)
+    yield from _folder_problems(context)
     if any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed):
         yield from _obeyed_attributes(context)
     for path, entry in changed.items():
@@ -90,6 +92,15 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
             if entry.mode in FILES and _rewrites(context.workspace.repository.blobs([entry.id])[entry.id]):
                 message = "must not change the content of files: filter, ident, export-… and the like"
                 yield Problem(path, 0, 0, "", message, SIDE, "remove these attributes")
+
+
+def _folder_problems(context: CheckContext) -> Iterator[Problem]:
+    """Refuse a link, submodule or file in the place of a folder, merged or not: what it shows is checked nowhere."""
+    for path in FOLDERS:
+        if path in context.index:
+            message = f"must be a folder, got {KINDS.get(context.index[path].mode, 'a file')}"
+            hint = f"`git rm --cached {path}`, and commit a folder in its place"
+            yield Problem(path, 0, 0, "", message, "file-mode", hint)
 
 
 def _look_alikes(path: str) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import TABLE_FILE
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.files import read_file
 from sweepledger.repo.git import Repository
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import results_folder
@@ -91,8 +92,9 @@ class StatusIndex:
 
     def put(self, sweep: str, stored: Iterable[StoredBatch], status: RecordedStatus) -> None:
         """Remember the status of a sweep."""
-        with suppress(OSError, StopIteration, UnicodeDecodeError):
-            head, *lines = (self.root / results_folder(sweep) / SUMMARY_FILE).read_text().splitlines()
+        with suppress(StorageError, UnicodeDecodeError):
+            content = read_file(self.root / results_folder(sweep) / SUMMARY_FILE)
+            head, *lines = content.decode().splitlines()
             line_of = {line.partition(",")[0]: line for line in lines}
             self.entries[sweep] = {
                 "files": self._signature(sweep, stored),

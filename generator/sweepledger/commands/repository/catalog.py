@@ -12,11 +12,10 @@ from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.files import read_file
+from sweepledger.repo.files import read_file, refuse_links
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
-from sweepledger.storage import storage_errors
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, pareto_indices
 from sweepledger.structs.names import is_sweep_name, split_batch_name
@@ -67,17 +66,17 @@ def active_batches_here(root: Path) -> frozenset[str]:
 
 
 def read_summary(root: Path, sweep: str) -> SummaryTable | None:
-    """Read a sweep's summary from the work tree; None while nothing is recorded. Raises RepositoryError."""
-    path = root / results_folder(sweep) / SUMMARY_FILE
-    if not path.is_file():
+    """Read a sweep's summary from the work tree; None if there is none. Raises RepositoryError, StorageError."""
+    place = f"{results_folder(sweep)}/{SUMMARY_FILE}"
+    refuse_links(root, place)
+    if not (root / place).exists():
         return None
-    with storage_errors(path):
-        content = path.read_bytes()
+    content = read_file(root / place)
     try:
         return summaries.read(content.decode())
     except ValueError as error:
         raise RepositoryError(
-            f"{results_folder(sweep)}/{SUMMARY_FILE}: {error}",
+            f"{place}: {error}",
             hint="restore it from git: only the collector writes it",
         ) from error
 

@@ -1,7 +1,7 @@
 """What is wrong with a pattern of `metric.patterns`: not valid, without its groups, or slow on some line.
 
-The launcher refuses such patterns, too, so a spec with one would fail in each of its trials. It shares no code with
-this package: `tests/attacks/test_slow_patterns.py` compares both. This module is stricter with checks such as `$`.
+The launcher refuses the same patterns, because it also runs batches that no check has seen. It shares no code with
+this package: `tests/attacks/test_slow_patterns.py` compares both on a seeded corpus.
 """
 
 import re
@@ -11,15 +11,13 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 GROUPS = frozenset({"name", "value", "step"})
-MAX_LOOSE_REPEATS = 2
-"""Each loose repeat multiplies the time by the length of the line, of which the launcher reads 1,000 characters."""
-FEW_REPETITIONS = 30
-"""A repeat of so few is not counted as loose."""
+LONGEST_MATCH = 1000
+"""Characters of a line that the launcher applies patterns to."""
+MAX_WAYS = 10 * LONGEST_MATCH**2
+"""Two repeats without a limit, and few short ones. More could take hours on one line; `a?` 40 times, years."""
 NON_ASCII = 128
 """Stands for all characters beyond ASCII."""
 ALL = frozenset(range(NON_ASCII + 1))
-CHECK = -1
-"""Stands for a check that consumes nothing and may fail, such as `$`: then repeats before it are tried again."""
 REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 CATEGORIES = {
     kinds.CATEGORY_DIGIT: r"\d",
@@ -41,28 +39,26 @@ class SlowPatternError(ValueError):
 def pattern_error(text: str) -> str:
     """Return what is wrong with a pattern; nothing if the launcher accepts it."""
     try:
+        if len(text) > LONGEST_MATCH:
+            return f"must have at most {LONGEST_MATCH} characters ({len(text)})"
         groups = re.compile(text, re.ASCII).groupindex
         if "value" not in groups or not groups.keys() <= GROUPS:
             return "must have the group value, and besides it only name and step"
-        _, loose = _beginning(parser.parse(text, re.ASCII), frozenset())
+        count_ways(parser.parse(text, re.ASCII), [0] * len(ALL))
     except SlowPatternError as error:
         return str(error)
     except (re.error, ValueError, RecursionError, OverflowError) as error:
         return f"must be a regular expression ({error})"
-    if loose > MAX_LOOSE_REPEATS:
-        return f"must have at most {MAX_LOOSE_REPEATS} repeats that can match what follows them ({loose})"
     return ""
 
 
-def _beginning(
-    sequence: Parsed, after: frozenset[int], *, is_repeated: bool = False
-) -> tuple[frozenset[int], int]:
-    """Return the characters and checks that a sequence can begin with, and the number of its loose repeats.
+def count_ways(sequence: Parsed, after: list[int], *, is_repeated: bool = False) -> list[int]:
+    """Return, for each character that may come next, in how many ways a sequence can be tried before it fails.
 
-    A repeat is loose if what follows it can begin with the same characters, or can fail without consuming any: then
-    a line is divided in many ways.
+    `after` has the same for what follows the sequence; zeros if nothing does, because then nothing can fail. The
+    numbers are upper bounds. Raises `SlowPatternError` if one is too large.
     """
-    first, loose = after, 0
+    ways = after
     for kind, argument in reversed(list(sequence)):
         name = str(kind)
         if name.startswith("GROUPREF"):
@@ -70,29 +66,39 @@ def _beginning(
         if is_repeated and (name == "BRANCH" or name in REPEATS):
             raise SlowPatternError("must not repeat what has repeats or alternatives")
         if name in REPEATS:
-            low, high, body = argument
-            own, _ = _beginning(body, frozenset(), is_repeated=int(high) > 1)
-            rest, inner = _beginning(body, first, is_repeated=int(high) > 1)
-            is_loose = int(high) > FEW_REPETITIONS and (CHECK in first or bool(own & first))
-            loose += inner + is_loose
-            # A check makes only the last of several repeats loose; earlier ones are if they can match the same text.
-            first = rest if low else rest | (first - {CHECK} if is_loose else first)
+            ways = _repeat(argument, ways)
         elif name == "BRANCH":
-            branches = [_beginning(branch, first, is_repeated=is_repeated) for branch in argument[1]]
-            first = frozenset().union(*(beginning for beginning, _ in branches))
-            loose += max(inner for _, inner in branches)
+            branches = [count_ways(branch, ways) for branch in argument[1]]
+            ways = [sum(counts) for counts in zip(*branches, strict=True)]
         elif name in {"SUBPATTERN", "ATOMIC_GROUP"}:
             body = argument[-1] if name == "SUBPATTERN" else argument
-            first, inner = _beginning(body, first, is_repeated=is_repeated)
-            loose += inner
+            ways = count_ways(body, ways, is_repeated=is_repeated)
         elif name.startswith("ASSERT"):
-            loose += _beginning(argument[1], first, is_repeated=is_repeated)[1]
-            first |= {CHECK}
+            inside = max(count_ways(argument[1], [0] * len(ALL), is_repeated=is_repeated))
+            ways = [1 + inside + count for count in ways]
         elif name == "AT":
-            first |= {CHECK}
+            ways = [max(1, count) for count in ways]
         else:
-            first = _characters(kind, argument)
-    return first, loose
+            most, characters = max(1, *ways), _characters(kind, argument)
+            ways = [most if code in characters else 0 for code in range(len(ALL))]
+        if max(ways) > MAX_WAYS:
+            raise SlowPatternError(
+                f"must not divide a line of {LONGEST_MATCH} characters in more than {MAX_WAYS} ways"
+            )
+    return ways
+
+
+def _repeat(argument: tuple[int, int, Parsed], after: list[int]) -> list[int]:
+    """Return the ways of a repeat: wherever it may stop, what follows is tried with the next character of its own."""
+    low, high, body = int(argument[0]), int(argument[1]), argument[2]
+    if high <= 1:
+        once = count_ways(body, after)
+        return once if low else [own + without for own, without in zip(once, after, strict=True)]
+    begins = count_ways(body, [1] * len(ALL), is_repeated=True)
+    stops = min(high, LONGEST_MATCH) - min(low, LONGEST_MATCH)
+    early = max((count for begin, count in zip(begins, after, strict=True) if begin), default=0)
+    ways = max(1, stops * early + max(after))
+    return [ways if begin else 0 if low else count for begin, count in zip(begins, after, strict=True)]
 
 
 def _characters(kind: Any, argument: Any) -> frozenset[int]:

@@ -1,0 +1,62 @@
+"""A folder that is checked is replaced by a link, a submodule or a file: what it shows then is checked nowhere."""
+
+import shutil
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.problems import Severity
+from tests.commands.test_check_platform import pristine, standing
+from tests.repository import Sandbox
+
+__all__ = ["pristine", "standing"]  # the fixtures
+
+FOLDERS = ("overlays", "base", "sweeps", "results", "clusters")
+
+
+def refused(sandbox: Sandbox) -> set[tuple[str, str]]:
+    found = check(sandbox.workspace, base="origin/main").problems
+    return {(one.file, one.code) for one in found if one.severity is Severity.ERROR}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("target", ["code", "nowhere", "/etc", ".git", None])
+def test_a_link_or_a_file_in_the_place_of_a_checked_folder_is_refused(
+    target: str | None, folder: str, sandbox: Sandbox
+) -> None:
+    if target is None:
+        sandbox.write(folder, "x\n")
+    else:
+        (sandbox.root / folder).symlink_to(target)
+    sandbox.git("add", "--all")
+
+    assert (folder, "file-mode") in refused(sandbox)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_submodule_in_the_place_of_a_checked_folder_is_refused(folder: str, sandbox: Sandbox) -> None:
+    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{'a' * 40},{folder}")
+
+    assert (folder, "file-mode") in refused(sandbox)
+
+
+def test_a_platform_behind_a_link_is_refused_before_and_after_the_link_is_merged(standing: Sandbox) -> None:
+    shutil.move(standing.root / "clusters", standing.root / "moved")
+    (standing.root / "clusters").symlink_to("moved")
+    standing.commit("Move the platform")
+    before = refused(standing)
+    standing.git("push", "-q", "origin", "HEAD:main")
+    (policy,) = (standing.root / "moved/platform").glob("network*.yaml")
+    policy.write_text("# nothing is refused\n")
+    standing.commit("Edit what nobody owns")
+
+    assert ("clusters", "file-mode") in before
+    assert ("clusters", "file-mode") in refused(standing)
+
+
+def test_links_elsewhere_are_allowed(sandbox: Sandbox) -> None:
+    sandbox.write("docs/overlays/page.md", "x\n")
+    (sandbox.root / "docs/clusters").symlink_to("overlays")
+    sandbox.git("add", "--all")
+
+    assert refused(sandbox) == set()
