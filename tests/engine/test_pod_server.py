@@ -1,38 +1,61 @@
 """The server that forks supervisors and launchers: forks that look and behave like new processes."""
 
+import ast
 import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from sweepledger.commands.repository.base_files import packaged_launchers
 from sweepledger.engine.local import node as local_node
 from sweepledger.engine.local import pod_server
 from sweepledger.engine.local.environment import POD_UID_VARIABLE
 from sweepledger.engine.local.node import Launch, Node, PodExit
+from sweepledger.structs.run_config import Shape
+from tests.engine.batches import Machine
+from tests.engine.test_rendered_batches import TRAIN, played, rendered
 
 pytestmark = pytest.mark.skipif(not pod_server.can_fork(), reason="only Linux has the server")
 LAUNCHER = """import json, os, signal, sys
-if __name__ != "__main__":
-    sys.exit(9)
-facts = {
-    "argv": sys.argv,
-    "cwd": os.getcwd(),
-    "environment": dict(os.environ),
-    "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1],
-    "leader": os.getsid(0) == os.getpid(),
-    "term": signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,
-}
-with open("facts.json", "w") as file:
-    json.dump(facts, file)
-print("to stderr", file=sys.stderr)
-sys.exit(int(os.environ["CODE"]))
+SEEN = []
+with open({log!r}, "a") as file:
+    file.write(f"{{os.getpid()}}\\n")
+
+def main():
+    SEEN.append(1)
+    facts = {{
+        "argv": sys.argv,
+        "first on path": sys.path[0],
+        "is main": [__name__, __file__, sys.modules["__main__"].SEEN is SEEN],
+        "seen": SEEN,
+        "cwd": os.getcwd(),
+        "environment": dict(os.environ),
+        "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1],
+        "files": [os.readlink(f"/proc/self/fd/{{number}}") for number in range(3)],
+        "leader": os.getsid(0) == os.getpid(),
+        "umask": os.umask(0),
+        "signals": {{int(number): str(signal.getsignal(number)) for number in signal.valid_signals()}},
+        "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+    }}
+    os.environ["LEAK"] = sys.argv[0] = "changed"
+    with open("facts.json", "w") as file:
+        json.dump(facts, file)
+    print("to stderr", file=sys.stderr)
+    return int(os.environ["CODE"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
 """
+"""Writes who executes its definitions, and what `main` finds."""
+TIMES_AND_IDS = {"uid", "started", "finished", "seconds"}
 
 
 @pytest.fixture
@@ -59,26 +82,125 @@ def ended(node: Node) -> PodExit:
     raise AssertionError("the pod did not end")
 
 
-def test_a_forked_launcher_has_what_a_new_process_has(node: Node, tmp_path: Path) -> None:
-    launcher = tmp_path / "launch.py"
-    launcher.write_text(LAUNCHER)
-    launch = launch_of(tmp_path, launcher, CODE="7")
+def a_launcher(folder: Path) -> Path:
+    path = folder / "launch.py"
+    path.write_text(LAUNCHER.format(log=str(folder / "executed")))
+    return path
 
-    node.start(launch)
 
-    assert ended(node).code == 7
-    facts = json.loads((tmp_path / "facts.json").read_text())
-    assert facts == {
-        "argv": [str(launcher)],
-        "cwd": str(tmp_path),
-        "environment": {**launch.environment, "LC_CTYPE": facts["environment"].get("LC_CTYPE")}
-        if "LC_CTYPE" in facts["environment"]
-        else dict(launch.environment),
-        "descriptors": [0, 1, 2],
-        "leader": True,
-        "term": True,
+def executed(folder: Path) -> list[int]:
+    """Return the processes that have executed the definitions of the launcher."""
+    return [int(line) for line in (folder / "executed").read_text().split()]
+
+
+def server_pid(node: Node) -> int:
+    assert node._server is not None  # noqa: SLF001 - only the node knows it
+    return node._server._process.pid  # noqa: SLF001
+
+
+@pytest.mark.parametrize("is_trusted", [True, False], ids=["of the package", "another"])
+def test_a_forked_launcher_has_what_a_new_process_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool
+) -> None:
+    launcher = a_launcher(tmp_path)
+    launch = launch_of(tmp_path, launcher, CODE="7", LC_ALL="C.UTF-8")
+    found = []
+    for can_fork in (True, True, False):
+        with monkeypatch.context() as patch, closing(Node([launcher] if is_trusted else [])) as node:
+            patch.setattr(pod_server, "can_fork", lambda answer=can_fork: answer)
+            for _ in range(2):
+                node.start(launch)
+                assert ended(node).code == 7
+                found.append(json.loads((tmp_path / "facts.json").read_text()))
+
+    assert all(facts == found[-1] for facts in found)
+    assert found[-1]["environment"] == launch.environment
+    assert found[-1]["descriptors"] == [0, 1, 2]
+    assert found[-1]["seen"] == [1]
+    assert found[-1]["leader"]
+    assert (tmp_path / "stderr").read_text() == "to stderr\n" * len(found)
+
+
+def test_the_server_executes_the_definitions_of_a_launcher_of_the_package_once(tmp_path: Path) -> None:
+    launcher = a_launcher(tmp_path)
+    with closing(Node([launcher])) as node:
+        for _ in range(3):
+            node.start(launch_of(tmp_path, launcher, CODE="0"))
+            assert ended(node).code == 0
+
+        assert executed(tmp_path) == [server_pid(node)]
+
+
+@pytest.mark.parametrize("edited_while", ["before the engine", "during the run"])
+def test_an_edited_launcher_is_not_executed_in_the_server(tmp_path: Path, edited_while: str) -> None:
+    packaged = a_launcher(tmp_path)
+    locked = tmp_path / "locked/launch.py"
+    locked.parent.mkdir()
+    locked.write_bytes(packaged.read_bytes().replace(b"SEEN = []", b"SEEN = [ ]"))
+    with closing(Node([packaged])) as node:
+        if edited_while == "during the run":  # a trial edits the file of the package, too
+            node.start(launch_of(tmp_path, packaged, CODE="0"))
+            assert ended(node).code == 0
+            (tmp_path / "executed").unlink()
+            packaged.write_bytes(locked.read_bytes())
+        for _ in range(2):
+            node.start(launch_of(tmp_path, locked, CODE="0"))
+            assert ended(node).code == 0
+
+        assert len(set(executed(tmp_path))) == 2
+        assert server_pid(node) not in executed(tmp_path)
+
+
+def test_records_do_not_depend_on_who_executes_the_definitions(tmp_path: Path) -> None:
+    texts = []
+    for name, launchers in (("forked", ()), ("called", packaged_launchers())):
+        machine = Machine(tmp_path / name)
+        machine.root.mkdir()
+        batch = rendered(Shape.INDEXED, machine.root / "repository")
+        played(machine, batch, TRAIN, launchers=launchers)
+        paths = sorted((machine.state / "results" / batch.name).glob("*/*.json"))
+        texts.append([without_times(path.read_text(), str(machine.root)) for path in paths])
+
+    assert len(texts[0]) == 2
+    assert texts[0] == texts[1]
+
+
+def without_times(record: str, folder: str) -> str:
+    """Return the text of a record without what differs between any two attempts."""
+    members = json.loads(record.replace(folder, "").replace(json.loads(record)["uid"], ""))
+    return json.dumps({name: value for name, value in members.items() if name not in TIMES_AND_IDS})
+
+
+@pytest.mark.parametrize("path", packaged_launchers(), ids=lambda path: path.parent.name)
+def test_the_definitions_of_launchers_depend_on_nothing_that_forks_change(path: Path) -> None:
+    text = path.read_bytes()
+    assert text.endswith(pod_server.ENTRY)
+    tree = ast.parse(text.removesuffix(pod_server.ENTRY))
+
+    executed_at_once = [node for statement in tree.body for node in outside_functions(statement)]
+
+    calls = {ast.unparse(node.func) for node in executed_at_once if isinstance(node, ast.Call)}
+    assert calls <= {"re.compile", "frozenset", "range", "type", "word.title", "word.upper", "Report"}
+    read = {ast.unparse(node) for node in executed_at_once if isinstance(node, ast.Attribute)}
+    assert not {name for name in read if name.startswith(("os.", "sys.", "time."))}
+    imported = {
+        name.name if isinstance(node, ast.Import) else str(node.module)
+        for node in executed_at_once
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
     }
-    assert (tmp_path / "stderr").read_text() == "to stderr\n"
+    assert imported <= {*pod_server.PRELOADED, "__future__", "os", "sys", "_sha2", "_sha256"}
+
+
+def outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a statement that run when the module is executed."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name == "body" and isinstance(node, ast.FunctionDef | ast.Lambda):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from outside_functions(child)
 
 
 def test_its_processes_are_found_by_the_uid_of_their_pod(node: Node, tmp_path: Path) -> None:
@@ -103,8 +225,7 @@ def test_a_server_that_was_killed_is_replaced(node: Node, tmp_path: Path) -> Non
     launcher.write_text("raise SystemExit(3)\n")
     node.start(launch_of(tmp_path, launcher))
     ended(node)
-    assert node._server is not None  # noqa: SLF001 - the test kills it
-    os.kill(node._server._process.pid, signal.SIGKILL)  # noqa: SLF001
+    os.kill(server_pid(node), signal.SIGKILL)
 
     for _ in range(2):
         node.start(launch_of(tmp_path, launcher))

@@ -1,6 +1,7 @@
 """What the generator renders and kustomize prints, run here under the launcher that overlays carry."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,12 +46,14 @@ def rendered(shape: Shape, folder: Path, **changes: Any) -> BatchSpec:
     return batch
 
 
-def played(machine: Machine, batch: BatchSpec, program: str) -> dict[int, Record]:
+def played(
+    machine: Machine, batch: BatchSpec, program: str, *, launchers: Sequence[Path] = ()
+) -> dict[int, Record]:
     """Run a batch to its end; give the record of each index."""
     code = machine.root / "locked code"
     code.mkdir()
     (code / "train.py").write_text(program)
-    with LocalEngine(machine.state, capacity=ROOMY) as engine:
+    with LocalEngine(machine.state, capacity=ROOMY, launchers=launchers) as engine:
         engine.step([DesiredBatch(batch, code)])
         while not engine.is_settled:
             engine.wait(0.2)

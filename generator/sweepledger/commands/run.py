@@ -138,7 +138,9 @@ class SweepRun:
         """
         self._refuse_cluster_batches()
         repository = self.workspace.repository
-        with LocalEngine(options.state, without_gpu=options.without_gpu) as engine:
+        with LocalEngine(
+            options.state, without_gpu=options.without_gpu, launchers=base_files.packaged_launchers()
+        ) as engine:
             git.finish_update(repository, self.branch)
             yield from self._commit_code(options)
             yield self.commit_batches(update=options.updates)

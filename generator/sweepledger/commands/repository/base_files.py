@@ -41,6 +41,11 @@ def missing_bases_at(repository: Repository, commit: str, names: Iterable[str]) 
     return _packaged(name for name in names if not any(path.startswith(f"{BASE}{name}/") for path in present))
 
 
+def packaged_launchers() -> tuple[Path, ...]:
+    """Return the launchers of the package, of all versions."""
+    return tuple(sorted(base_folder().glob("launcher/*/launch.py")))
+
+
 def _packaged(names: Iterable[str]) -> dict[str, bytes]:
     """Return the package's files of some bases, by their path in a repository."""
     return {

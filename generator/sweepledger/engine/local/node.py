@@ -9,7 +9,7 @@ import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -40,12 +40,12 @@ def supervisor_command() -> list[str]:
 
 SERVER_SCRIPT = (
     "import socket, sys; sys.path.append(sys.argv[1]); from sweepledger.engine.local.pod_server import serve; "
-    "serve(socket.socket(fileno=int(sys.argv[2])), sys.argv[3])"
+    "serve(socket.socket(fileno=int(sys.argv[2])), sys.argv[3], sys.argv[4:])"
 )
 
 
 def server_command() -> list[str]:
-    """Return the command that starts the server of pods, without its last two arguments."""
+    """Return the command that starts the server of pods, without the arguments that `PodServer` adds."""
     package_parent = Path(sweepledger.__file__).parent.parent
     return [sys.executable, "-I", "-c", SERVER_SCRIPT, str(package_parent)]
 
@@ -118,7 +118,9 @@ class PodExit:
 class Node:
     """Starts, stops and waits for the running pods."""
 
-    def __init__(self) -> None:
+    def __init__(self, launchers: Sequence[Path] = ()) -> None:
+        """Start with no pods. `launchers` are those whose definitions need not be executed in every pod."""
+        self._launchers = tuple(map(str, launchers))
         self._supervisors: dict[str, subprocess.Popen[bytes] | SupervisorProcess] = {}
         self._server: PodServer | None = None
         self._failed_starts: list[PodExit] = []
@@ -143,7 +145,7 @@ class Node:
             return None
         try:
             if self._server is None:
-                self._server = PodServer(server_command(), POD_UID_VARIABLE)
+                self._server = PodServer(server_command(), POD_UID_VARIABLE, self._launchers)
             launcher = pod_server.forked_launcher(launch.argv, launch.environment.get("PATH", ""))
             return self._server.fork(launch.uid, launcher)
         except OSError:  # it was killed: the next pod gets another
