@@ -163,6 +163,17 @@ def twice(data: Any) -> None:
             twice(value)
 
 
+def test_options_of_several_runs_and_counts_in_variables_are_named() -> None:
+    space = b"s = {'a': tune.uniform(0, 1)}\n"
+    runs = b"tune.run(f, config=s, num_samples=2)\ntune.run(f, num_samples=3)\n"
+
+    several, variable = read("ray", space + runs), read("ray", space + b"tune.run(f, num_samples=n)\n")
+
+    assert several.spec["run_cap"] == 2
+    assert "num_samples: 3" in whats(several.losses)
+    assert "num_samples: n" in whats(variable.losses)
+
+
 def test_a_journal_that_several_processes_opened_has_one_study() -> None:
     opened, rest = SEEDS["optuna"].split(b"\n", 1)
     deleted = (
