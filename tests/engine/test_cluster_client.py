@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.engine.cluster import kubectl, submission
-from sweepledger.engine.cluster.health import HealthStatus, check_claim
+from sweepledger.engine.cluster.health import HealthStatus, check_claim, check_object
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import ToolError
 from sweepledger.structs.kubernetes import QUEUE_LABEL
@@ -95,3 +95,37 @@ def test_a_server_without_limits_per_index_is_too_old(server: str, *, is_old: bo
     job = {"kind": "Job", "metadata": {"name": "a"}, "spec": {"backoffLimitPerIndex": 1}}
 
     assert submission.is_too_old(server, [job]) is is_old
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ({}, HealthStatus.OK),
+        ({"lastScheduleTime": "2026-01-02T10:05:00Z", "active": [{"name": "a"}]}, HealthStatus.OK),
+        (
+            {"lastScheduleTime": "2026-01-02T10:05:00Z", "lastSuccessfulTime": "2026-01-02T10:06:00Z"},
+            HealthStatus.OK,
+        ),
+        (
+            {"lastScheduleTime": "2026-01-02T10:05:00Z", "lastSuccessfulTime": "2026-01-02T10:01:00Z"},
+            HealthStatus.WRONG,
+        ),
+        ({"lastScheduleTime": "2026-01-02T10:05:00Z"}, HealthStatus.WRONG),
+    ],
+    ids=["no run yet", "running", "succeeded", "failed since", "never succeeded"],
+)
+def test_a_cron_job_whose_last_run_failed_is_wrong_and_its_logs_are_named(
+    status: dict[str, object], state: HealthStatus
+) -> None:
+    desired = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "sweep-sync", "namespace": "sweeps-collector"},
+        "spec": {},
+    }
+
+    found = check_object(desired, desired | {"status": status}, nodes=1, apply="")
+
+    assert found.state is state
+    if found.is_fault:
+        assert "logs --selector=app.kubernetes.io/component=sweep-sync" in (found.hint or "")

@@ -81,7 +81,11 @@ def test_number_of_trials_seed_and_parallelism_are_kept(
         ("ray", b"def (", "must be a Python file"),
         ("dvc", b"stages: {a: {cmd: x}}", "must have one stage with matrix or foreach, got none"),
         ("dvc", b"stages: {a: {matrix: {x: ['${y}']}, cmd: x}}", "refers to another file"),
-        ("dvc", b"dvc exp run -S a=1,2\ndvc exp run -S a=3,4\n", "must have one line"),
+        ("dvc", b"dvc exp run -S a=1,2\ndvc exp run -S a=3,4\n", "must have one dvc exp run with -S, got 2"),
+        ("dvc", b"dvc exp run -S a=1 && dvc exp run -S a=2\n", "must have one dvc exp run with -S, got 2"),
+        ("dvc", b"for m in x y; do\n dvc exp run -S a=$m\ndone\n", "a=$m is completed by the shell"),
+        ("dvc", b"dvc exp run -S a=`date`\n", "is completed by the shell"),
+        ("dvc", b"dvc exp run -S a=1 -S a=2\n", "-S a must be set once"),
         ("dvc", b"dvc exp run -S a=1,1e999", "must be finite"),
         ("dvc", b"dvc exp run -S 'a=range(1'", "must be a value that Hydra reads"),
         ("mlproject", b"entry_points: {main: {parameters: {a: float}, command: x}}", "with a default, got none"),
@@ -90,6 +94,7 @@ def test_number_of_trials_seed_and_parallelism_are_kept(
         ("azureml", b"type: command", "must be a sweep job"),
         ("azureml", b"{type: sweep, search_space: {a: {type: odd}}}", "must be one of choice, lognormal"),
         ("vertex", b"studySpec: {metrics: []}", "with parameters, got none"),
+        ("vertex", SEEDS["vertex"].replace(b"parameterId", b"id"), "a name of its own, got one without"),
         ("vertex", b"studySpec: {parameters: [{parameterId: a}]}", "must have one of doubleValueSpec"),
         ("argo", b"kind: Workflow\nspec: {templates: []}", "must have one step with withItems"),
         ("argo", SEEDS["argo"].replace(b"withItems", b"withParam"), "must be text"),
@@ -137,6 +142,47 @@ def test_a_changed_file_is_read_or_refused(name: str) -> None:
 def test_ten_thousand_changed_files_are_read_or_refused(name: str) -> None:
     for content in mutations(SEEDS[name], seed=2, count=10_000 // len(SEEDS) + 1):
         survive(name, content)
+
+
+@pytest.mark.parametrize("name", ["optimization-job", "sagemaker", "vertex"])
+def test_two_parameters_of_one_name_are_refused(name: str) -> None:
+    """Entries of a list could replace each other in silence; keys of a mapping cannot."""
+    data = yaml.safe_load(SEEDS[name])
+    twice(data)
+
+    with pytest.raises(ForeignError, match="twice"):
+        read(name, yaml.safe_dump(data).encode())
+
+
+def twice(data: Any) -> None:
+    """Write the first entry of each list of parameters a second time."""
+    for key, value in data.items() if isinstance(data, dict) else ():
+        if isinstance(value, list) and value and key.lower().endswith(("parameters", "parameterranges")):
+            value.append(value[0])
+        else:
+            twice(value)
+
+
+def test_options_of_several_runs_and_counts_in_variables_are_named() -> None:
+    space = b"s = {'a': tune.uniform(0, 1)}\n"
+    runs = b"tune.run(f, config=s, num_samples=2)\ntune.run(f, num_samples=3)\n"
+
+    several, variable = read("ray", space + runs), read("ray", space + b"tune.run(f, num_samples=n)\n")
+
+    assert several.spec["run_cap"] == 2
+    assert "num_samples: 3" in whats(several.losses)
+    assert "num_samples: n" in whats(variable.losses)
+
+
+def test_a_journal_that_several_processes_opened_has_one_study() -> None:
+    opened, rest = SEEDS["optuna"].split(b"\n", 1)
+    deleted = (
+        b'{"op_code": 0, "study_name": "old"}\n{"op_code": 1, "study_id": 0}\n{"op_code": 4, "study_id": 0}\n'
+    )
+
+    assert read("optuna", b"\n".join([opened, opened, rest])).spec == read("optuna").spec
+    moved = rest.replace(b'"study_id": 0', b'"study_id": 1')
+    assert read("optuna", deleted + opened + b"\n" + moved).spec == read("optuna").spec
 
 
 def test_optunas_own_storages_are_read(tmp_path: Path) -> None:

@@ -13,10 +13,13 @@ from sweepledger.render import platform
 from sweepledger.render.platform import monitoring
 from sweepledger.structs.settings import (
     Controller,
+    Egress,
     MessageService,
     MonitoringSettings,
     Notify,
+    ResultsSettings,
     Settings,
+    SyncTarget,
     TeamBudget,
 )
 from tests.cluster import building
@@ -32,10 +35,14 @@ SETTINGS = Settings(
         commit_status=True,
     ),
     budgets={"vision": TeamBudget("vision", gpu_hours=10)},
+    egress={"store": Egress("store", ("198.51.100.7/32",), (443,))},
+    results=ResultsSettings(sync={"mlflow": SyncTarget("https://mlflow.example.org", "store")}),
 )
 FLUX = replace(SETTINGS, controller=Controller.FLUX)
 COLLECTOR = 'namespace="sweeps-collector",cronjob="sweep-collector"'
 SUCCESS = f"kube_cronjob_status_last_successful_time{{{COLLECTOR}}}"
+SYNC = 'namespace="sweeps-collector",cronjob="sweep-sync"'
+SYNCED = f"kube_cronjob_status_last_successful_time{{{SYNC}}}"
 EXISTS = f"kube_cronjob_info{{{COLLECTOR}}}"
 FAILED_RUN = 'kube_job_status_failed{namespace="sweeps-collector",job_name="sweep-collector-1"'
 """The beginning of a series; kube-state-metrics has one for each reason."""
@@ -76,6 +83,13 @@ def test_without_budgets_there_is_no_rule_about_them() -> None:
 
     assert "SweepBudget" not in rules
     assert "SweepBudget" in json.dumps(monitoring.rule_groups(SETTINGS))
+
+
+def test_without_stores_there_is_no_rule_about_them() -> None:
+    rules = json.dumps(monitoring.rule_groups(replace(SETTINGS, results=ResultsSettings())))
+
+    assert "SweepSync" not in rules
+    assert "SweepSyncLate" in json.dumps(monitoring.rule_groups(SETTINGS))
 
 
 def test_every_panel_of_the_dashboard_asks_the_chosen_data_source() -> None:
@@ -160,6 +174,8 @@ CASES: tuple[tuple[str, str, dict[str, str], str, str], ...] = (
         *("59m", "61m"),
     ),
     ("SweepCollectorUnknown", "it is not there", {"up": "1x30"}, "14m", "16m"),
+    ("SweepSyncLate", "a store does not answer any more", {SYNCED: "0x90"}, "60m", "62m"),
+    ("SweepSyncLate", "no run has succeeded", {f"kube_cronjob_created{{{SYNC}}}": "0x90"}, "60m", "62m"),
     (
         *("SweepBatchWithoutJobs", "it was merged and never applied"),
         {
@@ -203,6 +219,7 @@ NOT_SYNCED = {
 HEALTHY = {
     EXISTS: "1x120",
     SUCCESS: "0+300x24",
+    SYNCED: "0+1800x4",
     f"kube_cronjob_spec_suspend{{{COLLECTOR}}}": "0x120",
     'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="p"}': "0x120",
     f'{FAILED_RUN},reason="BackoffLimitExceeded"}}': "1x120",

@@ -18,6 +18,10 @@ from sweepledger.structs.values import canonical_json
 
 TOOL = "DVC"
 EXPERIMENT = re.compile(rb"^[^#\n]*\bdvc\s+exp\s+run\b", re.MULTILINE)
+RUN = re.compile(r"\bdvc\s+exp\s+run\b")
+SETTING = re.compile(r"\s(-S|--set-param\b)")
+EXPANDED = ("$", "`")
+"""Characters by which a shell replaces a text."""
 ITEM = re.compile(r"\$\{item\.(?P<parameter>[A-Za-z_][A-Za-z0-9_.-]*)\}")
 WHOLE_ITEM = re.compile(r"\$\{item\}")
 SET_OPTIONS = frozenset({"-S", "--set-param"})
@@ -76,20 +80,26 @@ def _value(name: str, value: Any, losses: list[Loss]) -> Any:
 
 
 def _queue(content: bytes, name: str) -> Imported:
-    """Return the grid of the only line with `dvc exp run`. Raises ForeignError."""
+    """Return the grid of the only line with `dvc exp run -S`. Raises ForeignError."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         raise ForeignError("must be UTF-8") from error
     lines = [line for line in text.replace("\\\n", " ").splitlines() if EXPERIMENT.match(line.encode())]
-    if len(lines) != 1:
+    lines = [line for line in lines if SETTING.search(line)]
+    runs = sum(len(RUN.findall(line)) for line in lines)
+    if runs != 1:
         raise ForeignError(
-            f"must have one line with dvc exp run, got {len(lines)}",
-            hint="each line is a sweep of its own; copy it to a file",
+            f"must have one dvc exp run with -S, got {runs}",
+            hint="write the values in one -S key=1,2,3, or the configurations of several as method: list",
         )
     losses: list[Loss] = []
     domains: dict[str, dict[str, Any]] = {}
     for written in _settings(lines[0], losses):
+        if any(character in written for character in EXPANDED):
+            raise ForeignError(
+                f"-S {show_value(written)} is completed by the shell", hint="write its values in place"
+            )
         file, colon, rest = written.partition(":")
         override = split_override(
             rest if colon and file.endswith((".yaml", ".json", ".toml", ".py")) else written
@@ -97,6 +107,8 @@ def _queue(content: bytes, name: str) -> Imported:
         if override.name is None:
             losses.append(Loss(written, "deletes a key; delete it in the program"))
             continue
+        if override.name in domains:
+            raise ForeignError(f"-S {override.name} must be set once", hint="write its values as key=1,2,3")
         parameter = override_parameter(override)
         losses += parameter.losses
         if parameter.keys is not None:

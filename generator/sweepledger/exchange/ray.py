@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.fields import show_value
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.formats.foreign_yaml import ForeignError
@@ -292,7 +293,11 @@ def _search(
     tree: ast.Module, values: dict[str, Any], parameters: dict[str, Any], losses: list[Loss]
 ) -> tuple[ForeignSearch, int]:
     """Return the search, and how often a grid is repeated."""
-    config = dict(_tune_config(tree, losses))
+    config: dict[str, Any] = {}
+    for key, value in _tune_config(tree, losses):
+        if config.setdefault(key, value) != value:
+            why = f"is of another run in the file; {show_value(config[key])} is written"
+            losses.append(Loss(f"{key}: {show_value(value)}", why))
     drawn = [
         value for value in values.values() if isinstance(value, Domain) and value.function != "grid_search"
     ]
@@ -332,6 +337,9 @@ def _tune_config(tree: ast.Module, losses: list[Loss]) -> Iterator[tuple[str, An
                     yield "search_alg", ast.unparse(call.func).rpartition(".")[2]
                 case "config" | "param_space", _:
                     pass
+                case "num_samples", code:
+                    why = "is not a number in the file; written as 1, Ray's default: set run_cap"
+                    losses.append(Loss(f"num_samples: {show_value(ast.unparse(code))}", why))
                 case key, _:
                     losses.append(Loss(f"{key}", "is not converted"))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.fields import show_value
 from sweepledger.exchange.spec_parts import (
     DEFAULT_RUN_CAP,
     PLACEHOLDER_METRIC,
@@ -16,6 +17,7 @@ from sweepledger.exchange.spec_parts import (
     space_size,
     valid_name,
 )
+from sweepledger.formats.foreign_yaml import ForeignError
 
 USUAL_ROUND = 4
 """Trials per round if the file does not say how many run at once."""
@@ -57,9 +59,15 @@ def run_keys(search: ForeignSearch, run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parameter_names(foreign_names: Iterable[str], losses: list[Loss]) -> dict[str, str]:
-    """Return a name of a spec for each name of the file."""
+    """Return a name of a spec for each name of the file. Raises ForeignError.
+
+    A name that is missing or written twice is refused: the entries of a list would replace each other.
+    """
     taken: dict[str, str] = {}
-    for foreign in dict.fromkeys(foreign_names):
+    for foreign in foreign_names:
+        if not foreign or foreign in taken:
+            found = f"{show_value(foreign)} twice" if foreign else "one without"
+            raise ForeignError(f"each parameter must have a name of its own, got {found}")
         taken[foreign] = valid_name(foreign, taken.values())
     separated = separate_names(taken.values())
     names = {foreign: separated[name] for foreign, name in taken.items()}

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sweepledger.engine.cluster.api_objects import condition, has_condition
+from sweepledger.engine.cluster.api_objects import condition, has_condition, time_at, value_at
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import OWNER_ANNOTATION, Manifest
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, OWNER_ANNOTATION, Manifest
 
 RESTRICTED = "restricted"
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -97,13 +97,31 @@ def _by_kind(manifest: Manifest, part: str, *, nodes: int) -> HealthFinding:
             details = "NFS with root_squash is not supported, and cannot be detected from outside"
             hint = "`sweep doctor --prove` writes as a trial would"
             return HealthFinding(part, what, HealthStatus.NOT_CHECKED, details, hint)
-        case "CronJob" if manifest.get("spec", {}).get("suspend"):
-            return HealthFinding(
-                part, what, HealthStatus.WRONG, "it is suspended", "set its spec.suspend to false"
-            )
+        case "CronJob":
+            return _check_cron_job(manifest)
         case kind if kind in REPORTING and part == "controller":
             return _check_conditions(manifest, part)
     return HealthFinding(part, what, HealthStatus.OK)
+
+
+def _check_cron_job(cron_job: Manifest) -> HealthFinding:
+    """Return the finding for a CronJob, whose last run must have succeeded. A run that has not ended is not judged."""
+    started = time_at(cron_job, "status", "lastScheduleTime")
+    succeeded = time_at(cron_job, "status", "lastSuccessfulTime")
+    what, name = object_title(cron_job), cron_job["metadata"]["name"]
+    if value_at(cron_job, "spec", "suspend"):
+        return HealthFinding(
+            "cluster", what, HealthStatus.WRONG, "it is suspended", "set its spec.suspend to false"
+        )
+    has_ended = started is not None and not value_at(cron_job, "status", "active")
+    # The collector has a finding of its own, which says why a run failed.
+    if not has_ended or name == COLLECTOR_ACCOUNT or (succeeded or 0) >= (started or 0):
+        return HealthFinding("cluster", what, HealthStatus.OK)
+    namespace = cron_job["metadata"]["namespace"]
+    logs = f"kubectl --namespace {namespace} logs --selector={COMPONENT_LABEL}={name} --all-containers"
+    return HealthFinding(
+        "cluster", what, HealthStatus.WRONG, "its last run failed", f"`{logs}` shows its output"
+    )
 
 
 def check_claim(claim: Manifest, *, nodes: int) -> HealthFinding:

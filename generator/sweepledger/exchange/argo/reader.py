@@ -137,7 +137,7 @@ def _items(step: Fields) -> list[Any]:
         try:
             items = json.loads(text)
         except (ValueError, RecursionError):
-            hint = "its items are computed by another step; write them as withItems"
+            hint = "an argument or another step has its items; write them as withItems"
             raise ForeignError(
                 f"{step.at('withParam')} must be a list in JSON, got {show_value(text)}", hint=hint
             ) from None

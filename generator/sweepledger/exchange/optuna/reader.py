@@ -97,10 +97,12 @@ def _journal_studies(content: bytes) -> list[StoredStudy]:
         match operation:
             # Operations of a journal: 0 creates a study, 1 deletes one, 4 creates a trial, 5 sets a parameter.
             case {"op_code": 0, "study_name": str(name)}:
-                studies.append(StoredStudy(name, _directions(operation.get("directions"))))
+                # Every process that opens a study writes this line; Optuna ignores all but the first.
+                if not any(study is not None and study.name == name for study in studies):
+                    studies.append(StoredStudy(name, _directions(operation.get("directions"))))
             case {"op_code": 1, "study_id": int(study)} if 0 <= study < len(studies):
                 studies[study] = None
-            case {"op_code": 4, "study_id": int(owner)}:
+            case {"op_code": 4, "study_id": int(owner)} if _at(studies, owner) is not None:
                 owners.append(owner)
                 _new_trial(operation, _at(studies, owner))
             case {

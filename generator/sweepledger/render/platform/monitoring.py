@@ -11,7 +11,7 @@ from typing import Any
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.notifications import notification_objects
-from sweepledger.render.platform.objects import BANNER, Names, dump_objects, manifest
+from sweepledger.render.platform.objects import BANNER, SYNC_ACCOUNT, Names, dump_objects, manifest
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL
 from sweepledger.structs.names import PLACEHOLDER_DIGEST
@@ -21,6 +21,8 @@ FOLDER = "clusters/monitoring"
 MINUTE = 60
 LATE_RUNS = 2.5
 """Runs without success after which the collector is late: an alert follows the second failure, before the third."""
+SYNC_MINUTES = 60
+"""Time that a store may lag behind: twice the longest run."""
 BATCH_MINUTES = 15
 """Time that a controller may take to apply a merged batch: longer than its retries."""
 PENDING_MINUTES = 60
@@ -80,7 +82,12 @@ def monitoring_files(settings: Settings, source: GitSource) -> Iterator[tuple[st
 
 def rule_groups(settings: Settings) -> list[dict[str, Any]]:
     """Return the groups of alerting rules."""
-    rules = [*_collector_rules(settings), *_batch_rules(settings), *_budget_rules(settings)]
+    rules = [
+        *_collector_rules(settings),
+        *_sync_rules(settings),
+        *_batch_rules(settings),
+        *_budget_rules(settings),
+    ]
     return [{"name": f"{settings.namespace}-sweeps", "interval": "1m", "rules": rules}]
 
 
@@ -134,6 +141,23 @@ def _collector_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         "Prometheus knows no collector: its CronJob is missing, or kube-state-metrics is not scraped.",
         "`sweep doctor` says whether the CronJob exists",
         minutes=BATCH_MINUTES,
+    )
+
+
+def _sync_rules(settings: Settings) -> Iterator[dict[str, Any]]:
+    if not settings.results.sync:
+        return
+    place = Names.of(settings).collector
+    chosen = f'namespace="{place}",cronjob="{SYNC_ACCOUNT}"'
+    success = f"kube_cronjob_status_last_successful_time{{{chosen}}}"
+    seconds = max(SYNC_MINUTES, int(LATE_RUNS * settings.results.every_minutes)) * MINUTE
+    yield _rule(
+        "SweepSyncLate",
+        f"(time() - {success} > {seconds}) or (time() - kube_cronjob_created{{{chosen}}} > {seconds} "
+        f"unless on (namespace, cronjob) {success})",
+        "warning",
+        "Recorded results have not been written to the stores of results.sync. The records are complete.",
+        f"kubectl --namespace {place} logs --selector={COMPONENT_LABEL}={SYNC_ACCOUNT} --all-containers",
     )
 
 
