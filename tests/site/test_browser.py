@@ -1,12 +1,15 @@
 """The site in a real Chromium: light, dark, on a phone and by keyboard, without errors, requests or barriers."""
 
+import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sweepledger.site import compare_page, home_page, sweep_pages
+from sweepledger.engine.loopback import LoopbackServer, ServedFile
+from sweepledger.site import compare_page, home_page, running_page, sweep_pages
 from sweepledger.site.spending import MonthlyCost, monthly_times
 from tests.browser import NoBrowserError, axe_source, browser
 from tests.site.pages import HOSTILE, a_history, a_summary
@@ -214,3 +217,84 @@ def test_the_timeline_is_filtered_by_words(visit: Visit) -> None:
 
     assert page.locator(".timeline > li:visible").count() == 0
     assert page.locator("#filtered").inner_text() == "0 of 1 commits"
+
+
+class Live:
+    """The data of the page of running trials, and a server of both."""
+
+    def __init__(self) -> None:
+        trials = [
+            {
+                "trial": f"t{place:011}",
+                "state": "running",
+                "steps": [1, 2, 3],
+                "values": [place, place + 1, 9],
+                "output": text,
+            }
+            for place, text in enumerate(HOSTILE[:8])
+        ]
+        batch = {
+            "sweep": "peak",
+            "batch": "peak-b1-3f9a1c2e",
+            "metric": "score",
+            "goal": "maximize",
+            "counts": {"running": 8},
+        }
+        self.data: dict[str, Any] = {"commit": COMMIT["id"], "batches": [{**batch, "trials": trials}]}
+
+    def answer(self, path: str) -> ServedFile | None:
+        if path == "/running.html":
+            return ServedFile(running_page())
+        return (
+            ServedFile(json.dumps(self.data).encode(), "application/json")
+            if path == "/running.json"
+            else None
+        )
+
+
+@pytest.fixture
+def live() -> Iterator[tuple[Live, str]]:
+    made = Live()
+    server = LoopbackServer(made.answer, 0)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    yield made, server.url
+    server.stop()
+    thread.join()
+
+
+@pytest.mark.parametrize("visit", LOOKS.values(), ids=LOOKS, indirect=True)
+def test_running_trials_are_drawn_again_and_ask_only_their_server(
+    visit: Visit, live: tuple[Live, str]
+) -> None:
+    shown, url = live
+    page = visit.page
+    page.goto(f"{url}running.html")
+    page.locator(".plot path[stroke-width]").nth(7).wait_for(state="attached")
+    summary = page.locator("summary").nth(1)
+    summary.focus()
+    page.keyboard.press("Enter")
+    found = page.evaluate(axe_source() + ";axe.run().then((found) => found.violations)")
+
+    shown.data["batches"][0]["trials"][1]["values"][2] = 12.5
+    page.locator("td", has_text="12.5").wait_for()
+
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
+    assert visit.faults == []
+    assert {request.removeprefix(url) for request in visit.requests} == {"running.html", "running.json"}
+    assert page.title() == "Running now · sweepledger"
+    assert page.locator("details[open]").count() == 1  # what a reader has opened stays open
+    assert page.evaluate("document.activeElement.dataset.trial") == "t00000000001"
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+
+def test_a_server_that_has_ended_is_said(visit: Visit, live: tuple[Live, str]) -> None:
+    shown, url = live
+    shown.data["batches"] = []
+    page = visit.page
+    page.goto(f"{url}running.html")
+    page.locator("text=No batch is active.").wait_for()
+
+    page.route("**/running.json", lambda route: route.abort())
+
+    page.locator("#problem", has_text="Nothing new is known").wait_for()

@@ -2,10 +2,21 @@
 
 from sweepledger.site.fragment import SweepCard, SweepPages, sweep_pages
 from sweepledger.site.history import Event, SpecVersion, SweepHistory
-from sweepledger.site.pages import assets_digest, compare_page, home_page
+from sweepledger.site.pages import (
+    RUNNING_DATA,
+    RUNNING_PAGE,
+    assets_digest,
+    compare_page,
+    home_page,
+    running_page,
+    to_json,
+    with_running_link,
+)
 from sweepledger.site.spending import MonthlyCost
 
 __all__ = [
+    "RUNNING_DATA",
+    "RUNNING_PAGE",
     "Event",
     "MonthlyCost",
     "SpecVersion",
@@ -15,5 +26,8 @@ __all__ = [
     "assets_digest",
     "compare_page",
     "home_page",
+    "running_page",
     "sweep_pages",
+    "to_json",
+    "with_running_link",
 ]
