@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from sweepledger.engine.loopback import LoopbackServer, ServedFile
+from sweepledger.results.inference import interval
 from sweepledger.site import compare_page, home_page, running_page, sweep_pages
 from sweepledger.site.spending import MonthlyCost, monthly_times
 from tests.browser import NoBrowserError, axe_source, browser
-from tests.site.pages import HOSTILE, a_history, a_summary
+from tests.site.pages import HOSTILE, a_history, a_repeated_summary
 
 pytestmark = pytest.mark.full_suite("a browser")
 
@@ -21,9 +22,10 @@ PAGES = {
     "home": "index.html",
     "sweep": "sweeps/peak/index.html",
     "planned sweep": "sweeps/plan/index.html",
-    "trial": "sweeps/peak/trials.html#t00000000003",
+    "trial": "sweeps/peak/trials.html#u00000000003",
     "compare": "compare.html#a=peak/t00000000001&b=peak/t00000000002",
     "compare sweeps": "compare.html#a=peak&b=peak",
+    "compare commits": "compare.html#a=peak@a1a1a1a1&b=peak@e5e5e5e5",
 }
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1280, "height": 900}},
@@ -44,7 +46,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site in which every text that a person or a trial may write is hostile."""
-    recorded = a_history(HOSTILE, summary=a_summary(HOSTILE, trials=120))
+    recorded = a_history(HOSTILE, summary=a_repeated_summary(HOSTILE, trials=60))
     planned = a_history(HOSTILE, name="plan", summary=None, description=" ".join(HOSTILE))
     folder = tmp_path_factory.mktemp("site")
     made = {history.name: sweep_pages(history, COMMIT["id"]) for history in (recorded, planned)}
@@ -194,13 +196,37 @@ def test_the_page_of_a_trial_leads_to_better_ones_and_to_the_comparison(visit: V
     assert "rank" in page.locator("#status").inner_text()
 
     page.locator("#better").click()
-    page.locator("h1", has_text="t00000000004").wait_for()
-    assert page.locator("#command").inner_text().endswith("sweep reproduce t00000000004")
+    page.locator("h1", has_text="u00000000002").wait_for()
+    assert page.locator("#command").inner_text().endswith("sweep reproduce u00000000002")
     assert page.locator("#curve canvas").count() == 1
 
     page.locator("#compare").click()
     page.wait_for_url("**/compare.html#**")
     page.locator("#summary", has_text="B is better by").wait_for()
+    assert visit.faults == []
+
+
+def test_a_sweep_at_two_commits_is_compared_with_why_it_moved(visit: Visit) -> None:
+    page = visit.open(PAGES["compare commits"])
+
+    assert "B is better by" in page.locator("#summary").inner_text()
+    noise = page.locator("#noise").inner_text()
+    differences = [0.3 + 0.3 * (index % 3) / 50 for index in range(60) if index % 6 != 5]
+    expected = interval(differences)
+    assert expected is not None
+    assert f"interval of B less A {expected.low:.6g} to {expected.high:.6g}: more than noise" in noise
+    assert page.locator("#why").inner_text().startswith("code (")
+    assert page.locator("#causes tbody tr").count() == 5
+    assert page.locator("#command").inner_text() == "sweep explain peak@a1a1a1a1 peak@e5e5e5e5"
+    assert visit.faults == []
+
+
+def test_the_page_of_a_trial_shows_what_the_code_changed(visit: Visit) -> None:
+    page = visit.open("sweeps/peak/trials.html#t00000000002")
+
+    assert "Changed in the next version" in page.locator("#code").inner_text()
+    assert page.locator("#code .added").count() == 1
+    assert "changed since" in page.locator("#promoted").inner_text()
     assert visit.faults == []
 
 

@@ -1,7 +1,7 @@
 """A static site of the experiment history: pages as pure functions of what a commit contains. No I/O."""
 
 from sweepledger.site.fragment import SweepCard, SweepPages, sweep_pages
-from sweepledger.site.history import Event, SpecVersion, SweepHistory
+from sweepledger.site.history import CodeRevision, Event, FilePromotion, SpecVersion, SweepHistory
 from sweepledger.site.pages import (
     RUNNING_DATA,
     RUNNING_PAGE,
@@ -17,7 +17,9 @@ from sweepledger.site.spending import MonthlyCost
 __all__ = [
     "RUNNING_DATA",
     "RUNNING_PAGE",
+    "CodeRevision",
     "Event",
+    "FilePromotion",
     "MonthlyCost",
     "SpecVersion",
     "SweepCard",

@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sweepledger.results import display
-from sweepledger.site.history import Event
+from sweepledger.site.history import Event, FilePromotion
 from sweepledger.site.spending import MonthlyCost, MonthlyTime
 
 SCRIPTS: Mapping[str, Sequence[str]] = {
@@ -155,8 +155,9 @@ def home_page(
     costs: Sequence[MonthlyCost],
     commit: Mapping[str, str],
     currency: str,
+    promoted: Sequence[FilePromotion] = (),
 ) -> bytes:
-    """Return the home page: sweeps by state, the timeline of commits, and what was spent by month."""
+    """Return the home page: sweeps by state, the timeline, what was promoted, and what was spent by month."""
     ordered = sorted(cards, key=lambda card: card["updated"], reverse=True)
     by_state = [(state, [card for card in ordered if card["state"] == state]) for state in STATES]
     goals = {card["name"]: card["goal"] for card in cards}
@@ -171,6 +172,7 @@ def home_page(
         "longest": max((time.seconds for time in times), default=1.0) or 1.0,
         "costs": costs,
         "currency": currency,
+        "promoted": promoted,
         "commit": commit,
         "total": {
             "sweeps": len(cards),

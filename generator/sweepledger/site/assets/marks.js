@@ -2,6 +2,7 @@
 // A brush redraws only the selected trials; all others stay as they are, dimmed.
 const NEAR = 12;
 const DRAG = 4;
+const NAMES = 116;
 const TRIAL_HEIGHTS = { left: 56, right: 14, top: 10, bottom: 36 };
 
 class Plot {
@@ -48,7 +49,8 @@ class Plot {
   draw() {
     this.width = this.box.clientWidth;
     this.height = this.box.clientHeight;
-    const { left, right, top, bottom } = TRIAL_HEIGHTS;
+    const { right, top, bottom } = TRIAL_HEIGHTS;
+    const left = this.spec.y && this.column(this.spec.y).categories ? NAMES : TRIAL_HEIGHTS.left;
     this.area = { left, right: this.width - right, top, bottom: this.height - bottom };
     this.colors = palette();
     this.axes.replaceChildren();
@@ -258,6 +260,14 @@ class Steps extends Plot {
     canvas.strokeStyle = soft;
     canvas.stroke();
     super.paint(canvas, passes);
+  }
+}
+
+/** Points of two parameters. The title of the second is above its axis. */
+class Pair extends Plot {
+  drawAxes(title) {
+    super.drawAxes(title);
+    this.axes.append(svg("text", { class: "title", x: 2, y: 12 }, this.column(this.spec.y).title));
   }
 }
 
@@ -515,4 +525,4 @@ class Bars extends Plot {
   }
 }
 
-const MARKS = { point: Plot, step: Steps, front: Front, line: Curves, parallel: Parallel, bar: Bars };
+const MARKS = { point: Plot, pair: Pair, step: Steps, front: Front, line: Curves, parallel: Parallel, bar: Bars };
