@@ -1,5 +1,6 @@
 """The site in a real Chromium: light, dark, on a phone and by keyboard, without errors, requests or barriers."""
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -10,9 +11,11 @@ import pytest
 
 from sweepledger.engine.loopback import LoopbackServer, ServedFile
 from sweepledger.results.inference import interval
+from sweepledger.results.summary import summarise
 from sweepledger.site import compare_page, home_page, running_page, sweep_pages
 from sweepledger.site.spending import MonthlyCost, monthly_times
 from tests.browser import NoBrowserError, axe_source, browser
+from tests.results.searched import a_promotion
 from tests.site.pages import HOSTILE, a_history, a_repeated_summary
 
 pytestmark = pytest.mark.full_suite("a browser")
@@ -228,6 +231,84 @@ def test_the_page_of_a_trial_shows_what_the_code_changed(visit: Visit) -> None:
     assert page.locator("#code .added").count() == 1
     assert "changed since" in page.locator("#promoted").inner_text()
     assert visit.faults == []
+
+
+LABELS = """(kind) => [...document.querySelectorAll(`[data-chart^=${kind}] .plot`)].map((plot) =>
+  [...plot.querySelectorAll('text')].filter((text) => text.textContent).map((text) => {
+    const [box, frame] = [text.getBBox(), plot.getBoundingClientRect()];
+    return {text: text.textContent, anchor: text.getAttribute('text-anchor'), isTitle: text.classList.contains('title'),
+      left: box.x, top: box.y, right: box.x + box.width, bottom: box.y + box.height, width: frame.width};
+  }))"""
+
+
+def test_labels_of_charts_meet_neither_each_other_nor_the_edge(visit: Visit) -> None:
+    page = visit.open(PAGES["sweep"])
+    visit.draw()
+
+    for kind in ("slice", "pair", "history", "durations", "curves"):
+        for labels in page.evaluate(LABELS, kind):
+            assert len(labels) > 3, kind
+            for one, other in itertools.combinations(labels, 2):
+                across = one["left"] < other["right"] and other["left"] < one["right"]
+                assert not (across and one["top"] < other["bottom"] and other["top"] < one["bottom"]), (
+                    kind,
+                    one,
+                    other,
+                )
+            assert [one for one in labels if one["left"] < 0 and not one["isTitle"]] == [], kind
+
+
+def test_an_objective_has_the_same_height_in_every_slice(visit: Visit) -> None:
+    page = visit.open(PAGES["sweep"])
+    visit.draw()
+
+    axes = [
+        [(one["text"], one["top"]) for one in labels if one["anchor"] == "end"]
+        for labels in page.evaluate(LABELS, "slice")
+    ]
+    assert len(axes) > 3
+    assert len(axes[0]) > 2
+    assert axes == [axes[0]] * len(axes)
+
+
+def test_labels_of_parallel_coordinates_hide_the_lines_behind_them(visit: Visit) -> None:
+    page = visit.open(PAGES["sweep"])
+    visit.draw()
+
+    bare = page.evaluate("""() => {
+      const plot = document.querySelector('[data-chart=parallel] .plot');
+      const frame = plot.lastElementChild;
+      const last = Math.max(...[...plot.querySelectorAll('path.axis')].map((path) => path.getBBox().x));
+      const boxes = [...frame.querySelectorAll('rect[fill]:not([fill-opacity])')].map((rect) => rect.getBBox());
+      return [...frame.querySelectorAll('text')].filter((text) => {
+        const own = text.getBBox();
+        return own.x < last && !boxes.some((box) => box.x <= own.x && box.x + box.width >= own.x + own.width);
+      }).map((text) => text.textContent);
+    }""")
+
+    assert bare == []
+
+
+def test_the_rungs_of_a_promoted_trial_are_one_line(chromium: Any, tmp_path: Path) -> None:
+    summary = summarise(a_promotion(), description="", in_spec=lambda *_: True)
+    pages = sweep_pages(a_history(name=summary.sweep, summary=summary, recorded={}), COMMIT["id"])
+    (tmp_path / "index.html").write_bytes(pages.files["index.html"])
+    page = Visit(chromium, tmp_path, **LOOKS["light"]).open("index.html")
+    plot = page.locator("[data-chart=curves] .plot")
+    plot.scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    box = plot.bounding_box()
+    labels = {one["text"]: (one["left"] + one["right"]) / 2 for one in page.evaluate(LABELS, "curves")[0]}
+
+    # Between the last step of the first rung and the first one of the second, there is nothing but the joint.
+    x = labels["2"] + 1.5 / 2 * (labels["4"] - labels["2"])
+    for y in range(10, int(box["height"]) - 36, 3):
+        page.mouse.move(box["x"] + x, box["y"] + y)
+        if not page.locator(".tip").is_hidden():
+            break
+
+    assert page.locator(".tip span").last.inner_text() in {f"t{9 + place:011x}" for place in (0, 1)}
+    page.context.close()
 
 
 def test_two_sides_that_are_unknown_are_named(visit: Visit) -> None:

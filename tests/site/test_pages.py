@@ -134,6 +134,12 @@ def test_charts_have_the_scales_of_the_report() -> None:
     assert columns["objective"].values.count(None) == 2  # a failed trial has no objective
 
 
+def test_the_number_of_ranked_trials_is_told_beside_that_of_all() -> None:
+    page = sweep_pages(a_history(summary=a_repeated_summary()), COMMIT["id"]).files["index.html"]
+
+    assert "of 10 trials, one per configuration (24 in total)" in Elements(page).text
+
+
 def test_importance_says_what_chance_alone_reaches() -> None:
     shares = importance(a_summary(trials=60))
 

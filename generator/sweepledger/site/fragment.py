@@ -362,10 +362,14 @@ def _best(summary: Summary) -> dict[str, Any]:
     winner = summary.winner
     if winner is None or summary.best is None:
         return {"value": "", "interval": "", "reason": summary.reason, "trial": "", "values": []}
+    ranked = sum(
+        summary.is_eligible(one) and one.metric(summary.metric.name) is not None for one in summary.outcomes
+    )
+    total = len(summary.outcomes)
     return {
         "value": display.format_number(summary.best),
         "interval": _interval(summary.interval),
-        "reason": summary.reason,
+        "reason": summary.reason if ranked == total else f"{summary.reason} ({total} in total)",
         "trial": winner.trial,
         "values": [(name, display.format_value(value)) for name, value in winner.assignment.items()],
     }
