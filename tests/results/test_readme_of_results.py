@@ -340,10 +340,9 @@ def test_a_history_of_several_programs_does_not_contradict_itself() -> None:
         name = f"mnist-grid-b{number}-0000000{number}"
         grid: dict[str, list[Value]] = {"a": [1, 2, 3, 4, 5], "b": list(range(10))}
         batch = a_grid(grid, lambda _: rng.random(), number=number, name=name, program=program)
-        expected, records = (
-            tuple(replace(one, trial=f"t{50 * number + one.index:011x}") for one in each)
-            for each in (batch.expected, batch.records)
-        )
+        ids = [f"t{50 * number + index:011x}" for index in range(50)]
+        expected = tuple(replace(one, trial=ids[one.index]) for one in batch.expected)
+        records = tuple(replace(one, trial=ids[one.index]) for one in batch.records)
         listed.append(replace(batch, expected=expected, records=records))
     text = report_files(summarise(listed, description="", in_spec=lambda *_: True))["README.md"]
 
