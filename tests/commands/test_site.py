@@ -1,15 +1,19 @@
 """`sweep site`: what a folder contains after it, and what is computed again."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.promote import Publication, promote_values
 from sweepledger.commands.reports.site import site
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.repo import batches, files
 from sweepledger.structs.file_tree import FileTree
+from tests.commands.test_compare import recorded as recorded_scores
+from tests.commands.test_explain import record_again
 from tests.repository import Sandbox
 from tests.searches import leave
 
@@ -115,6 +119,36 @@ def test_results_that_cannot_be_read_are_named_and_the_other_sweeps_shown(
     tree = files.read_folder(tmp_path / "out")
     assert b"cannot be read" in tree["sweeps/other/index.html"]
     assert b"trial by trial" in tree["sweeps/peak/index.html"]
+
+
+def test_the_code_and_the_promoted_files_of_a_sweep_lead_to_their_commits(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    recorded_scores(sandbox, tmp_path / "v", "peak", {x: x / 10 for x in range(1, 7)})
+    sandbox.write("code/train.py", "# better\n")
+    sandbox.write("configs/model.yaml", "x: 1\n")
+    sandbox.commit("Better code")
+    record_again(sandbox, tmp_path / "v", "peak", 0.05)
+    promotion = promote_values(
+        *(sandbox.workspace, "peak", "configs/model.yaml"), publication=Publication(push=False)
+    )
+    sandbox.git("merge", "-q", "--ff-only", promotion.branch)
+
+    tree = built(sandbox, tmp_path / "out")
+
+    data = json.loads(tree["sweeps/peak/data.json"])
+    assert data["versions"][1]["files"][0][0] == "code/train.py"
+    assert [len(batches) for _, _, batches in data["results"]] == [1, 1]
+    assert data["moves"][0]["verdict"] == "code"
+    assert b"+# better" in tree["sweeps/peak/trials.html"]
+    assert f'configs/model.yaml from <a href="sweeps/peak/trials.html#{promotion.trial.trial}">' in (
+        tree["index.html"].decode()
+    )
+    assert promotion.commit[:8] in tree["sweeps/peak/index.html"].decode()
+
+    sandbox.write("configs/model.yaml", "x: 7\n")
+    sandbox.commit("Edit")
+    assert "changed since" in built(sandbox, tmp_path / "out")["index.html"].decode()
 
 
 def test_a_repository_without_sweeps_has_a_site(sandbox: Sandbox, tmp_path: Path) -> None:

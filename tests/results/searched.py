@@ -42,6 +42,16 @@ def ended(batch: BatchRecords, rules: Mapping[int, str]) -> BatchRecords:
     return replace(batch, records=tuple(records))
 
 
+def a_promotion() -> tuple[BatchRecords, BatchRecords]:
+    """The same search, in which the second round continues at the step where the first ended."""
+    first, second = a_search()
+    records = tuple(
+        replace(one, curve=tuple((step, value) for step, value in one.curve if step > 3))
+        for one in second.records
+    )
+    return first, replace(second, records=records)
+
+
 def a_search() -> tuple[BatchRecords, BatchRecords]:
     """Two rounds: six trials of three steps, of which the second goes on with two of them to nine."""
     first = with_curves([[0.1 * row, 0.1 * row + 0.05, 0.1 * row + 0.1] for row in range(6)])

@@ -86,6 +86,16 @@ def test_other_code_with_other_configurations_cannot_be_separated() -> None:
     assert explanation.confounded == (Cause.CODE, Cause.VALUES)
 
 
+def test_code_and_data_with_other_configurations_cannot_be_separated() -> None:
+    rng = seeded()
+    a, b = runs(rng, range(6)), runs(rng, range(9, 15), Cause.CODE, Cause.DATA, gain=EFFECT)
+
+    explanation = explain(a, b, Goal.MAXIMIZE)
+
+    assert explanation.confounded == (Cause.CODE, Cause.DATA, Cause.VALUES)
+    assert explanation.named == ()
+
+
 def test_one_trial_of_each_shows_nothing() -> None:
     explanation = explain(runs(seeded(), [1]), runs(seeded(2), [1], Cause.CODE, gain=EFFECT), Goal.MAXIMIZE)
 

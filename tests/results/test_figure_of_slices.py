@@ -114,3 +114,29 @@ def test_the_objective_of_an_outlier_is_drawn_at_the_edge_of_every_plot() -> Non
 
     assert len(paths(root, "beyond")) == 3, "one is the legend's"
     assert "Means use the positions of the trials on the axis." in words(root)
+
+
+def test_side_by_side_trials_do_not_look_as_if_they_had_other_values() -> None:
+    batch = a_grid({"batch_size": [16, 32, 64], "b": list(range(12))}, lambda v: float(str(v["batch_size"])))
+    root = drawn("slices", batch)
+
+    frame = boxes(root)[heads("slices", batch).index("batch_size")]
+    places = sorted(x for x, y in marks(root, "trial") if frame.holds((x, y)))
+    sixteen, thirty_two = (sum(each) / 12 for each in (places[:12], places[12:24]))
+    shown = [16 * 2 ** ((x - sixteen) / (thirty_two - sixteen)) for x in places[:12]]
+    assert 14.5 < min(shown) < max(shown) < 17.5
+
+
+def test_an_objective_has_the_same_height_in_every_plot() -> None:
+    batch = a_grid(
+        {"a": [1, 2, 3], "b": [0.001, 0.1], "c": ["x", "y"]},
+        lambda v: float(str(v["a"])) + float(str(v["b"])) * 20 + len(str(v["c"])),
+    )
+    root = drawn("slices", batch)
+
+    heights = [
+        sorted(round(y - frame.top, 1) for x, y in marks(root, "trial") if frame.holds((x, y)))
+        for frame in boxes(root)
+    ]
+    assert len(heights) == 3
+    assert heights == [heights[0]] * 3

@@ -1,5 +1,7 @@
 """README.md of a sweep's results: a whole one, and what hostile text makes of it."""
 
+import random
+import re
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -361,3 +363,27 @@ def test_neither_node_nor_time_is_told() -> None:
 
     assert "secret-host" not in written(elsewhere)
     assert a_record().started[:10] not in written(elsewhere)
+
+
+def test_a_history_of_several_programs_does_not_contradict_itself() -> None:
+    """Nine programs with noise alone: ranked trials are told from all, no mean beside "no more than chance"."""
+    rng = random.Random(22)  # noqa: S311 - the same noise every time
+    listed = []
+    for number in range(1, 10):
+        program = a_program(code=Code("trainer", f"{number:040x}"))
+        name = f"mnist-grid-b{number}-0000000{number}"
+        grid: dict[str, list[Value]] = {"a": [1, 2, 3, 4, 5], "b": list(range(10))}
+        batch = a_grid(grid, lambda _: rng.random(), number=number, name=name, program=program)
+        ids = [f"t{50 * number + index:011x}" for index in range(50)]
+        expected = tuple(replace(one, trial=ids[one.index]) for one in batch.expected)
+        records = tuple(replace(one, trial=ids[one.index]) for one in batch.records)
+        listed.append(replace(batch, expected=expected, records=records))
+    text = report_files(summarise(listed, description="", in_spec=lambda *_: True))["README.md"]
+
+    assert "the highest of 50 ranked trials (450 in total)." in text
+    assert "\n450 trials: 450 ok," in text
+    assert "Not ranked: 400 trials ran an earlier program." in text
+    assert "No more than chance: " in text
+    assert not re.search(
+        r"^## Main effects|^### |\bhighest of 450\b|\| mean \| trials \|", text, re.MULTILINE
+    )

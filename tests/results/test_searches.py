@@ -1,5 +1,6 @@
 """What is told of a search: rounds, lineage, what was ended early, and the figures of curves and of means."""
 
+import re
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -13,7 +14,7 @@ from sweepledger.results.summary import summarise
 from sweepledger.results.tree import report_files, result_files
 from sweepledger.structs.metric import Goal, Metric
 from tests.results.drawings import drawn, marks, paths, words
-from tests.results.searched import a_search, ended, with_curves
+from tests.results.searched import a_promotion, a_search, ended, with_curves
 from tests.results.test_readme_of_replicates import CLEAR, replicated
 
 LONG = with_curves([[0.1, 0.2, 0.3, 0.4]] * 3 + [[0.1, 0.1]] * 3)
@@ -84,6 +85,17 @@ def test_the_curve_of_a_promoted_trial_begins_where_its_parent_ended() -> None:
     assert origin_of(child, parent) == parent.points[-1]
     assert origin_of(restarted, parent) is None
     assert replace(child, origin=parent.points[-1]).path == ((2, 0.2), (3, 0.3), (4, 0.4))
+
+
+def test_the_rungs_of_a_promoted_trial_are_one_line() -> None:
+    lines = [*paths(root := drawn("curves", *a_promotion()), "line"), *paths(root, "chosen")]
+    places = [re.findall(r"[ML](\S+ [^ML\s]+)", each) for each in lines]
+
+    ends = {each[-1] for each in places if len(each) == 3}
+    promoted = [each for each in places if len(each) == 7]
+    assert len(ends) == 6
+    assert len(promoted) == 2
+    assert {each[0] for each in promoted} <= ends
 
 
 def _curve(trial: str, parent: str | None, steps: tuple[int, ...]) -> TrialCurve:

@@ -9,10 +9,10 @@ from typing import Any
 
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
-from sweepledger.site import Event, SpecVersion, SweepHistory
+from sweepledger.site import CodeRevision, Event, FilePromotion, SpecVersion, SweepHistory
 from sweepledger.site.history import EventKind
 from sweepledger.structs.record import Artifact, Record, Status
-from tests.builders import a_lock, a_record, an_expected_trial
+from tests.builders import a_lock, a_program, a_record, an_expected_trial
 
 HOSTILE = (
     "</script><script>document.title='x'</script>",
@@ -27,6 +27,10 @@ HOSTILE = (
     "https://example.org/x.js",
 )
 """Text that would be executed, loaded or hidden where it is taken for more than text."""
+
+
+TREES = ("be" * 20, "af" * 20)
+"""Of the code before a change and after it, of a sweep with two batches."""
 
 
 def a_history(texts: Sequence[str] = ("plain",), **changes: Any) -> SweepHistory:
@@ -47,6 +51,23 @@ def a_history(texts: Sequence[str] = ("plain",), **changes: Any) -> SweepHistory
             "versions": tuple(versions),
             "events": (replace(event, kind=EventKind.SPEC), event),
             "active": {},
+            "recorded": {"peak-b1-3f9a1c2e": "a1" * 20, "peak-b2-4f9a1c2e": "e5" * 20},
+            "code_changes": {
+                TREES: CodeRevision(((together, 1, 2),), f"@@ -1 +1 @@\n-{together}\n+{together}\n")
+            },
+            "prices": {"peak-b1-3f9a1c2e": 2.0, "peak-b2-4f9a1c2e": 3.0},
+            "currency": "EUR",
+            "promoted": (
+                FilePromotion(
+                    together,
+                    "peak",
+                    "t00000000002",
+                    "f6" * 20,
+                    together,
+                    "2026-01-04T00:00:00Z",
+                    is_current=False,
+                ),
+            ),
             **changes,
         }
     )
@@ -54,6 +75,19 @@ def a_history(texts: Sequence[str] = ("plain",), **changes: Any) -> SweepHistory
 
 def a_summary(texts: Sequence[str] = ("plain",), trials: int = 12) -> Summary:
     """The results of twelve trials: numbers, categories and text, curves, artifacts, and two that failed."""
+    return summarise([_batch(texts, trials)], description=" ".join(texts))
+
+
+def a_repeated_summary(texts: Sequence[str] = ("plain",), trials: int = 12, gain: float = 0.3) -> Summary:
+    """The same with a second batch of the same configurations, in which other code is better by a gain."""
+    first, second = (_batch(texts, trials, number, gain * (number - 1)) for number in (1, 2))
+    return summarise([first, second], description=" ".join(texts))
+
+
+def _batch(texts: Sequence[str], trials: int, number: int = 1, gain: float = 0.0) -> BatchRecords:
+    program = replace(a_program(), code=replace(a_program().code, tree=TREES[number - 1]))
+    name = f"peak-b{number}-{number + 2}f9a1c2e"
+    lock = replace(a_lock(name=name, sweep="peak", number=number, program=program), trials=trials)
     expected, records = [], []
     for index in range(trials):
         text = texts[index % len(texts)]
@@ -63,14 +97,14 @@ def a_summary(texts: Sequence[str] = ("plain",), trials: int = 12) -> Summary:
             "kind": f"{text} {index % 2}",
             text: index,
         }
-        expected.append(an_expected_trial(index, assignment=MappingProxyType(values)))
-        records.append(_record(index, text))
-    lock = replace(a_lock(name="peak-b1-3f9a1c2e", sweep="peak"), trials=trials)
-    batch = BatchRecords(lock, tuple(expected), tuple(records))
-    return summarise([batch], description=" ".join(texts))
+        given = an_expected_trial(index, assignment=MappingProxyType(values))
+        expected.append(replace(given, trial=f"{'tu'[number - 1]}{given.trial[1:]}"))
+        made = _record(index, text, gain)
+        records.append(replace(made, trial=expected[-1].trial, batch=name, code=program.code.tree))
+    return BatchRecords(lock, tuple(expected), tuple(records))
 
 
-def _record(index: int, text: str) -> Record:
+def _record(index: int, text: str, gain: float) -> Record:
     curve = tuple((step, 0.5 + index / 100 + step / 1000) for step in range(1, 6))
     failed = index % 6 == 5
     return a_record(
@@ -78,7 +112,7 @@ def _record(index: int, text: str) -> Record:
         batch="peak-b1-3f9a1c2e",
         status=Status.FAILED if failed else Status.OK,
         reason=text if failed else None,
-        metrics={"test_accuracy": 0.5 + index / 100, f"loss {text}": 0.1},
+        metrics={"test_accuracy": 0.5 + index / 100 + gain + gain * (index % 3) / 50, f"loss {text}": 0.1},
         details={"error": text, text: text, "versions": {text: text}},
         artifacts=(Artifact(text, 12, "0" * 64),),
         curve=curve,

@@ -1,15 +1,22 @@
 """The site in a real Chromium: light, dark, on a phone and by keyboard, without errors, requests or barriers."""
 
+import itertools
+import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sweepledger.site import compare_page, home_page, sweep_pages
+from sweepledger.engine.loopback import LoopbackServer, ServedFile
+from sweepledger.results.inference import interval
+from sweepledger.results.summary import summarise
+from sweepledger.site import compare_page, home_page, running_page, sweep_pages
 from sweepledger.site.spending import MonthlyCost, monthly_times
 from tests.browser import NoBrowserError, axe_source, browser
-from tests.site.pages import HOSTILE, a_history, a_summary
+from tests.results.searched import a_promotion
+from tests.site.pages import HOSTILE, a_history, a_repeated_summary
 
 pytestmark = pytest.mark.full_suite("a browser")
 
@@ -18,9 +25,10 @@ PAGES = {
     "home": "index.html",
     "sweep": "sweeps/peak/index.html",
     "planned sweep": "sweeps/plan/index.html",
-    "trial": "sweeps/peak/trials.html#t00000000003",
+    "trial": "sweeps/peak/trials.html#u00000000003",
     "compare": "compare.html#a=peak/t00000000001&b=peak/t00000000002",
     "compare sweeps": "compare.html#a=peak&b=peak",
+    "compare commits": "compare.html#a=peak@a1a1a1a1&b=peak@e5e5e5e5",
 }
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1280, "height": 900}},
@@ -41,7 +49,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site in which every text that a person or a trial may write is hostile."""
-    recorded = a_history(HOSTILE, summary=a_summary(HOSTILE, trials=120))
+    recorded = a_history(HOSTILE, summary=a_repeated_summary(HOSTILE, trials=60))
     planned = a_history(HOSTILE, name="plan", summary=None, description=" ".join(HOSTILE))
     folder = tmp_path_factory.mktemp("site")
     made = {history.name: sweep_pages(history, COMMIT["id"]) for history in (recorded, planned)}
@@ -191,14 +199,116 @@ def test_the_page_of_a_trial_leads_to_better_ones_and_to_the_comparison(visit: V
     assert "rank" in page.locator("#status").inner_text()
 
     page.locator("#better").click()
-    page.locator("h1", has_text="t00000000004").wait_for()
-    assert page.locator("#command").inner_text().endswith("sweep reproduce t00000000004")
+    page.locator("h1", has_text="u00000000002").wait_for()
+    assert page.locator("#command").inner_text().endswith("sweep reproduce u00000000002")
     assert page.locator("#curve canvas").count() == 1
 
     page.locator("#compare").click()
     page.wait_for_url("**/compare.html#**")
     page.locator("#summary", has_text="B is better by").wait_for()
     assert visit.faults == []
+
+
+def test_a_sweep_at_two_commits_is_compared_with_why_it_moved(visit: Visit) -> None:
+    page = visit.open(PAGES["compare commits"])
+
+    assert "B is better by" in page.locator("#summary").inner_text()
+    noise = page.locator("#noise").inner_text()
+    differences = [0.3 + 0.3 * (index % 3) / 50 for index in range(60) if index % 6 != 5]
+    expected = interval(differences)
+    assert expected is not None
+    assert f"interval of B less A {expected.low:.6g} to {expected.high:.6g}: more than noise" in noise
+    assert page.locator("#why").inner_text().startswith("code (")
+    assert page.locator("#causes tbody tr").count() == 5
+    assert page.locator("#command").inner_text() == "sweep explain peak@a1a1a1a1 peak@e5e5e5e5"
+    assert visit.faults == []
+
+
+def test_the_page_of_a_trial_shows_what_the_code_changed(visit: Visit) -> None:
+    page = visit.open("sweeps/peak/trials.html#t00000000002")
+
+    assert "Changed in the next version" in page.locator("#code").inner_text()
+    assert page.locator("#code .added").count() == 1
+    assert "changed since" in page.locator("#promoted").inner_text()
+    assert visit.faults == []
+
+
+LABELS = """(kind) => [...document.querySelectorAll(`[data-chart^=${kind}] .plot`)].map((plot) =>
+  [...plot.querySelectorAll('text')].filter((text) => text.textContent).map((text) => {
+    const [box, frame] = [text.getBBox(), plot.getBoundingClientRect()];
+    return {text: text.textContent, anchor: text.getAttribute('text-anchor'), isTitle: text.classList.contains('title'),
+      left: box.x, top: box.y, right: box.x + box.width, bottom: box.y + box.height, width: frame.width};
+  }))"""
+
+
+def test_labels_of_charts_meet_neither_each_other_nor_the_edge(visit: Visit) -> None:
+    page = visit.open(PAGES["sweep"])
+    visit.draw()
+
+    for kind in ("slice", "pair", "history", "durations", "curves"):
+        for labels in page.evaluate(LABELS, kind):
+            assert len(labels) > 3, kind
+            for one, other in itertools.combinations(labels, 2):
+                across = one["left"] < other["right"] and other["left"] < one["right"]
+                assert not (across and one["top"] < other["bottom"] and other["top"] < one["bottom"]), (
+                    kind,
+                    one,
+                    other,
+                )
+            assert [one for one in labels if one["left"] < 0 and not one["isTitle"]] == [], kind
+
+
+def test_an_objective_has_the_same_height_in_every_slice(visit: Visit) -> None:
+    page = visit.open(PAGES["sweep"])
+    visit.draw()
+
+    axes = [
+        [(one["text"], one["top"]) for one in labels if one["anchor"] == "end"]
+        for labels in page.evaluate(LABELS, "slice")
+    ]
+    assert len(axes) > 3
+    assert len(axes[0]) > 2
+    assert axes == [axes[0]] * len(axes)
+
+
+def test_labels_of_parallel_coordinates_hide_the_lines_behind_them(visit: Visit) -> None:
+    page = visit.open(PAGES["sweep"])
+    visit.draw()
+
+    bare = page.evaluate("""() => {
+      const plot = document.querySelector('[data-chart=parallel] .plot');
+      const frame = plot.lastElementChild;
+      const last = Math.max(...[...plot.querySelectorAll('path.axis')].map((path) => path.getBBox().x));
+      const boxes = [...frame.querySelectorAll('rect[fill]:not([fill-opacity])')].map((rect) => rect.getBBox());
+      return [...frame.querySelectorAll('text')].filter((text) => {
+        const own = text.getBBox();
+        return own.x < last && !boxes.some((box) => box.x <= own.x && box.x + box.width >= own.x + own.width);
+      }).map((text) => text.textContent);
+    }""")
+
+    assert bare == []
+
+
+def test_the_rungs_of_a_promoted_trial_are_one_line(chromium: Any, tmp_path: Path) -> None:
+    summary = summarise(a_promotion(), description="", in_spec=lambda *_: True)
+    pages = sweep_pages(a_history(name=summary.sweep, summary=summary, recorded={}), COMMIT["id"])
+    (tmp_path / "index.html").write_bytes(pages.files["index.html"])
+    page = Visit(chromium, tmp_path, **LOOKS["light"]).open("index.html")
+    plot = page.locator("[data-chart=curves] .plot")
+    plot.scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    box = plot.bounding_box()
+    labels = {one["text"]: (one["left"] + one["right"]) / 2 for one in page.evaluate(LABELS, "curves")[0]}
+
+    # Between the last step of the first rung and the first one of the second, there is nothing but the joint.
+    x = labels["2"] + 1.5 / 2 * (labels["4"] - labels["2"])
+    for y in range(10, int(box["height"]) - 36, 3):
+        page.mouse.move(box["x"] + x, box["y"] + y)
+        if not page.locator(".tip").is_hidden():
+            break
+
+    assert page.locator(".tip span").last.inner_text() in {f"t{9 + place:011x}" for place in (0, 1)}
+    page.context.close()
 
 
 def test_two_sides_that_are_unknown_are_named(visit: Visit) -> None:
@@ -214,3 +324,84 @@ def test_the_timeline_is_filtered_by_words(visit: Visit) -> None:
 
     assert page.locator(".timeline > li:visible").count() == 0
     assert page.locator("#filtered").inner_text() == "0 of 1 commits"
+
+
+class Live:
+    """The data of the page of running trials, and a server of both."""
+
+    def __init__(self) -> None:
+        trials = [
+            {
+                "trial": f"t{place:011}",
+                "state": "running",
+                "steps": [1, 2, 3],
+                "values": [place, place + 1, 9],
+                "output": text,
+            }
+            for place, text in enumerate(HOSTILE[:8])
+        ]
+        batch = {
+            "sweep": "peak",
+            "batch": "peak-b1-3f9a1c2e",
+            "metric": "score",
+            "goal": "maximize",
+            "counts": {"running": 8},
+        }
+        self.data: dict[str, Any] = {"commit": COMMIT["id"], "batches": [{**batch, "trials": trials}]}
+
+    def answer(self, path: str) -> ServedFile | None:
+        if path == "/running.html":
+            return ServedFile(running_page())
+        return (
+            ServedFile(json.dumps(self.data).encode(), "application/json")
+            if path == "/running.json"
+            else None
+        )
+
+
+@pytest.fixture
+def live() -> Iterator[tuple[Live, str]]:
+    made = Live()
+    server = LoopbackServer(made.answer, 0)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    yield made, server.url
+    server.stop()
+    thread.join()
+
+
+@pytest.mark.parametrize("visit", LOOKS.values(), ids=LOOKS, indirect=True)
+def test_running_trials_are_drawn_again_and_ask_only_their_server(
+    visit: Visit, live: tuple[Live, str]
+) -> None:
+    shown, url = live
+    page = visit.page
+    page.goto(f"{url}running.html")
+    page.locator(".plot path[stroke-width]").nth(7).wait_for(state="attached")
+    summary = page.locator("summary").nth(1)
+    summary.focus()
+    page.keyboard.press("Enter")
+    found = page.evaluate(axe_source() + ";axe.run().then((found) => found.violations)")
+
+    shown.data["batches"][0]["trials"][1]["values"][2] = 12.5
+    page.locator("td", has_text="12.5").wait_for()
+
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
+    assert visit.faults == []
+    assert {request.removeprefix(url) for request in visit.requests} == {"running.html", "running.json"}
+    assert page.title() == "Running now · sweepledger"
+    assert page.locator("details[open]").count() == 1  # what a reader has opened stays open
+    assert page.evaluate("document.activeElement.dataset.trial") == "t00000000001"
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+
+def test_a_server_that_has_ended_is_said(visit: Visit, live: tuple[Live, str]) -> None:
+    shown, url = live
+    shown.data["batches"] = []
+    page = visit.page
+    page.goto(f"{url}running.html")
+    page.locator("text=No batch is active.").wait_for()
+
+    page.route("**/running.json", lambda route: route.abort())
+
+    page.locator("#problem", has_text="Nothing new is known").wait_for()

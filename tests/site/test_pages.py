@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 
@@ -12,7 +13,7 @@ from sweepledger.site import Event, compare_page, home_page, sweep_pages
 from sweepledger.site.columns import trial_columns
 from sweepledger.site.history import EventKind
 from sweepledger.site.spending import monthly_times
-from tests.site.pages import HOSTILE, Elements, a_history, a_summary
+from tests.site.pages import HOSTILE, Elements, a_history, a_repeated_summary, a_summary
 
 COMMIT = {"id": "c3" * 20, "day": "2026-01-03"}
 
@@ -117,7 +118,7 @@ def test_a_page_has_a_chart_for_each_question_with_a_text_for_those_who_do_not_s
     charts = [attributes["data-chart"] for _, attributes in page.elements if "data-chart" in attributes]
     texts = [attributes["aria-label"] for _, attributes in page.elements if attributes.get("role") == "img"]
     assert charts[:4] == ["history", "curves", "parallel", "durations"]
-    assert charts[4:] == [f"slice-{number}" for number in range(4)]
+    assert charts[4:] == [*(f"slice-{number}" for number in range(4)), "pair-0", "pair-1", "pair-2"]
     assert len(texts) == len(charts)
     assert all(texts)
     assert {chart["name"] for chart in page.data()["charts"]} == set(charts)
@@ -131,6 +132,12 @@ def test_charts_have_the_scales_of_the_report() -> None:
     assert not columns["params.depth"].log
     assert columns["params.kind"].categories == ("plain 0", "plain 1")
     assert columns["objective"].values.count(None) == 2  # a failed trial has no objective
+
+
+def test_the_number_of_ranked_trials_is_told_beside_that_of_all() -> None:
+    page = sweep_pages(a_history(summary=a_repeated_summary()), COMMIT["id"]).files["index.html"]
+
+    assert "of 10 trials, one per configuration (24 in total)" in Elements(page).text
 
 
 def test_importance_says_what_chance_alone_reaches() -> None:
@@ -169,3 +176,27 @@ def test_the_page_that_compares_has_the_data_of_all_sweeps() -> None:
     assert sweep["sweep"] == "peak"
     assert len(sweep["trials"]) == 12
     assert sweep["program"]["command"] == "python -m trainer mnist ${args}"
+
+
+def test_what_was_spent_has_the_price_of_each_batch() -> None:
+    columns = {one.key: one for one in trial_columns(a_summary(), {"peak-b1-3f9a1c2e": 7200.0}, "EUR")}
+
+    assert columns["cost"].title == "cost in EUR"
+    assert columns["cost"].values[:2] == (6.5, 13.0)  # 3.25 seconds each
+    assert "cost" not in {one.key for one in trial_columns(a_summary(), {"another": 1.0})}
+
+
+def test_a_sweep_that_ran_new_code_says_what_moved_its_best_value() -> None:
+    pages = sweep_pages(a_history(summary=a_repeated_summary()), COMMIT["id"])
+
+    (move,) = json.loads(pages.files["data.json"])["moves"]
+    code = next(one for one in move["causes"] if one["cause"] == "code")
+    assert (move["before"], move["after"]) == ("a1" * 20, "e5" * 20)
+    assert move["verdict"] == "code"
+    assert code["interval"][0] < code["effect"] < code["interval"][1]
+    versions = json.loads(pages.files["data.json"])["versions"]
+    assert [version["batches"] for version in versions] == [["peak-b1-3f9a1c2e"], ["peak-b2-4f9a1c2e"]]
+    assert [version.get("files") for version in versions] == [None, [["plain", 1, 2]]]
+    trial = Elements(pages.files["trials.html"]).data()
+    assert trial["versions"][1]["patch"].startswith("@@")
+    assert trial["promoted"][0]["trial"] == "t00000000002"

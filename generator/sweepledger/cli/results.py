@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -467,12 +468,31 @@ def site(
         Path,
         typer.Option("--out", metavar="DIR", help="Folder of the site: new, empty, or of an earlier site."),
     ] = Path("site"),
+    serve: Annotated[
+        bool,
+        typer.Option(
+            "--serve", help="Show it in a browser of this machine: follow the branch, and what runs."
+        ),
+    ] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, metavar="N", help="Port of --serve on 127.0.0.1; 0: a free one."
+        ),
+    ] = 8571,
+    state: StateOption = None,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="With --serve, read running trials from the cluster, with kubectl."),
+    ] = False,
+    context: ContextOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Build a static site of the experiment history: browse sweeps and trials, and compare them.
 
     It opens from a folder or from any web server, and makes no network requests. Only the pages of sweeps that
-    changed since the last build are computed.
+    changed since the last build are computed. With --serve, a server on this machine builds it again when the
+    branch moves, and shows the curves of running trials, which are never committed.
     """
 
     def work() -> Response:
@@ -481,7 +501,11 @@ def site(
         from sweepledger.commands.reports import site as command
         from sweepledger.commands.repository.workspace import Workspace
 
-        built = command.site(Workspace.find(response.current_folder()), out, revision)
+        workspace = Workspace.find(response.current_folder())
+        if serve:
+            kubectl = cluster or context is not None
+            return _serve_site(workspace, out, revision, port, state=state, context=context, kubectl=kubectl)
+        built = command.site(workspace, out, revision)
         data = {
             "out": str(built.out),
             "commit": built.commit,
@@ -500,6 +524,34 @@ def site(
         return Response(data, lines)
 
     response.respond("site", form, work)
+
+
+def _serve_site(
+    workspace: "Workspace",
+    out: Path,
+    revision: str,
+    port: int,
+    *,
+    state: Path | None,
+    context: str | None,
+    kubectl: bool,
+) -> Response:
+    """Serve the site until the user interrupts it."""
+    from sweepledger.commands.reports.site_server import SiteServer
+    from sweepledger.engine.cluster.kubectl import Kubectl
+    from sweepledger.repo.state import state_folder
+
+    server = SiteServer(
+        workspace,
+        out,
+        revision,
+        state=state_folder(workspace.repository, state),
+        kubectl=Kubectl(context) if kubectl else None,
+    ).listen(port)
+    print(f"{server.url} shows {revision} until Ctrl-C", file=sys.stderr, flush=True)
+    with suppress(KeyboardInterrupt):
+        server.serve()
+    return Response({"url": server.url})
 
 
 def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":

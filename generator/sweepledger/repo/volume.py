@@ -157,6 +157,22 @@ def read_output(results: Path, batch: str, index: int, name: str, start: int) ->
         os.close(descriptor)
 
 
+def newest_output(results: Path, batch: str, index: int) -> tuple[str, bytes]:
+    """Return the pod uid of a trial's newest attempt with the head of its standard output; empty without one."""
+    folder = results / batch / str(index)
+    try:
+        with os.scandir(folder) as entries:
+            kept = [entry for entry in entries if entry.name.endswith(".out")]
+            newest = max(kept, key=lambda entry: entry.stat(follow_symlinks=False).st_mtime_ns, default=None)
+    except OSError as error:
+        if error.errno in NOT_REGULAR_ERRNOS:
+            return "", b""
+        raise storage_error(folder, error) from error
+    if newest is None:
+        return "", b""
+    return newest.name.removesuffix(".out"), _read_file(newest.path) or b""
+
+
 DELETING_PREFIX = ".gone-"
 """Prefix of a folder that is being deleted: a crash leaves no partial batch under its own name."""
 

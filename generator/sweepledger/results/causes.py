@@ -15,6 +15,8 @@ from itertools import combinations, islice
 from sweepledger.results.inference import Interval, mean, pooled, student, student_tail
 from sweepledger.results.sweep_statistics import RESAMPLES, SEED, TOP
 from sweepledger.structs.metric import Goal
+from sweepledger.structs.program import Program
+from sweepledger.structs.values import digest
 
 ALPHA = 0.05
 MOST_ENUMERATED = 5000
@@ -49,6 +51,18 @@ class Run:
     program: tuple[str, str, str]
     """What identifies its code, data and environment."""
     value: float
+
+
+def program_parts(
+    program: Program, *, pool: str | None, in_container: bool, environment: str | None
+) -> tuple[str, str, str]:
+    """Return what identifies code, data and environment of a trial; `environment` is the digest of its record."""
+    locked = None if program.environment is None else program.environment.digest
+    return (
+        digest([list(program.command), program.code.path, program.code.tree]),
+        "" if program.data is None else program.data.digest,
+        digest([program.image, locked, pool, in_container, environment]),
+    )
 
 
 class State(StrEnum):
@@ -116,6 +130,19 @@ class Explanation:
     def is_noise(self) -> bool:
         """Whether every test was possible, and no test found an effect beyond chance."""
         return not self.confounded and not self.named
+
+    @property
+    def verdict(self) -> str:
+        """The answer in one line."""
+        if self.named:
+            text = " and ".join(self.named)
+        elif self.confounded:
+            text = "the recorded trials cannot tell"
+        else:
+            text = "no more than seed noise" if self.moved else "it did not move"
+        if self.named and self.confounded:
+            text += f"; {' and '.join(self.confounded)} cannot be separated yet"
+        return text
 
     def _causes(self, state: State) -> tuple[Cause, ...]:
         return tuple(finding.cause for finding in self.findings if finding.state is state)

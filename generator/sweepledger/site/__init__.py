@@ -1,12 +1,25 @@
 """A static site of the experiment history: pages as pure functions of what a commit contains. No I/O."""
 
 from sweepledger.site.fragment import SweepCard, SweepPages, sweep_pages
-from sweepledger.site.history import Event, SpecVersion, SweepHistory
-from sweepledger.site.pages import assets_digest, compare_page, home_page
+from sweepledger.site.history import CodeRevision, Event, FilePromotion, SpecVersion, SweepHistory
+from sweepledger.site.pages import (
+    RUNNING_DATA,
+    RUNNING_PAGE,
+    assets_digest,
+    compare_page,
+    home_page,
+    running_page,
+    to_json,
+    with_running_link,
+)
 from sweepledger.site.spending import MonthlyCost
 
 __all__ = [
+    "RUNNING_DATA",
+    "RUNNING_PAGE",
+    "CodeRevision",
     "Event",
+    "FilePromotion",
     "MonthlyCost",
     "SpecVersion",
     "SweepCard",
@@ -15,5 +28,8 @@ __all__ = [
     "assets_digest",
     "compare_page",
     "home_page",
+    "running_page",
     "sweep_pages",
+    "to_json",
+    "with_running_link",
 ]

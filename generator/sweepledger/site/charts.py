@@ -7,23 +7,28 @@ scale of a parameter, importance, the Pareto front and the curves come from `res
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 from typing import Any
 
 from sweepledger.results import display
 from sweepledger.results.importance import Importance
 from sweepledger.results.pareto import metrics, pareto_front
 from sweepledger.results.summary import Summary
-from sweepledger.site.columns import HOURS, METRIC, NUMBER, OBJECTIVE, PARAMETER, SECONDS, TrialColumn
+from sweepledger.site.columns import COST, HOURS, METRIC, NUMBER, OBJECTIVE, PARAMETER, SECONDS, TrialColumn
 from sweepledger.structs.metric import Goal
 
 MOST_SLICES = 12
 MOST_AXES = 12
+MOST_PAIRED = 3
+"""Parameters, the most important, of which each two are shown together."""
 
 
 class ChartMark(StrEnum):
     """How a chart draws trials."""
 
     POINT = "point"
+    PAIR = "pair"
+    """Points of two parameters: their colour is the objective, and the best of equal places is on top."""
     STEP = "step"
     """Points, and the best value so far as a line of steps."""
     FRONT = "front"
@@ -66,6 +71,7 @@ def _charts(
 ) -> Iterator[SweepChart]:
     metric = summary.metric
     ranked = sum(one.metric(metric.name) is not None for one in summary.outcomes)
+    keys = {column.key for column in columns}
     direction = "higher" if metric.goal is Goal.MAXIMIZE else "lower"
     best = "" if summary.best is None else f" The best is {display.format_number(summary.best)}."
     yield SweepChart(
@@ -74,7 +80,7 @@ def _charts(
         ChartMark.STEP,
         f"{metric.name} of {display.count_trials(ranked)}, {direction} is better,"
         f" with the best so far as a line.{best}",
-        (NUMBER, HOURS),
+        tuple(key for key in (NUMBER, HOURS, COST) if key in keys),
         OBJECTIVE,
     )
     if curves:
@@ -105,8 +111,17 @@ def _charts(
             (PARAMETER + name,),
             OBJECTIVE,
         )
+    for number, (first, second) in enumerate(combinations(varied[:MOST_PAIRED], 2)):
+        yield SweepChart(
+            f"pair-{number}",
+            f"{first} and {second}",
+            ChartMark.PAIR,
+            f"Each trial by its values of {first} and {second}; the darker or, on dark pages, the brighter, the"
+            f" better its {metric.name}. If the best {first} differs between the values of {second}, they interact.",
+            (PARAMETER + first,),
+            PARAMETER + second,
+        )
     others = [each.name for each in metrics(summary)[1:]]
-    keys = {column.key for column in columns}
     if others and METRIC + others[0] in keys:
         yield SweepChart(
             "front",

@@ -1,7 +1,7 @@
 """The trials of a sweep as columns, which charts, tables and other programs read: numbers, or names of categories."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,20 +50,25 @@ class TrialColumn:
         return data
 
 
-OBJECTIVE, SECONDS, NUMBER, HOURS, STATUS, BATCH, REPLICATE = (
+OBJECTIVE, SECONDS, NUMBER, HOURS, COST, STATUS, BATCH, REPLICATE = (
     "objective",
     "seconds",
     "number",
     "hours",
+    "cost",
     "status",
     "batch",
     "replicate",
 )
 PARAMETER, METRIC = "params.", "metrics."
+RUNNING_SUMS = frozenset({HOURS, COST})
+"""What was spent until a trial ended: axes, and no property of the trial."""
 
 
-def trial_columns(summary: Summary) -> tuple[TrialColumn, ...]:
-    """Return the columns of a sweep, in the order of its table."""
+def trial_columns(
+    summary: Summary, prices: Mapping[str, float] | None = None, currency: str = ""
+) -> tuple[TrialColumn, ...]:
+    """Return the columns of a sweep, in the order of its table; `prices` per hour of a trial, by batch."""
     trials = summary.outcomes
     columns = [
         _nominal(STATUS, "status", [str(one.status) for one in trials]),
@@ -73,8 +78,17 @@ def trial_columns(summary: Summary) -> tuple[TrialColumn, ...]:
         _numbers(SECONDS, "seconds", (one.record.seconds if one.record else None for one in trials)),
         _nominal(BATCH, "batch", [one.batch for one in trials]),
         TrialColumn(NUMBER, "trial number", tuple(range(1, len(trials) + 1))),
-        _hours(trials),
+        _spent(HOURS, "computing time in hours", trials, [1.0 for _ in trials]),
     ]
+    if prices and all(one.batch in prices for one in trials):
+        title = f"cost in {currency}" if currency else "cost"
+        columns.append(_spent(COST, title, trials, [prices[one.batch] for one in trials]))
+    for key, title, values in (
+        ("pool", "pool", [one.node_class for one in trials]),
+        ("software", "software", [_software(one) for one in trials]),
+    ):
+        if any(values):
+            columns.append(_nominal(key, title, values))
     if any(one.replicate for one in trials):
         columns.append(TrialColumn(REPLICATE, "replicate", tuple(one.replicate for one in trials)))
     return tuple(columns)
@@ -120,16 +134,22 @@ def _metric(name: str, trials: Iterable[TrialResult]) -> TrialColumn:
     )
 
 
-def _hours(trials: Sequence[TrialResult]) -> TrialColumn:
-    """Return the computing time that was spent when each trial ended."""
+def _software(one: TrialResult) -> str | None:
+    """Return what identifies the software that a trial ran with; None if its record does not say."""
+    environment = one.record.environment if one.record else None
+    return None if environment is None else f"{environment.kind} {environment.digest[:19]}"
+
+
+def _spent(key: str, title: str, trials: Sequence[TrialResult], rates: Sequence[float]) -> TrialColumn:
+    """Return what was spent when each trial ended, at a rate per hour of each."""
     ended = sorted(
         (one.record.finished, place, one.record.seconds) for place, one in enumerate(trials) if one.record
     )
-    spent, hours = 0.0, list[float | None]([None] * len(trials))
+    total, spent = 0.0, list[float | None]([None] * len(trials))
     for _, place, seconds in ended:
-        spent += seconds
-        hours[place] = _rounded(spent / 3600)
-    return TrialColumn(HOURS, "computing time in hours", tuple(hours))
+        total += seconds / 3600 * rates[place]
+        spent[place] = _rounded(total)
+    return TrialColumn(key, title, tuple(spent))
 
 
 def _numbers(key: str, title: str, values: Iterable[float | None]) -> TrialColumn:

@@ -17,8 +17,9 @@ from sweepledger.results.rounds import rounds
 from sweepledger.results.summary import Summary
 from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
 from sweepledger.site.columns import TrialColumn, trial_columns
-from sweepledger.site.history import EventKind, SweepHistory, spec_changes
+from sweepledger.site.history import EventKind, FilePromotion, SweepHistory, spec_changes
 from sweepledger.site.pages import render, to_json
+from sweepledger.site.programs import explained_moves, program_versions
 from sweepledger.structs.record import ERROR_DETAILS, Artifact, Record, Status, TrialResult
 
 SPARK_POINTS = 60
@@ -76,7 +77,10 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
                 "data.json": to_json(data),
             },
         )
-    columns, shares = trial_columns(summary), importance(summary)
+    columns = trial_columns(summary, history.prices, history.currency)
+    shares = importance(summary)
+    versions = program_versions(history, summary)
+    moves = explained_moves(history, summary)
     curves = {line.outcome.trial: line.points for line in trial_curves(summary)}
     charts = sweep_charts(summary, columns, shares, len(curves))
     card = _card(history, summary)
@@ -88,16 +92,31 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
         "parents": _parents(summary),
         "front": _places(summary, [trial for trial, _ in pareto_front(summary)]),
     }
-    details = {**base, "curves": overview["curves"], "details": [_details(one) for one in summary.outcomes]}
-    view = _view(history, card, summary, charts, shares.parameters)
+    details = {
+        **base,
+        "curves": overview["curves"],
+        "details": [_details(one) for one in summary.outcomes],
+        "commits": _commits(history),
+        "recorded": history.recorded,
+        "versions": [version.as_data(with_patch=True) for version in versions],
+        "promoted": [_promoted(one) for one in history.promoted],
+    }
+    compared = {
+        **base,
+        "program": _program(summary),
+        "versions": [version.as_data(with_patch=False) for version in versions],
+        "results": _results_commits(history),
+        "moves": [move.as_data() for move in moves.values()],
+    }
+    view = {**_view(history, card, summary, charts, shares.parameters), "moves": moves}
     return SweepPages(
         card,
         {
             "index.html": render(
                 "sweep.html.j2", "sweep", overview, {**view, "importance": _importance(shares)}
             ),
-            "trials.html": render("trials.html.j2", "trial", {**details, "commits": _commits(history)}, view),
-            "data.json": to_json({**base, "program": _program(summary)}),
+            "trials.html": render("trials.html.j2", "trial", details, view),
+            "data.json": to_json(compared),
         },
     )
 
@@ -130,6 +149,26 @@ def _program(summary: Summary) -> dict[str, Any]:
         "code": f"{program.code.path}@{program.code.tree[:12]}",
         "data": f"{program.data.name}@{program.data.digest[:19]}" if program.data else "none",
         "command": " ".join(map(display.one_line, program.command)),
+    }
+
+
+def _results_commits(history: SweepHistory) -> list[tuple[str, str, list[str]]]:
+    """Return the results commits, oldest first: id, day, and the batches that each recorded first."""
+    batches: dict[str, list[str]] = defaultdict(list)
+    for batch, commit in history.recorded.items():
+        batches[commit].append(batch)
+    days = {event.commit: event.day for event in history.events}
+    return [(commit, days.get(commit, ""), recorded) for commit, recorded in batches.items()]
+
+
+def _promoted(one: FilePromotion) -> dict[str, Any]:
+    return {
+        "file": display.one_line(one.file),
+        "trial": one.trial,
+        "commit": one.commit,
+        "author": one.author,
+        "day": one.date[:10],
+        "current": one.is_current,
     }
 
 
@@ -293,11 +332,13 @@ def _view(
         "spec_changes": versions,
         "summary": summary,
         "charts": {
-            "main": [chart for chart in charts if chart.mark is not ChartMark.POINT],
+            "main": [chart for chart in charts if chart.mark not in {ChartMark.POINT, ChartMark.PAIR}],
             "slices": [chart for chart in charts if chart.mark is ChartMark.POINT],
+            "pairs": [chart for chart in charts if chart.mark is ChartMark.PAIR],
         },
         "has_parameters": bool(parameters),
         "importance": None,
+        "moves": {},
     }
     if summary is None:
         return view
@@ -330,10 +371,14 @@ def _best(summary: Summary) -> dict[str, Any]:
     winner = summary.winner
     if winner is None or summary.best is None:
         return {"value": "", "interval": "", "reason": summary.reason, "trial": "", "values": []}
+    ranked = sum(
+        summary.is_eligible(one) and one.metric(summary.metric.name) is not None for one in summary.outcomes
+    )
+    total = len(summary.outcomes)
     return {
         "value": display.format_number(summary.best),
         "interval": _interval(summary.interval),
-        "reason": summary.reason,
+        "reason": summary.reason if ranked == total else f"{summary.reason} ({total} in total)",
         "trial": winner.trial,
         "values": [(name, display.format_value(value)) for name, value in winner.assignment.items()],
     }

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
@@ -78,6 +78,31 @@ def spec_changes(versions: Sequence[SpecVersion]) -> Iterator[SpecChange]:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeRevision:
+    """What differs between two versions of the code of a sweep."""
+
+    files: tuple[tuple[str, int | None, int | None], ...]
+    """Path, and how many lines it gained and lost; None for files that are no text, or of which that is unknown."""
+    patch: str
+    """The difference itself; empty if it is too long, or if this clone lacks one of the versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePromotion:
+    """A file that was promoted from a trial, as the statement beside it says."""
+
+    file: str
+    sweep: str
+    trial: str
+    commit: str
+    """The commit that promoted it."""
+    author: str
+    date: str
+    is_current: bool
+    """Whether the file is as it was promoted."""
+
+
+@dataclass(frozen=True, slots=True)
 class SweepHistory:
     """Everything that the pages of one sweep are computed from."""
 
@@ -94,6 +119,14 @@ class SweepHistory:
     """Active batches, with their numbers of trials."""
     description: str = ""
     """From the spec, while nothing is recorded."""
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    """The commit that recorded each batch, oldest first."""
+    code_changes: Mapping[tuple[str, str], CodeRevision] = field(default_factory=dict)
+    """By the trees of the version before and of the next."""
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """Price of one trial per hour, by batch, for those whose pool has a price."""
+    currency: str = ""
+    promoted: tuple[FilePromotion, ...] = ()
     problem: str = ""
     """Why the results cannot be shown; empty if they can, or if there are none."""
     foreign: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sweepledger.results import display
-from sweepledger.site.history import Event
+from sweepledger.site.history import Event, FilePromotion
 from sweepledger.site.spending import MonthlyCost, MonthlyTime
 
 SCRIPTS: Mapping[str, Sequence[str]] = {
@@ -25,6 +25,7 @@ SCRIPTS: Mapping[str, Sequence[str]] = {
     "sweep": ("page.js", "scales.js", "selection.js", "marks.js", "table.js", "sweep.js"),
     "trial": ("page.js", "scales.js", "trial.js"),
     "compare": ("page.js", "compare.js"),
+    "running": ("page.js", "scales.js", "running.js"),
 }
 """The files of each kind of page, joined into one module: browsers do not load modules from `file://`."""
 STYLE = "site.css"
@@ -73,6 +74,8 @@ def _policy(kind: str) -> str:
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
+            # Only the server of this machine has the page, which asks it what runs.
+            *(["connect-src 'self'"] if kind == "running" else []),
         ]
     )
 
@@ -128,6 +131,19 @@ def render(template: str, kind: str, data: object, view: Mapping[str, Any]) -> b
     return text.encode("utf-8", "replace")
 
 
+RUNNING_PAGE, RUNNING_DATA = "running.html", "running.json"
+
+
+def running_page() -> bytes:
+    """Return the page of what runs now, which a server on this machine has; its script asks for the data."""
+    return render("running.html.j2", "running", [], {"title": "Running now", "root": ""})
+
+
+def with_running_link(page: bytes) -> bytes:
+    """Return a page of the site with a link to what runs now, as the server shows it."""
+    return page.replace(b"</nav>", f'<a href="/{RUNNING_PAGE}">Running now</a></nav>'.encode(), 1)
+
+
 STATES = ("running", "unreadable", "recorded", "planned")
 
 
@@ -139,8 +155,9 @@ def home_page(
     costs: Sequence[MonthlyCost],
     commit: Mapping[str, str],
     currency: str,
+    promoted: Sequence[FilePromotion] = (),
 ) -> bytes:
-    """Return the home page: sweeps by state, the timeline of commits, and what was spent by month."""
+    """Return the home page: sweeps by state, the timeline, what was promoted, and what was spent by month."""
     ordered = sorted(cards, key=lambda card: card["updated"], reverse=True)
     by_state = [(state, [card for card in ordered if card["state"] == state]) for state in STATES]
     goals = {card["name"]: card["goal"] for card in cards}
@@ -155,6 +172,7 @@ def home_page(
         "longest": max((time.seconds for time in times), default=1.0) or 1.0,
         "costs": costs,
         "currency": currency,
+        "promoted": promoted,
         "commit": commit,
         "total": {
             "sweeps": len(cards),

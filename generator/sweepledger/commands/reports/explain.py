@@ -22,7 +22,15 @@ from sweepledger.formats import records_jsonl
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.reader import read_document
 from sweepledger.reader.yaml_edit import format_block
-from sweepledger.results.causes import PROGRAM, Cause, Explanation, Run, configuration_means, explain
+from sweepledger.results.causes import (
+    PROGRAM,
+    Cause,
+    Explanation,
+    Run,
+    configuration_means,
+    explain,
+    program_parts,
+)
 from sweepledger.results.paths import results_folder
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.metric import Goal
@@ -30,7 +38,7 @@ from sweepledger.structs.names import suggest_sweep_name
 from sweepledger.structs.program import Data, Program
 from sweepledger.structs.record import RAN_PROCESS, Record
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.values import Value, canonical_json, digest
+from sweepledger.structs.values import Value, canonical_json
 
 NORMAL_QUANTILES = 1.96 + 0.84
 """A two-sided test at 5 % detects an effect of this many standard errors in 80 % of the cases."""
@@ -71,16 +79,7 @@ class ExplainedComparison:
     @property
     def verdict(self) -> str:
         """The answer in one line."""
-        explanation = self.explanation
-        if explanation.named:
-            text = " and ".join(explanation.named)
-        elif explanation.confounded:
-            text = "the recorded trials cannot tell"
-        else:
-            text = "no more than seed noise" if explanation.moved else "it did not move"
-        if explanation.named and explanation.confounded:
-            text += f"; {' and '.join(explanation.confounded)} cannot be separated yet"
-        return text
+        return self.explanation.verdict
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
@@ -176,12 +175,8 @@ class _RanProgram:
     @property
     def parts(self) -> tuple[str, str, str]:
         """What identifies code, data and environment."""
-        program = self.program
-        locked = None if program.environment is None else program.environment.digest
-        return (
-            digest([list(program.command), program.code.path, program.code.tree]),
-            "" if program.data is None else program.data.digest,
-            digest([program.image, locked, self.pool, self.in_container, self.environment]),
+        return program_parts(
+            self.program, pool=self.pool, in_container=self.in_container, environment=self.environment
         )
 
 

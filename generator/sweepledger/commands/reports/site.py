@@ -8,41 +8,34 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from sweepledger import __version__, storage
-from sweepledger.commands.reports.log import LogEntry, history
-from sweepledger.commands.repository import at_commit, costs
+from sweepledger.commands.reports.site_history import HistoryReader, events_of
+from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX, Workspace
-from sweepledger.commands.rounds.evidence import foreign_labels
-from sweepledger.commands.verification.rebuild import recorded_summary
-from sweepledger.errors import GeneratorError, StorageError, UsageError
+from sweepledger.errors import StorageError, UsageError
 from sweepledger.formats import json
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
 from sweepledger.plan import counts_towards
-from sweepledger.repo import batches, files
+from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
 from sweepledger.repo.state import create_state
-from sweepledger.results.paths import RESULTS, results_folder
+from sweepledger.results.paths import RESULTS
 from sweepledger.site import (
-    Event,
     MonthlyCost,
-    SpecVersion,
-    SweepHistory,
     assets_digest,
     compare_page,
     home_page,
     sweep_pages,
 )
-from sweepledger.site.history import EventKind
 from sweepledger.site.spending import monthly_times
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import is_sweep_name
-from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest, digest
 
 MANIFEST = "site.json"
@@ -151,14 +144,9 @@ class _SiteBuilder:
         self._commit = commit
         self._target = target
         self._previous = previous
-        self._entries: dict[str, list[LogEntry]] = defaultdict(list)
-        self._log = history(self._repository, commit)
-        for entry in self._log:
-            self._entries[entry.sweep].append(entry)
+        self._reader = HistoryReader(self._repository, commit)
+        self._entries = self._reader.entries
         self._listing = self._repository.files(commit, SPECS, ACTIVE, ARCHIVE, RESULTS, SETTINGS_FILE)
-        self._batches: dict[str, list[StoredBatch]] = defaultdict(list)
-        for batch in batches.in_commit(self._repository, commit):
-            self._batches[batch.sweep].append(batch)
         self._inputs = _files_by_sweep(self._listing)
         self._settings_blob = self._listing[SETTINGS_FILE].id if SETTINGS_FILE in self._listing else ""
         self._evidence_blobs = {
@@ -177,9 +165,10 @@ class _SiteBuilder:
         """Add the pages of a sweep: those of the earlier site if nothing that they show has changed."""
         entries = [(one.commit.id, one.kind, one.text) for one in self._entries[sweep]]
         blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
-        inputs = digest([blobs, entries, self._settings_blob, self._evidence_blobs])
+        promoted = [asdict(one) for one in self._reader.promoted if one.sweep == sweep]
+        inputs = digest([blobs, entries, self._settings_blob, self._evidence_blobs, promoted])
         if not self._keep(sweep, inputs):
-            shown = self._history(sweep)
+            shown = self._reader.history(sweep, self._inputs[sweep])
             pages = sweep_pages(shown, self._origin(sweep))
             self.made[sweep] = {"inputs": inputs, "card": pages.card.as_data(), "problem": shown.problem}
             self.rebuilt.append(sweep)
@@ -206,58 +195,19 @@ class _SiteBuilder:
         entries = self._entries[sweep]
         return entries[-1].commit.id if entries else self._commit
 
-    def _history(self, sweep: str) -> SweepHistory:
-        spec = f"{SPECS}/{sweep}{SUFFIX}"
-        stored = self._batches[sweep]
-        active = {one.name: one.lock.trials for one in batches.readable(stored) if one.is_active}
-        summary, problem = None, ""
-        if any(path.startswith(results_folder(sweep)) for path in self._inputs[sweep]):
-            try:
-                summary = recorded_summary(self._repository, self._commit, sweep)
-            except GeneratorError as error:
-                problem = str(error)
-        changes = [entry for entry in self._entries[sweep] if entry.kind == EventKind.SPEC]
-        texts = self._repository.blobs(entry.commit.files[spec] for entry in changes)
-        versions = (
-            SpecVersion(
-                *(entry.commit.id, entry.commit.author, entry.commit.date, entry.commit.subject),
-                texts[entry.commit.files[spec]].decode(errors="replace"),
-            )
-            for entry in changes
-        )
-        content = self._repository.read(self._commit, spec).get(spec)
-        read = self._sweep(spec) if summary is None or self._evidence_blobs else None
-        return SweepHistory(
-            name=sweep,
-            summary=summary,
-            spec=None if content is None else content.decode(errors="replace"),
-            versions=tuple(versions),
-            events=tuple(_events(self._entries[sweep])),
-            active=active,
-            description=read.description if read and summary is None else "",
-            problem=problem,
-            foreign=foreign_labels(self._repository, self._commit, read) if read else (),
-        )
-
-    def _sweep(self, spec: str) -> Sweep | None:
-        """Return the sweep of a spec at the commit; None if it cannot be read."""
-        settings = at_commit.settings_or_defaults(self._repository, self._commit)
-        sweep = at_commit.read_sweep(self._repository, self._commit, spec, settings)
-        return sweep if isinstance(sweep, Sweep) else None
-
     def tree(self) -> FileTree:
         """Return all files of the site; its manifest lists all others."""
         cards = [made["card"] for made in self.made.values()]
         commit = {"id": self._commit, "day": _day(commit_time(self._repository, self._commit))}
         times = monthly_times(card["months"] for card in cards)
-        settings = at_commit.settings_or_defaults(self._repository, self._commit)
         home = home_page(
             cards,
-            [event for event in _events(self._log) if event.sweep in self.made],
+            [event for event in events_of(self._reader.log) if event.sweep in self.made],
             times=times,
             costs=tuple(self._costs([time.month for time in times])),
             commit=commit,
-            currency=settings.currency,
+            currency=self._reader.settings.currency,
+            promoted=[one for one in self._reader.promoted if one.sweep in self.made],
         )
         fragments = [
             self._files[path] for sweep in self.made if (path := _folder(sweep) + DATA) in self._files
@@ -274,10 +224,10 @@ class _SiteBuilder:
 
     def _costs(self, months: Iterable[str]) -> Iterator[MonthlyCost]:
         """Yield what each team with a budget used, by month."""
-        settings = at_commit.settings_or_defaults(self._repository, self._commit)
+        settings = self._reader.settings
         if not settings.budgets:
             return
-        merged = [batch for listed in self._batches.values() for batch in listed]
+        merged = [batch for listed in self._reader.batches.values() for batch in listed]
         for month in months:
             ledger = costs.month_ledger(self._repository, self._commit, settings, month, merged=merged)
             for team, budget in sorted(settings.budgets.items()):
@@ -288,20 +238,6 @@ class _SiteBuilder:
 
 def _folder(sweep: str) -> str:
     return f"sweeps/{sweep}/"
-
-
-def _events(entries: Iterable[LogEntry]) -> Iterator[Event]:
-    """Yield entries as events, each with the computing time that it added to its sweep."""
-    spent: dict[str, float] = {}
-    for entry in entries:
-        commit, seconds = entry.commit, None
-        if entry.seconds is not None:
-            seconds = max(0.0, entry.seconds - spent.get(entry.sweep, 0.0))
-            spent[entry.sweep] = entry.seconds
-        yield Event(
-            *(entry.sweep, EventKind(entry.kind), commit.id, commit.author, commit.date, entry.text),
-            *(entry.best, entry.change, seconds),
-        )
 
 
 def _day(seconds: int) -> str:

@@ -503,21 +503,26 @@ class _TrialCounter:
     def _local_states(self, batch: StoredBatch) -> Iterator[tuple[str, TrialState]]:
         """Return the states of an active batch's trials by this machine's results volume."""
         unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
-        if not (self.results / batch.name).is_dir():  # most batches run elsewhere
-            yield from ((row.trial, unknown) for row in batch.rows)
-            return
-        evaluated = evaluate(BatchAttempts.read(self.results, batch).results)
-        started = TrialState.RUNNING if self.is_engine_running else TrialState.INTERRUPTED
-        for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
-            # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
-            if len(attempts) > batch.lock.retries or any(
-                record.record.status.is_final for record in attempts
-            ):
-                yield outcome.trial, TrialState(outcome.status.kind)
-            elif (self.results / batch.name / str(outcome.index)).is_dir():
-                yield outcome.trial, started
-            else:
-                yield outcome.trial, unknown
+        return local_states(batch, self.results, unknown, is_engine_running=self.is_engine_running)
+
+
+def local_states(
+    batch: StoredBatch, results: Path, unknown: TrialState, *, is_engine_running: bool
+) -> Iterator[tuple[str, TrialState]]:
+    """Yield the state of each trial of an active batch by a machine's results volume; `unknown` if it has none."""
+    if not (results / batch.name).is_dir():  # most batches run elsewhere
+        yield from ((row.trial, unknown) for row in batch.rows)
+        return
+    evaluated = evaluate(BatchAttempts.read(results, batch).results)
+    started = TrialState.RUNNING if is_engine_running else TrialState.INTERRUPTED
+    for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
+        # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
+        if len(attempts) > batch.lock.retries or any(record.record.status.is_final for record in attempts):
+            yield outcome.trial, TrialState(outcome.status.kind)
+        elif (results / batch.name / str(outcome.index)).is_dir():
+            yield outcome.trial, started
+        else:
+            yield outcome.trial, unknown
 
 
 def _keep_highest(states: dict[str, TrialState], new: Iterable[tuple[str, TrialState]]) -> None:

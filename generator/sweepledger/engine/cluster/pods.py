@@ -105,6 +105,13 @@ def batch_pods(kubectl: Kubectl, namespace: str, batch: str, fields: str) -> Ite
                 yield pod
 
 
+def output(kubectl: Kubectl, namespace: str, pod: TrialPod, *, lines: int, size: int) -> bytes:
+    """Return the last lines that a pod has printed, of both outputs. Raises ClusterError."""
+    name = api_objects.text_at(pod.manifest, "metadata", "name")
+    bounds = (f"--tail={lines}", f"--limit-bytes={size}")
+    return kubectl.run("logs", name, f"--namespace={namespace}", f"--container={pod.container}", *bounds)
+
+
 def has_pods(kubectl: Kubectl, namespace: str, batch: str) -> bool:
     """Return whether a batch has any pod. Raises ClusterError."""
     pages = kubectl.pages(PODS.format(namespace), f"{BATCH_LABEL}={batch}", size=1)

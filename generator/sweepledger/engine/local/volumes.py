@@ -18,6 +18,7 @@ from sweepledger.engine.local.job_spec import (
     ScratchVolume,
 )
 from sweepledger.errors import RepositoryError
+from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors
 from sweepledger.structs.kubernetes import PARENT_PATH
 
@@ -137,6 +138,25 @@ def _volume_folder(folders: StateFolders, job: JobSpec, uid: str, name: str, dat
             return data
         case _:
             assert_never(volume)
+
+
+MOST_REPORTED = 4 << 20
+"""Bytes that are read of what a running trial reports in a file."""
+_REPORT = "result.json"
+
+
+def reported_lines(state: Path, uid: str) -> bytes:
+    """Return what a running trial has written to `$SWEEP_RESULT`; nothing if its pod is not here.
+
+    The launcher makes a temporary folder in the scratch volume for it. Raises StorageError.
+    """
+    folder = StateFolders(state).pod(uid) / VOLUMES
+    with storage_errors(folder):
+        found = sorted(folder.glob(f"*/trial-*/{_REPORT}")) if uid and folder.is_dir() else []
+        for path in found:
+            if not path.parent.is_symlink() and (content := read_regular(path, MOST_REPORTED)) is not None:
+                return content
+    return b""
 
 
 def scratch_limits(folders: StateFolders, job: JobSpec, uid: str) -> tuple[tuple[Path, int], ...]:

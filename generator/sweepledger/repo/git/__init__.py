@@ -22,6 +22,7 @@ from sweepledger.repo.git.history import (
     present_since,
     reachable_trees,
     remote_contains,
+    tree_patch,
 )
 from sweepledger.repo.git.mirror import REMOTE, Mirror
 from sweepledger.repo.git.proposal import (
@@ -86,6 +87,7 @@ __all__ = [
     "store_code",
     "superseded_proposals",
     "tracking_ref",
+    "tree_patch",
     "uncommitted_paths",
     "untracked_paths",
     "without_repository_filters",

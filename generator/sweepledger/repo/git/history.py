@@ -37,6 +37,15 @@ def changed_lines(repository: Repository, old: str, new: str) -> dict[str, tuple
     }
 
 
+def tree_patch(repository: Repository, old: str, new: str) -> str:
+    """Return the difference between two trees as a patch; of files that are no text, only their names.
+
+    Nothing of the clone's configuration or attributes is run. Raises RepositoryError if a tree is missing.
+    """
+    options = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--unified=2")
+    return repository.run("diff-tree", "-r", "--patch", *options, old, new)
+
+
 def remote_contains(repository: Repository, remote: str, branch: str, tip: str, before: str) -> bool:
     """Return whether the branch of a remote, with its commit `tip`, contains an earlier commit.
 

@@ -88,16 +88,14 @@ def notes(root: Element, sentences: Iterable[str], top: float) -> float:
     return y + EDGE
 
 
-def labels(
-    parent: Element, ticks: Sequence[tuple[float, str | float]], frame: Frame, y: float, kind: str = ""
-) -> None:
+def labels(parent: Element, ticks: Sequence[tuple[float, str | float]], frame: Frame, y: float) -> None:
     """Write the labels that fit below a frame, for wide and for narrow pages: no label overlaps another."""
     wide, narrow = (list(fitting(ticks, frame, size)) for size in (WIDE_SIZE, NARROW_SIZE))
     for chosen, others, name in ((wide, narrow, "wide"), (narrow, wide, "narrow")):
         for place in chosen:
             if place in others and name == "narrow":
                 continue
-            shown = kind if place in others else f"{kind} {name}".strip()
+            shown = "" if place in others else name
             svg.text(parent, place[1], (place[0], y), kind=shown, anchor="middle")
 
 

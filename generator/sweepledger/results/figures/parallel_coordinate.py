@@ -5,6 +5,7 @@ The axes are horizontal, one below the other, so that any number of names and va
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from xml.etree.ElementTree import Element
 
 from sweepledger.formats.summary_csv import parameter_names
@@ -37,7 +38,9 @@ from sweepledger.structs.values import Value, canonical_json
 MOST_AXES = 12
 NAMES = 190
 """Width of the names at the left."""
-STEP = 86
+STEP = 104
+LABELS = 30
+"""Height of the labels below an axis, where no line is drawn."""
 BAND = 30.0
 """Width of the widest band into which lines through one value are spread."""
 SHARE_OF_GAP = 0.6
@@ -167,15 +170,15 @@ def _lines(
 
 
 def _curve(points: Sequence[svg.Point]) -> str:
-    """Return a path that crosses every axis at a right angle and bends between them."""
-    x, y = points[0]
-    steps = [f"M{svg.pixels(x)} {svg.pixels(y)}"]
-    for left, down in points[1:]:
+    """Return a path that goes on below the labels of each axis, and bends between them."""
+    steps = []
+    for (x, up), (left, down) in pairwise(points):
+        y = up + LABELS
         half = svg.pixels((y + down) / 2)
         steps.append(
+            f"M{svg.pixels(x)} {svg.pixels(y)}"
             f"C{svg.pixels(x)} {half} {svg.pixels(left)} {half} {svg.pixels(left)} {svg.pixels(down)}"
         )
-        x, y = left, down
     return "".join(steps)
 
 
@@ -184,7 +187,7 @@ def _axis(root: Element, row: ParallelAxis, frame: Frame) -> None:
     svg.line(part, "axis", (frame.left, row.y), (frame.right, row.y))
     for x, _ in row.ticks:
         svg.line(part, "axis", (x, row.y - 4), (x, row.y + 4))
-    labels(part, row.ticks, frame, row.y + 23, kind="halo")
+    labels(part, row.ticks, frame, row.y + 23)
     for kind, size in (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE)):
         svg.text(part, cut_name(row.name, (NAMES - 12) / BOLD, size), (EDGE, row.y + 5), kind=f"head {kind}")
         for number, aside in enumerate(row.asides):

@@ -27,7 +27,6 @@ _LIGHT = """
 text { fill: #57606a; }
 .page { fill: #ffffff; }
 .title, .head { fill: #1f2328; }
-.halo { stroke: #ffffff; }
 .frame { fill: #f6f8fa; }
 .grid { stroke: #d8dee4; }
 .axis { stroke: #8c959f; }
@@ -51,7 +50,6 @@ _DARK = """
 text { fill: #9da7b3; }
 .page { fill: #0d1117; }
 .title, .head { fill: #f0f6fc; }
-.halo { stroke: #0d1117; }
 .frame { fill: #151b23; }
 .grid { stroke: #2a313c; }
 .axis { stroke: #656c76; }
@@ -75,7 +73,6 @@ STYLE = f"""
 text {{ font: {WIDE_SIZE}px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }}
 .title {{ font-size: {WIDE_SIZE * TITLE:.0f}px; font-weight: 600; }}
 .head {{ font-weight: 600; }}
-.halo {{ paint-order: stroke; stroke-width: 6px; stroke-linejoin: round; }}
 .narrow {{ display: none; }}
 .grid, .axis, .seam {{ stroke-width: 1; }}
 .seam {{ stroke-dasharray: 3 4; }}
@@ -102,7 +99,6 @@ text {{ font-size: {NARROW_SIZE}px; }}
 .trial, .retired, .best {{ r: 6px; }}
 .level {{ r: 5px; }}
 .ring {{ r: 10px; }}
-.halo {{ stroke-width: 9px; }}
 .narrow {{ display: inline; }}
 .wide {{ display: none; }}
 .cross, .line {{ stroke-width: 2.4; }}

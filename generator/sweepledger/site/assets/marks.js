@@ -2,9 +2,13 @@
 // A brush redraws only the selected trials; all others stay as they are, dimmed.
 const NEAR = 12;
 const DRAG = 4;
+const NAMES = 116;
 const TRIAL_HEIGHTS = { left: 56, right: 14, top: 10, bottom: 36 };
 
 class Plot {
+  /** Free pixels above the plot, in addition to those that every chart has. */
+  above = 0;
+
   constructor(figure, spec, model, selection) {
     this.spec = spec;
     this.model = model;
@@ -48,8 +52,9 @@ class Plot {
   draw() {
     this.width = this.box.clientWidth;
     this.height = this.box.clientHeight;
-    const { left, right, top, bottom } = TRIAL_HEIGHTS;
-    this.area = { left, right: this.width - right, top, bottom: this.height - bottom };
+    const { right, top, bottom } = TRIAL_HEIGHTS;
+    const left = this.spec.y && this.column(this.spec.y).categories ? NAMES : TRIAL_HEIGHTS.left;
+    this.area = { left, right: this.width - right, top: top + this.above, bottom: this.height - bottom };
     this.colors = palette();
     this.axes.replaceChildren();
     this.labels.replaceChildren();
@@ -261,6 +266,16 @@ class Steps extends Plot {
   }
 }
 
+/** Points of two parameters. The title of the second is above its axis. */
+class Pair extends Plot {
+  above = 20;
+
+  drawAxes(title) {
+    super.drawAxes(title);
+    this.axes.append(svg("text", { class: "title", x: 2, y: 12 }, this.column(this.spec.y).title));
+  }
+}
+
 /** Points, with the Pareto front as a line. */
 class Front extends Plot {
   paint(canvas, passes) {
@@ -411,16 +426,17 @@ class Parallel extends Lines {
       const room = Math.max(8, Math.floor((right - 60) / keys.length / 7));
       const text = title.length > room ? `${title.slice(0, room - 1)}…` : title;
       this.axes.append(svg("text", { class: "title", x: x + shift, y: top + 6, "text-anchor": anchor }, text));
-      // Labels lie beside each axis, over the lines, on the colour of the card; those of the last lie where no line is.
+      // Labels lie beside each axis, where the colour of the card hides the lines; those of the last lie where no line is.
       const isLast = place > 0 && place === keys.length - 1;
       for (const [y, label] of this.scales[place].ticks(6)) {
-        const width = label.length * 6.6 + 6;
         if (isLast) {
           this.labels.append(svg("text", { x: x + 8, y: y + 4 }, label));
           continue;
         }
-        this.labels.append(svg("rect", { x: x - 6 - width, y: y - 8, width, height: 16, fill: this.colors.card, "fill-opacity": 0.8 }));
-        this.labels.append(svg("text", { x: x - 8, y: y + 4, "text-anchor": "end" }, label));
+        const text = svg("text", { x: x - 8, y: y + 4, "text-anchor": "end" }, label);
+        this.labels.append(text);
+        const width = text.getComputedTextLength() + 6;
+        text.before(svg("rect", { x: x - 5 - width, y: y - 8, width, height: 16, fill: this.colors.card }));
       }
     });
     const columns = keys.map((key) => this.column(key).values);
@@ -515,4 +531,4 @@ class Bars extends Plot {
   }
 }
 
-const MARKS = { point: Plot, step: Steps, front: Front, line: Curves, parallel: Parallel, bar: Bars };
+const MARKS = { point: Plot, pair: Pair, step: Steps, front: Front, line: Curves, parallel: Parallel, bar: Bars };

@@ -3,6 +3,9 @@ const $ = (id) => document.getElementById(id);
 const DATA = JSON.parse($("data").textContent);
 const LAPTOP = "made on a laptop, and signed by nobody";
 
+/** Keys of columns that are axes, and no properties of a trial: what was spent until it ended. */
+const RUNNING_SUMS = new Set(["hours", "cost"]);
+
 /** Return an element with text or children. Text is never parsed as markup. */
 function el(name, properties = {}, ...children) {
   const element = document.createElement(name);

@@ -39,7 +39,7 @@ class Table {
   constructor(model, selection) {
     this.model = model;
     this.selection = selection;
-    this.columns = [...model.columns.values()].filter((column) => column.key !== "hours");
+    this.columns = [...model.columns.values()].filter((column) => !RUNNING_SUMS.has(column.key));
     this.visible = new Set(this.columns.slice(0, FIRST_COLUMNS).map((column) => column.key));
     this.sort = { key: "objective", up: model.goal !== "maximize" };
     this.head = $("table").createTHead();

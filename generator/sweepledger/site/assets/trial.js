@@ -52,6 +52,8 @@ function show(trial) {
   $("environment-part").hidden = !reported.length;
   $("environment").replaceChildren(...reported.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))));
   $("commits").replaceChildren(...commitItems(trial));
+  showCode(trial);
+  showPromoted(id);
   showArtifacts(details);
   $("command").textContent = `sweep show ${id}\nsweep reproduce ${id}`;
   drawCurve(trial);
@@ -85,9 +87,16 @@ function metricRows(trial) {
     });
 }
 
+function versionOf(trial) {
+  const batch = shown(columns.get("batch"), trial);
+  return DATA.versions.findIndex((version) => version.batches.includes(batch));
+}
+
 function pairs(trial, details) {
+  const version = DATA.versions[versionOf(trial)] ?? {};
   const listed = [
     ["batch", shown(columns.get("batch"), trial)],
+    ...["image", "code", "data", "command", "environment lock"].map((name) => [name, version[name]]),
     ["row", String(details.index)],
     ["attempts", String(details.attempts)],
     ["parent trial", details.parent],
@@ -105,15 +114,44 @@ function pairs(trial, details) {
 function commitItems(trial) {
   const batch = shown(columns.get("batch"), trial);
   const { requested = [], generated = [], recorded = [] } = DATA.commits;
+  const recording = DATA.recorded[batch];
   const own = generated.filter(([, , , text]) => text.startsWith(`${batch}:`)).slice(0, 1);
-  const number = generated.indexOf(own[0]);
   const before = own.length ? requested.filter(([, , day]) => day <= own[0][2]).slice(-1) : requested.slice(-1);
-  // Results commits record batches in their order.
-  const after = recorded.length === generated.length ? recorded.slice(number, number + 1) : recorded.slice(-1);
+  const after = recording ? recorded.filter(([id]) => id === recording).slice(0, 1) : recorded.slice(-1);
   const labelled = [["spec", before], ["generated", own], ["recorded", after]];
   return labelled.flatMap(([what, commits]) =>
     commits.map(([id, author, day, text]) =>
       el("li", {}, el("span", { className: "kind" }, what), " ", el("code", { className: "commit", title: id }, id.slice(0, 8)), ` ${day} ${author}: ${text}`),
+    ),
+  );
+}
+
+/** Show what the code of a trial changed of the version before, and what the next version changed of it. */
+function showCode(trial) {
+  const version = versionOf(trial);
+  const neighbours = [
+    ["Changed since the version before", DATA.versions[version]],
+    ["Changed in the next version", DATA.versions[version + 1]],
+  ].filter(([, other]) => other?.files);
+  $("code-part").hidden = !neighbours.length;
+  $("code").replaceChildren(...neighbours.flatMap(([title, { files, patch, batches }]) => codeChange(title, files, patch, batches)));
+}
+
+function codeChange(title, files, patch, batches) {
+  const counted = files.map(([path, added, removed]) => el("li", {}, path, added === null ? "" : ` +${added} −${removed}`));
+  const parts = [el("h3", {}, `${title} (${batches[0]})`), el("ul", { className: "plain" }, ...counted)];
+  if (!patch) return parts;
+  const kinds = { "+": "added", "-": "removed", "@": "place" };
+  const lines = patch.split("\n").map((line) => el("span", { className: kinds[line[0]] ?? "same" }, `${line}\n`));
+  return [...parts, el("details", { className: "diff" }, el("summary", {}, "Lines"), el("pre", { tabIndex: 0 }, ...lines))];
+}
+
+function showPromoted(id) {
+  const own = DATA.promoted.filter((each) => each.trial === id);
+  $("promoted-part").hidden = !own.length;
+  $("promoted").replaceChildren(
+    ...own.map(({ file, commit, author, day, current }) =>
+      el("li", {}, `${file} by ${author}, ${day} `, el("code", { className: "commit", title: commit }, commit.slice(0, 8)), current ? "" : " changed since"),
     ),
   );
 }

@@ -1,0 +1,188 @@
+"""What git knows of each sweep at a commit, as the site shows it: results, commits, programs, prices, promotions."""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import pairwise
+
+from sweepledger.commands.reports.log import LogEntry, history
+from sweepledger.commands.repository import at_commit, costs
+from sweepledger.commands.repository.code_changes import file_changes
+from sweepledger.commands.repository.workspace import SPECS, SUFFIX
+from sweepledger.commands.rounds.evidence import foreign_labels
+from sweepledger.commands.verification.rebuild import recorded_summary
+from sweepledger.errors import GeneratorError, RepositoryError
+from sweepledger.exchange.models import statement
+from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
+from sweepledger.plan import hourly_price
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository, commits, tree_patch
+from sweepledger.results.paths import batch_of_records, results_folder
+from sweepledger.results.summary import Summary
+from sweepledger.site import CodeRevision, Event, FilePromotion, SpecVersion, SweepHistory
+from sweepledger.site.history import EventKind
+from sweepledger.structs.names import is_sweep_name, split_batch_name
+from sweepledger.structs.program import Code
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import bytes_digest
+
+MOST_LINES = 400
+"""Changed lines of the code, beyond which a page only counts them."""
+LONGEST_PATCH = 20_000
+MOST_STATEMENT_BYTES = 1 << 20
+
+
+class HistoryReader:
+    """Reads the history of the sweeps of a commit."""
+
+    def __init__(self, repository: Repository, commit: str) -> None:
+        self._repository = repository
+        self._commit = commit
+        self.settings: Settings = at_commit.settings_or_defaults(repository, commit)
+        self.log = history(repository, commit)
+        self.entries: dict[str, list[LogEntry]] = defaultdict(list)
+        for entry in self.log:
+            self.entries[entry.sweep].append(entry)
+        self.batches: dict[str, list[StoredBatch]] = defaultdict(list)
+        for batch in batches.in_commit(repository, commit):
+            self.batches[batch.sweep].append(batch)
+
+    def history(self, sweep: str, paths: Collection[str]) -> SweepHistory:
+        """Return the history of a sweep, given the paths of its files."""
+        spec = f"{SPECS}/{sweep}{SUFFIX}"
+        stored = self.batches[sweep]
+        summary, problem = None, ""
+        if any(path.startswith(results_folder(sweep)) for path in paths):
+            try:
+                summary = recorded_summary(self._repository, self._commit, sweep)
+            except GeneratorError as error:
+                problem = str(error)
+        content = self._repository.read(self._commit, spec).get(spec)
+        read = self._sweep(spec) if summary is None or self.has_evidence else None
+        return SweepHistory(
+            name=sweep,
+            summary=summary,
+            spec=None if content is None else content.decode(errors="replace"),
+            versions=tuple(self._spec_versions(sweep, spec)),
+            events=tuple(events_of(self.entries[sweep])),
+            active={one.name: one.lock.trials for one in batches.readable(stored) if one.is_active},
+            description=read.description if read and summary is None else "",
+            recorded=self._recorded(sweep),
+            code_changes={} if summary is None else dict(self._code_changes(summary)),
+            prices={} if summary is None else dict(self._prices(stored)),
+            currency=self.settings.currency,
+            promoted=tuple(one for one in self.promoted if one.sweep == sweep),
+            problem=problem,
+            foreign=foreign_labels(self._repository, self._commit, read) if read else (),
+        )
+
+    @cached_property
+    def has_evidence(self) -> bool:
+        """Whether the commit has evidence of other systems, which specs may start from."""
+        return any(path.endswith(EVIDENCE_SUFFIX) for path in self._repository.files(self._commit))
+
+    def _spec_versions(self, sweep: str, spec: str) -> Iterator[SpecVersion]:
+        changes = [entry for entry in self.entries[sweep] if entry.kind == EventKind.SPEC]
+        texts = self._repository.blobs(entry.commit.files[spec] for entry in changes)
+        for entry in changes:
+            commit = entry.commit
+            text = texts[commit.files[spec]].decode(errors="replace")
+            yield SpecVersion(commit.id, commit.author, commit.date, commit.subject, text)
+
+    def _sweep(self, spec: str) -> Sweep | None:
+        """Return the sweep of a spec at the commit; None if it cannot be read."""
+        sweep = at_commit.read_sweep(self._repository, self._commit, spec, self.settings)
+        return sweep if isinstance(sweep, Sweep) else None
+
+    def _recorded(self, sweep: str) -> dict[str, str]:
+        recorded: dict[str, str] = {}
+        for entry in self.entries[sweep]:
+            if entry.kind == EventKind.RESULTS:
+                for path in sorted(entry.commit.files):
+                    batch = batch_of_records(path)
+                    if split_batch_name(batch) and path.startswith(f"{results_folder(sweep)}/"):
+                        recorded.setdefault(batch, entry.commit.id)
+        return recorded
+
+    def _code_changes(self, summary: Summary) -> Iterator[tuple[tuple[str, str], CodeRevision]]:
+        codes = [batch.lock.program.code for batch in summary.batches]
+        for before, after in pairwise(codes):
+            if before.tree != after.tree and before.path == after.path:
+                yield (before.tree, after.tree), self._code_change(before, after)
+
+    def _code_change(self, before: Code, after: Code) -> CodeRevision:
+        changes = file_changes(self._repository, before, after)
+        if changes is None:
+            return CodeRevision((), "")
+        patch = ""
+        if sum((one.added or 0) + (one.removed or 0) for one in changes) <= MOST_LINES:
+            try:
+                patch = tree_patch(self._repository, before.tree, after.tree)
+            except RepositoryError:
+                patch = ""
+        listed = tuple((one.path, one.added, one.removed) for one in changes)
+        return CodeRevision(listed, patch if len(patch) <= LONGEST_PATCH else "")
+
+    def _prices(self, stored: Iterable[StoredBatch]) -> Iterator[tuple[str, float]]:
+        if not any(pool.price for pool in self.settings.pools.values()):
+            return
+        for batch in batches.readable(stored):
+            pool = self.settings.pools.get(batch.lock.pool or "")
+            run = None if pool is None or pool.price is None else costs.run_of(batch)
+            price = None if run is None else hourly_price(run, pool)
+            if price is not None:
+                yield batch.name, price
+
+    @cached_property
+    def promoted(self) -> tuple[FilePromotion, ...]:
+        """The files that statements of the commit name, newest first."""
+        return tuple(sorted(self._promoted(), key=lambda one: (one.date, one.file), reverse=True))
+
+    def _promoted(self) -> Iterator[FilePromotion]:
+        repository, commit = self._repository, self._commit
+        listing = repository.files(commit)
+        paths = sorted(path for path in listing if path.endswith(statement.SUFFIX))
+        if not paths:
+            return
+        contents = repository.read(commit, *paths)
+        promoting = {path: one for one in commits(repository, *paths, revision=commit) for path in one.files}
+        for path in paths:
+            origin = _origin(contents.get(path, b""))
+            if origin is None or path not in promoting:
+                continue
+            sweep, trial, subjects = origin
+            # Anybody may have written a statement: it names files of the commit only.
+            named = {file: digest for file, digest in subjects.items() if file in listing}
+            present: Mapping[str, bytes] = repository.read(commit, *named) if named else {}
+            for file, digest in sorted(named.items()):
+                is_current = file in present and bytes_digest(present[file]) == f"sha256:{digest}"
+                made = promoting[path]
+                yield FilePromotion(file, sweep, trial, made.id, made.author, made.date, is_current)
+
+
+def _origin(content: bytes) -> tuple[str, str, dict[str, str]] | None:
+    """Return sweep, trial and files of a statement that `sweep promote` wrote; None for any other file."""
+    if len(content) > MOST_STATEMENT_BYTES:
+        return None
+    try:
+        origin = statement.promoted_from(json.loads(content))
+    except (ValueError, RecursionError):
+        return None
+    return origin if origin is not None and is_sweep_name(origin[0]) else None
+
+
+def events_of(entries: Iterable[LogEntry]) -> Iterator[Event]:
+    """Yield entries as events, each with the computing time that it added to its sweep."""
+    spent: dict[str, float] = {}
+    for entry in entries:
+        commit, seconds = entry.commit, None
+        if entry.seconds is not None:
+            seconds = max(0.0, entry.seconds - spent.get(entry.sweep, 0.0))
+            spent[entry.sweep] = entry.seconds
+        yield Event(
+            *(entry.sweep, EventKind(entry.kind), commit.id, commit.author, commit.date, entry.text),
+            *(entry.best, entry.change, seconds),
+        )

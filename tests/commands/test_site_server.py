@@ -1,0 +1,142 @@
+"""`sweep site --serve`: the branch is followed, and trials are shown while they run."""
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from itertools import takewhile
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+
+from sweepledger.commands.reports.site_server import SiteServer
+from sweepledger.commands.run import RunOptions, SweepRun
+from sweepledger.engine.local.events import PodStarted
+from sweepledger.errors import UsageError
+from sweepledger.repo.state import create_state
+from tests.repository import SPEC, Sandbox
+
+PROGRAM = """import argparse, json, os, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+parser.add_argument("--bias", type=float)
+x = parser.parse_args().x
+with open(os.environ.get("SWEEP_RESULT", os.devnull), "w") as file:
+    for step in (1, 2, 3):
+        print(f"step={step} score={x * step}", flush=True)
+        print(json.dumps({"step": step, "score": x * step}), file=file, flush=True)
+    print("<b>waiting</b>", flush=True)
+    time.sleep(600)
+"""
+METRIC = "metric: {name: score, goal: maximize}"
+SOURCES = {"printed": "source: stdout", "in a file": "format: jsonl"}
+
+
+def server(sandbox: Sandbox, tmp_path: Path, revision: str = "HEAD") -> SiteServer:
+    state = create_state(sandbox.workspace.repository)
+    return SiteServer(sandbox.workspace, tmp_path / "out", revision, state=state)
+
+
+def page(server: SiteServer, path: str) -> str:
+    found = server.answer(path)
+    assert found is not None, path
+    return found.content.decode()
+
+
+def running(server: SiteServer) -> Any:
+    return json.loads(page(server, "/running.json"))
+
+
+def test_the_site_is_built_again_when_the_branch_moves(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    served = server(sandbox, tmp_path)
+    assert "Ask for more" not in page(served, "/")
+
+    sandbox.spec("other", "4, 5")
+    commit = sandbox.commit("Ask for more")
+
+    assert "Ask for more" in page(served, "/")
+    assert "other" in page(served, "/sweeps/other/index.html")
+    assert running(served)["commit"] == commit
+
+
+def test_pages_lead_to_what_runs_and_the_files_do_not(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+
+    assert 'href="/running.html"' in page(server(sandbox, tmp_path), "/index.html")
+
+    assert "running.html" not in (tmp_path / "out/index.html").read_text()
+    assert not (tmp_path / "out/running.html").exists()
+
+
+@pytest.mark.parametrize("path", ["/site.json", "/../x", "/sweeps/none/index.html", "/sweeps/../site.json"])
+def test_only_pages_are_served(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
+    (tmp_path / "x").write_text("secret")
+
+    assert server(sandbox, tmp_path).answer(path) is None
+
+
+def test_a_branch_that_does_not_exist_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'nowhere' is not a commit"):
+        server(sandbox, tmp_path, "nowhere").listen(0)
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_curves_of_running_trials_are_shown_and_not_committed(
+    sandbox: Sandbox, tmp_path: Path, source: str
+) -> None:
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.write("code/train.py", PROGRAM)
+    spec = SPEC.format(name="peak", xs="1, 2, 3", parallelism=2)
+    sandbox.write("sweeps/peak.yaml", spec.replace(METRIC, METRIC.replace("}", f", {source}}}")))
+    sandbox.commit("Take long")
+    workspace = sandbox.workspace
+    served = server(sandbox, tmp_path)
+    events = SweepRun.prepare(workspace, ("peak",)).run(RunOptions(create_state(workspace.repository)))
+    list(takewhile(lambda event: not isinstance(event, PodStarted), events))
+
+    for _ in range(300):
+        (batch,) = running(served)["batches"]
+        if sum(len(trial["steps"]) for trial in batch["trials"]) == 6:
+            break
+        sleep(0.1)
+    committed = sandbox.git("status", "--porcelain")
+    events.close()
+
+    assert batch["counts"] == {"running": 2, "pending": 1}
+    assert sorted(trial["values"] for trial in batch["trials"]) == [[1, 2, 3], [2, 4, 6]]
+    assert all(trial["steps"] == [1, 2, 3] for trial in batch["trials"])
+    assert all(trial["output"].endswith("<b>waiting</b>\n") for trial in batch["trials"])
+    assert committed == ""
+    assert running(served)["batches"][0]["counts"] == {"interrupted": 2, "pending": 1}
+
+
+def test_the_command_serves_until_it_is_interrupted(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    argv = [
+        sys.executable,
+        "-m",
+        "sweepledger.cli",
+        "site",
+        "--serve",
+        "--port",
+        "0",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+
+    with subprocess.Popen(argv, cwd=sandbox.root, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        url, _, rest = process.stderr.readline().partition(" ")
+        with urllib.request.urlopen(f"{url}running.json", timeout=30) as got:  # noqa: S310 - this machine
+            data = json.load(got)
+        process.send_signal(signal.SIGINT)
+
+    assert url.startswith("http://127.0.0.1:")
+    assert rest == "shows HEAD until Ctrl-C\n"
+    assert [batch["sweep"] for batch in data["batches"]] == ["peak"]
+    assert process.returncode == 0

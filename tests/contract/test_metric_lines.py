@@ -1,0 +1,69 @@
+"""Running trials are shown as they will be recorded: the same lines give the same points as in the launcher."""
+
+import math
+from random import Random
+
+import pytest
+
+from sweepledger.formats.metric_lines import objective_points
+from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource
+from tests.launcher.folders import LAUNCHERS
+
+PATTERN = r"epoch (?P<step>[0-9]+): accuracy (?P<value>\S+)"
+LINES = {
+    MetricFormat.TEXT: (
+        "step={n} accuracy={v}",
+        "loss=0.5 accuracy = {v};",
+        "accuracy={v},7",
+        "saccuracy={v}",
+    ),
+    MetricFormat.JSONL: (
+        '{{"accuracy": {v}, "step": {n}}}',
+        '{{"accuracy": {v}}}',
+        '{{"accuracy": "{v}"}}',
+        "[1]",
+    ),
+    MetricFormat.LOG: ("accuracy,{v}", "epoch,{n}", "final accuracy, {v}", "no comma"),
+    MetricFormat.CSV: ("step,accuracy", "{n},{v}", "{n},", "{n},{v},9"),
+    MetricFormat.REGEX: (
+        "epoch {n}: accuracy {v}",
+        "epoch {n}: accuracy {v}%\repoch {n}: accuracy {v}",
+        "accuracy {v}",
+    ),
+}
+"""What trials print; the first line is often a header, and others are no values."""
+NUMBERS = ("0.5", "1e-3", "nan", "inf", "7", "-2.25", "x", "1" * 70, "0x1f")
+
+
+def metric(form: MetricFormat) -> Metric:
+    patterns = (PATTERN,) if form is MetricFormat.REGEX else ()
+    return Metric("accuracy", Goal.MAXIMIZE, MetricSource.STDOUT, form, patterns=patterns)
+
+
+def printed(form: MetricFormat, seed: int) -> bytes:
+    rng = Random(seed)  # noqa: S311 - made-up lines, the same on every run
+    first, lines = LINES[form][0], [*LINES[form], "", "x" * 70_000, "\ufffd\x00accuracy", "accuracy="]
+    chosen = [first, *rng.choices(lines, k=30)]
+    text = "\n".join(line.format(n=rng.randrange(9), v=rng.choice(NUMBERS)) for line in chosen)
+    return f"{text}\naccuracy=".encode()  # the last line is not complete yet
+
+
+@pytest.mark.parametrize("form", LINES, ids=str)
+def test_lines_give_the_points_that_the_launcher_finds(form: MetricFormat) -> None:
+    chosen = metric(form)
+    seen = 0
+    for seed in range(60):
+        output = printed(form, seed)
+        points = launched_points(chosen, output)
+
+        assert objective_points(chosen, output) == tuple(p for p in points if math.isfinite(p[1])), seed
+        seen += len(points)
+    assert seen > 60
+
+
+def launched_points(metric: Metric, output: bytes) -> list[tuple[int, float]]:
+    """Return every value that the launcher takes from lines."""
+    how = {"name": metric.name, "format": str(metric.format), "reduce": "last", "patterns": [PATTERN]}
+    points: list[tuple[int, float]] = []
+    LAUNCHERS["v2"].module.Stream(how, on_value=lambda *point: points.append(point)).feed(output)
+    return points
