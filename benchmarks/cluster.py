@@ -62,22 +62,22 @@ def main() -> int:
     )
     parser.add_argument("--format", choices=["text", "json"], default="text")
     chosen = parser.parse_args()
-    found: list[Row] = []
+    results: list[Row] = []
     try:
         for row in rows(chosen.what or known, chosen.controller or ["flux", "argocd"]):
             if chosen.format == "text":
-                if not found:
+                if not results:
                     print(CONDITIONS)
-                if not found or found[-1].what != row.what:
+                if not results or results[-1].what != row.what:
                     print(f"{row.what}", flush=True)
                 print(shown(row), flush=True)
-            found.append(row)
+            results.append(row)
     except NoClusterToolsError as error:
         print(f"skipped: {error}", file=sys.stderr)
         return 3
     if chosen.format == "json":
-        print(json.dumps({"conditions": CONDITIONS, "rows": [asdict(row) for row in found]}, indent=1))
-    return int(any(row.is_late for row in found))
+        print(json.dumps({"conditions": CONDITIONS, "rows": [asdict(row) for row in results]}, indent=1))
+    return int(any(row.is_late for row in results))
 
 
 if __name__ == "__main__":

@@ -62,10 +62,10 @@ class Jobs:
         deadline = time.monotonic() + seconds
         while len(self.created) < created or len(self.completed) < completed:
             if self.failed or time.monotonic() > deadline or self._process.poll() is not None:
-                said = (
+                message = (
                     f"{len(self.created)} came, {len(self.completed)} complete, failed: {sorted(self.failed)}"
                 )
-                raise RuntimeError(f"{what}: not within {seconds:.0f} s: {said}")
+                raise RuntimeError(f"{what}: not within {seconds:.0f} s: {message}")
             time.sleep(0.05)
 
     @property
@@ -105,14 +105,14 @@ class Meter:
     def usage(self) -> dict[str, Usage]:
         """Give what each group that runs has used since this was made."""
         now = dict(self._cpu())
-        found = {}
+        usages = {}
         for group, names in GROUPS.items():
             running = [name for name in names if name in now]
             if running:
                 cpu = sum(now[name] - self._before.get(name, 0) for name in running)
                 peak = sum(self._machine.children.peak_bytes(name) for name in running)
-                found[group] = Usage(cpu, peak / 2**20)
-        return found
+                usages[group] = Usage(cpu, peak / 2**20)
+        return usages
 
     def _cpu(self) -> Iterator[tuple[str, float]]:
         for name in (name for names in GROUPS.values() for name in names):
@@ -124,11 +124,11 @@ def objects(machine: Machine) -> Counter[str]:
     """Count what is stored in the trials' namespace, by kind."""
     paths = {kind: f"/api/v1/namespaces/{NAMESPACE}/{kind}" for kind in ("pods", "configmaps", "events")}
     paths["jobs"] = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for kind, path in paths.items():
         listed = json.loads(machine.server.kubectl("get", "--raw", f"{path}?limit=1").stdout)
-        found[kind] = len(listed["items"]) + listed["metadata"].get("remainingItemCount", 0)
-    return found
+        counts[kind] = len(listed["items"]) + listed["metadata"].get("remainingItemCount", 0)
+    return counts
 
 
 def requests(machine: Machine) -> int:

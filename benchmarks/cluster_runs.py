@@ -55,7 +55,7 @@ class Row:
 @contextmanager
 def _followed(follower: str, seconds: float) -> Iterator[Fleet]:
     with fleet.cluster(seconds=seconds, tuning=TUNING) as machine:
-        yield fleet.found(machine, follower, pace=PACE)
+        yield fleet.start_fleet(machine, follower, pace=PACE)
 
 
 def large(follower: str, trials: int = 10_000, parallelism: int = 500) -> Iterator[Row]:
@@ -103,12 +103,12 @@ def shapes(follower: str, trials: int = 1_000) -> Iterator[Row]:
         (f"{trials:,} trials indexed, all at once, {follower}", (Ask("indexed", trials, trials),)),
     ):
         with _followed(follower, 0) as made, Jobs(made.machine) as jobs:
-            before, asked = objects(made.machine), requests(made.machine)
+            before, count = objects(made.machine), requests(made.machine)
             yield from _run(made, jobs, what, asks)
             after = objects(made.machine)
             for kind in sorted(after):
                 yield Row(what, f"{kind} stored", after[kind] - before[kind], "")
-            yield Row(what, "requests to the API server", requests(made.machine) - asked, "")
+            yield Row(what, "requests to the API server", requests(made.machine) - count, "")
 
 
 def many(follower: str, sweeps: int = 50, trials: int = 100) -> Iterator[Row]:
@@ -127,16 +127,16 @@ def many(follower: str, sweeps: int = 50, trials: int = 100) -> Iterator[Row]:
 def first(follower: str, runs: int = FIRST_RUNS) -> Iterator[Row]:
     """How long it takes from a push to a Job where nothing else happens."""
     what = f"push to first Job, idle cluster, {follower}"
-    found = []
+    values = []
     with _followed(follower, 1) as made, Jobs(made.machine) as jobs:
         for run in range(runs):
             (name,) = made.ask(Ask(f"first-{run}", 4, 2))
             time.sleep(10)
             began = made.push()
             jobs.until(what, LONGEST, created=run + 1, completed=run + 1)
-            found.append(jobs.created[name] - began)
-    yield Row(what, f"median of {runs} (Katib's slides: 41 s)", statistics.median(found), "s")
-    yield Row(what, "the longest", max(found), "s")
+            values.append(jobs.created[name] - began)
+    yield Row(what, f"median of {runs} (Katib's slides: 41 s)", statistics.median(values), "s")
+    yield Row(what, "the longest", max(values), "s")
 
 
 def _run(
@@ -164,8 +164,8 @@ def _used(what: str, meter: Meter) -> Iterator[Row]:
 def _pods(made: Fleet) -> Iterator[tuple[str, str, str]]:
     """List Job, index and uid of every trial's pods; no Job was deleted, so all that ever were are there."""
     label = ".metadata.labels.batch\\.kubernetes\\.io/job-"
-    one = f'{{{label}name}}{{" "}}{{{label}completion-index}}{{" "}}{{.metadata.uid}}{{"\\n"}}'
-    path = f"--output=jsonpath={{range .items[*]}}{one}{{end}}"
+    item = f'{{{label}name}}{{" "}}{{{label}completion-index}}{{" "}}{{.metadata.uid}}{{"\\n"}}'
+    path = f"--output=jsonpath={{range .items[*]}}{item}{{end}}"
     listed = made.machine.server.kubectl("get", "pods", f"--namespace={NAMESPACE}", path)
     for line in listed.stdout.splitlines():
         job, index, uid = line.split()

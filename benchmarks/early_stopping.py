@@ -93,10 +93,10 @@ def main() -> int:
         curves = grids.load(workload)
         print(f"{workload}: {len(curves)} trials, {chosen.orders} orders, batches of {chosen.batch}")
         for name, rule in RULES.items():
-            found = [replay(order, rule, chosen.batch) for order in orders(curves, chosen.orders)]
-            saved = statistics.median(one.saved for one in found)
-            least = min(one.saved for one in found)
-            kept = sum(one.kept for one in found) / len(found)
+            replays = [replay(order, rule, chosen.batch) for order in orders(curves, chosen.orders)]
+            saved = statistics.median(item.saved for item in replays)
+            least = min(item.saved for item in replays)
+            kept = sum(item.kept for item in replays) / len(replays)
             print(f"  {name:30} saved {saved:5.1%} (least {least:5.1%}), best trial kept {kept:6.1%}")
     print(f"{time.process_time() - started:.0f} CPU seconds")
     return 0

@@ -44,9 +44,9 @@ def a_sweep(size: int, seed: int) -> Sweep:
     """Read the spec of the search over the grid's values."""
     parameters = "".join(f"  {name}: {{values: {list(values)}}}\n" for name, values in grids.GRID.items())
     text = SPEC.format(seed=seed, size=size, epochs=grids.EPOCHS, parameters=parameters.rstrip())
-    found = parse(text.encode(), "sweeps/halving.yaml", Settings())
-    assert isinstance(found, ParsedSpec), found
-    return found.sweep
+    spec = parse(text.encode(), "sweeps/halving.yaml", Settings())
+    assert isinstance(spec, ParsedSpec), spec
+    return spec.sweep
 
 
 def train(folder: Path, checkpoints: Path, suggestion: Suggestion) -> tuple[Observation, int]:
@@ -84,21 +84,21 @@ def main() -> int:
         ThreadPoolExecutor(int(os.environ.get("WORKERS", "2"))) as pool,
     ):
         for number in range(1, 100):
-            asked = next_round(sweep, observations, number=number)
-            if isinstance(asked, SearchEnd):
-                print(f"finished: {asked.reason}")
+            outcome = next_round(sweep, observations, number=number)
+            if isinstance(outcome, SearchEnd):
+                print(f"finished: {outcome.reason}")
                 break
             play = partial(train, chosen.folder.resolve(), Path(scratch))
-            found = list(pool.map(play, asked.suggestions))
-            observations += [observed for observed, _ in found]
-            trained += sum(epochs for _, epochs in found)
-            best = max(one.values[0] for one, _ in found if one.values)
+            results = list(pool.map(play, outcome.suggestions))
+            observations += [observed for observed, _ in results]
+            trained += sum(epochs for _, epochs in results)
+            best = max(observation.values[0] for observation, _ in results if observation.values)
             print(
-                f"round {number}: {len(found)} trials, best {best:.4f}, {trained} epochs so far", flush=True
+                f"round {number}: {len(results)} trials, best {best:.4f}, {trained} epochs so far", flush=True
             )
     grid = grids.load("fashion-mnist")
     whole, top = sum(len(curve.values) for curve in grid), max(curve.values[-1] for curve in grid)
-    best = max(one.values[0] for one in observations if one.values)
+    best = max(observation.values[0] for observation in observations if observation.values)
     print(f"grid: {len(grid)} trials, {whole} epochs, best {top:.4f}")
     print(f"halving: best {best:.4f} ({best - top:+.4f}) at {trained / whole:.1%} of the epochs")
     print(f"{time.monotonic() - started:.0f} s")

@@ -138,8 +138,8 @@ def main() -> None:
             for name in options.only:
                 runs[name].append(measured(WAYS[name], trials))
         medians = {
-            name: tuple(statistics.median(run[place] for run in found) for place in (0, 1))
-            for name, found in runs.items()
+            name: tuple(statistics.median(run[place] for run in results) for place in (0, 1))
+            for name, results in runs.items()
         }
         first = next(iter(medians.values()))
         for name, (wall, cpu) in medians.items():

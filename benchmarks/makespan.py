@@ -64,7 +64,7 @@ run:
 Held = tuple[StoredBatch, tuple[Record, ...]]
 
 
-def drawn(runs: int) -> list[tuple[str, list[int], list[int], int]]:
+def random_sweeps(runs: int) -> list[tuple[str, list[int], list[int], int]]:
     """Draw sweeps: name, values of both parameters, and how many trials run at once."""
     chance = random.Random(20261122)  # noqa: S311 - no secret
     return [
@@ -84,7 +84,7 @@ def play(sandbox: Sandbox, runs: int) -> None:
     sandbox.write("code/train.py", PROGRAM)
     sandbox.commit("Write a program")
     sandbox.push()
-    for name, epochs, widths, at_once in drawn(runs):
+    for name, epochs, widths, at_once in random_sweeps(runs):
         sandbox.write(
             f"sweeps/{name}.yaml", SPEC.format(name=name, epochs=epochs, widths=widths, parallelism=at_once)
         )
@@ -104,30 +104,33 @@ def play(sandbox: Sandbox, runs: int) -> None:
 
 def recorded(root: Path) -> list[Held]:
     """Read what every run has left in git."""
-    found = []
+    results = []
     for batch in batches.in_work_tree(root):
         lines = records_jsonl.records((root / records_file(batch)).read_bytes())
-        found.append((batch, tuple(one for one in lines if isinstance(one, Record))))
-    return found
+        results.append((batch, tuple(record for record in lines if isinstance(record, Record))))
+    return results
 
 
 def judged(root: Path, held: Sequence[Held], measured: Mapping[str, float]) -> bool:
     """Foresee each run from all others, print how it went, and tell whether the bars are met."""
-    timed = {batch.name: [(one, batch.rows[one.index].values) for one in found] for batch, found in held}
+    timed = {
+        batch.name: [(record, batch.rows[record.index].values) for record in records]
+        for batch, records in held
+    }
     specs = {sweep.name: sweep for sweep in Workspace.find(root).sweeps()}
     inside, ratios = [], []
     print(f"{'run':8} {'trials':>6} {'at once':>7} {'took':>6} {'low':>6} {'middle':>6} {'high':>6}   (s)")
     for batch, _ in held:
         others = [(name, pairs) for name, pairs in timed.items() if name != batch.name]
         run = specs[batch.sweep].run
-        told = forecast(
+        quantiles = forecast(
             PlannedTrials(run, [row.values for row in batch.rows], None, timing_history(others)), seed=1
         ).completion
-        assert told is not None
+        assert quantiles is not None
         took = measured[batch.sweep]
-        inside.append(told.low <= took <= told.high)
-        ratios.append(told.high / told.low)
-        shown = f"{took:6.1f} {told.low:6.1f} {told.median:6.1f} {told.high:6.1f}"
+        inside.append(quantiles.low <= took <= quantiles.high)
+        ratios.append(quantiles.high / quantiles.low)
+        shown = f"{took:6.1f} {quantiles.low:6.1f} {quantiles.median:6.1f} {quantiles.high:6.1f}"
         verdict = "" if inside[-1] else "outside"
         print(f"{batch.sweep:8} {len(batch.rows):6} {run.parallelism:7} {shown}   {verdict}".rstrip())
     share, width = statistics.mean(inside), statistics.median(ratios)

@@ -19,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.cluster_collect import a_record
-from benchmarks.makespan import PROGRAM, RUNS, Held, drawn, judged, recorded
+from benchmarks.makespan import PROGRAM, RUNS, Held, judged, random_sweeps, recorded
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.repo import batches
 from sweepledger.structs.record import Record
@@ -29,7 +29,7 @@ from tests.cluster.children import until
 from tests.cluster.fleet import Ask
 from tests.e2e.collecting import only_by_hand
 from tests.e2e.controllers import CONTROLLERS
-from tests.e2e.founding import found, prepared
+from tests.e2e.founding import prepared, set_up_team
 from tests.e2e.team import PATIENCE, Batch, Team, has_ended
 
 PAUSE = 0.5
@@ -43,13 +43,13 @@ def node(runs: int, controller: str) -> bool:
     ground = prepared(made, controller)
     follower = CONTROLLERS[controller](made)
     follower.start()
-    team = found(ground)
+    team = set_up_team(ground)
     follower.follow(team)
     team.write("code/work.py", PROGRAM)
     team.commit("Write a program")
     took = {}
     with only_by_hand(team):  # a Job may be pruned as soon as it is recorded
-        for name, epochs, widths, at_once in drawn(runs):
+        for name, epochs, widths, at_once in random_sweeps(runs):
             team.ask(
                 name,
                 parameters={"epochs": epochs, "width": widths},
@@ -60,9 +60,9 @@ def node(runs: int, controller: str) -> bool:
             (batch,) = team.asked(name)
             took[name] = _ended(team, batch)
             print(f"{name} took {took[name]:.0f} s", flush=True)
-        asked = [team.batch(name) for name in took]
+        requested = [team.batch(name) for name in took]
         team.collect()
-        for batch in asked:
+        for batch in requested:
             team.until_recorded(batch)
     return judged(team.root, recorded(team.root), took)
 
@@ -72,7 +72,7 @@ def fake(runs: int, controller: str) -> bool:
     chance = random.Random(20261122)  # noqa: S311 - no secret
     with fleet.cluster() as made:
         kwok.restart(made, seconds=SHORTEST, most=LONGEST)
-        team = (grown := fleet.found(made, controller)).team
+        team = (grown := fleet.start_fleet(made, controller)).team
         took: dict[str, float] = {}
         held: list[Held] = []
         for number in range(runs):
@@ -91,7 +91,7 @@ def _ended(team: Team, batch: Batch) -> float:
     """Wait until a batch's Job has ended; give the seconds that it took."""
 
     def job() -> Mapping[str, Any] | None:
-        return next((one["status"] for one in team.jobs(batch) if has_ended(one)), None)
+        return next((item["status"] for item in team.jobs(batch) if has_ended(item)), None)
 
     until(f"{batch.name} has ended", job, seconds=PATIENCE, pause=PAUSE)
     status = job()
@@ -101,7 +101,7 @@ def _ended(team: Team, batch: Batch) -> float:
 
 def _told(team: Team, batch: Batch) -> Held:
     """Make records of a batch's trials, of the times of their pods."""
-    (stored,) = (one for one in batches.in_work_tree(team.root) if one.name == batch.name)
+    (stored,) = (item for item in batches.in_work_tree(team.root) if item.name == batch.name)
     trials = {trial.index: trial for trial in expected_trials(stored)}
     records: list[Record] = []
     for pod in team.pods(batch):

@@ -28,7 +28,7 @@ def main() -> int:
     tally: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         sandbox = Sandbox.create(Path(folder))
-        asked = sandbox.git("rev-parse", "HEAD").strip()
+        output = sandbox.git("rev-parse", "HEAD").strip()
         recorded(sandbox, Path(folder) / "volume", "1, 2")
         recorded(sandbox, Path(folder) / "volume", "1, 2, 3")
         start = sandbox.git("rev-parse", "HEAD").strip()
@@ -38,16 +38,16 @@ def main() -> int:
             done = mutate(sandbox.root, "peak", rng)
             kind = "squashed" if number % 4 == 0 else "after"
             if kind == "squashed":
-                sandbox.git("reset", "-q", "--soft", asked)
+                sandbox.git("reset", "-q", "--soft", output)
             sandbox.commit("Edit it")
-            (found,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
+            (verification,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
             tally[f"{kind}: made"] += 1
-            tally[f"{kind}: found"] += found.state is VerificationState.DIFFERS
-            told = done.is_told_somewhere if kind == "squashed" else done.is_told
-            is_named = told(found.differences)
+            tally[f"{kind}: found"] += verification.state is VerificationState.DIFFERS
+            result = done.is_told_somewhere if kind == "squashed" else done.is_told
+            is_named = result(verification.differences)
             tally[f"{kind}: named"] += is_named
-            if found.state is not VerificationState.DIFFERS or not is_named:
-                print(f"missed: {number} {done} {found.differences[:3]}")
+            if verification.state is not VerificationState.DIFFERS or not is_named:
+                print(f"missed: {number} {done} {verification.differences[:3]}")
     for name, number in sorted(tally.items()):
         print(f"{name:16} {number}")
     return int(any(tally[f"{kind}: named"] < tally[f"{kind}: made"] for kind in ("after", "squashed")))

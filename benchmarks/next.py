@@ -86,9 +86,9 @@ def write(sandbox: Sandbox, records: int) -> None:
     program = Program("local", sweep.command, Code("code", tree), None)
     size = max(SIZE, -(-records // (MAX_BATCH_NUMBER - 1)))
     old: list[StoredBatch] = []
-    drawn = assignments()
+    documents = assignments()
     for number in range(1, records // size + 1):
-        trials = tuple(Trial(next(drawn), program.digest) for _ in range(size))
+        trials = tuple(Trial(next(documents), program.digest) for _ in range(size))
         old.append(
             round_of(
                 sandbox, workspace, sweep, BatchRequest(sweep, program, trials, number, ENGINE), old[-1:]
@@ -101,10 +101,10 @@ def write(sandbox: Sandbox, records: int) -> None:
 
 
 def round_of(
-    sandbox: Sandbox, workspace: Workspace, sweep: Sweep, asked: BatchRequest, before: list[StoredBatch]
+    sandbox: Sandbox, workspace: Workspace, sweep: Sweep, request: BatchRequest, before: list[StoredBatch]
 ) -> StoredBatch:
     """Write a recorded round."""
-    made = build_overlay(asked, before, read_bases(workspace.root), workspace.settings)
+    made = build_overlay(request, before, read_bases(workspace.root), workspace.settings)
     batch = StoredBatch(f"overlays/archive/{made.name}", made.tree)
     for path, content in made.tree:
         target = sandbox.root / batch.folder / path
@@ -113,16 +113,16 @@ def round_of(
     lines = (
         to_line(
             a_record(
-                one.index,
-                trial=one.trial,
-                row=one.row,
+                trial.index,
+                trial=trial.trial,
+                row=trial.row,
                 batch=made.name,
-                code=asked.program.code.tree,
+                code=request.program.code.tree,
                 data=None,
-                metrics={"score": score(one.assignment)},
+                metrics={"score": score(trial.assignment)},
             )
         )
-        for one in expected_trials(batch)
+        for trial in expected_trials(batch)
     )
     sandbox.write(f"results/{sweep.name}/records/{made.name}.jsonl", "".join(f"{line}\n" for line in lines))
     return batch
@@ -149,12 +149,14 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             sandbox = Sandbox.create(Path(folder))
             write(sandbox, records)
-            found = [measured(sandbox.root) for _ in range(RUNS)]
-        cpu = statistics.median(one for one, _ in found)
+            results = [measured(sandbox.root) for _ in range(RUNS)]
+        cpu = statistics.median(value for value, _ in results)
         bar = BARS.get(records)
         is_good &= bar is None or cpu <= bar
-        told = "" if bar is None else f", bar {bar} s"
-        print(f"{records:,} records: {cpu:.2f} CPU s{told}; at most {max(peak for _, peak in found):.0f} MiB")
+        message = "" if bar is None else f", bar {bar} s"
+        print(
+            f"{records:,} records: {cpu:.2f} CPU s{message}; at most {max(peak for _, peak in results):.0f} MiB"
+        )
     return 0 if is_good else 1
 
 

@@ -45,28 +45,30 @@ class Measured:
 
 def main() -> int:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    asked: dict[str, Change | State | bytes] = {**dict(specs()), **CHANGES}
+    requested: dict[str, Change | State | bytes] = {**dict(specs()), **CHANGES}
     chosen = {
         row: what
-        for row, what in asked.items()
+        for row, what in requested.items()
         if not sys.argv[1:] or re.split(r"[- ]", row)[0] in sys.argv[1:]
     }
     with tempfile.TemporaryDirectory(prefix="sweep pull requests ") as scratch:
         sandbox = Sandbox.create(Path(scratch))
         sandbox.merged("first", xs="1, 2")
-        found = [_measured(sandbox, Path(scratch), row, what) for row, what in chosen.items()]
+        measurements = [_measured(sandbox, Path(scratch), row, what) for row, what in chosen.items()]
         ran = (Path(scratch) / MARK).exists()
-    bad = [one for one in found if not one.is_good]
-    for one in bad:
-        print(one)
+    bad = [item for item in measurements if not item.is_good]
+    for measurement in bad:
+        print(measurement)
     for has_built in (False, True):
-        those = [one for one in found if one.has_built is has_built]
+        those = [item for item in measurements if item.has_built is has_built]
         if those:
-            worst, largest = max(those), max(those, key=lambda one: one.mebibytes)
+            worst, largest = max(those), max(those, key=lambda entry: entry.mebibytes)
             kind = "with kustomize" if has_built else "without kustomize"
             print(f"{len(those)} {kind}: at most {worst.cpu:.2f} CPU s ({worst.row}),", end=" ")
             print(f"{largest.mebibytes} MiB ({largest.row})")
-    print(f"executed: {'SOMETHING' if ran else 'nothing'}; left behind: {sum(one.left for one in found)}")
+    print(
+        f"executed: {'SOMETHING' if ran else 'nothing'}; left behind: {sum(item.left for item in measurements)}"
+    )
     return bool(bad) or ran
 
 

@@ -53,7 +53,7 @@ def good(index: int) -> bytes:
 
 def write(results: Path, files: int) -> Counter[str]:
     """Fill a volume; give what there is of each kind."""
-    ways, written = list(WAYS.items()), Counter[str]()
+    ways, counts = list(WAYS.items()), Counter[str]()
     for index in range(files):
         folder = results / BATCH / str(index)
         folder.mkdir(parents=True)
@@ -62,17 +62,17 @@ def write(results: Path, files: int) -> Counter[str]:
             kind, spoil = ways[index // ONE_IN % len(ways)]
             content = spoil(content)
         (folder / f"pod-{index}.json").write_bytes(content)
-        written[kind] += 1
-    return written
+        counts[kind] += 1
+    return counts
 
 
 def read(results: Path, files: int) -> Counter[str]:
     """Read it as the collector does; count what is found."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for index in range(files):
         for judged in map(record_json.read, volume.attempt_records(results, BATCH, index)):
-            found[judged.reason if isinstance(judged, CorruptRecord) else "record"] += 1
-    return found
+            counts[judged.reason if isinstance(judged, CorruptRecord) else "record"] += 1
+    return counts
 
 
 def measured(results: Path, files: int) -> dict[str, object]:
@@ -90,12 +90,12 @@ def measured(results: Path, files: int) -> dict[str, object]:
 def tell(results: Path, files: int) -> None:
     """Be that process."""
     begin = time.process_time()
-    found = read(results, files)
+    counts = read(results, files)
     seconds = time.process_time() - begin
     # Not getrusage: what it says of the most memory begins with that of whoever started this process.
     status = Path("/proc/self/status").read_text()
     peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
-    print(json.dumps({"found": dict(found), "cpu_seconds": round(seconds, 2), "mebibytes": round(peak, 1)}))
+    print(json.dumps({"found": dict(counts), "cpu_seconds": round(seconds, 2), "mebibytes": round(peak, 1)}))
 
 
 def main() -> int:
@@ -105,13 +105,13 @@ def main() -> int:
         return 0
     files = int(sys.argv[1]) if sys.argv[1:] else FILES
     with tempfile.TemporaryDirectory() as folder:
-        written = write(Path(folder), files)
+        counts = write(Path(folder), files)
         answer = measured(Path(folder), files)
-    print(f"{files} files, {files - written['record']} of them corrupted in {len(WAYS)} ways")
-    print(f"counts exact: {answer['found'] == dict(written)}")
+    print(f"{files} files, {files - counts['record']} of them corrupted in {len(WAYS)} ways")
+    print(f"counts exact: {answer['found'] == dict(counts)}")
     for name, bar in BARS.items():
         print(f"{name}: {answer[name]} (bar: {bar:g} for {FILES} files)")
-    return 0 if answer["found"] == dict(written) else 1
+    return 0 if answer["found"] == dict(counts) else 1
 
 
 if __name__ == "__main__":

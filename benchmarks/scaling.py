@@ -260,12 +260,13 @@ ROWS = (
 
 def median_of(row: Row, runs: int) -> Used:
     """Do a row's work some times, each in a folder of its own."""
-    found: list[Used] = []
+    usages: list[Used] = []
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as folder:
-            found.append(row.work(Path(folder)))
+            usages.append(row.work(Path(folder)))
     return Used(
-        statistics.median(used.seconds for used in found), statistics.median(used.mebibytes for used in found)
+        statistics.median(used.seconds for used in usages),
+        statistics.median(used.mebibytes for used in usages),
     )
 
 

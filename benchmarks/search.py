@@ -63,9 +63,9 @@ def a_sweep(method: str, parameters: Values, *, seed: int = 1, size: int = BATCH
         "parameters": parameters,
         "command": ["train", "${args}"],
     }
-    found = parse(json.dumps(spec, indent=1).encode(), "sweeps/bench.yaml", Settings())
-    assert isinstance(found, ParsedSpec), found
-    return found.sweep
+    result = parse(json.dumps(spec, indent=1).encode(), "sweeps/bench.yaml", Settings())
+    assert isinstance(result, ParsedSpec), result
+    return result.sweep
 
 
 def observed(assignment: Values, value: float, number: int) -> Observation:
@@ -81,13 +81,13 @@ def one_round(method: str, count: int) -> None:
     assert sweep.search
     before = time.process_time()
     known = [
-        observed(one, float(at % 97), 1 + at // BATCH)
-        for at, one in enumerate(islice(feasible_configurations(sweep.search.space, 3), count))
+        observed(assignment, float(at % 97), 1 + at // BATCH)
+        for at, assignment in enumerate(islice(feasible_configurations(sweep.search.space, 3), count))
     ]
     recording = time.process_time() - before
-    found = next_round(sweep, known, number=1 + -(-count // BATCH))
-    assert not isinstance(found, SearchEnd)
-    assert len(found.suggestions) == BATCH
+    outcome = next_round(sweep, known, number=1 + -(-count // BATCH))
+    assert not isinstance(outcome, SearchEnd)
+    assert len(outcome.suggestions) == BATCH
     print(f"{time.process_time() - recording:.2f}")
 
 
@@ -105,13 +105,13 @@ def times() -> None:
 def ours(method: str, function: Function, seed: int, trials: int) -> float:
     sweep, known = a_sweep(method, function.parameters, seed=seed), list[Observation]()
     for number in range(1, 1 + trials // BATCH):
-        found = next_round(sweep, known, number=number)
-        assert not isinstance(found, SearchEnd)
+        outcome = next_round(sweep, known, number=number)
+        assert not isinstance(outcome, SearchEnd)
         known += [
-            observed(one.configuration, function.value(one.configuration), number)
-            for one in found.suggestions
+            observed(suggestion.configuration, function.value(suggestion.configuration), number)
+            for suggestion in outcome.suggestions
         ]
-    return min(one.values[0] for one in known if one.values) - function.best
+    return min(observation.values[0] for observation in known if observation.values) - function.best
 
 
 def by_chance(function: Function, seed: int, trials: int) -> float:
@@ -141,27 +141,27 @@ def theirs(which: "Compared", function: Function, seed: int) -> float:
     }
     study = optuna.create_study(sampler=samplers[which.method]())
     for _ in range(which.trials // BATCH):
-        asked = [study.ask() for _ in range(BATCH)]
-        values = [function.value(suggested(trial, function.parameters)) for trial in asked]
-        for trial, value in zip(asked, values, strict=True):
+        trials = [study.ask() for _ in range(BATCH)]
+        values = [function.value(suggested(trial, function.parameters)) for trial in trials]
+        for trial, value in zip(trials, values, strict=True):
             study.tell(trial, value)
     return study.best_value - function.best
 
 
 def suggested(trial: Any, parameters: Values) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for name, domain in parameters.items():
-        if any(found.get(parent) != wanted for parent, wanted in domain.get("when", {}).items()):
+        if any(document.get(parent) != wanted for parent, wanted in domain.get("when", {}).items()):
             continue
         if "values" in domain:
-            found[name] = trial.suggest_categorical(name, domain["values"])
+            document[name] = trial.suggest_categorical(name, domain["values"])
         elif isinstance(domain["min"], int):
-            found[name] = trial.suggest_int(name, domain["min"], domain["max"])
+            document[name] = trial.suggest_int(name, domain["min"], domain["max"])
         else:
-            found[name] = trial.suggest_float(
+            document[name] = trial.suggest_float(
                 name, domain["min"], domain["max"], log="distribution" in domain
             )
-    return found
+    return document
 
 
 @dataclass(frozen=True)
@@ -185,11 +185,11 @@ class Compared:
 def interval(mine: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
     """Say between which ratios of medians nine of ten lie, when the same searches are drawn again."""
     dice = random.Random(1)  # noqa: S311 - no secret
-    drawn = sorted(
+    values = sorted(
         median(dice.choices(mine, k=len(mine))) / median(dice.choices(other, k=len(other)))
         for _ in range(RESAMPLED)
     )
-    return drawn[RESAMPLED // 20], drawn[-RESAMPLED // 20]
+    return values[RESAMPLED // 20], values[-RESAMPLED // 20]
 
 
 HEAD = """median regret of {seeds} seeds after {trials} trials in rounds of {batch}; `first`: of {few} of them
@@ -202,10 +202,10 @@ def quality(methods: list[str], seeds: range, only: list[str], trials: int, cand
     for method, name in cases(methods):
         if only and name not in only:
             continue
-        found = Compared(method, trials, candidates).regrets(FUNCTIONS[name], seeds)
-        mine, other, chance = map(median, found)
-        first, theirs_first = (median(one[:BAR_SEEDS]) for one in found[:2])
-        low, high = interval(*found[:2])
+        regrets = Compared(method, trials, candidates).regrets(FUNCTIONS[name], seeds)
+        mine, other, chance = map(median, regrets)
+        first, theirs_first = (median(values[:BAR_SEEDS]) for values in regrets[:2])
+        low, high = interval(*regrets[:2])
         ratios = f"{mine / other:6.2f}  {low:5.2f} to {high:5.2f}  {first / theirs_first:5.2f}"
         beside = f"{mine:9.3g}  {other:9.3g}  {ratios}  {chance:9.3g}  {chance / mine:6.1f}"
         print(f"{method:8} {name:13} {beside}", flush=True)

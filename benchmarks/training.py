@@ -46,12 +46,12 @@ GRID = {
 class Done:
     """What a process printed last, and what it cost."""
 
-    said: dict[str, Any]
+    report: dict[str, Any]
     cpu_seconds: float
 
     @property
     def accuracy(self) -> float:
-        return float(self.said["metrics"]["test_accuracy"])
+        return float(self.report["metrics"]["test_accuracy"])
 
 
 def process(*arguments: str, **environ: str) -> Done:
@@ -64,8 +64,8 @@ def process(*arguments: str, **environ: str) -> Done:
         if started.returncode:
             sys.exit(f"{' '.join(arguments)} ended with exit code {started.returncode}")
         output.seek(0)
-        said = json.loads(output.read().splitlines()[-1])
-    return Done(said, usage.ru_utime + usage.ru_stime)
+        document = json.loads(output.read().splitlines()[-1])
+    return Done(document, usage.ru_utime + usage.ru_stime)
 
 
 def trial(*arguments: str, folder: Path, seed: int = 0) -> Done:
@@ -86,8 +86,8 @@ def steady(
     theirs = [REFERENCE, *reference[:1], str(folder), "--workload", workload, *reference[1:]]
     ours = [__file__, "steady", workload, *arguments]
     return [
-        lambda: float(process(*theirs).said["images_per_cpu_second"]),
-        lambda: float(process(*ours, SWEEP_DATA=str(folder)).said["images_per_cpu_second"]),
+        lambda: float(process(*theirs).report["images_per_cpu_second"]),
+        lambda: float(process(*ours, SWEEP_DATA=str(folder)).report["images_per_cpu_second"]),
     ]
 
 
@@ -139,9 +139,9 @@ def start(folders: dict[str, Path], rounds: int) -> None:
     importing = "import json, time, torch; print(json.dumps({'seconds': time.process_time()}))"
     shared, first = alternately(
         rounds,
-        lambda: float(process("-c", importing).said["seconds"]),
+        lambda: float(process("-c", importing).report["seconds"]),
         lambda: float(
-            trial("mnist", "--epochs=1", "--train_images=64", folder=folders["mnist"]).said["cpu_seconds"][
+            trial("mnist", "--epochs=1", "--train_images=64", folder=folders["mnist"]).report["cpu_seconds"][
                 "first_step"
             ]
         ),
@@ -169,14 +169,14 @@ def grid(folders: dict[str, Path], rounds: int) -> None:  # noqa: ARG001 - one i
         "--test_every=5",
     )
 
-    def one(values: tuple[float, ...]) -> Done:
+    def run_trial(values: tuple[float, ...]) -> Done:
         knobs = (f"--{name}={value}" for name, value in zip(GRID, values, strict=True))
         return trial("fashion-mnist", *fixed, *knobs, folder=folders["fashion-mnist"])
 
     combinations = list(itertools.product(*GRID.values()))
     began = time.perf_counter()
     with ThreadPoolExecutor(2) as pool:
-        done = dict(zip(combinations, pool.map(one, combinations), strict=True))
+        done = dict(zip(combinations, pool.map(run_trial, combinations), strict=True))
     wall = time.perf_counter() - began
     for values, each in done.items():
         print(

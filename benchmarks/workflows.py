@@ -31,16 +31,16 @@ SUITE = {
 
 
 def main() -> int:
-    asked = sys.argv[1:] or ["check", "suite", "image"]
+    names = sys.argv[1:] or ["check", "suite", "image"]
     good = True
     with tempfile.TemporaryDirectory(prefix="sweep-workflows-") as scratch:
         remote = published(Path(scratch) / "remote.git")
         host = Host(remote, Path(scratch) / "host", tools(), environment={**settings(), **SUITE})
-        if "check" in asked:
+        if "check" in names:
             good &= check(host, Path(scratch) / "clone")
-        if "suite" in asked:
+        if "suite" in names:
             good &= suite(host)
-    if "image" in asked:
+    if "image" in names:
         argv = [sys.executable, str(ROOT / "benchmarks/workflows_image.py")]
         good &= not subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode
     return not good
@@ -56,17 +56,17 @@ def published(remote: Path) -> Path:
 
 def settings() -> dict[str, str]:
     """Give what pip knows here: behind an index of one's own it has to be told, and fetches nothing twice."""
-    told = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    messages = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     home = Path.home()
     files = [file for file in (home / ".config/pip/pip.conf", home / ".pip/pip.conf") if file.is_file()]
     named = {"PIP_CONFIG_FILE": str(files[0])} if files else {}
-    return {"PIP_CACHE_DIR": str(home / ".cache/pip"), "PIP_NO_COMPILE": "1", **named, **told}
+    return {"PIP_CACHE_DIR": str(home / ".cache/pip"), "PIP_NO_COMPILE": "1", **named, **messages}
 
 
 def tools() -> tuple[Path, ...]:
     """Give the folders of this Python and of Go, where there is one."""
-    found = [Path(sys.executable).parent]
-    return tuple(found + [place for place in (Path("/usr/local/go/bin"),) if place.is_dir()])
+    paths = [Path(sys.executable).parent]
+    return tuple(paths + [place for place in (Path("/usr/local/go/bin"),) if place.is_dir()])
 
 
 def check(host: Host, clone: Path) -> bool:

@@ -91,14 +91,16 @@ def did(host: Host, bases: Mapping[str, str], scratch: Path) -> bool:
         parts = json.loads((ran[-1].artifact(f"sbom-{image}") / f"{image}.json").read_text())["components"]
         print(f"{image}: {time.monotonic() - began:.0f} s, {len(parts)} parts listed")
     ran.append(host.run(OURS / "image.yaml", github, job="propose"))
-    for one in ran:
-        print(one.steps, one.output if not one.is_green else one.output[-600:], sep="\n")
-    if not all(one.is_green for one in ran):
+    for completed in ran:
+        print(
+            completed.steps, completed.output if not completed.is_green else completed.output[-600:], sep="\n"
+        )
+    if not all(item.is_green for item in ran):
         return False
     pinned = git(host.remote, "diff", f"main..images/{sha}")
     print(pinned)
     digests = [pushed(scratch / "ghcr", image, sha) for image in bases]
-    is_told = any(TOKEN in text for text in (pinned, *(one.output + one.summary for one in ran)))
+    is_told = any(TOKEN in text for text in (pinned, *(item.output + item.summary for item in ran)))
     is_pinned = all(f"+    digest: {digest}\n" in f"{pinned}\n" for digest in digests)
     print(f"the branch has the registry's digests: {is_pinned}; the token stands somewhere: {is_told}")
     return is_pinned and not is_told

@@ -31,11 +31,11 @@ def _dotted(path: Path) -> str:
 
 
 def _imported(tree: ast.Module, names: Mapping[str, Path]) -> set[Path]:
-    found = set()
+    paths = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 target = names.get(f"{node.module}.{alias.name}") or names.get(node.module)
                 if target:
-                    found.add(target)
-    return found
+                    paths.add(target)
+    return paths

@@ -9,17 +9,17 @@ DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```console\n(.*?)^```$|^<!-- (.*?) -->$", re.DOTALL | re.MULTILINE)
 
 
-def told(page: str) -> Iterator[tuple[str, str]]:
+def page_steps(page: str) -> Iterator[tuple[str, str]]:
     """Give what a page says to type, and, by its remarks, what happens in between."""
-    for found in BLOCK.finditer((DOCS / page).read_text()):
-        yield found[1] or "", found[2] or ""
+    for item in BLOCK.finditer((DOCS / page).read_text()):
+        yield item[1] or "", item[2] or ""
 
 
 class Person:
     """Somebody at a shell, who types what a page says, with words of one's own in the place of the page's."""
 
     def __init__(self, at: Path, environment: Mapping[str, str], words: Mapping[str, str]) -> None:
-        self.at, self.said = at, ""
+        self.at, self.output = at, ""
         self._environment, self._words = environment, words
 
     def type(self, text: str) -> None:
@@ -35,5 +35,5 @@ class Person:
             check=False,
         )
         assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
-        self.said += done.stdout
+        self.output += done.stdout
         self.at = Path((Path(self._environment["HOME"]) / "at").read_text().strip())

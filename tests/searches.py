@@ -75,14 +75,16 @@ def score(assignment: Mapping[str, Any]) -> float:
 def leave(results: Path, batch: StoredBatch, **changes: Any) -> None:
     """Leave a record of every trial of a batch, as its launcher would."""
     for trial in expected_trials(batch):
-        found = {"metrics": {"score": score(trial.assignment)}, **changes}
-        leave_one(results, batch, trial.index, **found)
+        document = {"metrics": {"score": score(trial.assignment)}, **changes}
+        leave_one(results, batch, trial.index, **document)
 
 
 def active(workspace: Workspace, commit: str = "refs/remotes/origin/main") -> tuple[StoredBatch, ...]:
     """List the batches that a commit asks for."""
     repository = workspace.repository
-    return tuple(one for one in batches.in_commit(repository, repository.commit(commit)) if one.is_active)
+    return tuple(
+        batch for batch in batches.in_commit(repository, repository.commit(commit)) if batch.is_active
+    )
 
 
 def record(sandbox: Sandbox, results: Path, target: Target | None = None) -> tuple[ResultsCommit, ...]:
@@ -90,12 +92,12 @@ def record(sandbox: Sandbox, results: Path, target: Target | None = None) -> tup
     sandbox.git("fetch", "-q", "origin")
     for batch in active(sandbox.workspace):
         leave(results, batch)
-    found = commit_results(target or Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    commits = commit_results(target or Target(sandbox.workspace.repository, "origin", "main"), results, ())
     sandbox.pull()
-    return found
+    return commits
 
 
 def followed(workspace: Workspace, name: str = "hill", *, base: str | None = "HEAD") -> SearchStep:
     """Say what follows in a search at the commit that is checked out, and write nothing."""
-    (found,) = next_(workspace, [name], check=True, base=base)
-    return found
+    (step,) = next_(workspace, [name], check=True, base=base)
+    return step

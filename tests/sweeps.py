@@ -85,7 +85,7 @@ def a_sweep(**changes: Any) -> Sweep:
 
 def a_full_sweep(pool: str = "queued", **run: Any) -> Sweep:
     """A sweep that asks for all of `FULL_SETTINGS`."""
-    asked = {
+    requested = {
         "image": "registry.example.org/team/trainer@sha256:" + "a" * 64,
         "code_mode": CodeMode.CLONE,
         "pool": pool,
@@ -95,7 +95,7 @@ def a_full_sweep(pool: str = "queued", **run: Any) -> Sweep:
         "egress": ("hub",),
         "environment": {"HF_HOME": "/sweep/scratch/hub"},
     }
-    return a_sweep(run=replace(a_sweep().run, **{**asked, **run}))
+    return a_sweep(run=replace(a_sweep().run, **{**requested, **run}))
 
 
 def a_program(sweep: Sweep, **changes: Any) -> Program:

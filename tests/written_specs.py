@@ -51,34 +51,34 @@ def a_spec(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in {**spec, **changes}.items() if value is not ...}
 
 
-def written(spec: dict[str, Any]) -> bytes:
+def spec_bytes(spec: dict[str, Any]) -> bytes:
     """Write a spec as JSON, which is YAML with every text in quotes: these tests are not about the reader."""
     return json.dumps(spec, indent=1, ensure_ascii=False).encode()
 
 
 def parsed(spec: dict[str, Any], *, path: str = "sweeps/lr.yaml") -> Sweep | tuple[Problem, ...]:
-    return parse_sweep(written(spec), path, SETTINGS)
+    return parse_sweep(spec_bytes(spec), path, SETTINGS)
 
 
 def parse_sweep(
     content: bytes, path: str, settings: Settings, *, beside: SiblingReader = no_files
 ) -> Sweep | tuple[Problem, ...]:
     """Parse a spec for tests that ask for no position of what was read."""
-    found = parse(content, path, settings, beside=beside)
-    return found.sweep if isinstance(found, ParsedSpec) else found
+    spec = parse(content, path, settings, beside=beside)
+    return spec.sweep if isinstance(spec, ParsedSpec) else spec
 
 
 def problems_of(spec: dict[str, Any], *, beside: SiblingReader = no_files) -> tuple[Problem, ...]:
     """Return all problems of a spec: warnings alone if it is valid."""
-    found = parse(written(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
-    return found.warnings if isinstance(found, ParsedSpec) else found
+    result = parse(spec_bytes(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
+    return result.warnings if isinstance(result, ParsedSpec) else result
 
 
 def good_spec(**changes: Any) -> ParsedSpec:
     path = f"sweeps/{changes.get('name', 'lr')}.yaml"
-    found = parse(written(a_spec(**changes)), path, SETTINGS)
-    assert isinstance(found, ParsedSpec), "\n".join(map(str, found))
-    return found
+    spec = parse(spec_bytes(a_spec(**changes)), path, SETTINGS)
+    assert isinstance(spec, ParsedSpec), "\n".join(map(str, spec))
+    return spec
 
 
 def good(**changes: Any) -> Sweep:
@@ -86,21 +86,21 @@ def good(**changes: Any) -> Sweep:
 
 
 def bad(**changes: Any) -> list[tuple[str, str]]:
-    found = parsed(a_spec(**changes), path=f"sweeps/{changes.get('name', 'lr')}.yaml")
-    assert isinstance(found, tuple)
-    return [(problem.path, problem.code) for problem in found]
+    sweep = parsed(a_spec(**changes), path=f"sweeps/{changes.get('name', 'lr')}.yaml")
+    assert isinstance(sweep, tuple)
+    return [(problem.path, problem.code) for problem in sweep]
 
 
 def messages(**changes: Any) -> list[str]:
-    found = parsed(a_spec(**changes))
-    assert isinstance(found, tuple)
-    return [problem.message for problem in found]
+    sweep = parsed(a_spec(**changes))
+    assert isinstance(sweep, tuple)
+    return [problem.message for problem in sweep]
 
 
 def hints(**changes: Any) -> list[str | None]:
-    found = parsed(a_spec(**changes))
-    assert isinstance(found, tuple)
-    return [problem.hint for problem in found]
+    sweep = parsed(a_spec(**changes))
+    assert isinstance(sweep, tuple)
+    return [problem.hint for problem in sweep]
 
 
 def axis(count: int) -> dict[str, Any]:

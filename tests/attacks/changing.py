@@ -145,42 +145,46 @@ class Change:
         """Mutate the change, check it, and look at what an accepted one would do."""
         self.restore()
         mutation = mutate(self.sandbox, rng)
-        found = entries(self.sandbox)
+        results = entries(self.sandbox)
         try:
             problems = check(self.sandbox.workspace, base="origin/main").problems
         except GeneratorError as error:
             return Verdict(mutation, frozenset({type(error).__name__}))
-        codes = frozenset(one.code for one in problems if one.severity is Severity.ERROR)
-        return Verdict(mutation, codes, "" if codes else self.harm(found))
+        codes = frozenset(problem.code for problem in problems if problem.severity is Severity.ERROR)
+        return Verdict(mutation, codes, "" if codes else self.harm(results))
 
     def restore(self) -> None:
         """Return to the valid change."""
         self.sandbox.git("reset", "-q", "--hard", self.start)
         self.sandbox.git("clean", "-q", "-ffdx", "--exclude=/.sweepledger")
 
-    def harm(self, found: Entries) -> str:
+    def harm(self, results: Entries) -> str:
         """Return what differs from what the generator writes; nothing where all that runs is as it was."""
-        return next(self._harms(found), "")
+        return next(self._harms(results), "")
 
-    def _harms(self, found: Entries) -> Iterator[str]:
+    def _harms(self, results: Entries) -> Iterator[str]:
         workspace = self.sandbox.workspace
         active = [batch for batch in batches.in_work_tree(self.sandbox.root) if batch.is_active]
         used = tuple(f"base/{name}/" for batch in active for name in batch.lock.bases)
-        for path in sorted(found.keys() | self.valid.keys()):
-            if found.get(path) == self.valid.get(path) or path.rpartition("/")[2] == ".gitkeep":
+        for path in sorted(results.keys() | self.valid.keys()):
+            if results.get(path) == self.valid.get(path) or path.rpartition("/")[2] == ".gitkeep":
                 continue
             is_guarded = path in FOLDERS or path.startswith(GUARDED)
-            if path in found and is_guarded and found[path][0] != "100644":
-                yield f"{path} has mode {found[path][0]}"
+            if path in results and is_guarded and results[path][0] != "100644":
+                yield f"{path} has mode {results[path][0]}"
             if leads_into_state(path):
                 yield f"{path} is state"
             if path.startswith(("results/", "overlays/archive/", "overlays/active/running-")):
                 yield f"{path} was merged before"
             if path.startswith(used):
                 yield f"{path} is used by an active batch"
-        guarded = [path for path in found if path.startswith(GUARDED)]
+        guarded = [path for path in results if path.startswith(GUARDED)]
         for path, attributes in index_attributes(workspace.repository, guarded).items():
-            yield from (f"{path} has {one}" for one in attributes if one[0] in REWRITING or one in LINE_ENDS)
+            yield from (
+                f"{path} has {attribute}"
+                for attribute in attributes
+                if attribute[0] in REWRITING or attribute in LINE_ENDS
+            )
         record = bootstrap.read_bootstrap(self.sandbox.root)
         if record is None or record.url != URL:
             yield "another repository is followed"
@@ -259,17 +263,17 @@ def _twice(lines: list[bytes], rng: random.Random) -> list[bytes]:
 
 
 def _swapped(lines: list[bytes], rng: random.Random) -> list[bytes]:
-    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-    lines[one], lines[other] = lines[other], lines[one]
+    number, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[number], lines[other] = lines[other], lines[number]
     return lines
 
 
 def _token(lines: list[bytes], rng: random.Random) -> list[bytes]:
     """Put a word of one line in the place of a word of another."""
-    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-    words, more = lines[one].split(b" "), lines[other].split(b" ")
+    number, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+    words, more = lines[number].split(b" "), lines[other].split(b" ")
     words[rng.randrange(len(words))] = rng.choice(more)
-    lines[one] = b" ".join(words)
+    lines[number] = b" ".join(words)
     return lines
 
 

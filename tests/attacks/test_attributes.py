@@ -34,7 +34,7 @@ def problems(sandbox: Sandbox, text: str) -> set[tuple[str, str]]:
     sandbox.merged()
     sandbox.write(".gitattributes", f"# attributes\n{text}\n")
     sandbox.commit("Attributes")
-    return {(one.file, one.code) for one in check(sandbox.workspace, base="origin/main").problems}
+    return {(problem.file, problem.code) for problem in check(sandbox.workspace, base="origin/main").problems}
 
 
 @pytest.mark.parametrize("text", SPELLINGS)
@@ -133,9 +133,9 @@ def test_new_code_where_diffs_were_hidden_before_is_refused(sandbox: Sandbox) ->
     )
     sandbox.commit("Train elsewhere")
 
-    found = check(sandbox.workspace, base="origin/main").problems
+    errors = check(sandbox.workspace, base="origin/main").problems
 
-    assert ("vendor/train.py", "diff-hidden") in {(one.file, one.code) for one in found}
+    assert ("vendor/train.py", "diff-hidden") in {(problem.file, problem.code) for problem in errors}
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,6 @@ def test_files_beside_it_that_git_obeys_are_refused(sandbox: Sandbox, path: str)
     sandbox.write(path, "[lfs]\n\turl = https://example.org\n")
     sandbox.git("add", "--all")
 
-    assert (path, "side-file") in {(one.file, one.code) for one in check(sandbox.workspace).problems}
+    assert (path, "side-file") in {
+        (problem.file, problem.code) for problem in check(sandbox.workspace).problems
+    }

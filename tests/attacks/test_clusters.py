@@ -9,19 +9,19 @@ from sweepledger.commands.check import check
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Severity
 from tests.commands.test_bootstrap import URL
-from tests.commands.test_check_platform import pristine, standing
+from tests.commands.test_check_platform import platform_sandbox, pristine
 from tests.repository import Sandbox
 from tests.tiers import parameters
 
-__all__ = ["pristine", "standing"]  # the fixtures
+__all__ = ["platform_sandbox", "pristine"]  # the fixtures
 
 OTHER = "https://other.example/sweeps.git"
 
 
 def errors(sandbox: Sandbox) -> set[str]:
     sandbox.git("add", "--all")
-    found = check(sandbox.workspace, base="origin/main").problems
-    return {one.code for one in found if one.severity is Severity.ERROR}
+    problems = check(sandbox.workspace, base="origin/main").problems
+    return {problem.code for problem in problems if problem.severity is Severity.ERROR}
 
 
 def replaced(path: str, old: str, new: str) -> Callable[[Path], None]:
@@ -82,10 +82,10 @@ CHANGES = {
         "more attacks",
     ),
 )
-def test_what_no_setting_gives_is_refused(standing: Sandbox, change: str) -> None:
-    CHANGES[change](standing.root)
+def test_what_no_setting_gives_is_refused(platform_sandbox: Sandbox, change: str) -> None:
+    CHANGES[change](platform_sandbox.root)
 
-    assert errors(standing) == {"platform-edited"}
+    assert errors(platform_sandbox) == {"platform-edited"}
 
 
 @pytest.mark.parametrize(
@@ -95,37 +95,37 @@ def test_what_no_setting_gives_is_refused(standing: Sandbox, change: str) -> Non
         for number, change in enumerate(CHANGES)
     ],
 )
-def test_so_it_is_with_settings_that_change(standing: Sandbox, change: str) -> None:
-    CHANGES[change](standing.root)
-    settings = standing.root / "sweepledger.yaml"
+def test_so_it_is_with_settings_that_change(platform_sandbox: Sandbox, change: str) -> None:
+    CHANGES[change](platform_sandbox.root)
+    settings = platform_sandbox.root / "sweepledger.yaml"
     settings.write_text(settings.read_text() + "budgets: {everybody: {gpu_hours: 10}}\n")
 
-    assert "platform-edited" in errors(standing)
+    assert "platform-edited" in errors(platform_sandbox)
 
 
-def test_a_teams_own_files_have_a_folder(standing: Sandbox) -> None:
-    added("clusters/extra/binding.yaml", BINDING)(standing.root)
+def test_a_teams_own_files_have_a_folder(platform_sandbox: Sandbox) -> None:
+    added("clusters/extra/binding.yaml", BINDING)(platform_sandbox.root)
 
-    assert errors(standing) == set()
+    assert errors(platform_sandbox) == set()
 
 
-def test_another_repository_is_named_by_the_settings(standing: Sandbox) -> None:
-    controller = standing.workspace.settings.controller
-    bootstrap(standing.workspace, BootstrapRequest(controller, OTHER))
-    settings = standing.root / "sweepledger.yaml"
+def test_another_repository_is_named_by_the_settings(platform_sandbox: Sandbox) -> None:
+    controller = platform_sandbox.workspace.settings.controller
+    bootstrap(platform_sandbox.workspace, BootstrapRequest(controller, OTHER))
+    settings = platform_sandbox.root / "sweepledger.yaml"
 
     assert f"repository: {OTHER}" in settings.read_text()
-    assert errors(standing) == set()
+    assert errors(platform_sandbox) == set()
 
     settings.write_text(settings.read_text().replace(f"repository: {OTHER}\n", ""))
-    assert "repository-changed" in errors(standing)
+    assert "repository-changed" in errors(platform_sandbox)
     settings.write_text(settings.read_text() + f"repository: {URL}\n")
-    assert "repository-changed" in errors(standing)
+    assert "repository-changed" in errors(platform_sandbox)
 
 
-def test_another_repository_in_the_record_alone_is_refused(standing: Sandbox) -> None:
-    for path in (standing.root / "clusters").rglob("*"):
+def test_another_repository_in_the_record_alone_is_refused(platform_sandbox: Sandbox) -> None:
+    for path in (platform_sandbox.root / "clusters").rglob("*"):
         if path.is_file() and URL in path.read_text():
             path.write_text(path.read_text().replace(URL, OTHER))
 
-    assert "repository-changed" in errors(standing)
+    assert "repository-changed" in errors(platform_sandbox)

@@ -30,9 +30,9 @@ def test_a_name_that_some_file_systems_take_for_a_checked_one_is_refused(path: s
     sandbox.write(path, "* -diff\n")
     sandbox.git("-c", "core.protectNTFS=false", "add", "--all")
 
-    found = {(one.file, one.code) for one in check(sandbox.workspace).problems}
+    results = {(problem.file, problem.code) for problem in check(sandbox.workspace).problems}
 
-    assert (path, "file-name") in found
+    assert (path, "file-name") in results
 
 
 @pytest.mark.parametrize("path", ["Sweep/a.yaml", "code/Base/x.py", "docs/Results/a.md", "sweepledger.yml"])

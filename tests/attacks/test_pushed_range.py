@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from sweepledger.structs.settings import ResultsMode
-from tests.commands.test_bootstrap import asked, bootstrapped, guarded, install, push
+from tests.commands.test_bootstrap import bootstrapped, guarded, install, push, run_bootstrap
 from tests.repository import Sandbox
 
 __all__ = ["bootstrapped", "guarded"]  # the fixtures
@@ -54,7 +54,7 @@ def test_so_it_is_behind_a_commit_that_is_allowed(guarded: Sandbox) -> None:
 
 
 def test_so_it_is_where_the_branch_is_new(guarded: Sandbox) -> None:
-    asked(guarded, mode=ResultsMode.BRANCH)
+    run_bootstrap(guarded, mode=ResultsMode.BRANCH)
     guarded.commit("Results by branches")
     assert push(guarded, pusher="ada") == ""
     install(guarded)

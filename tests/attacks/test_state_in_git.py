@@ -81,12 +81,12 @@ def test_the_check_refuses_what_is_planted(
 ) -> None:
     attacked(sandbox, plant, tmp_path / "proof")
 
-    found = check(sandbox.workspace, base="origin/main").problems
+    problems = check(sandbox.workspace, base="origin/main").problems
 
-    refused = {problem.file for problem in found if problem.code == "state-in-git"}
+    refused = {problem.file for problem in problems if problem.code == "state-in-git"}
     tracked = sandbox.git("ls-files", "--", ".sweepledger").split("\n")[:-1]
     assert refused == set(tracked)
-    assert all(problem.hint for problem in found)
+    assert all(problem.hint for problem in problems)
 
 
 @pytest.mark.parametrize("plant", parameters(PLANTED, (planted_code, planted_link), "more attacks"))
@@ -175,9 +175,9 @@ def test_a_link_into_the_state_is_refused(sandbox: Sandbox, target: str) -> None
     link(sandbox.root, "code/data", target)
     sandbox.git("add", "--all")
 
-    (found,) = (one for one in check(sandbox.workspace).problems if one.code == "state-in-git")
-    assert found.file == "code/data"
-    assert target in found.message
+    (problem,) = (item for item in check(sandbox.workspace).problems if item.code == "state-in-git")
+    assert problem.file == "code/data"
+    assert target in problem.message
 
 
 def test_a_submodule_in_the_place_of_the_state_is_refused(sandbox: Sandbox) -> None:
@@ -202,7 +202,7 @@ def test_other_names_are_allowed(sandbox: Sandbox, path: str) -> None:
     link(sandbox.root, "code/link", "train.py")
     sandbox.git("add", "--all")
 
-    assert [one for one in check(sandbox.workspace).problems if one.code == "state-in-git"] == []
+    assert [problem for problem in check(sandbox.workspace).problems if problem.code == "state-in-git"] == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")

@@ -43,13 +43,13 @@ def test_a_problem_has_file_line_object_path_code_and_hint(tmp_path: Path) -> No
 def test_json_has_the_same_as_data(tmp_path: Path) -> None:
     done = lint("-", cwd=tmp_path, stdin=INVALID.read_bytes(), form="json")
 
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["status"], found["data"]["objects"]) == (
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["status"], document["data"]["objects"]) == (
         5,
         "problems",
         ["Job/Sweep_CIFAR"],
     )
-    (problem,) = found["problems"]
+    (problem,) = document["problems"]
     assert (problem["file"], problem["line"], problem["code"]) == ("<stdin>", 4, "name-invalid")
 
 

@@ -166,11 +166,11 @@ def rendered(text: str) -> list[Token]:
 
 
 def inline(text: str, kind: str) -> list[str]:
-    return [one.content for token in rendered(text) for one in token.children or () if one.type == kind]
+    return [item.content for token in rendered(text) for item in token.children or () if item.type == kind]
 
 
 def links(text: str) -> list[str]:
-    return [one.type for token in rendered(text) for one in token.children or () if "link" in one.type]
+    return [item.type for token in rendered(text) for item in token.children or () if "link" in item.type]
 
 
 # Whole answers
@@ -193,11 +193,11 @@ def test_a_pull_request_sees_the_same_as_markdown(changed: Sandbox, run_sweep: R
 def test_a_program_sees_everything(changed: Sandbox, run_sweep: Run) -> None:
     done = run_sweep("plan", "peak", "--format", "json", cwd=changed.root)
 
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["status"], found["problems"]) == (0, "ok", [])
-    assert found["data"]["base"] == changed.git("rev-parse", "HEAD").strip()
-    assert found["data"]["settled"] == []
-    (sweep,) = found["data"]["sweeps"]
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["status"], document["problems"]) == (0, "ok", [])
+    assert document["data"]["base"] == changed.git("rev-parse", "HEAD").strip()
+    assert document["data"]["settled"] == []
+    (sweep,) = document["data"]["sweeps"]
     assert (sweep["new"], sweep["running"], sweep["recorded"]) == (1, 2, 0)
     assert sweep["constants"] == {"bias": 0.5}
     assert sweep["parameters"][0]["counts"] == [
@@ -251,9 +251,11 @@ def test_warnings_are_printed_and_do_not_fail_the_command(
 
     assert done.returncode == 0, done.stderr
     if form == "json":
-        found = json.loads(done.stdout)
-        assert found["status"] == "ok"
-        assert [(one["code"], one["severity"]) for one in found["problems"]] == [("seed-unused", "warning")]
+        document = json.loads(done.stdout)
+        assert document["status"] == "ok"
+        assert [(problem["code"], problem["severity"]) for problem in document["problems"]] == [
+            ("seed-unused", "warning")
+        ]
     else:
         assert "command: warning: each assignment runs 2 times" in done.stderr
     if form == "markdown":
@@ -352,7 +354,7 @@ def test_every_cell_shows_the_text_of_the_spec_without_markup(quoted: str) -> No
     (values,) = [row[2] for row in cells(text) if row[0] == "x"]
     assert values == f"{quoted} ×1, plain ×1"  # noqa: RUF001 - as shown
     assert quoted in plain(rendered(text)[4])
-    assert {one.type for token in rendered(text) for one in token.children or ()} <= PLAIN
+    assert {item.type for token in rendered(text) for item in token.children or ()} <= PLAIN
     assert set(inline(text, "html_inline")) <= {"<code>", "</code>"}
 
 
@@ -360,7 +362,7 @@ PLAIN = {"text", "text_special", "code_inline", "html_inline", "softbreak"}
 
 
 def plain(token: Token) -> str:
-    return "".join(one.content for one in token.children or () if one.type != "html_inline")
+    return "".join(item.content for item in token.children or () if item.type != "html_inline")
 
 
 def cells(text: str) -> list[list[str]]:
@@ -583,11 +585,11 @@ def test_a_short_comment_is_complete() -> None:
 def test_long_lists_show_how_many_items_are_omitted(capsys: pytest.CaptureFixture[str]) -> None:
     parameters = [Parameter(f"p{number}", Choice((0, 1))) for number in range(3)]
     review = a_review(of_parameters(*parameters, Parameter("x", Choice(tuple("abcdefghijklmnop")))))
-    found = replace(review, difference=difference("sweeps/lr.yaml", (), review.trials))
+    result = replace(review, difference=difference("sweeps/lr.yaml", (), review.trials))
 
-    assert "… 4 more values" in comment(found)
-    assert "| added | … | 123 more |" in comment(found)
-    assert "    + … 123 more" in shown(capsys, found)
+    assert "… 4 more values" in comment(result)
+    assert "| added | … | 123 more |" in comment(result)
+    assert "    + … 123 more" in shown(capsys, result)
 
 
 def test_long_lists_of_constraints_are_cut() -> None:

@@ -35,10 +35,10 @@ def test_results_commits_are_yielded_and_not_kept(sandbox: Sandbox) -> None:
 
     def happening() -> Iterator[Event]:
         for _ in range(5):
-            alive.append(sum(one() is not None for one in seen))
-            found = results_commit.ResultsCommit(("peak-b1-00000000",), summarise([results], description=""))
-            seen.append(weakref.ref(found))
-            yield ResultsPushed(found)
+            alive.append(sum(item() is not None for item in seen))
+            commit = results_commit.ResultsCommit(("peak-b1-00000000",), summarise([results], description=""))
+            seen.append(weakref.ref(commit))
+            yield ResultsPushed(commit)
 
     watching, _ = watch()
     output = [event.commit.batches for event in watching.follow(happening())]
@@ -62,10 +62,10 @@ def ended(number: int, tries: int | None) -> events.PodEnded:
 
 def test_an_attempt_that_another_follows_is_not_counted_and_does_not_look_final() -> None:
     watching, screen = watch(200)
-    standing = Running({"b": events.BatchProgress(total=6, ok=2, diverged=0, failed=0, running=1)})
+    running = Running({"b": events.BatchProgress(total=6, ok=2, diverged=0, failed=0, running=1)})
     metric = Metric("score", Goal.MAXIMIZE)
 
-    assert list(watching.follow([Built("b", metric), standing, ended(1, 2), ended(2, None)])) == []
+    assert list(watching.follow([Built("b", metric), running, ended(1, 2), ended(2, None)])) == []
 
     again, final, hint = (line.split(" ", 1)[1] for line in screen.getvalue().splitlines()[1:])
     assert again == "t0123456789a failed (exit-1), will be retried (attempt 1 of 2)  0.5 s"

@@ -23,12 +23,12 @@ PROBLEM_KEYS = {"code", "file", "line", "column", "path", "message", "hint", "se
 
 
 def envelope(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert set(found) == KEYS
-    assert found["version"] == 1
-    assert all(set(problem) == PROBLEM_KEYS for problem in found["problems"])
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert set(document) == KEYS
+    assert document["version"] == 1
+    assert all(set(problem) == PROBLEM_KEYS for problem in document["problems"])
     assert "Traceback" not in done.stderr
-    return found
+    return document
 
 
 @pytest.fixture
@@ -50,15 +50,15 @@ def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox, r
     (batch,) = sandbox.active()
 
     text = run_sweep("check", cwd=sandbox.root)
-    found = envelope(run_sweep("check", "--format", "json", cwd=sandbox.root))
+    document = envelope(run_sweep("check", "--format", "json", cwd=sandbox.root))
     sandbox.commit("Ask")
     sandbox.push()
     merged = envelope(run_sweep("check", "--format", "json", cwd=sandbox.root))
 
     line = "3 × small (1 CPU, 256 MiB) · 2 at once · 1 node of at most 7"  # noqa: RUF001 - as shown
     assert f"{batch}: {line}\nok: 1 spec(s)" in text.stdout
-    assert found["data"]["pools"][batch]["nodes"] == 1
-    assert found["data"]["pools"][batch]["max_nodes"] == 7
+    assert document["data"]["pools"][batch]["nodes"] == 1
+    assert document["data"]["pools"][batch]["max_nodes"] == 7
     assert merged["data"]["pools"] == {}
 
 
@@ -66,10 +66,10 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     def ask(*arguments: str, code: int = 0) -> dict[str, Any]:
         done = run_sweep(*arguments, "--format", "json", cwd=sandbox.root)
         assert done.returncode == code, done.stderr
-        found = envelope(done)
-        assert found["command"] == arguments[0]
-        assert found["status"] == "ok"
-        data: dict[str, Any] = found["data"]
+        document = envelope(done)
+        assert document["command"] == arguments[0]
+        assert document["status"] == "ok"
+        data: dict[str, Any] = document["data"]
         return data
 
     sandbox.spec()
@@ -132,18 +132,18 @@ def test_all_problems_are_printed_at_once_with_their_positions(sandbox: Sandbox,
 
     done = run_sweep("validate", "--format", "json", cwd=sandbox.root)
 
-    found = envelope(done)
+    document = envelope(done)
     assert done.returncode == 1
-    assert found["status"] == "problems"
-    assert [(problem["line"], problem["column"], problem["path"]) for problem in found["problems"]] == [
+    assert document["status"] == "problems"
+    assert [(problem["line"], problem["column"], problem["path"]) for problem in document["problems"]] == [
         (1, 7, "name"),
         (3, 9, "method"),
         (4, 29, "metric.goal"),
         (6, 19, "parameters.x.values[1]"),
         (7, 19, "command[1]"),
     ]
-    assert {problem["file"] for problem in found["problems"]} == {"sweeps/wrong.yaml"}
-    assert all(problem["message"] and problem["code"] for problem in found["problems"])
+    assert {problem["file"] for problem in document["problems"]} == {"sweeps/wrong.yaml"}
+    assert all(problem["message"] and problem["code"] for problem in document["problems"])
 
 
 ANYWHERE = pytest.mark.parametrize("form", ["text", "json"])
@@ -153,9 +153,9 @@ def refused(done: subprocess.CompletedProcess[str], code: int, words: str, form:
     assert done.returncode == code, (done.stdout, done.stderr)
     assert "Traceback" not in done.stderr + done.stdout
     if form == "json":
-        found = envelope(done)
-        assert found["status"] == "error"
-        assert words in found["problems"][0]["message"]
+        document = envelope(done)
+        assert document["status"] == "error"
+        assert words in document["problems"][0]["message"]
     else:
         assert done.stdout == ""
         assert words in done.stderr
@@ -444,8 +444,8 @@ def test_status_of_a_sweep_without_a_batch(sandbox: Sandbox, run_sweep: Run) -> 
     done = run_sweep("status", "peak", cwd=sandbox.root)
 
     assert "no batch yet" in done.stdout
-    found = envelope(run_sweep("status", "peak", "--format", "json", cwd=sandbox.root))["data"]["sweeps"]
-    assert [(one["name"], one["batches"], one["planned"]) for one in found] == [("peak", 0, 0)]
+    sweeps = envelope(run_sweep("status", "peak", "--format", "json", cwd=sandbox.root))["data"]["sweeps"]
+    assert [(sweep["name"], sweep["batches"], sweep["planned"]) for sweep in sweeps] == [("peak", 0, 0)]
 
 
 def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox, run_sweep: Run) -> None:

@@ -161,7 +161,7 @@ def test_absent_and_empty_values_differ_and_booleans_are_shown_as_in_yaml(
 
 
 @pytest.mark.parametrize(
-    ("found", "output"),
+    ("value", "output"),
     [
         (True, "true"),
         (None, "null"),
@@ -175,9 +175,9 @@ def test_absent_and_empty_values_differ_and_booleans_are_shown_as_in_yaml(
     ],
     ids=repr,
 )
-def test_a_value_is_shown_with_its_type(found: object, output: str) -> None:
-    assert value_text(found) == output  # type: ignore[arg-type]
-    assert configuration_text({"x": found}) == f"x={output}"  # type: ignore[dict-item]
+def test_a_value_is_shown_with_its_type(value: object, output: str) -> None:
+    assert value_text(value) == output  # type: ignore[arg-type]
+    assert configuration_text({"x": value}) == f"x={output}"  # type: ignore[dict-item]
 
 
 def test_a_sweep_is_given_by_name_or_by_spec(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
@@ -192,8 +192,8 @@ def test_a_sweep_is_given_by_name_or_by_spec(sandbox: Sandbox, run_sweep: Run, t
         assert output(command, "sweeps/peak.yaml") == output(command, "peak")
     assert output("results", "peak.yaml", cwd=sandbox.root / "sweeps") == output("results", "peak")
     assert output("show", f"sweeps/peak.yaml/{trial}") == output("show", f"peak/{trial}")
-    found = json.loads(output("results", "sweeps/peak.yaml", "--format", "json"))["data"]
-    assert found["sweep"] == "peak"
+    result = json.loads(output("results", "sweeps/peak.yaml", "--format", "json"))["data"]
+    assert result["sweep"] == "peak"
 
 
 def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox, run_sweep: Run) -> None:
@@ -242,10 +242,10 @@ def a_tally(name: str, counts: dict[TrialState, int] = MANY) -> SweepStatus:
     return SweepStatus(name, 2, active, Counter(counts), "accuracy", row)
 
 
-def at(width: int, *found: SweepStatus) -> list[str]:
+def at(width: int, *statuses: SweepStatus) -> list[str]:
     console = Console(width=width, file=io.StringIO(), soft_wrap=True)
-    for one in status_text(found):
-        console.print(one)
+    for renderable in status_text(statuses):
+        console.print(renderable)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
@@ -256,10 +256,10 @@ def test_the_table_of_sweeps_fits_eighty_columns(name: str) -> None:
 
     assert head.split() == ["sweep", "trials", "best", "active"]
     assert max(map(len, (head, *rows))) <= 80
-    said = (
+    message = (
         f"{name} 100: 3 running, 80 ok, 2 diverged, 11 failed, 4 cancelled accuracy 0.987654 (t0123456789a) 2"
     )
-    assert sorted(" ".join(rows).split()) == sorted(said.split())
+    assert sorted(" ".join(rows).split()) == sorted(message.split())
 
 
 def test_a_wide_table_of_sweeps_has_a_column_per_state_and_names_active_batches() -> None:

@@ -80,8 +80,8 @@ class Server:
         )
         try:
             with urllib.request.urlopen(request, timeout=READY_SECONDS, context=trusted) as answer:  # noqa: S310
-                found: dict[str, Any] = json.load(answer)
-                return found
+                document: dict[str, Any] = json.load(answer)
+                return document
         except urllib.error.HTTPError as error:
             if error.code != http.HTTPStatus.NOT_FOUND:
                 raise
@@ -118,19 +118,19 @@ class Server:
 
 def tool(group: building.Group | building.Definitions, name: str = "") -> Path:
     """Find what was built: a program or file of a group, or the folder of all. Raises NoClusterToolsError."""
-    found = building.built(group)
-    if found is None or not (found / name).exists():
+    path = building.built(group)
+    if path is None or not (path / name).exists():
         raise NoClusterToolsError("no cluster tools (run `make cluster-tools`)")
-    return found / name
+    return path / name
 
 
 def kubectl() -> str:
     """Find the client that comes with the wheel; one on PATH may be older than the server allows."""
     beside = Path(sys.executable).parent / "kubectl"
-    found = str(beside) if beside.is_file() else shutil.which("kubectl")
-    if found is None:
+    text = str(beside) if beside.is_file() else shutil.which("kubectl")
+    if text is None:
         raise NoClusterToolsError("kubectl not found")
-    return found
+    return text
 
 
 @contextmanager
@@ -177,8 +177,8 @@ def stop(folder: Path) -> None:
 
 def is_up(folder: Path) -> bool:
     """Tell whether every process of a server lives."""
-    found = [int(path.read_text()) for path in folder.glob("*.pid")]
-    return len(found) == 2 and all(processes.is_ours(pid, folder) for pid in found)
+    values = [int(path.read_text()) for path in folder.glob("*.pid")]
+    return len(values) == 2 and all(processes.is_ours(pid, folder) for pid in values)
 
 
 def sweep_out() -> None:
@@ -252,9 +252,9 @@ def _wait(server: Server) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while server.kubectl("get", "--raw", "/readyz", check=False).returncode:
         if time.monotonic() > deadline or not is_up(server.folder):
-            said = (server.folder / "kube-apiserver.log").read_text().splitlines()[-20:]
+            messages = (server.folder / "kube-apiserver.log").read_text().splitlines()[-20:]
             stop(server.folder)
-            raise AssertionError("the server does not get ready:\n" + "\n".join(said))
+            raise AssertionError("the server does not get ready:\n" + "\n".join(messages))
         time.sleep(0.2)
 
 

@@ -99,16 +99,16 @@ def restart(machine: Machine, pace: Pace | None = None) -> None:
 
 def refresh(machine: Machine, application: str, *, is_hard: bool = False) -> None:
     """Have an Application compared now, and wait until it was; hard: without any cache."""
-    one = (f"application.{GROUP}", NAMESPACE, application)
-    controller_files.annotate(machine, one, {REFRESH: "hard" if is_hard else "normal"})
-    _until_taken(machine, one, REFRESH)
+    item = (f"application.{GROUP}", NAMESPACE, application)
+    controller_files.annotate(machine, item, {REFRESH: "hard" if is_hard else "normal"})
+    _until_taken(machine, item, REFRESH)
 
 
 def refresh_set(machine: Machine, name: str) -> None:
     """Have an ApplicationSet look for folders now, as a webhook does, and wait until it has."""
-    one = (f"applicationset.{GROUP}", NAMESPACE, name)
-    controller_files.annotate(machine, one, {REFRESH_SET: "true"})
-    _until_taken(machine, one, REFRESH_SET)
+    item = (f"applicationset.{GROUP}", NAMESPACE, name)
+    controller_files.annotate(machine, item, {REFRESH_SET: "true"})
+    _until_taken(machine, item, REFRESH_SET)
 
 
 def webhook(machine: Machine) -> tuple[str, str]:
@@ -119,8 +119,8 @@ def webhook(machine: Machine) -> tuple[str, str]:
 
 def applications(machine: Machine) -> dict[str, Application]:
     """Say how each Application stands."""
-    found = controller_files.objects(machine, f"application.{GROUP}", NAMESPACE)
-    return {one["metadata"]["name"]: _standing(one.get("status", {})) for one in found}
+    objects = controller_files.objects(machine, f"application.{GROUP}", NAMESPACE)
+    return {item["metadata"]["name"]: _standing(item.get("status", {})) for item in objects}
 
 
 def _install(machine: Machine, pace: Pace) -> None:
@@ -128,8 +128,8 @@ def _install(machine: Machine, pace: Pace) -> None:
     machine.server.define(tool(building.CRDS), ("application-crd", "applicationset-crd", "appproject-crd"))
     machine.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     held = yaml.load_all(manifest.read_text(), Loader=yaml.CSafeLoader)
-    wanted = [one for one in held if one["kind"] in INSTALLED]
-    named = {one["metadata"]["name"]: one for one in wanted if one["kind"] in ("ConfigMap", "Secret")}
+    wanted = [item for item in held if item["kind"] in INSTALLED]
+    named = {item["metadata"]["name"]: item for item in wanted if item["kind"] in ("ConfigMap", "Secret")}
     named["argocd-cm"]["data"]["timeout.reconciliation"] = f"{pace.seconds}s"
     named["argocd-secret"]["stringData"] = {"server.secretkey": KEY, "webhook.github.secret": WEBHOOK_SECRET}
     options = ("--namespace", NAMESPACE, "--server-side", "--force-conflicts", "-f", "-")
@@ -208,14 +208,14 @@ def _options() -> dict[str, tuple[str, ...]]:
     }
 
 
-def _until_taken(machine: Machine, one: tuple[str, str, str], annotation: str) -> None:
+def _until_taken(machine: Machine, item: tuple[str, str, str], annotation: str) -> None:
     """Wait until an annotation is gone: that is how Argo CD says that it has looked."""
 
     def is_taken() -> bool:
-        found = controller_files.got(machine, one)
-        return annotation not in (found.get("metadata", {}).get("annotations") or {})
+        document = controller_files.got(machine, item)
+        return annotation not in (document.get("metadata", {}).get("annotations") or {})
 
-    until(f"Argo CD looked at {one[2]}", is_taken, seconds=controller_files.HANDLED_SECONDS)
+    until(f"Argo CD looked at {item[2]}", is_taken, seconds=controller_files.HANDLED_SECONDS)
 
 
 def _standing(status: Mapping[str, Any]) -> Application:
@@ -225,13 +225,17 @@ def _standing(status: Mapping[str, Any]) -> Application:
         sync.get("status", ""),
         status.get("health", {}).get("status", ""),
         sync.get("revision", ""),
-        {one["type"]: one["message"] for one in controller_files.conditions(status)},
+        {condition["type"]: condition["message"] for condition in controller_files.conditions(status)},
         operation.get("phase", ""),
         operation.get("message", ""),
-        {_called(one): one.get("status", "") for one in status.get("resources") or ()},
-        {_called(one): one.get("message", "") for one in results or () if one.get("status") == "SyncFailed"},
+        {_called(item): item.get("status", "") for item in status.get("resources") or ()},
+        {
+            _called(item): item.get("message", "")
+            for item in results or ()
+            if item.get("status") == "SyncFailed"
+        },
     )
 
 
-def _called(one: Mapping[str, str]) -> str:
-    return f"{one['kind']}/{one['name']}"
+def _called(item: Mapping[str, str]) -> str:
+    return f"{item['kind']}/{item['name']}"

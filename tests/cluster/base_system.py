@@ -100,8 +100,8 @@ def debian(base: Base, layer: Path) -> None:
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "TMPDIR": str(layer.parent)}
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = "\n".join(done.stderr.splitlines()[-10:])
-        raise NoClusterToolsError(f"mmdebstrap cannot make the base of {base.name}:\n{said}")
+        output = "\n".join(done.stderr.splitlines()[-10:])
+        raise NoClusterToolsError(f"mmdebstrap cannot make the base of {base.name}:\n{output}")
 
 
 def pause(layer: Path) -> None:

@@ -161,8 +161,8 @@ def _cgroups(pattern: str) -> list[Path]:
 
 def below(top: Path, pattern: str) -> list[Path]:
     """List what lies below a folder of cgroups. `Path.glob` fails where one goes meanwhile."""
-    found = glob.glob(pattern, root_dir=top, recursive=True)  # noqa: PTH207 - see above
-    return [top / path for path in found]
+    results = glob.glob(pattern, root_dir=top, recursive=True)  # noqa: PTH207 - see above
+    return [top / path for path in results]
 
 
 def make_cgroups(name: str) -> None:

@@ -79,8 +79,8 @@ class Children:
 
     def cpu_seconds(self, name: str) -> float:
         """Give the CPU seconds that a running process has used."""
-        found = Path(f"/proc/{self.pid(name)}/stat").read_text().rpartition(")")[2].split()
-        return (int(found[11]) + int(found[12])) / os.sysconf("SC_CLK_TCK")
+        results = Path(f"/proc/{self.pid(name)}/stat").read_text().rpartition(")")[2].split()
+        return (int(results[11]) + int(results[12])) / os.sysconf("SC_CLK_TCK")
 
     def peak_bytes(self, name: str) -> int:
         """Give the most memory that a running process has held."""

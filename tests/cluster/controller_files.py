@@ -24,8 +24,8 @@ TOKEN_LIVES = "24h"  # noqa: S105 - a time
 
 def token(machine: Machine, namespace: str, account: str) -> str:
     """Have the API server give a token of a service account, as it does for a pod."""
-    asked = ("create", "token", account, "--namespace", namespace, f"--duration={TOKEN_LIVES}")
-    return machine.server.kubectl(*asked).stdout.strip()
+    requested = ("create", "token", account, "--namespace", namespace, f"--duration={TOKEN_LIVES}")
+    return machine.server.kubectl(*requested).stdout.strip()
 
 
 def kubeconfig(machine: Machine, namespace: str, account: str) -> Path:
@@ -73,21 +73,21 @@ def _answers(url: str) -> bool:
 
 def objects(machine: Machine, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
     """List the objects of a kind, a plural with its group."""
-    found = machine.server.ask(_path(kind, namespace)) or {}
-    items: list[dict[str, Any]] = found.get("items", [])
+    document = machine.server.ask(_path(kind, namespace)) or {}
+    items: list[dict[str, Any]] = document.get("items", [])
     return items
 
 
-def annotate(machine: Machine, one: tuple[str, str, str], annotations: Mapping[str, str]) -> None:
+def annotate(machine: Machine, item: tuple[str, str, str], annotations: Mapping[str, str]) -> None:
     """Set annotations of one object: kind, namespace, name."""
-    kind, namespace, name = one
-    said = [f"{key}={text}" for key, text in annotations.items()]
-    machine.server.kubectl("annotate", "--overwrite", kind, name, "--namespace", namespace, *said)
+    kind, namespace, name = item
+    messages = [f"{key}={text}" for key, text in annotations.items()]
+    machine.server.kubectl("annotate", "--overwrite", kind, name, "--namespace", namespace, *messages)
 
 
-def got(machine: Machine, one: tuple[str, str, str]) -> dict[str, Any]:
+def got(machine: Machine, item: tuple[str, str, str]) -> dict[str, Any]:
     """Get one object: kind, namespace, name; empty where there is none."""
-    kind, namespace, name = one
+    kind, namespace, name = item
     return machine.server.ask(f"{_path(kind, namespace)}/{name}") or {}
 
 

@@ -92,7 +92,7 @@ def cluster(*, nodes: int = 10, seconds: float = 0, tuning: Tuning | None = None
         shutil.rmtree(made.folder)
 
 
-def found(
+def start_fleet(
     machine: Machine, follower: str | None, *, pool: str = kwok.POOL, pace: argocd.Pace | None = None
 ) -> Fleet:
     """Start a team: repository, platform, volumes, and who follows it; nobody where none is named."""
@@ -139,4 +139,4 @@ def _without_collector(machine: Machine) -> None:
 
 def _is_bound(machine: Machine) -> bool:
     claims = controller_files.objects(machine, "persistentvolumeclaims", NAMESPACE)
-    return bool(claims) and all(one["status"].get("phase") == "Bound" for one in claims)
+    return bool(claims) and all(claim["status"].get("phase") == "Bound" for claim in claims)

@@ -61,22 +61,24 @@ def restart(machine: Machine, *, more: Sequence[str] = ()) -> None:
 
 def refresh(machine: Machine, namespace: str, name: str, *, kind: str = "gitrepository") -> None:
     """Have a source or a Kustomization looked at now, as a webhook does; wait until it was or is gone."""
-    one = (f"{kind}.{_group(kind)}", namespace, name)
-    controller_files.annotate(machine, one, {REQUESTED: str(time.time_ns())})
+    item = (f"{kind}.{_group(kind)}", namespace, name)
+    controller_files.annotate(machine, item, {REQUESTED: str(time.time_ns())})
 
     def is_handled() -> bool:
-        found = controller_files.got(machine, one)
+        document = controller_files.got(machine, item)
         # A Receiver may have asked, too: then its word stands in place of ours.
-        asked = found.get("metadata", {}).get("annotations", {}).get(REQUESTED)
-        return bool(asked is None or found.get("status", {}).get("lastHandledReconcileAt") == asked)
+        requested = document.get("metadata", {}).get("annotations", {}).get(REQUESTED)
+        return bool(
+            requested is None or document.get("status", {}).get("lastHandledReconcileAt") == requested
+        )
 
     until(f"Flux looked at {kind} {name}", is_handled, seconds=controller_files.HANDLED_SECONDS)
 
 
 def ready(machine: Machine, namespace: str) -> dict[str, Standing]:
     """Say how each Kustomization of a namespace stands."""
-    found = controller_files.objects(machine, f"kustomization.{_group('kustomization')}", namespace)
-    return {one["metadata"]["name"]: _standing(one.get("status", {})) for one in found}
+    objects = controller_files.objects(machine, f"kustomization.{_group('kustomization')}", namespace)
+    return {item["metadata"]["name"]: _standing(item.get("status", {})) for item in objects}
 
 
 def source(machine: Machine, namespace: str, name: str) -> Standing:
@@ -89,10 +91,10 @@ def source(machine: Machine, namespace: str, name: str) -> Standing:
 
 def webhook(machine: Machine, namespace: str, name: str) -> str:
     """Say where a push is told, signed with the token of the Receiver's Secret."""
-    one = (f"receiver.{_group('receiver')}", namespace, name)
+    item = (f"receiver.{_group('receiver')}", namespace, name)
 
     def path() -> str:
-        return str(controller_files.got(machine, one).get("status", {}).get("webhookPath", ""))
+        return str(controller_files.got(machine, item).get("status", {}).get("webhookPath", ""))
 
     until(f"Receiver {name} has a path", path, seconds=controller_files.HANDLED_SECONDS)
     return f"http://{machine.address}:{HOOKS}{path()}"
@@ -157,13 +159,15 @@ def _group(kind: str) -> str:
 
 
 def _standing(status: dict[str, object]) -> Standing:
-    said = {one["type"]: one for one in controller_files.conditions(status)}.get("Ready", {})
+    messages = {condition["type"]: condition for condition in controller_files.conditions(status)}.get(
+        "Ready", {}
+    )
     inventory = status.get("inventory") or {}
     assert isinstance(inventory, dict)
     return Standing(
-        said.get("status", ""),
-        said.get("reason", ""),
-        said.get("message", ""),
+        messages.get("status", ""),
+        messages.get("reason", ""),
+        messages.get("message", ""),
         str(status.get("lastAppliedRevision", "")),
         tuple(sorted(entry["id"] for entry in inventory.get("entries", ()))),
     )

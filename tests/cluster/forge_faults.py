@@ -104,7 +104,7 @@ def put(folder: Path, faults: Sequence[Fault]) -> None:
     names = [name(fault.trouble) for fault in faults]
     assert len(set(names)) == len(names), "one fault a kind: they share a count"
     done = kept(folder / COUNTS)
-    standing = [
+    documents = [
         {
             "kind": kind,
             "fields": asdict(fault.trouble),
@@ -113,7 +113,7 @@ def put(folder: Path, faults: Sequence[Fault]) -> None:
         }
         for kind, fault in zip(names, faults, strict=True)
     ]
-    keep(folder / FAULTS, {"standing": standing})
+    keep(folder / FAULTS, {"standing": documents})
 
 
 class Ledger:
@@ -127,9 +127,9 @@ class Ledger:
     def take(self, step: Step, *, by: str, may: bool) -> Trouble | None:
         """Give the trouble that meets a request, counted; `may`: the request is allowed."""
         with self._lock:
-            for found in self._standing():
-                kind, until, whose = found["kind"], found["until"], found["by"]
-                trouble: Trouble = KINDS[kind](**found["fields"])
+            for document in self._standing():
+                kind, until, whose = document["kind"], document["until"], document["by"]
+                trouble: Trouble = KINDS[kind](**document["fields"])
                 is_due = until is None or self._counts.get(kind, 0) < until
                 if is_due and whose in (None, by) and _meets(trouble, step, may=may):
                     self._add(kind, 1)
@@ -148,11 +148,11 @@ class Ledger:
 
     def stands(self, trouble: Trouble) -> bool:
         """Tell whether a trouble has not been lifted."""
-        return any(found["kind"] == name(trouble) for found in self._standing())
+        return any(document["kind"] == name(trouble) for document in self._standing())
 
     def _standing(self) -> list[dict[str, Any]]:
-        standing: list[dict[str, Any]] = kept(self._folder / FAULTS).get("standing", [])
-        return standing
+        documents: list[dict[str, Any]] = kept(self._folder / FAULTS).get("standing", [])
+        return documents
 
     def _add(self, what: str, number: int) -> None:
         self._counts[what] = self._counts.get(what, 0) + number

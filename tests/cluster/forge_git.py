@@ -90,9 +90,9 @@ def wanted(body: IO[bytes]) -> tuple[str, ...]:
     refs = []
     body.seek(0)
     while (size := int(body.read(LENGTH) or b"0", 16)) > LENGTH:
-        found = COMMAND.match(body.read(size - LENGTH))
-        if found:  # else a line about a shallow clone
-            refs.append(found["ref"].decode())
+        result = COMMAND.match(body.read(size - LENGTH))
+        if result:  # else a line about a shallow clone
+            refs.append(result["ref"].decode())
     return tuple(refs)
 
 

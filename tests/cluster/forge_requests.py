@@ -26,7 +26,7 @@ ADDRESSED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedRequest:
     """A request as it is understood."""
 
     method: str
@@ -64,11 +64,13 @@ class Request:
     """The refs that it moved."""
 
 
-def understood(method: str, target: str, authorization: str, *, body: IO[bytes], users: Path) -> Asked:
+def understood(
+    method: str, target: str, authorization: str, *, body: IO[bytes], users: Path
+) -> ParsedRequest:
     """Read what a request wants, and see who may."""
     path, _, query = target.partition("?")
-    found = ADDRESSED.fullmatch(unquote(path))
-    repository, rest = (found["repository"], found["rest"]) if found else ("", "")
+    result = ADDRESSED.fullmatch(unquote(path))
+    repository, rest = (result["repository"], result["rest"]) if result else ("", "")
     step: Step = "reading"
     refs = forge_git.wanted(body) if rest == "git-receive-pack" else ()
     if refs:
@@ -77,17 +79,17 @@ def understood(method: str, target: str, authorization: str, *, body: IO[bytes],
         step = "asking"
     writes = rest == "git-receive-pack" or step == "asking"
     user, denied = _user(authorization, users, writes=writes)
-    return Asked(method, unquote(path), query, repository, rest, step, user, denied, refs)
+    return ParsedRequest(method, unquote(path), query, repository, rest, step, user, denied, refs)
 
 
 def _user(authorization: str, users: Path, *, writes: bool) -> tuple[str, int]:
     """Give the name that is said, and the status that refuses it."""
     kind, _, code = authorization.partition(" ")
     try:
-        said = base64.b64decode(code, validate=True).decode() if kind.lower() == "basic" else ""
+        message = base64.b64decode(code, validate=True).decode() if kind.lower() == "basic" else ""
     except (binascii.Error, UnicodeDecodeError):
-        said = ""
-    who, _, password = said.partition(":")
+        message = ""
+    who, _, password = message.partition(":")
     known = kept(users).get(who)
     if known is None or not hmac.compare_digest(known["password"].encode(), password.encode()):
         return who, HTTPStatus.UNAUTHORIZED
@@ -103,11 +105,13 @@ class Log:
         self._path = folder / REQUESTS
         self._lock = threading.Lock()
 
-    def note(self, asked: Asked, status: int, trouble: Trouble | None, updates: list[Update]) -> None:
+    def note(
+        self, planned: ParsedRequest, status: int, trouble: Trouble | None, updates: list[Update]
+    ) -> None:
         """Write a request down, before its answer: whoever has the answer finds it written."""
         request = Request(
             time.time(),
-            *(asked.user, asked.method, asked.path, asked.repository, asked.step),
+            *(planned.user, planned.method, planned.path, planned.repository, planned.step),
             status=int(status),
             trouble=name(trouble) if trouble else "",
             updates=tuple(updates),
@@ -122,5 +126,6 @@ def read(folder: Path) -> tuple[Request, ...]:
     lines = path.read_text().splitlines(keepends=True) if path.is_file() else []
     whole = [json.loads(line) for line in lines if line.endswith("\n")]
     return tuple(
-        Request(**{**one, "updates": tuple(Update(**update) for update in one["updates"])}) for one in whole
+        Request(**{**item, "updates": tuple(Update(**update) for update in item["updates"])})
+        for item in whole
     )

@@ -24,7 +24,7 @@ from typing import IO
 from tests.cluster import forge_git
 from tests.cluster.forge_faults import Cutting, Down, Failing, Hanging, Ledger, Racing, Refusing, Trouble
 from tests.cluster.forge_git import Update
-from tests.cluster.forge_requests import USERS, Asked, Log, understood
+from tests.cluster.forge_requests import USERS, Log, ParsedRequest, understood
 from tests.cluster.forge_webhooks import Courier, Push
 
 UPDATES = "updates"
@@ -76,26 +76,26 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         with tempfile.TemporaryFile() as body:
             self._receive(body)
-            said = self.headers.get("Authorization", "")
+            message = self.headers.get("Authorization", "")
             users = self.server.folder / USERS
-            asked = understood(self.command, self.path, said, body=body, users=users)
-            trouble = self.server.ledger.take(asked.step, by=asked.user, may=not asked.denied)
+            planned = understood(self.command, self.path, message, body=body, users=users)
+            trouble = self.server.ledger.take(planned.step, by=planned.user, may=not planned.denied)
             match trouble:
                 case Down():
-                    self.server.note(asked, 0, trouble, [])
+                    self.server.note(planned, 0, trouble, [])
                     self._reset()
                 case Hanging(seconds=seconds):
-                    self.server.note(asked, 0, trouble, [])
+                    self.server.note(planned, 0, trouble, [])
                     self._wait(trouble, seconds)
                     self._reset()
                 case Failing(status=status):
-                    self._say(asked, status, trouble)
-                case _ if asked.denied:
-                    self._say(asked, asked.denied)
-                case _ if not asked.repository:
-                    self._say(asked, HTTPStatus.NOT_FOUND)
+                    self._say(planned, status, trouble)
+                case _ if planned.denied:
+                    self._say(planned, planned.denied)
+                case _ if not planned.repository:
+                    self._say(planned, HTTPStatus.NOT_FOUND)
                 case _:
-                    self._serve(asked, body, trouble)
+                    self._serve(planned, body, trouble)
 
     do_POST = do_GET  # noqa: N815 - the library's name
 
@@ -113,13 +113,13 @@ class Handler(BaseHTTPRequestHandler):
         if size < 0 or body.write(self.rfile.read(size)) < size:
             raise ConnectionResetError("it stopped in the middle of what it sent")
 
-    def _serve(self, asked: Asked, body: IO[bytes], trouble: Trouble | None) -> None:
+    def _serve(self, planned: ParsedRequest, body: IO[bytes], trouble: Trouble | None) -> None:
         """Let git answer, in the environment that a trouble asks for."""
         folder = self.server.folder
-        environment = self._environment(asked)
+        environment = self._environment(planned)
         happened = True
         if isinstance(trouble, Racing):
-            happened = self._overtake(asked)
+            happened = self._overtake(planned)
         elif isinstance(trouble, Refusing):
             environment |= forge_git.refusal(folder / REFUSING, trouble.says)
         with tempfile.TemporaryFile() as output:
@@ -129,36 +129,36 @@ class Handler(BaseHTTPRequestHandler):
             if trouble and not happened:  # a new branch has no rival, and what is refused no success to hide
                 self.server.ledger.give_back(trouble)
                 trouble = None
-            self._announce(asked, updates, asked.user)
-            self._hand_on(asked, output, trouble, updates)
+            self._announce(planned, updates, planned.user)
+            self._hand_on(planned, output, trouble, updates)
 
-    def _overtake(self, asked: Asked) -> bool:
-        bare = self.server.bare(asked.repository)
-        refs = asked.refs or (forge_git.default_branch(bare),)
+    def _overtake(self, planned: ParsedRequest) -> bool:
+        bare = self.server.bare(planned.repository)
+        refs = planned.refs or (forge_git.default_branch(bare),)
         moved = [forge_git.overtake(bare, ref) for ref in refs if forge_git.is_branch(bare, ref)]
-        self._announce(asked, moved, forge_git.RIVAL)
+        self._announce(planned, moved, forge_git.RIVAL)
         return bool(moved)
 
-    def _announce(self, asked: Asked, updates: list[Update], pusher: str) -> None:
-        bare = self.server.bare(asked.repository)
+    def _announce(self, planned: ParsedRequest, updates: list[Update], pusher: str) -> None:
+        bare = self.server.bare(planned.repository)
         for update in updates:
-            self.server.courier.announce(bare, Push(asked.repository, update, pusher))
+            self.server.courier.announce(bare, Push(planned.repository, update, pusher))
 
-    def _environment(self, asked: Asked) -> dict[str, str]:
+    def _environment(self, planned: ParsedRequest) -> dict[str, str]:
         return {
             "GIT_PROJECT_ROOT": str(self.server.folder / forge_git.REPOSITORIES),
             "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-            "PATH_INFO": f"/{asked.repository}.git/{asked.rest}",
-            "QUERY_STRING": asked.query,
-            "REQUEST_METHOD": asked.method,
-            "REMOTE_USER": asked.user,
+            "PATH_INFO": f"/{planned.repository}.git/{planned.rest}",
+            "QUERY_STRING": planned.query,
+            "REQUEST_METHOD": planned.method,
+            "REMOTE_USER": planned.user,
             "REMOTE_ADDR": str(self.client_address[0]),
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
         }
 
     def _hand_on(
-        self, asked: Asked, output: IO[bytes], trouble: Trouble | None, updates: list[Update]
+        self, planned: ParsedRequest, output: IO[bytes], trouble: Trouble | None, updates: list[Update]
     ) -> None:
         """Answer with git's headers and words, or with half of the words."""
         length = output.seek(0, io.SEEK_END)
@@ -169,16 +169,16 @@ class Handler(BaseHTTPRequestHandler):
             headers[key] = value.strip()
         status = int(headers.pop("Status", "200" if headers else "500").partition(" ")[0])
         length -= output.tell()
-        self.server.note(asked, status, trouble, updates)
+        self.server.note(planned, status, trouble, updates)
         self._begin(status, {**headers, "Content-Length": str(length)})
         if isinstance(trouble, Cutting):
             self.wfile.write(output.read(length // 2))
         else:
             shutil.copyfileobj(output, self.wfile)
 
-    def _say(self, asked: Asked, status: int, trouble: Trouble | None = None) -> None:
+    def _say(self, planned: ParsedRequest, status: int, trouble: Trouble | None = None) -> None:
         """Answer without git."""
-        self.server.note(asked, status, trouble, [])
+        self.server.note(planned, status, trouble, [])
         words = f"{status}\n".encode()
         headers = {"Content-Type": "text/plain", "Content-Length": str(len(words))}
         if status == HTTPStatus.UNAUTHORIZED:
@@ -210,10 +210,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)
-    asked = parser.parse_args(arguments)
-    (asked.folder / UPDATES).mkdir(parents=True, exist_ok=True)
+    requested = parser.parse_args(arguments)
+    (requested.folder / UPDATES).mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with Server(asked.folder.absolute(), asked.address, asked.port) as server:
+    with Server(requested.folder.absolute(), requested.address, requested.port) as server:
         server.serve_forever(poll_interval=0.1)
 
 

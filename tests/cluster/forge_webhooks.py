@@ -102,7 +102,7 @@ def payload(bare: Path, push: Push, *, home: str) -> Payload:
         "forced": _is_forced(bare, push),
         "compare": f"{page}/compare/{push.update.before[:12]}...{push.update.after[:12]}",
         "commits": commits,
-        "head_commit": next((one for one in commits if one["id"] == push.update.after), None),
+        "head_commit": next((commit for commit in commits if commit["id"] == push.update.after), None),
         "repository": {
             "name": name,
             "full_name": push.repository,

@@ -105,8 +105,8 @@ def built() -> Images | None:
 
 def build() -> Images:
     """Build what is not there yet. Raises NoClusterToolsError where that cannot be done."""
-    if found := built():
-        return found
+    if images := built():
+        return images
     if reason := base_system.missing():
         raise NoClusterToolsError(f"no images: {reason}")
     with _alone() as scratch:
@@ -223,11 +223,11 @@ def _key(recipe: Recipe, root: Path) -> str:
 
 def _digest(root: Path, content: tuple[str, ...], more: str) -> str:
     """Stand for files by name, mode and content."""
-    found = hashlib.sha256(more.encode())
+    digest = hashlib.sha256(more.encode())
     for path in _files(root, content):
         data = path.read_bytes()
-        found.update(f"{path.relative_to(root)}\0{_mode(path):o}\0{len(data)}\0".encode() + data)
-    return found.hexdigest()[:12]
+        digest.update(f"{path.relative_to(root)}\0{_mode(path):o}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()[:12]
 
 
 def _copy(recipe: Recipe, context: Path) -> Path:
@@ -240,13 +240,13 @@ def _copy(recipe: Recipe, context: Path) -> Path:
 
 
 def _files(root: Path, content: tuple[str, ...]) -> list[Path]:
-    found = [
+    paths = [
         path
         for name in content
         for path in (root / name, *sorted((root / name).rglob("*")))
         if path.is_file()
     ]
-    return [path for path in found if "__pycache__" not in path.parts]
+    return [path for path in paths if "__pycache__" not in path.parts]
 
 
 def _mode(path: Path) -> int:

@@ -37,17 +37,17 @@ UNKNOWN = 80
 class Refusals:
     """What a server said of files, by their stems."""
 
-    said: Mapping[str, str]
+    messages: Mapping[str, str]
 
     def why(self, name: str) -> str | None:
         """Give the reason in a few stable words; None if the file was accepted."""
-        said = self.said.get(name)
-        if said is None:
+        message = self.messages.get(name)
+        if message is None:
             return None
         for pattern in REASONS:
-            if found := pattern.search(said):
-                return found["why"]
-        return said[:UNKNOWN]
+            if result := pattern.search(message):
+                return result["why"]
+        return message[:UNKNOWN]
 
 
 def judged(server: Server, folder: Path) -> Refusals:
@@ -55,17 +55,17 @@ def judged(server: Server, folder: Path) -> Refusals:
     arguments = ("create", "--dry-run=server", "--validate=strict", "-f", str(folder))
     done = server.kubectl(*arguments, check=False)
     text = done.stderr
-    found = list(OF_A_FILE.finditer(text))
-    said: dict[str, str] = {}
-    for number, match in enumerate(found):
-        end = found[number + 1].start() if number + 1 < len(found) else len(text)
+    matches = list(OF_A_FILE.finditer(text))
+    messages: dict[str, str] = {}
+    for number, match in enumerate(matches):
+        end = matches[number + 1].start() if number + 1 < len(matches) else len(text)
         stem = Path(match["path"]).stem
-        said[stem] = said.get(stem, "") + text[match.end() : end]
-    assert said or not done.returncode, text
-    return Refusals(said)
+        messages[stem] = messages.get(stem, "") + text[match.end() : end]
+    assert messages or not done.returncode, text
+    return Refusals(messages)
 
 
-def written(folder: Path, name: str, manifests: Iterable[Mapping[str, Any]]) -> None:
+def write_list(folder: Path, name: str, manifests: Iterable[Mapping[str, Any]]) -> None:
     """Write manifests as one file that kubectl reads."""
     listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
     (folder / f"{name}.json").write_text(json.dumps(listed))

@@ -196,11 +196,11 @@ class Node:
     def _members(self) -> set[int]:
         """Find the processes of the node's pods."""
         tops = [*box.CGROUPS.glob(self.place.cgroup), *box.CGROUPS.glob(f"*/{self.place.cgroup}")]
-        found: set[int] = set()
+        values: set[int] = set()
         for file in (path for top in tops for path in box.below(top, "**/cgroup.procs")):
             with suppress(OSError):  # it has ended
-                found |= set(map(int, file.read_text().split()))
-        return found
+                values |= set(map(int, file.read_text().split()))
+        return values
 
     def _configure(self) -> None:
         plane = self.server.folder
@@ -255,8 +255,10 @@ class Node:
         for name in map(self.place.process, ("containerd", "kubelet")):
             assert self.children.is_alive(name), f"{name} ended:\n{self.children.tail(name)}"
         path = '{.status.conditions[?(@.type=="Ready")].status}'
-        said = self.server.kubectl("get", "node", self.place.name, f"--output=jsonpath={path}", check=False)
-        return said.stdout == "True"
+        completed = self.server.kubectl(
+            "get", "node", self.place.name, f"--output=jsonpath={path}", check=False
+        )
+        return completed.stdout == "True"
 
 
 def _words(process: Path) -> list[bytes]:

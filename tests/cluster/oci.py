@@ -45,9 +45,9 @@ def lay_out(layer: Path, folder: Path, config: Mapping[str, Any] = CONFIG) -> No
 
 def pack(folder: Path, target: Path, name: str) -> None:
     """Write the layout's one image as an archive of that name; without a tag, its digest is added to it."""
-    (found,) = json.loads((folder / "index.json").read_text())["manifests"]
-    full = name if ":" in name else f"{name}@{found['digest']}"
-    _point(folder, {**found, "annotations": dict.fromkeys(NAMES, full)})
+    (manifest,) = json.loads((folder / "index.json").read_text())["manifests"]
+    full = name if ":" in name else f"{name}@{manifest['digest']}"
+    _point(folder, {**manifest, "annotations": dict.fromkeys(NAMES, full)})
     scratch = target.with_name(f"{target.name}.part")
     with tarfile.open(scratch, "w", format=tarfile.GNU_FORMAT) as archive:
         # The index first: who asks for the digest need not read on.
@@ -87,6 +87,6 @@ def _point(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _content(archive: tarfile.TarFile, name: str) -> IO[bytes]:
-    found = archive.extractfile(name)
-    assert found is not None, f"{name} is no file"
-    return found
+    result = archive.extractfile(name)
+    assert result is not None, f"{name} is no file"
+    return result

@@ -46,8 +46,8 @@ def install(names: tuple[str, ...]) -> None:
     done = _apt("apt-get", "update", "--quiet")
     done = done if done.returncode else _apt(*INSTALL, *names)
     if done.returncode:
-        said = "\n".join(f"    {line}" for line in done.stdout.splitlines()[-20:])
-        raise PackagesError(f"apt-get cannot install {' '.join(names)}:\n{said}")
+        output = "\n".join(f"    {line}" for line in done.stdout.splitlines()[-20:])
+        raise PackagesError(f"apt-get cannot install {' '.join(names)}:\n{output}")
 
 
 def _apt(*argv: str) -> subprocess.CompletedProcess[str]:

@@ -125,7 +125,7 @@ def test_a_box_leaves_nothing_on_the_machine_however_it_ends(tmp_path: Path, end
         pytest.skip(f"skipped: no cluster tools ({reason})")
     with _tenancy(tmp_path, ending) as tenancy:
         if ending in SIGNALS:  # the others end while somebody looks
-            assert {found.split()[0] for found in tenancy.leftovers()} == {
+            assert {leftover.split()[0] for leftover in tenancy.leftovers()} == {
                 "process",
                 "file",
                 "cgroup",

@@ -119,9 +119,9 @@ def test_after_the_deadline_nothing_starts_and_the_tests_know_why(
     assert preparing.main(["--deadline", "0"]) == 0
 
     assert time.monotonic() - began < 10
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
-        "skipped: no cluster tools: their build was ended after 0 minutes, before crds, crds-newest" in said
+        "skipped: no cluster tools: their build was ended after 0 minutes, before crds, crds-newest" in output
     )
     assert (
         "kueue not built (the build was ended after 0 minutes): run `make cluster-tools`"

@@ -88,13 +88,13 @@ class Followed:
         self.run("git", "push", "-q", "origin", "main")
         return self.run("git", "rev-parse", "HEAD").strip()
 
-    def asked(self, name: str) -> str:
+    def submit(self, name: str) -> str:
         """Ask for a sweep and merge it; give its batch."""
         self.write(f"sweeps/{name}.yaml", SPEC.format(name=name, xs="1, 2, 3", parallelism=2))
         self.sweep("generate", name)
         self.pushed(f"Ask for {name}")
-        (found,) = (self.root / FOLDER).glob(f"{name}-b1-*")
-        return found.name
+        (path,) = (self.root / FOLDER).glob(f"{name}-b1-*")
+        return path.name
 
     def look(self) -> None:
         """Do what a webhook does."""
@@ -112,8 +112,8 @@ class Followed:
 
     def quota(self) -> list[str]:
         """Name what the trials' namespace is bounded in."""
-        found = controller_files.got(self.machine, ("resourcequota", self.namespace, "sweep-trials"))
-        return list(found["spec"]["hard"])
+        document = controller_files.got(self.machine, ("resourcequota", self.namespace, "sweep-trials"))
+        return list(document["spec"]["hard"])
 
     def until_gone(self, batch: str) -> None:
         until(f"no Job {batch}", lambda: not self.job(batch), seconds=SECONDS)
@@ -121,18 +121,22 @@ class Followed:
     def in_sync(self, batch: str) -> bool:
         """Tell whether the controller finds nothing to do for a batch."""
         if self.controller == "flux":
-            standing = flux.ready(self.machine, f"{self.namespace}-flux").get(batch)
-            return standing is not None and standing.ready == "True"
-        found = argocd.applications(self.machine).get(batch)
-        return found is not None and (found.sync, found.conditions) == ("Synced", {})
+            status = flux.ready(self.machine, f"{self.namespace}-flux").get(batch)
+            return status is not None and status.ready == "True"
+        application = argocd.applications(self.machine).get(batch)
+        return application is not None and (application.sync, application.conditions) == ("Synced", {})
 
     def trouble(self, batch: str) -> str:
         """Give what the controller says against a batch."""
         if self.controller == "flux":
-            standing = flux.ready(self.machine, f"{self.namespace}-flux").get(batch)
-            return "" if standing is None or standing.ready == "True" else standing.message
-        found = argocd.applications(self.machine).get(batch)
-        return "" if found is None else " ".join([*found.conditions.values(), *found.failed.values()])
+            status = flux.ready(self.machine, f"{self.namespace}-flux").get(batch)
+            return "" if status is None or status.ready == "True" else status.message
+        application = argocd.applications(self.machine).get(batch)
+        return (
+            ""
+            if application is None
+            else " ".join([*application.conditions.values(), *application.failed.values()])
+        )
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +177,7 @@ def team(
     team.run(sys.executable, "-m", "sweepledger.cli", "init", str(team.root), cwd=folder)
     team.write("sweepledger.yaml", SETTINGS.format(namespace=team.namespace, digest="a" * 64) + POOLS)
     team.run("git", "remote", "add", "origin", git.url(team.repository, user="ana"))
-    said = json.loads(
+    document = json.loads(
         team.sweep("bootstrap", team.controller, "--repo", url, "--branch", "main", "--format", "json")
     )
     team.pushed("Bootstrap")
@@ -183,7 +187,7 @@ def team(
     values = {"username": READER, "password": PASSWORD, "token": argocd.WEBHOOK_SECRET, "signing": "unused"}
     for name, content in values.items():
         (folder / name).write_text(content)
-    for secret in said["data"]["secrets"]:
+    for secret in document["data"]["secrets"]:
         for command in secret["commands"]:
             team.run(*shlex.split(command), cwd=folder)
     team.run(*last)
@@ -194,7 +198,7 @@ def team(
 
 
 def test_what_is_pushed_runs_stays_in_sync_and_is_pruned_from_the_archive(team: Followed) -> None:
-    batch = team.asked("peak")
+    batch = team.submit("peak")
     team.look()
     job = team.until_there(batch)
     until(f"{batch} is in sync", lambda: team.in_sync(batch), seconds=SECONDS)
@@ -209,7 +213,7 @@ def test_what_is_pushed_runs_stays_in_sync_and_is_pruned_from_the_archive(team: 
 
 
 def test_controllers_that_start_anew_leave_a_job_as_it_is(team: Followed) -> None:
-    batch = team.asked("again")
+    batch = team.submit("again")
     team.look()
     before = team.until_there(batch)
 
@@ -240,7 +244,7 @@ def test_a_merged_overlay_gets_no_more_than_batches_may_and_stops_no_other(team:
         made = flux_files.batch_kustomization(ROGUE, Settings(namespace=team.namespace))
         team.write(flux_files.batch_file(ROGUE), made.decode())
     forced = team.pushed("Merge by force")
-    other = team.asked("beside")
+    other = team.submit("beside")
     team.look()
 
     account = f"system:serviceaccount:{team.namespace}-flux:sweep-applier"
@@ -253,7 +257,7 @@ def test_a_merged_overlay_gets_no_more_than_batches_may_and_stops_no_other(team:
 
 
 def test_a_push_is_heard_at_every_end(team: Followed) -> None:
-    batch = team.asked("told")
+    batch = team.submit("told")
 
     team.until_there(batch)
     ends = {

@@ -106,11 +106,11 @@ def test_nothing_but_repositories_is_served(forge: Forge, clone: Clone, path: st
 
     connection.request("GET", path, headers={"Authorization": f"Basic {name}"})
     answer = connection.getresponse()
-    said = answer.read()
+    content = answer.read()
     connection.close()
 
     assert answer.status == 404
-    assert PASSWORD.encode() not in said
+    assert PASSWORD.encode() not in content
 
 
 def test_a_credential_revoked_in_the_middle_of_a_push_ends_it(forge: Forge, clone: Clone) -> None:
@@ -122,11 +122,11 @@ def test_a_credential_revoked_in_the_middle_of_a_push_ends_it(forge: Forge, clon
     hook.write_text(f"#!/bin/sh\necho '{{}}' >'{users}'\n")
     hook.chmod(0o755)
 
-    said = clone.push()
+    message = clone.push()
 
-    asked, sent = forge.requests()[-2:]
-    assert (asked.step, asked.status, sent.step, sent.status) == ("asking", 200, "sending", 401), said
-    assert said
+    request, sent = forge.requests()[-2:]
+    assert (request.step, request.status, sent.step, sent.status) == ("asking", 200, "sending", 401), message
+    assert message
     assert head(forge) == before
 
 

@@ -24,8 +24,8 @@ def test_a_racing_push_loses_for_real_as_often_as_asked_for(
     mine = clone.commit("a", "a\n")
 
     for _ in range(2):
-        said = clone.push()
-        assert LOST_RACE.search(said), said
+        message = clone.push()
+        assert LOST_RACE.search(message), message
         clone.catch_up()
     assert clone.push() == ""
 
@@ -84,11 +84,11 @@ def test_a_push_is_refused_by_policy_with_a_message(forge: Forge, clone: Clone) 
     forge.faults(Fault(Refusing("commits on Fridays are not allowed"), times=1))
     clone.commit("a", "a\n")
 
-    said = clone.push()
+    message = clone.push()
 
-    assert "remote: commits on Fridays are not allowed" in said
-    assert "[remote rejected] (pre-receive hook declined)" in said
-    assert not LOST_RACE.search(said)
+    assert "remote: commits on Fridays are not allowed" in message
+    assert "[remote rejected] (pre-receive hook declined)" in message
+    assert not LOST_RACE.search(message)
     assert head(forge) == before
     assert clone.push() == ""
     assert forge.fault_counts()["refusing"] == 1
@@ -109,10 +109,10 @@ def test_a_failing_server_answers_with_its_status(forge: Forge, clone: Clone, sc
     clone.commit("a", "a\n")
 
     fetched = clone.git("fetch", check=False)
-    said = clone.push()
+    message = clone.push()
 
     assert ("502" in fetched.stderr) == (scope == "everything")
-    assert "502" in said
+    assert "502" in message
     assert forge.requests()[-1].step == ("sending" if scope == "sending" else "asking")
     assert forge.fault_counts()["failing"] == (2 if scope == "everything" else 1)
     forge.faults()
@@ -123,9 +123,9 @@ def test_a_server_that_is_down_closes_connections_until_it_is_up(forge: Forge, c
     forge.faults(Fault(Down()))
     clone.commit("a", "a\n")
 
-    said = clone.push()
+    message = clone.push()
 
-    assert "unable to access" in said
+    assert "unable to access" in message
     assert forge.fault_counts()["down"] == 1
     assert forge.requests()[-1].status == 0
     forge.faults()
@@ -155,9 +155,9 @@ def test_a_hanging_server_says_nothing_for_its_time_and_then_closes(forge: Forge
     clone.commit("a", "a\n")
     began = time.monotonic()
 
-    said = clone.push()
+    message = clone.push()
 
-    assert said
+    assert message
     assert time.monotonic() - began >= 1.5
     assert head(forge) == before
     assert forge.fault_counts()["hanging"] == 1
@@ -180,10 +180,10 @@ def test_a_cut_push_has_succeeded_without_the_client_knowing(forge: Forge, clone
     forge.faults(Fault(Cutting(), times=1))
     made = clone.commit("a", "a\n")
 
-    said = clone.push()
+    message = clone.push()
 
-    assert said
-    assert not LOST_RACE.search(said)
+    assert message
+    assert not LOST_RACE.search(message)
     assert head(forge) == made
     assert forge.fault_counts()["cutting"] == 1
     assert clone.push() == "", "up to date"

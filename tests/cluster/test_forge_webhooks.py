@@ -62,22 +62,22 @@ def test_a_push_is_told_in_githubs_form_and_signed(forge: Forge, clone: Clone) -
         until(lambda: forge.webhook_counts() == {"webhooks-delivered": 1, "webhooks-failed": 0})
 
     headers, body = ear.heard[0]
-    told = json.loads(body)
+    document = json.loads(body)
     assert headers["x-github-event"] == "push"
     for header, digest in (("x-hub-signature", hashlib.sha1), ("x-hub-signature-256", hashlib.sha256)):
         assert headers[header].partition("=")[2] == hmac.new(SECRET.encode(), body, digest).hexdigest()
-    assert (told["ref"], told["before"], told["after"]) == ("refs/heads/main", before, after)
-    assert (told["created"], told["deleted"], told["forced"]) == (False, False, False)
-    assert told["repository"]["html_url"] == forge.url(REPOSITORY).removesuffix(".git")
-    assert told["repository"]["clone_url"] == forge.url(REPOSITORY)
-    assert told["repository"]["default_branch"] == "main"
-    assert told["pusher"]["name"] == DEV
-    changes = [[one[key] for key in ("added", "modified", "removed")] for one in told["commits"]]
+    assert (document["ref"], document["before"], document["after"]) == ("refs/heads/main", before, after)
+    assert (document["created"], document["deleted"], document["forced"]) == (False, False, False)
+    assert document["repository"]["html_url"] == forge.url(REPOSITORY).removesuffix(".git")
+    assert document["repository"]["clone_url"] == forge.url(REPOSITORY)
+    assert document["repository"]["default_branch"] == "main"
+    assert document["pusher"]["name"] == DEV
+    changes = [[commit[key] for key in ("added", "modified", "removed")] for commit in document["commits"]]
     assert changes == [
         [["overlays/active/läuft/job.yaml"], [], []],
         [["sweeps/two.yaml"], ["sweeps/one.yaml"], ["overlays/active/läuft/job.yaml"]],
     ]
-    assert told["commits"][1]["id"] == told["head_commit"]["id"] == after
+    assert document["commits"][1]["id"] == document["head_commit"]["id"] == after
 
 
 def test_new_forced_and_deleted_branches_are_told_as_such(forge: Forge, clone: Clone) -> None:
@@ -92,7 +92,7 @@ def test_new_forced_and_deleted_branches_are_told_as_such(forge: Forge, clone: C
 
     new, forced, deleted = (json.loads(body) for _, body in ear.heard)
     assert [new["created"], forced["forced"], deleted["deleted"]] == [True, True, True]
-    assert [len(one["commits"]) for one in (new, forced, deleted)] == [1, 1, 0]
+    assert [len(item["commits"]) for item in (new, forced, deleted)] == [1, 1, 0]
     assert [new["forced"], forced["created"], deleted["forced"]] == [False, False, False]
 
 
@@ -104,9 +104,9 @@ def test_the_first_push_of_all_is_told_with_its_commits(forge: Forge, clone: Clo
         clone.git("push", "-q", forge.url(empty, user=DEV), "main")
         until(lambda: len(ear.heard) == 1)
 
-    told = json.loads(ear.heard[0][1])
-    assert [one["added"] for one in told["commits"]] == [["sweeps/one.yaml"]]
-    assert told["repository"]["full_name"] == empty
+    document = json.loads(ear.heard[0][1])
+    assert [commit["added"] for commit in document["commits"]] == [["sweeps/one.yaml"]]
+    assert document["repository"]["full_name"] == empty
 
 
 def test_a_rivals_push_is_told_and_a_lost_one_is_not(forge: Forge, clone: Clone) -> None:

@@ -45,10 +45,10 @@ Running = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def made() -> Images:
-    found = images.built()
-    if found is None:
+    result = images.built()
+    if result is None:
         pytest.skip("skipped: no images of what is here (run `python -m tests.cluster.images` as root)")
-    return found
+    return result
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def config_of(archive: Path) -> dict[str, Any]:
             assert content is not None
             data = content.read()
             assert f"sha256:{hashlib.sha256(data).hexdigest()}" == digest
-            found: dict[str, Any] = json.loads(data)
-            return found
+            document: dict[str, Any] = json.loads(data)
+            return document
 
         return blob(blob(oci.digest(archive))["config"]["digest"])
 

@@ -16,7 +16,7 @@ from yaml import safe_load_all
 from sweepledger.formats import yaml
 from sweepledger.problems import TextError
 from tests.cluster.apiserver import Server
-from tests.cluster.judging import judged, written
+from tests.cluster.judging import judged, write_list
 from tests.cluster.templates import pods
 
 ROOT = Path(__file__).parents[2]
@@ -40,12 +40,12 @@ def verdicts(apiserver: Server, tmp_path_factory: pytest.TempPathFactory) -> Map
     folder = tmp_path_factory.mktemp("judged")
     texts = [path.read_text() for path in MANIFESTS.rglob("*.yaml")]
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    for name in sorted({found for text in texts for found in NAMESPACE.findall(text)}):
+    for name in sorted({item for text in texts for item in NAMESPACE.findall(text)}):
         metadata = {"name": name, "labels": labels}
         apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         accounts = [{"name": account, "namespace": name} for account in ("default", "sweep-trial")]
         apiserver.apply(
-            *({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": one} for one in accounts)
+            *({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": item} for item in accounts)
         )
     return {side: _verdicts(apiserver, folder, side) for side in ("valid", "invalid")}
 
@@ -63,8 +63,8 @@ def _verdicts(server: Server, folder: Path, side: str) -> dict[str, str]:
     at_once = judged(server, whole)
     for row in (row for row in ROWS if at_once.why(row) is None):
         documents = _read_all((whole / f"{row}.yaml").read_bytes())
-        made = [one for one in documents if isinstance(one, dict)]
-        written(parts, row, [pod for manifest in made for pod in pods(manifest)])
+        made = [document for document in documents if isinstance(document, dict)]
+        write_list(parts, row, [pod for manifest in made for pod in pods(manifest)])
     at_pod = judged(server, parts)
     return {row: _verdict(at_once.why(row), at_pod.why(row)) for row in ROWS}
 
@@ -85,34 +85,36 @@ def _verdict(at_once: str | None, at_pod: str | None) -> str:
 
 def by_row(verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Give the verdict of each invalid manifest; none where its valid twin is refused, too."""
-    found = {}
+    results = {}
     for row in ROWS:
-        said, twin = verdicts["invalid"][row], verdicts["valid"][row]
+        message, twin = verdicts["invalid"][row], verdicts["valid"][row]
         lines = (MANIFESTS / "invalid" / f"{row}.txt").read_text().splitlines()
         codes = {line.rpartition(": ")[2] for line in lines}
-        if said == ONLY_WE and codes <= OF_THE_TEXT:
-            said = f"{NOT_ASKED}: its client reads the text"
+        if message == ONLY_WE and codes <= OF_THE_TEXT:
+            message = f"{NOT_ASKED}: its client reads the text"
         elif twin != ONLY_WE:
-            said = f"{NOT_ASKED}: {twin.partition(': ')[2]}"
-        found[row] = said
-    return found
+            message = f"{NOT_ASKED}: {twin.partition(': ')[2]}"
+        results[row] = message
+    return results
 
 
 def test_what_the_server_catches_and_why_is_listed(
     verdicts: Mapping[str, Mapping[str, str]], request: pytest.FixtureRequest
 ) -> None:
-    found = by_row(verdicts)
+    results = by_row(verdicts)
     if request.config.getoption("--update-golden"):
-        JUDGED.write_text(json.dumps(found, indent=1) + "\n")
+        JUDGED.write_text(json.dumps(results, indent=1) + "\n")
 
-    assert found == json.loads(JUDGED.read_text())
+    assert results == json.loads(JUDGED.read_text())
 
 
 def test_the_server_refuses_none_of_the_valid_twins(verdicts: Mapping[str, Mapping[str, str]]) -> None:
-    not_asked = {row for row, said in by_row(verdicts).items() if said.startswith(NOT_ASKED)}
+    not_asked = {row for row, message in by_row(verdicts).items() if message.startswith(NOT_ASKED)}
 
     assert {
-        row: said for row, said in verdicts["valid"].items() if said != ONLY_WE and row not in not_asked
+        row: message
+        for row, message in verdicts["valid"].items()
+        if message != ONLY_WE and row not in not_asked
     } == {}
 
 
@@ -120,7 +122,7 @@ def test_what_only_we_catch_is_what_the_documentation_lists() -> None:
     held = json.loads(JUDGED.read_text())
 
     assert sorted(held) == ROWS
-    assert table(row for row, said in held.items() if said == ONLY_WE) in POLICY.read_text()
+    assert table(row for row, output in held.items() if output == ONLY_WE) in POLICY.read_text()
 
 
 def table(rows: Iterable[str]) -> str:

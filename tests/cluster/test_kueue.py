@@ -14,7 +14,7 @@ from sweepledger.repo import batches
 from tests.cluster import controller_files, kueue, kwok
 from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.children import until
-from tests.cluster.fleet import Ask, Fleet, cluster, found
+from tests.cluster.fleet import Ask, Fleet, cluster, start_fleet
 from tests.e2e.team import NAMESPACE
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
@@ -39,7 +39,7 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
     try:
         with cluster(nodes=2, seconds=SECONDS) as machine:
             kueue.start(machine)
-            made = found(machine, request.param, pool=POOL)
+            made = start_fleet(machine, request.param, pool=POOL)
             samples = yaml.load_all((made.team.root / "clusters/optional/kueue.yaml").read_bytes())
             machine.server.apply(*map(tolerant, samples))
             yield made
@@ -48,12 +48,12 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
 
 
 @pytest.fixture
-def asked(fleet: Fleet) -> Iterator[Callable[..., tuple[str, ...]]]:
+def submit_sweeps(fleet: Fleet) -> Iterator[Callable[..., tuple[str, ...]]]:
     """Ask for sweeps, push them, and wait until each has a Job; withdraw them at the end."""
     sweeps: list[str] = []
 
     def ask(*asks: Ask) -> tuple[str, ...]:
-        sweeps.extend(one.name for one in asks)
+        sweeps.extend(item.name for item in asks)
         names = fleet.ask(*asks)
         fleet.push()
         until("they came", lambda: all(jobs(fleet, name) for name in names), seconds=PATIENCE)
@@ -78,18 +78,18 @@ def jobs(fleet: Fleet, *batches: str) -> list[Job]:
     """List the Jobs of batches, or all."""
     every = controller_files.objects(fleet.machine, "jobs", NAMESPACE)
     label = "sweepledger.dev/batch"
-    return [one for one in every if not batches or one["metadata"]["labels"][label] in batches]
+    return [item for item in every if not batches or item["metadata"]["labels"][label] in batches]
 
 
 def seen(fleet: Fleet, *batches: str) -> Iterator[list[Job]]:
     """Look at the Jobs of batches again and again until all are complete."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        found = jobs(fleet, *batches)
-        yield found
-        if all(map(is_complete, found)):
+        documents = jobs(fleet, *batches)
+        yield documents
+        if all(map(is_complete, documents)):
             return
-        assert time.monotonic() < deadline, found
+        assert time.monotonic() < deadline, documents
 
 
 def is_complete(job: Job) -> bool:
@@ -97,21 +97,21 @@ def is_complete(job: Job) -> bool:
 
 
 def condition(job: Job, kind: str) -> str | None:
-    said = {one["type"]: one["status"] for one in controller_files.conditions(job.get("status", {}))}
-    return said.get(kind)
+    messages = {item["type"]: item["status"] for item in controller_files.conditions(job.get("status", {}))}
+    return messages.get(kind)
 
 
-def active(found: list[Job]) -> int:
-    return sum(job.get("status", {}).get("active", 0) for job in found)
+def active(documents: list[Job]) -> int:
+    return sum(job.get("status", {}).get("active", 0) for job in documents)
 
 
 def writers(fleet: Fleet, field: str) -> set[str]:
     """Say who holds a field of the specs of all Jobs."""
     command = ("get", "jobs", "--namespace", NAMESPACE, "--show-managed-fields", "--output=json")
-    found = json.loads(fleet.machine.server.kubectl(*command).stdout)["items"]
+    items = json.loads(fleet.machine.server.kubectl(*command).stdout)["items"]
     return {
         entry["manager"]
-        for job in found
+        for job in items
         for entry in job["metadata"]["managedFields"]
         if f"f:{field}" in entry["fieldsV1"].get("f:spec", {})
     }
@@ -124,9 +124,9 @@ def ended(fleet: Fleet) -> frozenset[str]:
 
 
 def test_single_jobs_are_created_suspended_and_two_run_at_once(
-    fleet: Fleet, asked: Callable[..., tuple[str, ...]]
+    fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]
 ) -> None:
-    asked(Ask("singles", 5, 5, "jobs"))
+    submit_sweeps(Ask("singles", 5, 5, "jobs"))
 
     looks = list(seen(fleet))
 
@@ -136,9 +136,9 @@ def test_single_jobs_are_created_suspended_and_two_run_at_once(
 
 
 def test_a_batch_is_admitted_as_a_whole_and_the_next_one_waits(
-    fleet: Fleet, asked: Callable[..., tuple[str, ...]]
+    fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]
 ) -> None:
-    asked(Ask("earlier", 4, 2), Ask("later", 4, 2))
+    submit_sweeps(Ask("earlier", 4, 2), Ask("later", 4, 2))
 
     looks = list(seen(fleet))
 
@@ -147,11 +147,11 @@ def test_a_batch_is_admitted_as_a_whole_and_the_next_one_waits(
 
 
 def test_the_controller_and_kueue_do_not_fight_over_a_job(
-    fleet: Fleet, asked: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(fleet.machine.server.kubeconfig))
     assert fleet.controller is not None
-    runs, waits = asked(Ask("runs", 4, 2), Ask("waits", 4, 2))
+    runs, waits = submit_sweeps(Ask("runs", 4, 2), Ask("waits", 4, 2))
     until("one runs", lambda: active(jobs(fleet)), seconds=PATIENCE)
     before = {job["metadata"]["uid"]: job["spec"]["suspend"] for job in jobs(fleet)}
 
@@ -172,9 +172,9 @@ def test_the_controller_and_kueue_do_not_fight_over_a_job(
 
 
 def test_a_batch_that_is_withdrawn_while_it_waits_frees_its_place(
-    fleet: Fleet, asked: Callable[..., tuple[str, ...]]
+    fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]
 ) -> None:
-    asked(Ask("holds", 4, 2), Ask("withdrawn", 4, 2))
+    submit_sweeps(Ask("holds", 4, 2), Ask("withdrawn", 4, 2))
     until("all wait or run", lambda: len(kueue.workloads(fleet.machine, NAMESPACE)) == 2, seconds=PATIENCE)
     fleet.team.sweep("cancel", "withdrawn")
 

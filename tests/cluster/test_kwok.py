@@ -9,7 +9,7 @@ import pytest
 from tests.cluster import controller_files, kwok
 from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.children import until
-from tests.cluster.fleet import Ask, Fleet, cluster, found
+from tests.cluster.fleet import Ask, Fleet, cluster, start_fleet
 from tests.e2e.team import NAMESPACE
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
@@ -24,7 +24,7 @@ def fleet() -> Iterator[Fleet]:
     """A team whom no controller follows; skip by name where there can be no cluster."""
     try:
         with cluster(nodes=3, seconds=SECONDS) as machine:
-            yield found(machine, None)
+            yield start_fleet(machine, None)
     except NoClusterToolsError as error:
         pytest.skip(f"skipped: {error}")
 
@@ -40,8 +40,8 @@ def test_trials_run_on_the_fake_nodes_and_end_well_after_their_time(fleet: Fleet
 
     fleet.machine.server.kubectl("apply", "--server-side", "-k", str(overlay), f"--namespace={NAMESPACE}")
 
-    one = ("job", NAMESPACE, name)
-    is_over = lambda: "completionTime" in controller_files.got(fleet.machine, one)["status"]  # noqa: E731
+    item = ("job", NAMESPACE, name)
+    is_over = lambda: "completionTime" in controller_files.got(fleet.machine, item)["status"]  # noqa: E731
     until("the batch is complete", is_over, seconds=PATIENCE)
     ran = pods(fleet, NAMESPACE)
     assert time.monotonic() - began >= 2 * SECONDS
@@ -62,10 +62,10 @@ def test_a_pod_that_does_not_ask_for_them_stays_away(fleet: Fleet) -> None:
     fleet.machine.server.apply(bare)
 
     def is_refused() -> bool:
-        said = controller_files.conditions(
+        conditions = controller_files.conditions(
             controller_files.got(fleet.machine, ("pod", "default", "bare"))["status"]
         )
-        return any("untolerated taint" in one.get("message", "") for one in said)
+        return any("untolerated taint" in condition.get("message", "") for condition in conditions)
 
     until("no node will have it", is_refused, seconds=PATIENCE)
     fleet.machine.server.kubectl("delete", "pod", "bare")
@@ -79,10 +79,10 @@ def test_nodes_stay_ready_and_another_time_can_be_set(fleet: Fleet) -> None:
 
     fleet.machine.server.kubectl("apply", "--server-side", "-k", str(overlay), f"--namespace={NAMESPACE}")
 
-    one = ("job", NAMESPACE, name)
+    item = ("job", NAMESPACE, name)
     until(
         "the first has ended",
-        lambda: controller_files.got(fleet.machine, one)["status"].get("succeeded"),
+        lambda: controller_files.got(fleet.machine, item)["status"].get("succeeded"),
         seconds=PATIENCE,
     )
     nodes = controller_files.objects(fleet.machine, "nodes")

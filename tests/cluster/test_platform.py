@@ -39,13 +39,13 @@ def test_the_admission_policies_let_our_jobs_in_and_hostile_ones_not(
     (generated,) = generate(sandbox.workspace)
     assert generated.batch is not None
     rendered = kustomize.build(sandbox.root / "overlays/active" / generated.batch.name)
-    job = next(one for one in rendered if one["kind"] == "Job")
+    job = next(item for item in rendered if item["kind"] == "Job")
     apiserver.until_refused(hostile(job)["another service account"])
 
-    refused = {what: apiserver.refuses(one) for what, one in hostile(job).items()}
+    refused = {what: apiserver.refuses(item) for what, item in hostile(job).items()}
 
     assert apiserver.refuses(job) == ""
-    assert all("ValidatingAdmissionPolicy" in said for said in refused.values()), refused
+    assert all("ValidatingAdmissionPolicy" in message for message in refused.values()), refused
 
 
 def hostile(job: Manifest) -> dict[str, dict[str, Any]]:

@@ -105,11 +105,11 @@ def test_a_group_is_built_once_from_its_pins(
     monkeypatch.setattr(building, "BUILT", tmp_path)
 
     assert building.main(["crds-newest"]) == 0
-    said = capsys.readouterr().out
-    if "cannot be built" in said:
+    output = capsys.readouterr().out
+    if "cannot be built" in output:
         pytest.skip("skipped: its modules cannot be fetched here")
     assert building.main(["crds-newest"]) == 0
 
-    assert "building crds-newest" in said
+    assert "building crds-newest" in output
     assert "building" not in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == [building.NEWEST_CRDS.folder.name]

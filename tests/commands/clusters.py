@@ -62,11 +62,17 @@ class Cluster:
 
     def end(self, job: str, ends: str, **more: Any) -> None:
         """Say of a Job that it has ended."""
-        said = [
-            {"type": one, "status": "True", "lastTransitionTime": MOMENT, "reason": "Test", "message": ""}
-            for one in STATUS[ends]["conditions"]
+        documents = [
+            {
+                "type": condition,
+                "status": "True",
+                "lastTransitionTime": MOMENT,
+                "reason": "Test",
+                "message": "",
+            }
+            for condition in STATUS[ends]["conditions"]
         ]
-        self.say("jobs", job, {"startTime": MOMENT, **STATUS[ends], "conditions": said, **more})
+        self.say("jobs", job, {"startTime": MOMENT, **STATUS[ends], "conditions": documents, **more})
 
     def pod(self, batch: str, name: str = "left") -> None:
         """Make a pod of which nothing is known."""
@@ -90,8 +96,8 @@ class Cluster:
             "command": ["python3", LAUNCHER_PATH],
             "env": env,
         }
-        said = {INDEX: str(index), FAILURES: str(failures)} if numbered else {}
-        metadata = {"annotations": said, "labels": {"sweepledger.dev/batch": batch}}
+        messages = {INDEX: str(index), FAILURES: str(failures)} if numbered else {}
+        metadata = {"annotations": messages, "labels": {"sweepledger.dev/batch": batch}}
         self.apply(
             "Pod",
             name,
@@ -102,8 +108,8 @@ class Cluster:
                 "containers": [container],
             },
         )
-        found = self.server.kubectl("get", "pod", name, *self.here, "--output=jsonpath={.metadata.uid}")
-        return str(found.stdout)
+        completed = self.server.kubectl("get", "pod", name, *self.here, "--output=jsonpath={.metadata.uid}")
+        return str(completed.stdout)
 
     def ended(self, pod: str, code: int, message: str = "", *, reason: str = "Error", **status: Any) -> None:
         """Say as a kubelet how a pod ended."""

@@ -22,21 +22,25 @@ class Mutation:
     """What names the row: a trial's id, or nothing where any will do."""
     column: str
 
-    def is_told(self, found: Sequence[FileDifference]) -> bool:
+    def is_told(self, differences: Sequence[FileDifference]) -> bool:
         """Tell whether a difference names this very place."""
         return any(
-            one.path == self.path
-            and (not self.row or one.row == self.row)
-            and (not self.column or one.column == self.column)
-            for one in found
+            difference.path == self.path
+            and (not self.row or difference.row == self.row)
+            and (not self.column or difference.column == self.column)
+            for difference in differences
         )
 
-    def is_told_somewhere(self, found: Sequence[FileDifference]) -> bool:
+    def is_told_somewhere(self, differences: Sequence[FileDifference]) -> bool:
         """Tell whether file, row and column are named: of two files that disagree either may be wrong."""
-        return any(one.path == self.path for one in found) and any(
-            (not self.row or one.row == self.row)
-            and (not self.column or one.column == self.column or one.column.endswith(f".{self.column}"))
-            for one in found
+        return any(difference.path == self.path for difference in differences) and any(
+            (not self.row or difference.row == self.row)
+            and (
+                not self.column
+                or difference.column == self.column
+                or difference.column.endswith(f".{self.column}")
+            )
+            for difference in differences
         )
 
 
@@ -63,7 +67,7 @@ def mutate(root: Path, sweep: str, rng: random.Random) -> Mutation:
 def _byte(path: Path, name: str, rng: random.Random) -> Mutation:
     content = bytearray(path.read_bytes())
     place = rng.randrange(len(content))
-    content[place] = rng.choice([one for one in b"abc019,. \n" if one != content[place]])
+    content[place] = rng.choice([number for number in b"abc019,. \n" if number != content[place]])
     path.write_bytes(content)
     return Mutation("byte", name, "", "")
 
@@ -85,7 +89,7 @@ def _cell(path: Path, name: str, rng: random.Random) -> Mutation:
     cells, names = rows[place].split(","), head.split(",")
     column = rng.randrange(1, len(names))
     old = cells[column]
-    cells[column] = rng.choice([one for one in CELLS if one != old])
+    cells[column] = rng.choice([item for item in CELLS if item != old])
     row = cells[0]
     rows[place] = ",".join(cells)
     path.write_text("\n".join([head, *rows]) + "\n")

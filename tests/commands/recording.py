@@ -33,7 +33,7 @@ def record_batch(
 
     The commit is made as the last trial ends, or when it is said to be `recorded`.
     """
-    (stored,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
+    (stored,) = [batch for batch in batches.in_work_tree(sandbox.root) if batch.name == name]
     free, records = [0.0] * at_once, []
     for trial in expected_trials(stored):
         took, place = seconds(trial.assignment), trial.index % at_once
@@ -42,7 +42,7 @@ def record_batch(
             start = began + timedelta(seconds=free[place])
             lasted = min(took, LONGEST)
             free[place] += lasted
-            one = a_record(
+            record = a_record(
                 trial.index,
                 trial=trial.trial,
                 row=trial.row,
@@ -58,7 +58,7 @@ def record_batch(
                 version=stored.lock.record_version,
                 metrics={"score": score(trial.assignment)},
             )
-            records.append(one)
+            records.append(record)
     sweep = stored.sweep
     (content,) = records_jsonl.write(records)
     sandbox.write(f"results/{sweep}/records/{name}.jsonl", content.decode())

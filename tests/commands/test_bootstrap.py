@@ -31,7 +31,7 @@ results: {claim: kept} # the volume
 """
 
 
-def asked(sandbox: Sandbox, controller: Controller = Controller.FLUX, **changes: Any) -> Bootstrapped:
+def run_bootstrap(sandbox: Sandbox, controller: Controller = Controller.FLUX, **changes: Any) -> Bootstrapped:
     return bootstrap(
         sandbox.workspace, BootstrapRequest(controller, **{"url": URL, "branch": "main", **changes})
     )
@@ -40,9 +40,9 @@ def asked(sandbox: Sandbox, controller: Controller = Controller.FLUX, **changes:
 def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", SETTINGS)
 
-    found = asked(sandbox)
+    result = run_bootstrap(sandbox)
 
-    assert "clusters/flux/source.yaml" in found.written
+    assert "clusters/flux/source.yaml" in result.written
     text = (sandbox.root / "sweepledger.yaml").read_text()
     assert "# Owned by the platform team." in text
     assert "# the volume" in text
@@ -52,17 +52,17 @@ def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(
 
 
 def test_twice_changes_nothing(sandbox: Sandbox) -> None:
-    asked(sandbox)
+    run_bootstrap(sandbox)
     sandbox.commit("Bootstrap")
 
-    again = asked(sandbox)
+    again = run_bootstrap(sandbox)
 
     assert (again.written, again.removed, again.changed_settings) == ((), (), ())
     assert sandbox.git("status", "--porcelain") == ""
 
 
 def test_what_was_asked_for_before_need_not_be_said_again(sandbox: Sandbox) -> None:
-    asked(sandbox, shapes=(Shape.JOB_SET,), is_public=True)
+    run_bootstrap(sandbox, shapes=(Shape.JOB_SET,), is_public=True)
 
     again = bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX))
 
@@ -73,38 +73,38 @@ def test_what_was_asked_for_before_need_not_be_said_again(sandbox: Sandbox) -> N
 
 
 def test_changed_settings_reach_the_files_that_nobody_edited(sandbox: Sandbox) -> None:
-    asked(sandbox)
+    run_bootstrap(sandbox)
     settings = (sandbox.root / "sweepledger.yaml").read_text()
     sandbox.write("sweepledger.yaml", settings + "egress:\n  hub: {cidrs: [192.0.2.0/24], ports: [443]}\n")
 
-    found = asked(sandbox)
+    result = run_bootstrap(sandbox)
 
-    assert "clusters/platform/network.yaml" in found.written
+    assert "clusters/platform/network.yaml" in result.written
     assert "egress-hub" in (sandbox.root / "clusters/platform/network.yaml").read_text()
 
 
 def test_a_file_that_was_edited_by_hand_is_kept_unless_forced(sandbox: Sandbox) -> None:
-    asked(sandbox)
+    run_bootstrap(sandbox)
     edited = sandbox.write("clusters/platform/network.yaml", "# mine\n")
     settings = (sandbox.root / "sweepledger.yaml").read_text()
     sandbox.write("sweepledger.yaml", settings + "priority_class: low\n")
 
-    found = asked(sandbox)
+    result = run_bootstrap(sandbox)
 
-    assert found.kept == ("clusters/platform/network.yaml",)
-    assert "clusters/optional/priority-class.yaml" in found.written
-    assert asked(sandbox).kept == found.kept
+    assert result.kept == ("clusters/platform/network.yaml",)
+    assert "clusters/optional/priority-class.yaml" in result.written
+    assert run_bootstrap(sandbox).kept == result.kept
     assert edited.read_text() == "# mine\n"
-    forced = asked(sandbox, force=True)
+    forced = run_bootstrap(sandbox, force=True)
     assert (forced.kept, forced.written) == ((), ("clusters/platform/network.yaml",))
 
 
 def test_shapes_in_use_are_allowed_without_being_asked_for(sandbox: Sandbox) -> None:
     distributed(sandbox)
 
-    found = asked(sandbox, shapes=(Shape.TF_JOB,))
+    result = run_bootstrap(sandbox, shapes=(Shape.TF_JOB,))
 
-    assert found.source.shapes == (Shape.JOB_SET, Shape.TF_JOB)
+    assert result.source.shapes == (Shape.JOB_SET, Shape.TF_JOB)
     assert "jobsets" in (sandbox.root / "clusters/flux/access.yaml").read_text()
 
 
@@ -113,7 +113,7 @@ def test_a_shape_whose_spec_is_gone_is_allowed_while_a_batch_of_it_is_active(san
     generate(sandbox.workspace)
     (sandbox.root / "sweeps/wide.yaml").unlink()
 
-    assert asked(sandbox).source.shapes == (Shape.JOB_SET,)
+    assert run_bootstrap(sandbox).source.shapes == (Shape.JOB_SET,)
 
 
 def distributed(sandbox: Sandbox) -> None:
@@ -125,35 +125,35 @@ def distributed(sandbox: Sandbox) -> None:
 
 
 def test_what_the_collector_may_reach_beyond_need_is_not_decided_yet(sandbox: Sandbox) -> None:
-    (open_,) = [gap for gap in asked(sandbox).gaps if gap.startswith("egress.git")]
+    (open_,) = [gap for gap in run_bootstrap(sandbox).gaps if gap.startswith("egress.git")]
     egress = (
         "{git: {cidrs: [198.51.100.7/32], ports: [443]}, api-server: {cidrs: [192.0.2.1/32], ports: [6443]}}"
     )
     sandbox.write("sweepledger.yaml", f"egress: {egress}\n")
 
-    closed = asked(sandbox).gaps
+    closed = run_bootstrap(sandbox).gaps
 
     assert "every host on ports 443, 6443" in open_
     assert not [gap for gap in closed if gap.startswith("egress")]
 
 
 def test_files_of_the_platform_team_beside_ours_are_left_alone(sandbox: Sandbox) -> None:
-    asked(sandbox)
+    run_bootstrap(sandbox)
     own = sandbox.write("clusters/platform/own.yaml", "kind: X\n")
 
-    asked(sandbox, Controller.ARGOCD, force=True)
+    run_bootstrap(sandbox, Controller.ARGOCD, force=True)
 
     assert own.read_text() == "kind: X\n"
 
 
 def test_choosing_the_other_controller_takes_the_first_ones_files_away(sandbox: Sandbox) -> None:
     sandbox.merged()
-    asked(sandbox)
+    run_bootstrap(sandbox)
     (kustomization,) = (sandbox.root / "clusters/flux/active").glob("*.yaml")
 
-    found = asked(sandbox, Controller.ARGOCD)
+    result = run_bootstrap(sandbox, Controller.ARGOCD)
 
-    assert "clusters/flux/source.yaml" in found.removed
+    assert "clusters/flux/source.yaml" in result.removed
     assert not kustomization.exists()
     assert sandbox.workspace.settings.controller is Controller.ARGOCD
 
@@ -161,9 +161,9 @@ def test_choosing_the_other_controller_takes_the_first_ones_files_away(sandbox: 
 def test_flux_is_given_a_kustomization_for_each_batch_that_stands(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
 
-    found = asked(sandbox)
+    result = run_bootstrap(sandbox)
 
-    assert f"clusters/flux/active/{batch}.yaml" in found.written
+    assert f"clusters/flux/active/{batch}.yaml" in result.written
 
 
 def test_the_cluster_reads_the_remote_where_no_url_is_given(sandbox: Sandbox) -> None:
@@ -173,9 +173,9 @@ def test_the_cluster_reads_the_remote_where_no_url_is_given(sandbox: Sandbox) ->
 
 
 def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:
-    found = asked(sandbox, branch="stable")
+    result = run_bootstrap(sandbox, branch="stable")
 
-    assert "branch: stable" in found.changed_settings
+    assert "branch: stable" in result.changed_settings
     assert sandbox.workspace.settings.branch == "stable"
 
 
@@ -195,7 +195,7 @@ def test_what_no_cluster_could_use_is_refused_and_nothing_is_written(
     changes: dict[str, Any], says: str, sandbox: Sandbox
 ) -> None:
     with pytest.raises(UsageError, match=says) as error:
-        asked(sandbox, **changes)
+        run_bootstrap(sandbox, **changes)
 
     assert "hunter2" not in f"{error.value} {error.value.hint}"
     assert sandbox.git("status", "--porcelain") == ""
@@ -205,15 +205,15 @@ def test_a_link_in_the_way_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
     (sandbox.root / "clusters").symlink_to(tmp_path)
 
     with pytest.raises(StorageError, match="symbolic link"):
-        asked(sandbox)
+        run_bootstrap(sandbox)
 
 
 def test_a_bootstrap_file_that_cannot_be_read_is_said_to_be_so(sandbox: Sandbox) -> None:
-    asked(sandbox)
+    run_bootstrap(sandbox)
     sandbox.write("clusters/bootstrap.yaml", "version: 7\n")
 
     with pytest.raises(RepositoryError, match="version 1"):
-        asked(sandbox)
+        run_bootstrap(sandbox)
 
 
 PRIVATE = """version: 1
@@ -230,9 +230,9 @@ results: {nfs: {server: nfs.example.org, path: /export/results}}
 def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", PRIVATE)
 
-    found = asked(sandbox)
+    result = run_bootstrap(sandbox)
 
-    needed = {(one.purpose, one.namespace, one.name): one.keys for one in found.secrets}
+    needed = {(secret.purpose, secret.namespace, secret.name): secret.keys for secret in result.secrets}
     assert needed == {
         ("controller, read", "sweeps-flux", "sweep-git-read"): ("username", "password"),
         ("webhook of the git server", "sweeps-flux", "sweep-webhook"): ("token",),
@@ -242,7 +242,7 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
         ("code fetch", "sweeps", "code-read"): ("username", "password"),
         ("trials", "sweeps", "hub-token"): ("token",),
     }
-    assert found.results_folder[1:] == ("chown root:65532 /export/results", "chmod 2770 /export/results")
+    assert result.results_folder[1:] == ("chown root:65532 /export/results", "chmod 2770 /export/results")
     for path in (sandbox.root / "clusters").rglob("*.yaml"):
         assert 'kind: "Secret"' not in path.read_text()
 
@@ -250,7 +250,7 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
 def test_the_command_that_makes_a_secret_is_one_that_kubectl_takes(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.write("sweepledger.yaml", PRIVATE)
     for controller in (Controller.FLUX, Controller.ARGOCD):
-        for needed in asked(sandbox, controller).secrets:
+        for needed in run_bootstrap(sandbox, controller).secrets:
             for key in needed.keys:
                 content = "{}" if key == ".dockerconfigjson" else "x"
                 (tmp_path / key.lstrip(".")).write_text(content)
@@ -290,7 +290,9 @@ def test_as_a_command_it_says_what_to_do_next(
 
 
 def test_a_server_without_hooks_keeps_all_of_clusters_from_the_collector(sandbox: Sandbox) -> None:
-    argocd, flux = (asked(sandbox, one).ruleset for one in (Controller.ARGOCD, Controller.FLUX))
+    argocd, flux = (
+        run_bootstrap(sandbox, literal).ruleset for literal in (Controller.ARGOCD, Controller.FLUX)
+    )
 
     assert "clusters/**/*" in argocd
     assert "clusters/*, clusters/flux/*, clusters/platform/**/*, clusters/optional/**/*" in flux
@@ -304,7 +306,7 @@ def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """A repository with a merged batch whose server has the hook that bootstrap wrote."""
     sandbox = Sandbox.create(tmp_path_factory.mktemp("bootstrapped"))
     sandbox.merged()
-    asked(sandbox)
+    run_bootstrap(sandbox)
     sandbox.commit("Bootstrap")
     sandbox.push()
     install(sandbox)
@@ -481,7 +483,7 @@ def test_the_collector_never_forces_never_deletes_and_pushes_no_other_branch(gua
 def test_where_a_person_merges_the_collector_pushes_and_deletes_branches_of_results_only(
     guarded: Sandbox,
 ) -> None:
-    asked(guarded, mode=ResultsMode.BRANCH)
+    run_bootstrap(guarded, mode=ResultsMode.BRANCH)
     guarded.commit("Results by branches")
     assert push(guarded, pusher="ada") == ""
     install(guarded)
@@ -501,12 +503,12 @@ def test_where_a_person_merges_the_collector_pushes_and_deletes_branches_of_resu
 
 
 def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sandbox: Sandbox) -> None:
-    asked(sandbox)
+    run_bootstrap(sandbox)
     base = sandbox.root / "base/collector/v2/cronjob.yaml"
     before = (sandbox.root / "clusters/platform/collector.yaml").read_text()
 
     base.write_text(base.read_text().replace("activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900"))
-    asked(sandbox)
+    run_bootstrap(sandbox)
 
     after = (sandbox.root / "clusters/platform/collector.yaml").read_text()
     assert after == before.replace("activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900")
@@ -520,19 +522,19 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
 def test_without_signers_a_person_learns_what_that_means(
     sandbox: Sandbox, mode: ResultsMode, says: str
 ) -> None:
-    (gap,) = [one for one in asked(sandbox, mode=mode).gaps if one.startswith("signers: not set")]
+    (gap,) = [item for item in run_bootstrap(sandbox, mode=mode).gaps if item.startswith("signers: not set")]
 
     assert says in gap
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_by_the_printed_commands_git_itself_says_who_signed(sandbox: Sandbox, tmp_path: Path) -> None:
-    make, say = asked(sandbox).key_pair
+    make, say = run_bootstrap(sandbox).key_pair
     done = subprocess.run(
         ["sh", "-euc", f"{make}\n{say}"], cwd=tmp_path, check=True, capture_output=True, text=True
     )
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{done.stdout.strip()}'\n")
-    asked(sandbox)
+    run_bootstrap(sandbox)
     key = tmp_path / "signing"
     for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(key)), ("commit.gpgSign", "true")):
         sandbox.git("config", name, value)
@@ -546,9 +548,9 @@ def test_by_the_printed_commands_git_itself_says_who_signed(sandbox: Sandbox, tm
 def test_where_results_expire_it_says_what_that_needs_and_what_it_may_reach(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "version: 1\nresults: {keep: 30d}\n")
 
-    found = asked(sandbox)
+    result = run_bootstrap(sandbox)
 
     assert (sandbox.root / "clusters/platform/expiry.yaml").is_file()
     assert (sandbox.root / "base/expiry/v2/cronjob.yaml").is_file()
-    assert ("sweeps", "sweep-git-read") in {(one.namespace, one.name) for one in found.secrets}
-    assert [gap for gap in found.gaps if "what deletes old results may reach every host" in gap]
+    assert ("sweeps", "sweep-git-read") in {(secret.namespace, secret.name) for secret in result.secrets}
+    assert [gap for gap in result.gaps if "what deletes old results may reach every host" in gap]

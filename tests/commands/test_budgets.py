@@ -49,15 +49,19 @@ def ask(sandbox: Sandbox, name: str, trials: int) -> str:
         .replace("timeout: 1m", "timeout: 1h\n  max_disruptions: 0")
     )
     spec.write_text(text)
-    (made,) = [one for one in generate(sandbox.workspace) if one.sweep.name == name]
+    (made,) = [
+        generated_batch
+        for generated_batch in generate(sandbox.workspace)
+        if generated_batch.sweep.name == name
+    ]
     assert made.batch is not None
     return made.batch.name
 
 
 def overdrawn(sandbox: Sandbox, base: str | None = None, month: str | None = None) -> list[Problem]:
-    found = check(Workspace.find(sandbox.root), base=base, month=month).problems
-    assert {one.code for one in found} <= {"budget-overdrawn"}
-    return list(found)
+    problems = check(Workspace.find(sandbox.root), base=base, month=month).problems
+    assert {problem.code for problem in problems} <= {"budget-overdrawn"}
+    return list(problems)
 
 
 def test_what_fits_the_budget_passes(sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -71,10 +75,10 @@ def test_what_exceeds_it_is_refused_and_says_by_how_much(sandbox: Sandbox, needs
     budget(sandbox, 3)
     ask(sandbox, "vision-a", 4)
 
-    (found,) = overdrawn(sandbox, month="2026-11")
+    (problem,) = overdrawn(sandbox, month="2026-11")
 
-    assert found.file == "sweeps/vision-a.yaml"
-    assert found.message == (
+    assert problem.file == "sweeps/vision-a.yaml"
+    assert problem.message == (
         "budget vision has 3 GPU hours a month: 2026-11 has used 0, 0 are reserved by batches that are "
         "not recorded yet, this requests 4 at most"
     )
@@ -103,10 +107,10 @@ def test_of_two_changes_that_fit_alone_the_merge_queue_refuses_the_second(
     sandbox.git("push", "-q", "origin", "queue:main")
     sandbox.git("branch", "-q", "--force", "main", "queue")
     queue(sandbox, "other")
-    (found,) = overdrawn(sandbox, base="main")
+    (problem,) = overdrawn(sandbox, base="main")
 
-    assert (found.file, found.code) == ("sweeps/vision-other.yaml", "budget-overdrawn")
-    assert "3 are reserved by batches that are not recorded yet, this requests 3 at most" in found.message
+    assert (problem.file, problem.code) == ("sweeps/vision-other.yaml", "budget-overdrawn")
+    assert "3 are reserved by batches that are not recorded yet, this requests 3 at most" in problem.message
 
 
 def queue(sandbox: Sandbox, branch: str) -> None:
@@ -146,8 +150,8 @@ def test_a_month_counts_what_was_recorded_in_it(sandbox: Sandbox, needs_kustomiz
 
     # The first of four hours in a row ended in October, but all were recorded in November.
     assert overdrawn(sandbox, month="2026-10") == []
-    (found,) = overdrawn(sandbox, month="2026-11")
-    assert "2026-11 has used 4," in found.message
+    (problem,) = overdrawn(sandbox, month="2026-11")
+    assert "2026-11 has used 4," in problem.message
 
 
 @pytest.mark.parametrize("year", [1999, 2026, 2027, 9999])
@@ -162,8 +166,8 @@ def test_what_trials_write_as_their_time_moves_no_charge_to_another_month(
     record_batch(sandbox, name, lambda _: 3600.0, began=began, recorded="2026-11-20T12:00:00Z")
     ask(sandbox, "vision-b", 3)
 
-    (found,) = overdrawn(sandbox, month="2026-11")
-    assert "2026-11 has used 3," in found.message
+    (problem,) = overdrawn(sandbox, month="2026-11")
+    assert "2026-11 has used 3," in problem.message
 
 
 @pytest.mark.parametrize(
@@ -251,20 +255,20 @@ def test_batches_of_years_cost_no_more_calls_of_git(
     sandbox: Sandbox, needs_kustomize: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budget(sandbox, 100)
-    asked: list[tuple[str, ...]] = []
+    names: list[tuple[str, ...]] = []
     run = Repository.run_bytes
 
     def counting(repository: Repository, *arguments: str, **more: Any) -> bytes:
-        asked.append(arguments)
+        names.append(arguments)
         return run(repository, *arguments, **more)
 
     monkeypatch.setattr(Repository, "run_bytes", counting)
     counts = []
     for number in range(4):
         name = ask(sandbox, f"vision-{number}", 2)
-        asked.clear()
+        names.clear()
         assert overdrawn(sandbox) == []
-        counts.append(len(asked))
+        counts.append(len(names))
         sandbox.commit("Ask")
         sandbox.push()
         record_batch(sandbox, name, lambda _: 60.0)
@@ -279,10 +283,10 @@ def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kusto
     sandbox.push()
     ask(sandbox, "vision-a", 3)
 
-    (found,) = overdrawn(sandbox, month="2026-11")
+    (problem,) = overdrawn(sandbox, month="2026-11")
 
-    assert "budget vision has 2 EUR a month" in found.message
-    assert "this requests 3 at most" in found.message
+    assert "budget vision has 2 EUR a month" in problem.message
+    assert "this requests 3 at most" in problem.message
 
 
 def test_a_change_that_cancels_what_it_replaces_waits_for_the_records(
@@ -296,8 +300,8 @@ def test_a_change_that_cancels_what_it_replaces_waits_for_the_records(
     cancel(sandbox, "vision-a", name)
     ask(sandbox, "vision-b", 3)
 
-    (found,) = overdrawn(sandbox)
-    assert "3 are reserved by batches that are not recorded yet" in found.message
+    (problem,) = overdrawn(sandbox)
+    assert "3 are reserved by batches that are not recorded yet" in problem.message
 
 
 def test_a_cancelled_batch_keeps_its_reservation_until_it_is_recorded(
@@ -335,9 +339,9 @@ def test_where_overlays_are_written_after_the_merge_the_spec_is_what_asks(
     ask(sandbox, "vision-a", 3)
     subprocess.run(["git", "clean", "-fdq", "overlays"], cwd=sandbox.root, check=True)
 
-    found = check(Workspace.find(sandbox.root)).problems
+    problems = check(Workspace.find(sandbox.root)).problems
 
-    assert {one.code for one in found} == {"budget-overdrawn", "pending"}
+    assert {problem.code for problem in problems} == {"budget-overdrawn", "pending"}
 
 
 def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_sweep: Run) -> None:
@@ -378,7 +382,7 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
             "exceeded": False,
         }
     ]
-    assert [(one["sweep"], one["teams"]) for one in data["sweeps"]] == [
+    assert [(sweep["sweep"], sweep["teams"]) for sweep in data["sweeps"]] == [
         ("vision-a", ["vision"]),
         ("vision-b", ["vision"]),
     ]

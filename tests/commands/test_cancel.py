@@ -98,10 +98,10 @@ def test_what_was_cancelled_is_recorded_once_its_jobs_are_gone(sandbox: Sandbox,
 
     assert commit_results(target(sandbox), results, ()) == ()
     assert commit_results(target(sandbox), results, {batch}, alive={batch}) == ()
-    (found,) = commit_results(target(sandbox), results, (), alive=())
+    (commit,) = commit_results(target(sandbox), results, (), alive=())
 
     sandbox.pull()
-    assert found.batches == (batch,)
+    assert commit.batches == (batch,)
     assert rows(sandbox) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
     assert "1 ok, 0 diverged, 0 failed, 0 missing, 2 cancelled" in sandbox.git("log", "-1", "--format=%b")
     assert "batch-cancelled" in (sandbox.root / "results/peak/README.md").read_text()
@@ -305,6 +305,6 @@ def test_the_entry_of_a_cancelled_batch_stays_in_its_spec(sandbox: Sandbox, need
     spec.write_text(spec.read_text().replace(name, "peak-b9-00000000"))
     sandbox.commit("Name another batch")
 
-    found = check(sandbox.workspace, base="origin/main").problems
+    problems = check(sandbox.workspace, base="origin/main").problems
 
-    assert [(one.code, name in one.message) for one in found] == [("cancel-removed", True)]
+    assert [(problem.code, name in problem.message) for problem in problems] == [("cancel-removed", True)]

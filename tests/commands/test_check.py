@@ -8,8 +8,8 @@ from sweepledger.errors import SpecError, ToolError
 from tests.repository import Sandbox
 
 
-def codes(found: CheckReport) -> list[str]:
-    return [problem.code for problem in found.problems]
+def codes(report: CheckReport) -> list[str]:
+    return [problem.code for problem in report.problems]
 
 
 def test_a_generated_and_committed_sweep_is_in_order(sandbox: Sandbox) -> None:
@@ -17,10 +17,10 @@ def test_a_generated_and_committed_sweep_is_in_order(sandbox: Sandbox) -> None:
     generate(sandbox.workspace)
     sandbox.commit("Ask")
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert found.problems == ()
-    assert (found.specs, len(found.builds.built), found.builds.unchanged) == (1, 1, ())
+    assert report.problems == ()
+    assert (report.specs, len(report.builds.built), report.builds.unchanged) == (1, 1, ())
 
 
 def test_what_stands_is_not_built_again_unless_all_is_asked_for(sandbox: Sandbox) -> None:
@@ -33,12 +33,12 @@ def test_what_stands_is_not_built_again_unless_all_is_asked_for(sandbox: Sandbox
 def test_a_spec_without_its_batch_is_drift(sandbox: Sandbox) -> None:
     sandbox.spec()
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert codes(found) == ["drift"]
-    assert found.problems[0].file == "sweeps/peak.yaml"
-    assert "3 trial(s) that no batch lists" in found.problems[0].message
-    assert found.problems[0].hint == "run `sweep generate peak` and commit what it writes"
+    assert codes(report) == ["drift"]
+    assert report.problems[0].file == "sweeps/peak.yaml"
+    assert "3 trial(s) that no batch lists" in report.problems[0].message
+    assert report.problems[0].hint == "run `sweep generate peak` and commit what it writes"
 
 
 def test_warnings_of_merged_trials_are_not_repeated_in_every_check(sandbox: Sandbox) -> None:
@@ -73,10 +73,10 @@ def test_an_edited_merged_batch_is_refused(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     (sandbox.root / "overlays/active" / name / "hyperparams.csv").write_text("other\n")
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert "batch-edited" in codes(found)
-    assert f"overlays/active/{name}/hyperparams.csv" in {problem.file for problem in found.problems}
+    assert "batch-edited" in codes(report)
+    assert f"overlays/active/{name}/hyperparams.csv" in {problem.file for problem in report.problems}
 
 
 def test_a_vanished_merged_batch_is_refused(sandbox: Sandbox) -> None:
@@ -102,11 +102,11 @@ def test_a_base_that_overlays_refer_to_is_frozen(sandbox: Sandbox) -> None:
     path = sandbox.root / "base/trial/v2/job.yaml"
     path.write_text(path.read_text() + "# one more comment\n")
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert codes(found) == ["base-changed"]
-    assert found.problems[0].file == "base/trial/v2/job.yaml"
-    assert found.problems[0].hint == "add a new version folder beside it"
+    assert codes(report) == ["base-changed"]
+    assert report.problems[0].file == "base/trial/v2/job.yaml"
+    assert report.problems[0].hint == "add a new version folder beside it"
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None
     shutil.copytree(kept, sandbox.root, dirs_exist_ok=True)
     sandbox.spec()
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert codes(found) == ["code-unreachable"]
-    assert found.problems[0].hint == "run `sweep update peak`"
+    assert codes(report) == ["code-unreachable"]
+    assert report.problems[0].hint == "run `sweep update peak`"
 
 
 def test_a_wrong_spec_comes_first(sandbox: Sandbox) -> None:
@@ -168,7 +168,7 @@ def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox)
     generate(sandbox.workspace)
     (sandbox.root / "base/trial/v2/job.yaml").write_text("apiVersion: batch/v1\nkind: Job\n")
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert sorted(codes(found)) == ["base-with-batch", "build-failed"]
-    assert any("missing metadata.name" in problem.message for problem in found.problems)
+    assert sorted(codes(report)) == ["base-with-batch", "build-failed"]
+    assert any("missing metadata.name" in problem.message for problem in report.problems)

@@ -17,13 +17,13 @@ STRAY = [
 ]
 
 
-def found(sandbox: Sandbox) -> set[tuple[str, str, Severity]]:
+def check_problems(sandbox: Sandbox) -> set[tuple[str, str, Severity]]:
     problems = check(sandbox.workspace, base="origin/main").problems
     return {(problem.file, problem.code, problem.severity) for problem in problems}
 
 
 def errors(sandbox: Sandbox) -> set[str]:
-    return {code for _, code, severity in found(sandbox) if severity is Severity.ERROR}
+    return {code for _, code, severity in check_problems(sandbox) if severity is Severity.ERROR}
 
 
 def place(path: str) -> str:
@@ -41,7 +41,7 @@ def test_what_is_no_batch_is_refused_where_a_change_brings_it(sandbox: Sandbox, 
     sandbox.write(path, "x")
     sandbox.commit("Bring it")
 
-    assert (place(path), "overlay-layout", Severity.ERROR) in found(sandbox)
+    assert (place(path), "overlay-layout", Severity.ERROR) in check_problems(sandbox)
 
 
 @pytest.mark.parametrize("path", STRAY)
@@ -54,7 +54,7 @@ def test_what_is_no_batch_and_stands_already_is_a_warning_to_other_changes(
     sandbox.write("notes.md", "x")
     sandbox.commit("Note")
 
-    assert found(sandbox) == {(place(path), "overlay-layout", Severity.WARNING)}
+    assert check_problems(sandbox) == {(place(path), "overlay-layout", Severity.WARNING)}
 
 
 @pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "in the work tree"])
@@ -77,7 +77,7 @@ def test_to_remove_what_is_no_batch_passes(sandbox: Sandbox) -> None:
     sandbox.git("rm", "-r", "-q", place(STRAY[0]))
     sandbox.commit("Remove it")
 
-    assert found(sandbox) == set()
+    assert check_problems(sandbox) == set()
 
 
 def test_a_new_sweep_is_held_against_its_spec_beside_what_is_no_batch(sandbox: Sandbox) -> None:
@@ -104,7 +104,7 @@ def test_a_broken_batch_stops_no_other_change(sandbox: Sandbox) -> None:
     generate(sandbox.workspace, ["other"])
     sandbox.commit("Ask for another sweep")
 
-    assert found(sandbox) == set()
+    assert check_problems(sandbox) == set()
 
 
 def test_a_broken_batch_stops_no_change_of_the_settings(sandbox: Sandbox) -> None:
@@ -112,7 +112,7 @@ def test_a_broken_batch_stops_no_change_of_the_settings(sandbox: Sandbox) -> Non
     sandbox.write("sweepledger.yaml", "version: 1\nlabels: {team: vision}\n")
     sandbox.commit("Label what runs")
 
-    assert found(sandbox) == {(path, "batch-unreadable", Severity.WARNING)}
+    assert check_problems(sandbox) == {(path, "batch-unreadable", Severity.WARNING)}
 
 
 def test_a_broken_batch_may_be_made_again_what_git_once_had(sandbox: Sandbox) -> None:
@@ -120,7 +120,7 @@ def test_a_broken_batch_may_be_made_again_what_git_once_had(sandbox: Sandbox) ->
     sandbox.git("checkout", "-q", "HEAD~1", "--", path)
     sandbox.commit("Restore it")
 
-    assert found(sandbox) == set()
+    assert check_problems(sandbox) == set()
 
 
 def test_a_broken_batch_may_become_nothing_else(sandbox: Sandbox) -> None:
@@ -156,17 +156,17 @@ def test_a_stray_file_of_flux_is_refused_where_a_change_brings_it_and_stops_no_o
     path = "clusters/flux/active/rogue.yaml"
     sandbox.write(path, "kind: Kustomization\n")
     sandbox.commit("Bring it")
-    assert found(sandbox) == {(path, "flux-file", Severity.ERROR)}
+    assert check_problems(sandbox) == {(path, "flux-file", Severity.ERROR)}
     sandbox.push()
 
     sandbox.spec("other")
     generate(sandbox.workspace)
     sandbox.commit("Ask for another")
 
-    assert found(sandbox) == {(path, "flux-file", Severity.WARNING)}
+    assert check_problems(sandbox) == {(path, "flux-file", Severity.WARNING)}
     sandbox.git("rm", "-q", path)
     sandbox.commit("Take it away")
-    assert found(sandbox) == set()
+    assert check_problems(sandbox) == set()
 
 
 def test_a_batch_that_leaves_takes_its_file_of_flux_along(sandbox: Sandbox) -> None:

@@ -51,10 +51,10 @@ def test_a_bad_one_is_refused_with_its_problems_and_the_branch_stays(sandbox: Sa
     job.write_text(job.read_text().replace('cpu: "1"', 'cpu: "64"'))
     sandbox.commit("Edit it")
 
-    said = push(sandbox, pusher="ana")
+    message = push(sandbox, pusher="ana")
 
-    assert "batch-edited" in said
-    assert f"overlays/active/{name}/job.yaml" in said
+    assert "batch-edited" in message
+    assert f"overlays/active/{name}/job.yaml" in message
     assert tip(sandbox) == before
 
 

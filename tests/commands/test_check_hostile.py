@@ -21,12 +21,12 @@ from tests.repository import Sandbox, followed_by
 FORGED = "zz-b1-deadbeef"
 
 
-def codes(found: CheckReport) -> set[str]:
-    return {problem.code for problem in found.problems}
+def codes(report: CheckReport) -> set[str]:
+    return {problem.code for problem in report.problems}
 
 
-def files_of(found: CheckReport, code: str) -> set[str]:
-    return {problem.file for problem in found.problems if problem.code == code}
+def files_of(report: CheckReport, code: str) -> set[str]:
+    return {problem.file for problem in report.problems if problem.code == code}
 
 
 def forge(sandbox: Sandbox, source: str, name: str, place: str = "active", **edits: tuple[str, str]) -> Path:
@@ -65,9 +65,9 @@ def test_a_batch_that_calls_itself_another_sweeps_is_refused(sandbox: Sandbox, *
     forge(sandbox, name, FORGED, job=("256Mi", "512Mi"))
     sandbox.commit("Ask for something else")
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    (problem,) = [problem for problem in found.problems if problem.code == "drift"]
+    (problem,) = [problem for problem in report.problems if problem.code == "drift"]
     assert problem.file == f"overlays/active/{FORGED}"
     assert problem.message == "belongs to no spec: sweeps/zz.yaml is missing"
 
@@ -105,13 +105,13 @@ def test_a_new_batch_that_was_edited_is_refused_file_by_file_with_the_way_out(sa
     edited.write_text(edited.read_text().replace("parallelism: 2", "parallelism: 3"))
     sandbox.write(f"{folder}/note.txt", "why")
 
-    found = check(sandbox.workspace).problems
+    problems = check(sandbox.workspace).problems
 
-    forged = {one.file: one for one in found if one.code == "batch-forged"}
+    forged = {item.file: item for item in problems if item.code == "batch-forged"}
     assert set(forged) == {f"{folder}/job.yaml", f"{folder}/note.txt"}
-    for one in forged.values():
-        assert "\\x0a" not in str(one)
-        assert f"`rm -r {folder}`, then `sweep generate peak`" in (one.hint or "")
+    for problem in forged.values():
+        assert "\\x0a" not in str(problem)
+        assert f"`rm -r {folder}`, then `sweep generate peak`" in (problem.hint or "")
 
 
 def test_a_name_that_is_not_the_digest_of_its_files_is_refused(sandbox: Sandbox) -> None:
@@ -158,10 +158,10 @@ def test_a_lock_that_names_no_bases_frees_none(sandbox: Sandbox) -> None:
     for path in changed:
         (sandbox.root / path).write_text(f"{(sandbox.root / path).read_text()}# mine\n")
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert sorted(files_of(found, "base-changed")) == changed
-    assert name not in found.builds.unchanged
+    assert sorted(files_of(report, "base-changed")) == changed
+    assert name not in report.builds.unchanged
 
 
 def test_a_base_that_only_the_kustomization_names_is_frozen(sandbox: Sandbox) -> None:
@@ -193,9 +193,9 @@ def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sa
     sandbox.push()
     path.write_text(f"{path.read_text()}# mine\n")
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert files_of(found, "base-changed") == {"base/namespace/v1/namespace.yaml"}
+    assert files_of(report, "base-changed") == {"base/namespace/v1/namespace.yaml"}
 
 
 @pytest.mark.parametrize(
@@ -261,9 +261,9 @@ def test_what_stands_is_judged_by_the_settings_that_stand(sandbox: Sandbox, need
     name = sandbox.merged()
     sandbox.write("sweepledger.yaml", "version: 1\nnamespace: elsewhere\n")
 
-    found = check(sandbox.workspace, everything=True)
+    report = check(sandbox.workspace, everything=True)
 
-    assert (found.problems, found.builds.built) == ((), (name,))
+    assert (report.problems, report.builds.built) == ((), (name,))
 
 
 @pytest.mark.parametrize("controller", ["none", "argocd"])
@@ -279,9 +279,9 @@ def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: s
     path = sandbox.root / f"clusters/flux/active/{name}.yaml"
     path.write_text(path.read_text().replace("prune: true", "prune: false"))
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert files_of(found, "flux-file") == {
+    assert files_of(report, "flux-file") == {
         "clusters/flux/active/evil.yaml",
         f"clusters/flux/active/{name}.yaml",
     }

@@ -14,8 +14,8 @@ from sweepledger.problems import Severity
 from tests.repository import Sandbox, followed_by
 
 
-def codes(found: CheckReport) -> set[str]:
-    return {problem.code for problem in found.problems}
+def codes(report: CheckReport) -> set[str]:
+    return {problem.code for problem in report.problems}
 
 
 def move(sandbox: Sandbox, name: str) -> None:
@@ -183,9 +183,9 @@ def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: 
     target = sandbox.root / path
     target.write_text((target.read_text() if target.exists() else "") + "# more\n")
 
-    found = check(sandbox.workspace)
+    report = check(sandbox.workspace)
 
-    assert [(problem.code, problem.file) for problem in found.problems] == [("base-changed", path)]
+    assert [(problem.code, problem.file) for problem in report.problems] == [("base-changed", path)]
 
 
 def test_a_new_version_beside_a_frozen_one_is_welcome(sandbox: Sandbox) -> None:
@@ -220,9 +220,9 @@ def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandb
 
     sandbox.git("merge", "-q", "--no-ff", "--strategy-option=theirs", "-m", "Queue two", "two")
 
-    found = check(sandbox.workspace, base="main^")
-    assert {"trial-asked-twice", "drift"} <= codes(found)
-    (problem,) = [problem for problem in found.problems if problem.code == "trial-asked-twice"]
+    report = check(sandbox.workspace, base="main^")
+    assert {"trial-asked-twice", "drift"} <= codes(report)
+    (problem,) = [problem for problem in report.problems if problem.code == "trial-asked-twice"]
     assert "is in peak-b2-" in problem.message
 
 
@@ -246,11 +246,11 @@ def test_two_active_batches_render_no_object_of_the_same_name(sandbox: Sandbox) 
     shutil.copytree(sandbox.root / "overlays/active" / name, other)
     sandbox.spec("peek")
 
-    found = check(sandbox.workspace, everything=True)
+    report = check(sandbox.workspace, everything=True)
 
-    told = [problem.message for problem in found.problems if problem.code == "object-twice"]
-    assert told
-    assert all("'s, too" in message for message in told)
+    messages = [problem.message for problem in report.problems if problem.code == "object-twice"]
+    assert messages
+    assert all("'s, too" in message for message in messages)
 
 
 def test_an_object_that_begins_like_another_batch_is_that_batchs() -> None:
@@ -268,10 +268,10 @@ def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     assert check(sandbox.workspace).problems == ()
     path = sandbox.root / f"clusters/flux/active/{name}.yaml"
-    written = path.read_text()
+    text = path.read_text()
 
-    path.write_text(written.replace("prune: true", "prune: false"))
-    sandbox.write("clusters/flux/active/other.yaml", written)
+    path.write_text(text.replace("prune: true", "prune: false"))
+    sandbox.write("clusters/flux/active/other.yaml", text)
     (foreign, forged) = check(sandbox.workspace).problems
     path.unlink()
     (_, missing) = sorted(check(sandbox.workspace).problems, key=lambda problem: "missing" in problem.message)

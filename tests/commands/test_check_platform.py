@@ -29,7 +29,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
 
 
 @pytest.fixture
-def standing(sandbox: Sandbox, pristine: Sandbox) -> Sandbox:
+def platform_sandbox(sandbox: Sandbox, pristine: Sandbox) -> Sandbox:
     """A copy of that repository to change."""
     sandbox.copy_from(pristine)
     return sandbox
@@ -44,62 +44,66 @@ def settings(sandbox: Sandbox, more: str) -> None:
     sandbox.write("sweepledger.yaml", (sandbox.root / "sweepledger.yaml").read_text() + more)
 
 
-def test_other_settings_want_another_bootstrap(standing: Sandbox) -> None:
-    settings(standing, "egress:\n  hub: {cidrs: [192.0.2.0/24], ports: [443]}\n")
+def test_other_settings_want_another_bootstrap(platform_sandbox: Sandbox) -> None:
+    settings(platform_sandbox, "egress:\n  hub: {cidrs: [192.0.2.0/24], ports: [443]}\n")
 
-    found = problems(standing)
+    errors = problems(platform_sandbox)
 
-    assert {one.code for one in found} == {"drift"}
-    assert {"clusters/bootstrap.yaml", NETWORK} <= {one.file for one in found}
-    assert "sweep bootstrap" in str(found[0].hint)
-    bootstrap(standing.workspace, BootstrapRequest(standing.workspace.settings.controller))
-    assert problems(standing) == []
-
-
-def test_a_file_that_vanished_is_drift(standing: Sandbox) -> None:
-    (standing.root / NETWORK).unlink()
-
-    (found,) = problems(standing)
-
-    assert (found.file, found.message, found.code) == (NETWORK, "is missing", "drift")
+    assert {problem.code for problem in errors} == {"drift"}
+    assert {"clusters/bootstrap.yaml", NETWORK} <= {problem.file for problem in errors}
+    assert "sweep bootstrap" in str(errors[0].hint)
+    bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
+    assert problems(platform_sandbox) == []
 
 
-def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(standing: Sandbox) -> None:
-    standing.write(NETWORK, "# mine\n")
+def test_a_file_that_vanished_is_drift(platform_sandbox: Sandbox) -> None:
+    (platform_sandbox.root / NETWORK).unlink()
 
-    (found,) = problems(standing)
+    (problem,) = problems(platform_sandbox)
 
-    assert (found.file, found.code, found.severity) == (NETWORK, "platform-edited", Severity.ERROR)
-    bootstrap(standing.workspace, BootstrapRequest(standing.workspace.settings.controller))
-    assert [one.code for one in problems(standing)] == ["platform-edited"]
-    standing.commit("Past the check")
-    standing.push()
-    standing.spec(xs="1, 2, 3, 4")
-    generate(standing.workspace)
-    assert [(one.code, one.severity) for one in problems(standing)] == [("platform-edited", Severity.WARNING)]
-    settings(standing, "budgets: {everybody: {gpu_hours: 100000}}\n")
-    assert ("platform-edited", Severity.ERROR) in {(one.code, one.severity) for one in problems(standing)}
+    assert (problem.file, problem.message, problem.code) == (NETWORK, "is missing", "drift")
 
 
-def test_an_edit_that_is_entered_into_the_record_is_drift_all_the_same(standing: Sandbox) -> None:
-    old = bytes_digest((standing.root / NETWORK).read_bytes())
-    standing.write(NETWORK, "# mine\n")
-    record = standing.root / "clusters/bootstrap.yaml"
+def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.write(NETWORK, "# mine\n")
+
+    (problem,) = problems(platform_sandbox)
+
+    assert (problem.file, problem.code, problem.severity) == (NETWORK, "platform-edited", Severity.ERROR)
+    bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
+    assert [item.code for item in problems(platform_sandbox)] == ["platform-edited"]
+    platform_sandbox.commit("Past the check")
+    platform_sandbox.push()
+    platform_sandbox.spec(xs="1, 2, 3, 4")
+    generate(platform_sandbox.workspace)
+    assert [(item.code, item.severity) for item in problems(platform_sandbox)] == [
+        ("platform-edited", Severity.WARNING)
+    ]
+    settings(platform_sandbox, "budgets: {everybody: {gpu_hours: 100000}}\n")
+    assert ("platform-edited", Severity.ERROR) in {
+        (item.code, item.severity) for item in problems(platform_sandbox)
+    }
+
+
+def test_an_edit_that_is_entered_into_the_record_is_drift_all_the_same(platform_sandbox: Sandbox) -> None:
+    old = bytes_digest((platform_sandbox.root / NETWORK).read_bytes())
+    platform_sandbox.write(NETWORK, "# mine\n")
+    record = platform_sandbox.root / "clusters/bootstrap.yaml"
     record.write_text(record.read_text().replace(old, bytes_digest(b"# mine\n")))
 
-    assert {(one.file, one.code) for one in problems(standing)} == {
+    assert {(problem.file, problem.code) for problem in problems(platform_sandbox)} == {
         (NETWORK, "drift"),
         ("clusters/bootstrap.yaml", "drift"),
     }
 
 
-def test_a_record_that_is_gone_or_cannot_be_read_is_drift(standing: Sandbox) -> None:
-    record = standing.root / "clusters/bootstrap.yaml"
+def test_a_record_that_is_gone_or_cannot_be_read_is_drift(platform_sandbox: Sandbox) -> None:
+    record = platform_sandbox.root / "clusters/bootstrap.yaml"
 
     record.write_text("version: 7\n")
-    (unreadable,) = problems(standing)
+    (unreadable,) = problems(platform_sandbox)
     record.unlink()
-    (missing,) = problems(standing)
+    (missing,) = problems(platform_sandbox)
 
     assert (unreadable.code, missing.code) == ("drift", "drift")
     assert "version 1" in unreadable.message
@@ -110,27 +114,32 @@ def test_a_record_that_is_gone_or_cannot_be_read_is_drift(standing: Sandbox) -> 
     ("key", "says"),
     [("controller: submit", "controller: submit"), ("branch: other", "follows branch 'main'")],
 )
-def test_settings_that_the_record_contradicts_are_drift(key: str, says: str, standing: Sandbox) -> None:
-    text = (standing.root / "sweepledger.yaml").read_text()
+def test_settings_that_the_record_contradicts_are_drift(
+    key: str, says: str, platform_sandbox: Sandbox
+) -> None:
+    text = (platform_sandbox.root / "sweepledger.yaml").read_text()
     kept = [line for line in text.splitlines() if not line.startswith(key.partition(" ")[0])]
-    standing.write("sweepledger.yaml", "\n".join([*kept, key, ""]))
+    platform_sandbox.write("sweepledger.yaml", "\n".join([*kept, key, ""]))
 
-    found = check(standing.workspace, base="HEAD").problems
+    errors = check(platform_sandbox.workspace, base="HEAD").problems
 
-    assert [one.code for one in found if says in one.message] == ["drift"]
+    assert [problem.code for problem in errors if says in problem.message] == ["drift"]
 
 
 def test_a_shape_that_the_platform_does_not_allow_is_refused_until_bootstrap_saw_it(
-    standing: Sandbox,
+    platform_sandbox: Sandbox,
 ) -> None:
-    distributed(standing)
-    generate(standing.workspace)
+    distributed(platform_sandbox)
+    generate(platform_sandbox.workspace)
 
-    refused = [one for one in problems(standing) if one.code == "shape-not-allowed"]
+    refused = [problem for problem in problems(platform_sandbox) if problem.code == "shape-not-allowed"]
 
-    assert [one.file.partition("-b1")[0] for one in refused] == ["overlays/active/wide", "sweeps/wide.yaml"]
-    bootstrap(standing.workspace, BootstrapRequest(standing.workspace.settings.controller))
-    assert not [one for one in problems(standing) if one.severity is Severity.ERROR]
+    assert [problem.file.partition("-b1")[0] for problem in refused] == [
+        "overlays/active/wide",
+        "sweeps/wide.yaml",
+    ]
+    bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
+    assert not [problem for problem in problems(platform_sandbox) if problem.severity is Severity.ERROR]
 
 
 def test_without_a_platform_there_is_nothing_to_hold_against_the_settings(sandbox: Sandbox) -> None:
@@ -144,14 +153,16 @@ def test_without_a_platform_there_is_nothing_to_hold_against_the_settings(sandbo
 def test_a_warning_of_the_settings_is_shown(sandbox: Sandbox) -> None:
     settings(sandbox, 'egress: {all: {cidrs: ["::/0"], ports: [443]}}\n')
 
-    (found,) = problems(sandbox)
+    (problem,) = problems(sandbox)
 
-    assert (found.code, found.severity) == ("egress-everywhere", Severity.WARNING)
+    assert (problem.code, problem.severity) == ("egress-everywhere", Severity.WARNING)
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1\n", "", "kind: Namespace\n", "metadata: 1\n", "a: *b\n"])
-def test_a_base_of_the_platform_that_is_none_is_a_problem_and_no_crash(standing: Sandbox, text: str) -> None:
-    (path,) = (standing.root / "base/namespace/v1").glob("*.yaml")
+def test_a_base_of_the_platform_that_is_none_is_a_problem_and_no_crash(
+    platform_sandbox: Sandbox, text: str
+) -> None:
+    (path,) = (platform_sandbox.root / "base/namespace/v1").glob("*.yaml")
     path.write_text(text)
 
-    assert "base-changed" in {one.code for one in problems(standing)}
+    assert "base-changed" in {problem.code for problem in problems(platform_sandbox)}

@@ -77,9 +77,9 @@ def merged(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-def recorded(sandbox: Sandbox, found: tuple[ResultsCommit, ...]) -> dict[str, str]:
+def recorded(sandbox: Sandbox, commits: tuple[ResultsCommit, ...]) -> dict[str, str]:
     """Give the status of every trial as main holds it."""
-    assert found
+    assert commits
     sandbox.pull()
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
     return {line.split(",")[2]: line.split(",")[5] for line in lines}
@@ -105,9 +105,9 @@ def test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing(merged: Sandb
     leave(results, batch, 0)
     leave(results, batch, 2, status="failed", reason="exit-7", metrics={})
 
-    found = commit_results(target(merged), results, {batch.name})
+    commits = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "ok", "1": "missing", "2": "failed"}
+    assert recorded(merged, commits) == {"0": "ok", "1": "missing", "2": "failed"}
 
 
 def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, results: Path) -> None:
@@ -116,10 +116,10 @@ def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, resu
     leave(results, batch, 1, row="0" * 64)
     leave(results, batch, 2, metrics={"score": float("nan")})
 
-    found = commit_results(target(merged), results, {batch.name})
+    commits = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "corrupt", "1": "foreign", "2": "diverged"}
-    assert sorted(found[0].corrupt) == ["foreign", "truncated"]
+    assert recorded(merged, commits) == {"0": "corrupt", "1": "foreign", "2": "diverged"}
+    assert sorted(commits[0].corrupt) == ["foreign", "truncated"]
 
 
 def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
@@ -132,11 +132,11 @@ def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
     leave(results, batch, 1, uid="second")
     leave(results, batch, 2, row="0" * 64)
 
-    found = commit_results(target(merged), results, {batch.name})
+    commits = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "corrupt", "1": "ok", "2": "foreign"}
+    assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "foreign"}
     records = kept(merged, batch)
-    assert [(one.index, one.uid, one.reason) for one in records] == [
+    assert [(record.index, record.uid, record.reason) for record in records] == [
         (0, "collector", "corrupt"),
         (1, "second", None),
         (2, "collector", "foreign"),
@@ -162,10 +162,10 @@ def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, re
     forged = leave(results, batch, 1, metrics={"score": 1000}, finished="2020-01-01T00:00:00Z")
     forged.rename(results / batch.name / "0/forged.json")
 
-    found = commit_results(target(merged), results, {batch.name})
+    commits = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "ok", "1": "missing", "2": "ok"}
-    assert found[0].corrupt == ("foreign",)
+    assert recorded(merged, commits) == {"0": "ok", "1": "missing", "2": "ok"}
+    assert commits[0].corrupt == ("foreign",)
 
 
 def test_of_thousands_of_records_of_one_trial_few_come_to_git_and_the_others_are_counted(
@@ -180,12 +180,12 @@ def test_of_thousands_of_records_of_one_trial_few_come_to_git_and_the_others_are
         uid = f"flood-{number:04}"
         (results / batch.name / f"0/{uid}.json").write_bytes(record.replace(b'"uid-0"', f'"{uid}"'.encode()))
 
-    found = commit_results(target(merged), results, {batch.name})
+    commits = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert found[0].corrupt.count("too-many") > 400
-    assert found[0].corrupt.count("too-large") > 150
-    assert size(merged, found[0]) < MOST_TRIAL_BYTES
+    assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert commits[0].corrupt.count("too-many") > 400
+    assert commits[0].corrupt.count("too-large") > 150
+    assert size(merged, commits[0]) < MOST_TRIAL_BYTES
     first, second, *_ = kept(merged, batch)
     assert first.others is not None
     assert (first.others.ignored + first.others.failed, second.others) == (601 - 2, None)
@@ -206,10 +206,10 @@ def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, r
     for index in (1, 2):
         leave(results, batch, index)
 
-    found = commit_results(target(merged), results, {batch.name})
+    commits = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert found[0].corrupt == ()
+    assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert commits[0].corrupt == ()
     first, last, *_ = kept(merged, batch)
     assert (first.attempt, last.attempt) == (2, 6)
     assert first.others == LeftOutAttempts(failed=4, seconds=4 * 1.5)
@@ -223,10 +223,10 @@ def test_a_record_of_more_than_32_kib_is_none(merged: Sandbox, results: Path) ->
     for index in (1, 2):
         leave(results, batch, index, artifacts=listed[:20])
 
-    found = commit_results(target(merged), results, {batch.name})
+    commits = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "corrupt", "1": "ok", "2": "ok"}
-    assert found[0].corrupt == ("too-large",)
+    assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "ok"}
+    assert commits[0].corrupt == ("too-large",)
 
 
 def kept(sandbox: Sandbox, batch: StoredBatch) -> list[Record]:
@@ -245,12 +245,12 @@ def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
     leave(results, batch, 1, curve=curve, details={"padding": "x" * 4_000})
     leave(results, batch, 2, curve=curve, details={"padding": "x" * 8_000})
 
-    found = commit_results(target(merged), results, {batch.name})
+    commits = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
     left_out = [record.details.get("left_out") for record in kept(merged, batch)]
     assert left_out == [None, ["curve"], ["curve", "details"]]
-    assert size(merged, found[0]) <= 10_000
+    assert size(merged, commits[0]) <= 10_000
 
 
 @pytest.mark.parametrize(
@@ -277,10 +277,10 @@ def test_a_record_of_three_centuries_is_none(merged: Sandbox, results: Path) -> 
     for index in (1, 2):
         leave(results, batch, index)
 
-    found = commit_results(target(merged), results, {batch.name})
+    commits = commit_results(target(merged), results, {batch.name})
 
-    assert recorded(merged, found) == {"0": "corrupt", "1": "ok", "2": "ok"}
-    assert found[0].corrupt == ("wrong-value:seconds",)
+    assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "ok"}
+    assert commits[0].corrupt == ("wrong-value:seconds",)
 
 
 def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Path, tmp_path: Path) -> None:
@@ -368,8 +368,8 @@ def test_an_archived_batch_without_records_waits_while_another_is_recorded(
     sandbox.pull()
     assert not (sandbox.root / f"results/peak/records/{first}.jsonl").exists()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 2
-    (found,) = commit_results(target(sandbox), results, (), alive=())
-    assert found.batches == (first,)
+    (commit,) = commit_results(target(sandbox), results, (), alive=())
+    assert commit.batches == (first,)
     sandbox.pull()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 5
 
@@ -381,9 +381,9 @@ def test_a_batch_cancelled_while_it_is_recorded_is_recorded_once(sandbox: Sandbo
     cancel(sandbox.workspace, "peak")
     sandbox.push()
 
-    (found,) = commit_results(target(sandbox), results, {name}, alive=())
+    (commit,) = commit_results(target(sandbox), results, {name}, alive=())
 
-    assert recorded(sandbox, (found,)) == {"0": "ok", "1": "ok", "2": "cancelled"}
+    assert recorded(sandbox, (commit,)) == {"0": "ok", "1": "ok", "2": "cancelled"}
     assert commit_results(target(sandbox), results, {name}, alive=()) == ()
 
 
@@ -420,15 +420,15 @@ def test_where_a_person_merges_each_sweep_has_one_branch_on_top_of_what_stands(
     before = sandbox.git("rev-parse", "HEAD").strip()
     name = proposal(sandbox)
 
-    (found,) = commit_results(reviewed(sandbox), results, {first})
+    (commit,) = commit_results(reviewed(sandbox), results, {first})
 
-    assert found.batches == (first,)
+    assert commit.batches == (first,)
     assert branches(sandbox) == ["main", name]
     assert sandbox.git("ls-remote", "origin", "main").split()[0] == before
     assert commit_results(reviewed(sandbox), results, {first, second}) == (), "it is proposed already"
     take(sandbox, name)
-    (found,) = commit_results(reviewed(sandbox), results, {second})
-    assert found.batches == (second,)
+    (commit,) = commit_results(reviewed(sandbox), results, {second})
+    assert commit.batches == (second,)
     assert branches(sandbox) == ["main", proposal(sandbox)], "that of the first was merged"
     take(sandbox, proposal(sandbox))
     assert commit_results(reviewed(sandbox), results, {second}) == ()
@@ -448,14 +448,14 @@ def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has
     sandbox.commit("Move main")
     sandbox.push()
 
-    (found,) = commit_results(reviewed(sandbox), results, names)
+    (commit,) = commit_results(reviewed(sandbox), results, names)
 
-    assert set(found.batches) == names
+    assert set(commit.batches) == names
     assert proposal(sandbox) != old
     mine = ["results/peak/mine", "results/pear"]
     assert branches(sandbox) == sorted(["main", proposal(sandbox), *mine]), "a person's branches stay"
     made = sandbox.git("ls-remote", "origin", proposal(sandbox)).split()[0]
-    assert made == found.commit
+    assert made == commit.commit
     sandbox.git("fetch", "-q", "origin", made)
     assert sandbox.git("rev-parse", f"{made}^").strip() == sandbox.git("rev-parse", "HEAD").strip()
 
@@ -465,21 +465,21 @@ def test_a_branch_that_a_person_deleted_is_made_anew(merged: Sandbox, results: P
     commit_results(reviewed(merged), results, {batch})
     merged.git("push", "-q", "origin", f":{name}")
 
-    (found,) = commit_results(reviewed(merged), results, {batch})
+    (commit,) = commit_results(reviewed(merged), results, {batch})
 
-    assert merged.git("ls-remote", "origin", name).split()[0] == found.commit
+    assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
 
 
 def test_of_two_who_propose_at_once_one_has_to_and_neither_fails(
     merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch, name = stored(merged).name, proposal(merged)
-    (found,) = commit_results(reviewed(merged), results, {batch})
+    (commit,) = commit_results(reviewed(merged), results, {batch})
     monkeypatch.setattr("sweepledger.repo.git.proposal.proposals", lambda *_: {})
     monkeypatch.setenv("GIT_COMMITTER_NAME", "another")
 
     assert commit_results(reviewed(merged), results, {batch}) == ()
-    assert merged.git("ls-remote", "origin", name).split()[0] == found.commit
+    assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
 
 
 def test_an_old_branch_that_cannot_be_deleted_is_told_when_all_is_proposed(
@@ -495,7 +495,7 @@ def test_an_old_branch_that_cannot_be_deleted_is_told_when_all_is_proposed(
     with pytest.raises(UnrecordedError, match="denying ref deletion") as caught:
         commit_results(reviewed(merged), results, {batch})
 
-    assert [one.batches for one in caught.value.done] == [(batch,)]
+    assert [commit.batches for commit in caught.value.done] == [(batch,)]
     assert proposal(merged) in branches(merged)
 
 
@@ -508,10 +508,12 @@ def test_whatever_the_mode_only_results_and_the_move_of_a_batch_are_touched(
     name = sandbox.merged()
     assert (sandbox.root / f"clusters/flux/active/{name}.yaml").exists()
 
-    (found,) = commit_results(replace(target(sandbox), is_reviewed=is_reviewed), results, {name})
+    (commit,) = commit_results(replace(target(sandbox), is_reviewed=is_reviewed), results, {name})
 
     sandbox.git("fetch", "-q", "origin", *(line.split("\t")[1] for line in heads(sandbox)))
-    listed = sandbox.git("diff-tree", "-r", "--no-renames", "--name-status", f"{found.commit}^", found.commit)
+    listed = sandbox.git(
+        "diff-tree", "-r", "--no-renames", "--name-status", f"{commit.commit}^", commit.commit
+    )
     touched = {tuple(line.split("\t")) for line in listed.splitlines()}
     mine = (f"overlays/active/{name}/", f"overlays/archive/{name}/", "results/peak/")
     assert ("D", f"clusters/flux/active/{name}.yaml") in touched
@@ -560,11 +562,11 @@ def test_what_the_spec_at_the_base_no_longer_asks_for_is_told_and_never_wins(
     merged.commit("Ask for another value")
     merged.push()
 
-    (found,) = commit_results(target(merged), results, {batch.name})
+    (commit,) = commit_results(target(merged), results, {batch.name})
 
     assert column(merged, "in_spec") == ["true", "true", "false"]
-    assert found.summary.best == 0.5
-    assert any("the current spec does not contain it" in warning for warning in found.summary.warnings)
+    assert commit.summary.best == 0.5
+    assert any("the current spec does not contain it" in warning for warning in commit.summary.warnings)
 
 
 @pytest.mark.parametrize("text", ["name: peak\nmethod: [", None], ids=["cannot be read", "is gone"])
@@ -581,11 +583,11 @@ def test_where_the_spec_cannot_be_read_nobody_is_refused(
     merged.commit("Break the spec")
     merged.push()
 
-    (found,) = commit_results(target(merged), results, {batch.name})
+    (commit,) = commit_results(target(merged), results, {batch.name})
 
     assert column(merged, "in_spec") == ["", "", ""]
-    assert found.summary.best == 1.0
-    assert any("cannot be read or expanded" in warning for warning in found.summary.warnings)
+    assert commit.summary.best == 1.0
+    assert any("cannot be read or expanded" in warning for warning in commit.summary.warnings)
 
 
 def test_a_table_of_replicates_goes_when_the_sweep_has_none_any_more(merged: Sandbox, results: Path) -> None:
@@ -604,7 +606,7 @@ def test_a_table_of_replicates_goes_when_the_sweep_has_none_any_more(merged: San
 def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
-    (found,) = commit_results(target(merged), results, {batch.name})
+    (commit,) = commit_results(target(merged), results, {batch.name})
     merged.pull()
     inputs = sorted(
         [
@@ -619,7 +621,7 @@ def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox,
     expected_digest = "sha256:" + hashlib.sha256(listed).hexdigest()
     held = json.loads((merged.root / "results/peak/provenance.json").read_text())
     spec = (merged.root / "sweeps/peak.yaml").read_bytes()
-    assert held["inputs_digest"] == expected_digest == found.summary.inputs_digest
+    assert held["inputs_digest"] == expected_digest == commit.summary.inputs_digest
     assert held["spec"] == {
         "path": "sweeps/peak.yaml",
         "digest": "sha256:" + hashlib.sha256(spec).hexdigest(),

@@ -58,8 +58,8 @@ def test_a_batch_of_a_job_a_trial_waits_for_every_one_of_them(
 
     cluster.job(batch, f"{batch}-2", "Failed")
 
-    (found,) = collected()
-    assert found.batches == (batch,)
+    (result,) = collected()
+    assert result.batches == (batch,)
 
 
 def test_what_another_kinds_controller_made_ends_no_batch(
@@ -159,7 +159,7 @@ def test_what_the_cron_job_runs_records_a_batch(
 
     for container in (clone, collect):
         words = [word.replace("/sweep/", f"{tmp_path}/") for word in container["command"]]
-        given = {one["name"]: one["value"].replace("/sweep/", f"{tmp_path}/") for one in container["env"]}
+        given = {item["name"]: item["value"].replace("/sweep/", f"{tmp_path}/") for item in container["env"]}
         paths = {"PATH": f"{programs}:{os.environ['PATH']}", "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}
         place = container.get("workingDir", "/sweep/work").replace("/sweep/", f"{tmp_path}/")
         subprocess.run(words, cwd=place, env={**os.environ, **paths, **given}, check=True)

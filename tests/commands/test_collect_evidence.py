@@ -32,8 +32,8 @@ def message(tmp_path: Path, sandbox: Sandbox, index: int, uid: str, **changes: o
 def records(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
     """Give the recorded attempts as main holds them, by uid."""
     (path,) = (sandbox.root / "results/peak/records").iterdir()
-    found = [one for one in records_jsonl.records(path.read_bytes()) if isinstance(one, Record)]
-    return {one.uid: json.loads(record_json.to_line(one)) for one in found}
+    results = [record for record in records_jsonl.records(path.read_bytes()) if isinstance(record, Record)]
+    return {record.uid: json.loads(record_json.to_line(record)) for record in results}
 
 
 def test_an_attempt_that_was_killed_before_it_could_write_has_a_row_that_says_why(
@@ -52,14 +52,14 @@ def test_an_attempt_that_was_killed_before_it_could_write_has_a_row_that_says_wh
 
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "oom", "2": "diverged"}
 
-    found = records(sandbox)
-    assert {uid: found[uid]["reason"] for uid in (first, second, last)} == {
+    documents = records(sandbox)
+    assert {uid: documents[uid]["reason"] for uid in (first, second, last)} == {
         first: "oom",
         second: "killed",
         last: "bad-hyperparameters",
     }
-    assert [found[uid]["attempt"] for uid in (first, second)] == [1, 2]
-    assert {found[first]["ran"], found[first]["seconds"]} == {IMAGE_ID, 0}
+    assert [documents[uid]["attempt"] for uid in (first, second)] == [1, 2]
+    assert {documents[first]["ran"], documents[first]["seconds"]} == {IMAGE_ID, 0}
 
 
 def test_a_record_that_found_no_room_on_the_volume_is_taken_from_the_termination_message(
@@ -83,17 +83,17 @@ def test_the_cause_of_an_end_is_told_where_a_launcher_knew_only_the_signal(
     uids = [cluster.attempt(batch, index, f"pod-{index}") for index in range(3)]
     for index, reason in ((0, "signal-9"), (1, "exit-1")):
         leave(results, stored(sandbox), index, uid=uids[index], status="failed", reason=reason, metrics={})
-    said = message(tmp_path, sandbox, 2, uids[2], status="failed", reason="signal-15", metrics={})
+    output = message(tmp_path, sandbox, 2, uids[2], status="failed", reason="signal-15", metrics={})
     cluster.ended("pod-0", 137, reason="OOMKilled")
     cluster.ended("pod-1", 1, reason="OOMKilled")
     eviction = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
-    cluster.ended("pod-2", 143, said, conditions=[eviction])
+    cluster.ended("pod-2", 143, output, conditions=[eviction])
     cluster.end(batch, "Failed", failedIndexes="0-2")
 
     recorded(sandbox, look().collected)
 
-    found = records(sandbox)
-    assert [found[uid]["reason"] for uid in uids] == ["oom", "exit-1", "evicted"]
+    documents = records(sandbox)
+    assert [documents[uid]["reason"] for uid in uids] == ["oom", "exit-1", "evicted"]
 
 
 def test_a_trial_that_names_anothers_pod_hides_nothing(
@@ -123,7 +123,7 @@ def test_a_trial_cannot_speak_for_another_nor_for_another_attempt(
 
     assert set(recorded(sandbox, look().collected).values()) == {"failed"}
 
-    assert {uid: one["index"] for uid, one in records(sandbox).items()} == {zeroth: 0, first: 1, second: 2}
+    assert {uid: item["index"] for uid, item in records(sandbox).items()} == {zeroth: 0, first: 1, second: 2}
 
 
 def test_a_batch_waits_for_records_that_lag_behind_the_end_of_its_job(
@@ -137,10 +137,10 @@ def test_a_batch_waits_for_records_that_lag_behind_the_end_of_its_job(
     cluster.ended("late", 0)
     cluster.end(batch, "Complete", completedIndexes="0-2", succeeded=3)
 
-    found = look(after=LAG_SECONDS - 1)
+    collection = look(after=LAG_SECONDS - 1)
 
-    assert (found.collected, found.stalled) == ((), ())
-    assert [(one.batch, one.trials, one.until) for one in found.pending] == [
+    assert (collection.collected, collection.stalled) == ((), ())
+    assert [(pending.batch, pending.trials, pending.until) for pending in collection.pending] == [
         (batch, 1, ENDED_AT + LAG_SECONDS)
     ]
     leave(results, stored(sandbox), 2, uid=uid)
@@ -172,7 +172,7 @@ def test_a_pod_that_outlives_its_job_is_waited_for(
     cluster.stands("ending", "Running")
     cluster.end(batch, "Failed", completedIndexes="0", failedIndexes="1-2")
 
-    assert [(one.trials, one.pods) for one in look(after=1).pending] == [(0, 1)]
+    assert [(pending.trials, pending.pods) for pending in look(after=1).pending] == [(0, 1)]
 
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "missing", "2": "missing"}
 
@@ -208,7 +208,7 @@ def test_where_each_trial_has_its_job_attempts_are_counted_by_their_age(
 
     recorded(sandbox, look().collected)
 
-    assert [(one["uid"], one["attempt"], one["index"]) for one in records(sandbox).values()] == [
+    assert [(record["uid"], record["attempt"], record["index"]) for record in records(sandbox).values()] == [
         ("uid-1", 1, 1),
         (uid, 2, 1),
     ]
@@ -258,11 +258,11 @@ def test_the_evidence_of_ten_thousand_pods_is_read_in_little_memory(
     if not Path("/proc/self/status").is_file():
         pytest.skip("skipped: no /proc to read the memory from")
     for first in range(0, 10_000, 100):
-        found = [a_pod(f"uid-{index}", index, state=ended(137)) for index in range(first, first + 100)]
-        for pod in found:
+        documents = [a_pod(f"uid-{index}", index, state=ended(137)) for index in range(first, first + 100)]
+        for pod in documents:
             pod["metadata"]["managedFields"] = [{"fieldsV1": PADDING}]
         metadata = {"continue": str(first + 100)} if first < 9_900 else {}
-        (tmp_path / str(first)).write_text(json.dumps({"items": found, "metadata": metadata}))
+        (tmp_path / str(first)).write_text(json.dumps({"items": documents, "metadata": metadata}))
     fake = tmp_path / "kubectl"
     fake.write_text(
         f'#!/bin/sh\nfor last; do :; done\nnext=${{last##*continue=}}\ncd "{tmp_path}"\n'

@@ -28,9 +28,9 @@ def test_a_later_file_corrects_a_missing_row_by_a_new_commit(incomplete: Sandbox
     assert commit_results(target(incomplete), results, ()) == ()
     leave(results, batch, 1)
 
-    (found,) = commit_results(target(incomplete), results, (), alive=())
+    (commit,) = commit_results(target(incomplete), results, (), alive=())
 
-    assert found.batches == (batch.name,)
+    assert commit.batches == (batch.name,)
     assert column(incomplete, "status") == ["ok", "ok", "missing"]
     touched = incomplete.git("diff-tree", "-r", "--name-only", "--no-commit-id", "HEAD").splitlines()
     assert all(path.startswith("results/peak/") for path in touched)
@@ -84,12 +84,12 @@ def test_where_a_person_merges_the_correction_is_a_branch_of_its_own(
 ) -> None:
     leave(results, stored(incomplete), 1)
 
-    (found,) = commit_results(reviewed(incomplete), results, ())
+    (commit,) = commit_results(reviewed(incomplete), results, ())
 
     assert len(branches(incomplete)) == 2
     assert commit_results(reviewed(incomplete), results, ()) == ()
     assert len(branches(incomplete)) == 2
-    assert found.batches == (stored(incomplete).name,)
+    assert commit.batches == (stored(incomplete).name,)
 
 
 def test_of_two_that_correct_at_once_neither_takes_away_what_the_other_found(

@@ -22,9 +22,9 @@ def look(look_at_cluster: Look) -> Look:
     return lambda after=0, workspace=None: look_at_cluster(lambda: time.time() + after, workspace)
 
 
-def names(found: Collection) -> list[str]:
-    assert found.collected == ()
-    return [one.batch for one in found.stalled]
+def names(collection: Collection) -> list[str]:
+    assert collection.collected == ()
+    return [batch.batch for batch in collection.stalled]
 
 
 def test_what_was_just_merged_is_not_stalled_and_what_was_never_applied_is(
@@ -83,9 +83,9 @@ def test_of_jobs_of_which_one_was_deleted_before_its_trial_ended_the_batch_is_st
     for index in (1, 2):
         cluster.job_of_trial(batch, index, "Failed")
 
-    (found,) = look(after=FRESH_SECONDS + 60).stalled
+    (result,) = look(after=FRESH_SECONDS + 60).stalled
 
-    assert (found.batch, found.objects, found.wanted) == (batch, 2, 3)
+    assert (result.batch, result.objects, result.wanted) == (batch, 2, 3)
 
 
 def test_in_a_shallow_clone_a_batch_is_as_old_as_what_the_clone_has(
@@ -126,12 +126,12 @@ def test_the_command_names_the_ways_out_and_does_not_fail(
     )
     words = ("collect", "--push", "--cluster", f"--results={results}")
 
-    said = run_sweep(*words, cwd=sandbox.root)
+    completed = run_sweep(*words, cwd=sandbox.root)
     data = run_sweep(*words, "--format=json", cwd=sandbox.root)
 
-    assert (said.returncode, data.returncode) == (0, 0), said.stderr + data.stderr
-    assert f"{batch}: stalled: the cluster has 0 of its 1 Job(s)" in said.stdout
-    found = json.loads(data.stdout)["data"]
-    assert (found["collected"], found["waiting"], len(found["stalled"])) == ([], [], 1)
-    assert found["stalled"][0]["hint"].startswith(way)
-    assert f"`sweep cancel peak --batch {batch}`" in found["stalled"][0]["hint"]
+    assert (completed.returncode, data.returncode) == (0, 0), completed.stderr + data.stderr
+    assert f"{batch}: stalled: the cluster has 0 of its 1 Job(s)" in completed.stdout
+    result = json.loads(data.stdout)["data"]
+    assert (result["collected"], result["waiting"], len(result["stalled"])) == ([], [], 1)
+    assert result["stalled"][0]["hint"].startswith(way)
+    assert f"`sweep cancel peak --batch {batch}`" in result["stalled"][0]["hint"]

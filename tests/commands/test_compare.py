@@ -25,10 +25,12 @@ def recorded(
     """Ask for a sweep, let every new trial end with the score of its x, and record it; give the commit."""
     path = sandbox.spec(name, ", ".join(map(str, scores)))
     path.write_text(path.read_text().replace(old, new) if old else path.read_text())
-    (made,) = [one for one in generate(sandbox.workspace, [name]) if one.batch]
+    (made,) = [
+        generated_batch for generated_batch in generate(sandbox.workspace, [name]) if generated_batch.batch
+    ]
     assert made.batch is not None
     sandbox.commit(f"Ask for {name}")
-    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == made.batch.name]
+    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.name == made.batch.name]
     for index, row in enumerate(batch.rows):
         x = row.values["x"]
         assert isinstance(x, int)
@@ -42,13 +44,16 @@ def test_what_both_tried_is_joined_and_the_rest_is_listed(sandbox: Sandbox, tmp_
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6, 3: 0.7})
     recorded(sandbox, tmp_path / "v", "two", {2: 0.5, 3: 0.9, 4: 1.0})
 
-    found = compare(sandbox.workspace, "one", "two")
+    comparison = compare(sandbox.workspace, "one", "two")
 
-    assert [(one.assignment["x"], one.values) for one in found.pairs] == [(3, (0.7, 0.9)), (2, (0.6, 0.5))]
-    assert [one.difference for one in found.pairs] == pytest.approx([0.2, -0.1])
-    assert [row.assignment["x"] for row in found.only_a] == [1]
-    assert [row.assignment["x"] for row in found.only_b] == [4]
-    assert (found.refused, found.counts) == ((), (1, 1, 0))
+    assert [(pair.assignment["x"], pair.values) for pair in comparison.pairs] == [
+        (3, (0.7, 0.9)),
+        (2, (0.6, 0.5)),
+    ]
+    assert [pair.difference for pair in comparison.pairs] == pytest.approx([0.2, -0.1])
+    assert [row.assignment["x"] for row in comparison.only_a] == [1]
+    assert [row.assignment["x"] for row in comparison.only_b] == [4]
+    assert (comparison.refused, comparison.counts) == ((), (1, 1, 0))
 
 
 def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -62,11 +67,11 @@ def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
         leave(tmp_path / "v", batch, index, metrics={"score": 0.75})
     assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
 
-    found = compare(sandbox.workspace, f"one@{before}", "one")
+    comparison = compare(sandbox.workspace, f"one@{before}", "one")
 
-    assert [one.difference for one in found.pairs] == pytest.approx([0.25, 0.15])
-    assert (found.a.older, found.b.older) == (0, 2)
-    assert found.warnings == ("one: 2 trials of older programs are left out",)
+    assert [pair.difference for pair in comparison.pairs] == pytest.approx([0.25, 0.15])
+    assert (comparison.a.older, comparison.b.older) == (0, 2)
+    assert comparison.warnings == ("one: 2 trials of older programs are left out",)
 
 
 @pytest.mark.parametrize(
@@ -83,20 +88,20 @@ def test_what_does_not_mean_the_same_is_not_ranked(
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
     recorded(sandbox, tmp_path / "v", "two", {1: 0.5, 2: 0.6}, old=old, new=new)
 
-    found = compare(sandbox.workspace, "one", "two")
+    comparison = compare(sandbox.workspace, "one", "two")
 
-    assert says in found.refused[0]
-    assert [one.difference for one in found.pairs] == [None, None]
-    assert found.as_data()["counts"] is None
+    assert says in comparison.refused[0]
+    assert [pair.difference for pair in comparison.pairs] == [None, None]
+    assert comparison.as_data()["counts"] is None
 
 
 def test_what_each_side_reached_is_compared_with_intervals(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "v", "one", {x: x / 10 for x in range(1, 9)})
     recorded(sandbox, tmp_path / "v", "two", {x: 1 + x / 10 for x in range(1, 9)})
 
-    found = compare(sandbox.workspace, "one", "two")
+    comparison = compare(sandbox.workspace, "one", "two")
 
-    statistics, difference = found.a.statistics, found.difference
+    statistics, difference = comparison.a.statistics, comparison.difference
     assert statistics.best is not None
     assert statistics.best.interval is not None
     assert (statistics.best.value, statistics.best.interval.high) == (0.8, 0.8)
@@ -108,7 +113,7 @@ def test_what_each_side_reached_is_compared_with_intervals(sandbox: Sandbox, tmp
     assert difference is not None
     assert difference.best.value == pytest.approx(1.0)
     assert difference.b_better == 1.0
-    assert found.a.spent == Spent(8 * 1.5 / 3600, 0.0, None)
+    assert comparison.a.spent == Spent(8 * 1.5 / 3600, 0.0, None)
     assert (
         compare(sandbox.workspace, "one", "one").difference
         == compare(sandbox.workspace, "one", "one").difference
@@ -120,10 +125,10 @@ def test_two_batches_of_a_sweep_are_two_versions(sandbox: Sandbox, tmp_path: Pat
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.75, 3: 0.25})
     second = batches.in_work_tree(sandbox.root)[-1].name
 
-    found = compare(sandbox.workspace, "one@b1", f"one@{second}")
+    comparison = compare(sandbox.workspace, "one@b1", f"one@{second}")
 
-    assert ([len(side.rows) for side in (found.a, found.b)], found.pairs) == ([2, 1], ())
-    assert found.b.statistics.values == (0.25,)
+    assert ([len(side.rows) for side in (comparison.a, comparison.b)], comparison.pairs) == ([2, 1], ())
+    assert comparison.b.statistics.values == (0.25,)
     with pytest.raises(UsageError, match="no recorded batch 'b3'"):
         compare(sandbox.workspace, "one", "one@b3")
 
@@ -145,9 +150,11 @@ def test_other_data_is_another_question(sandbox: Sandbox, tmp_path: Path) -> Non
     stored = {batch.name for batch in batches.in_work_tree(sandbox.root)}
     assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", stored)
 
-    found = compare(sandbox.workspace, "one", "two")
+    comparison = compare(sandbox.workspace, "one", "two")
 
-    assert found.refused == (f"they differ in data: one has sha256:{'1' * 64}, two has sha256:{'2' * 64}",)
+    assert comparison.refused == (
+        f"they differ in data: one has sha256:{'1' * 64}, two has sha256:{'2' * 64}",
+    )
 
 
 def test_the_command_answers_in_both_forms(

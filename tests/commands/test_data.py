@@ -28,10 +28,10 @@ def test_the_digest_is_that_of_sha256sums_own_sorted_list(folder: Path) -> None:
         ["sha256sum", "b.txt", "deep/a.bin"], cwd=folder, check=True, capture_output=True
     ).stdout
 
-    found = folder_digest(folder)
+    digest = folder_digest(folder)
 
-    assert found.digest == f"sha256:{hashlib.sha256(listed).hexdigest()}"
-    assert (found.files, found.bytes) == (2, 5004)
+    assert digest.digest == f"sha256:{hashlib.sha256(listed).hexdigest()}"
+    assert (digest.files, digest.bytes) == (2, 5004)
 
 
 def test_the_engine_accepts_a_folder_by_its_digest_and_by_no_other(folder: Path) -> None:
@@ -54,12 +54,12 @@ def test_a_version_is_believed_but_its_folder_must_be_there(folder: Path, tmp_pa
 
 
 def test_long_work_tells_how_far_it_is(folder: Path) -> None:
-    told: list[ReadProgress] = []
+    progress: list[ReadProgress] = []
 
-    folder_digest(folder, progress=told.append)
+    folder_digest(folder, progress=progress.append)
 
-    assert told
-    assert told[0].bytes == 4
+    assert progress
+    assert progress[0].bytes == 4
 
 
 @pytest.mark.parametrize("kind", ["link", "folder link", "device", "line end"])

@@ -37,11 +37,11 @@ def platform(apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomiz
 
 
 def looked(sandbox: Sandbox, **options: Any) -> dict[str, HealthFinding]:
-    return {one.what: one for one in doctor(sandbox.workspace, Kubectl(), **options).findings}
+    return {finding.what: finding for finding in doctor(sandbox.workspace, Kubectl(), **options).findings}
 
 
 def test_what_was_applied_is_in_place(platform: str, sandbox: Sandbox) -> None:
-    found = looked(sandbox)
+    findings = looked(sandbox)
 
     for what in (
         f"Namespace {platform}",
@@ -51,16 +51,16 @@ def test_what_was_applied_is_in_place(platform: str, sandbox: Sandbox) -> None:
         f"LimitRange {platform}/sweep-trials",
         f"ValidatingAdmissionPolicy {platform}-trial-jobs",
     ):
-        assert found[what].state is HealthStatus.OK, found[what]
+        assert findings[what].state is HealthStatus.OK, findings[what]
 
 
 def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sandbox) -> None:
-    found = looked(sandbox)
+    findings = looked(sandbox)
 
-    secret = found[f"Secret {platform}-collector/sweep-git-write"]
+    secret = findings[f"Secret {platform}-collector/sweep-git-write"]
     assert secret.state is HealthStatus.MISSING
     assert secret.hint
-    assert all(one.hint for one in found.values() if one.is_fault)
+    assert all(finding.hint for finding in findings.values() if finding.is_fault)
 
 
 def test_before_the_bootstrap_is_on_the_branch_only_the_secrets_of_trials_are_looked_for(
@@ -70,10 +70,10 @@ def test_before_the_bootstrap_is_on_the_branch_only_the_secrets_of_trials_are_lo
     sandbox.commit("Take the bootstrap back")
     sandbox.push()
 
-    found = looked(sandbox)
+    findings = looked(sandbox)
 
-    assert found[f"Namespace {platform}"].state is HealthStatus.OK
-    assert f"Secret {platform}-collector/sweep-git-write" not in found
+    assert findings[f"Namespace {platform}"].state is HealthStatus.OK
+    assert f"Secret {platform}-collector/sweep-git-write" not in findings
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
@@ -101,16 +101,16 @@ def test_what_was_changed_in_the_cluster_is_wrong(platform: str, sandbox: Sandbo
     label = "pod-security.kubernetes.io/enforce=privileged"
     apiserver.kubectl("label", "namespace", platform, label, "--overwrite")
 
-    found = looked(sandbox)
+    findings = looked(sandbox)
 
-    assert found[f"CronJob {platform}-collector/sweep-collector"].state is HealthStatus.WRONG
-    assert "restricted" in found[f"Namespace {platform}"].details
+    assert findings[f"CronJob {platform}-collector/sweep-collector"].state is HealthStatus.WRONG
+    assert "restricted" in findings[f"Namespace {platform}"].details
 
 
 def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -> None:
-    found = looked(sandbox)
+    findings = looked(sandbox)
 
-    assert "not 'Bound'" in found[f"PersistentVolumeClaim {platform}/sweep-results"].details
+    assert "not 'Bound'" in findings[f"PersistentVolumeClaim {platform}/sweep-results"].details
 
 
 MORE = f"""images: {{collector: {{repository: registry.example/sweep, digest: 'sha256:{"c" * 64}'}}}}
@@ -141,7 +141,7 @@ def complete(
     bootstrapped(sandbox, namespace, request.param, MORE)
     if request.param is Controller.ARGOCD:
         apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
-    made = [one for folder in ("platform", str(request.param)) for one in built(sandbox.root, folder)]
+    made = [entry for folder in ("platform", str(request.param)) for entry in built(sandbox.root, folder)]
     applied(apiserver, made)
     queue = {
         "apiVersion": "kueue.x-k8s.io/v1beta1",
@@ -150,18 +150,24 @@ def complete(
         "spec": {"clusterQueue": "research"},
     }
     settings = sandbox.workspace.settings
-    asked = bootstrap_file.read((sandbox.root / bootstrap_file.BOOTSTRAP_FILE).read_bytes())
+    bootstrap_document = bootstrap_file.read((sandbox.root / bootstrap_file.BOOTSTRAP_FILE).read_bytes())
     needed = required_secrets(
-        settings, GitSource(asked.url, asked.branch, asked.shapes, is_public=asked.is_public)
+        settings,
+        GitSource(
+            bootstrap_document.url,
+            bootstrap_document.branch,
+            bootstrap_document.shapes,
+            is_public=bootstrap_document.is_public,
+        ),
     )
     claim = a_claim(namespace, "ReadWriteMany")
     apiserver.apply(queue, claim, *map(a_secret, needed))
-    for one in [*made, claim]:
-        status = reported(one)
+    for item in [*made, claim]:
+        status = reported(item)
         if status:
-            metadata = {name: one["metadata"][name] for name in ("name", "namespace")}
-            told = {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": metadata}
-            say(apiserver, told | {"status": status})
+            metadata = {name: item["metadata"][name] for name in ("name", "namespace")}
+            document = {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": metadata}
+            say(apiserver, document | {"status": status})
     return namespace
 
 
@@ -192,16 +198,16 @@ def reported(manifest: Manifest) -> dict[str, Any]:
     return {}
 
 
-def say(server: Server, told: Manifest) -> None:
+def say(server: Server, document: Manifest) -> None:
     """Report on an object: most kinds have a door of its own for it, Argo CD's Application has none."""
-    metadata = told["metadata"]
-    arguments = ("patch", told["kind"], metadata["name"], "--namespace", metadata["namespace"])
-    door = () if told["kind"] == "Application" else ("--subresource=status",)
-    server.kubectl(*arguments, *door, "--type=merge", "--patch", json.dumps({"status": told["status"]}))
+    metadata = document["metadata"]
+    arguments = ("patch", document["kind"], metadata["name"], "--namespace", metadata["namespace"])
+    door = () if document["kind"] == "Application" else ("--subresource=status",)
+    server.kubectl(*arguments, *door, "--type=merge", "--patch", json.dumps({"status": document["status"]}))
 
 
 def faults(sandbox: Sandbox) -> dict[str, HealthFinding]:
-    return {what: one for what, one in looked(sandbox).items() if one.is_fault}
+    return {what: finding for what, finding in looked(sandbox).items() if finding.is_fault}
 
 
 def test_where_everything_is_in_place_nothing_is_wrong(complete: str, sandbox: Sandbox) -> None:
@@ -228,9 +234,9 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
     apiserver.kubectl("delete", *claimed)
     apiserver.apply(a_claim(complete, "ReadWriteOnce"))
 
-    found = faults(sandbox)
+    findings = faults(sandbox)
 
-    assert {what: one.state for what, one in found.items()} == {
+    assert {what: finding.state for what, finding in findings.items()} == {
         f"CronJob {collector}/sweep-collector": HealthStatus.WRONG,
         f"Namespace {complete}": HealthStatus.WRONG,
         f"LocalQueue {complete}/research": HealthStatus.MISSING,
@@ -238,15 +244,15 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
         f"Secret {complete}/tracker": HealthStatus.WRONG,
         f"PersistentVolumeClaim {complete}/digits": HealthStatus.WRONG,
     }
-    assert "4 nodes" in found[f"PersistentVolumeClaim {complete}/digits"].details
-    assert all(one.hint for one in found.values())
+    assert "4 nodes" in findings[f"PersistentVolumeClaim {complete}/digits"].details
+    assert all(finding.hint for finding in findings.values())
 
 
 def test_tools_are_named_with_their_versions(platform: str, sandbox: Sandbox) -> None:
-    found = looked(sandbox)
+    findings = looked(sandbox)
 
     for tool in ("kustomize", "kubectl", "git"):
-        assert re.match(r"v?[0-9]+\.[0-9]+", found[tool].details), found[tool]
+        assert re.match(r"v?[0-9]+\.[0-9]+", findings[tool].details), findings[tool]
 
 
 def test_secrets_are_looked_at_by_key_and_never_by_value(
@@ -258,8 +264,8 @@ def test_secrets_are_looked_at_by_key_and_never_by_value(
 
     done = run_sweep("doctor", "--format", "json", cwd=Path(sandbox.root))
 
-    told = {one["what"]: one for one in json.loads(done.stdout)["data"]["findings"]}
-    assert told[f"Secret {platform}/tracker"]["state"] == "ok"
+    document = {finding["what"]: finding for finding in json.loads(done.stdout)["data"]["findings"]}
+    assert document[f"Secret {platform}/tracker"]["state"] == "ok"
     assert value not in done.stdout + done.stderr
     assert done.returncode == 5
 
@@ -267,11 +273,11 @@ def test_secrets_are_looked_at_by_key_and_never_by_value(
 def test_a_proof_that_no_node_runs_ends_in_time_and_leaves_nothing(
     platform: str, sandbox: Sandbox, apiserver: Server
 ) -> None:
-    found = looked(sandbox, prove=True, patience=1.0)["a trial may write results"]
+    finding = looked(sandbox, prove=True, patience=1.0)["a trial may write results"]
 
     left = apiserver.kubectl("get", "jobs", "--namespace", platform, "--output=name").stdout
-    assert found.state is HealthStatus.NOT_CHECKED
-    assert "no node ran the Job in time" in found.details
+    assert finding.state is HealthStatus.NOT_CHECKED
+    assert "no node ran the Job in time" in finding.details
     assert left == ""
 
 
@@ -280,10 +286,10 @@ def test_without_a_cluster_nothing_in_it_passes(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
-    found = doctor(sandbox.workspace, Kubectl())
+    diagnosis = doctor(sandbox.workspace, Kubectl())
 
-    states = {one.what: one.state for one in found.findings}
-    assert not found.is_healthy
+    states = {finding.what: finding.state for finding in diagnosis.findings}
+    assert not diagnosis.is_healthy
     assert states["server version"] is HealthStatus.MISSING
     assert states["everything in it"] is HealthStatus.NOT_CHECKED
     assert states["branch origin/main"] is HealthStatus.OK

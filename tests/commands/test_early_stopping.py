@@ -66,8 +66,8 @@ def rows(sandbox: Sandbox, name: str) -> list[dict[str, str]]:
 
 
 def launches(sandbox: Sandbox) -> list[dict[str, object]]:
-    found = sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
-    return [json.loads(batch.tree["launch.json"]) for batch in found]
+    results = sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
+    return [json.loads(batch.tree["launch.json"]) for batch in results]
 
 
 @pytest.fixture
@@ -94,12 +94,12 @@ def test_the_first_batch_is_the_measure_of_the_next_which_ends_what_falls_behind
             "value": "best",
         }
     ]
-    told = {
+    result = {
         row["params.x"]: (row["status"], row["reason"], row["metrics.score"])
         for row in rows(measured, "peak")
     }
-    assert told["-1"] == ("pruned", "median", "-2")
-    assert told["4"] == ("ok", "", "16")
+    assert result["-1"] == ("pruned", "median", "-2")
+    assert result["4"] == ("ok", "", "16")
     text = (measured.root / "results/peak/README.md").read_text()
     assert "- 1 trial stopped by the rule `median`\n" in text
     assert "4 ok, 0 diverged, 1 pruned, 0 failed" in text
@@ -139,14 +139,16 @@ def test_a_promoted_trial_goes_on_from_its_own_last_checkpoint(sandbox: Sandbox,
 
     played(sandbox)
 
-    found = rows(sandbox, "climb")
-    assert [(row["params.epochs"], row["metrics.done"], row["metrics.trained"]) for row in found] == [
+    results = rows(sandbox, "climb")
+    assert [(row["params.epochs"], row["metrics.done"], row["metrics.trained"]) for row in results] == [
         *[("1", "0", "1")] * 4,
         *[("2", "1", "1")] * 2,
         ("4", "2", "2"),
     ]
-    by_id = {row["trial"]: row for row in found}
-    assert [row["params.x"] for row in found[4:]] == [by_id[row["parent"]]["params.x"] for row in found[4:]]
+    by_id = {row["trial"]: row for row in results}
+    assert [row["params.x"] for row in results[4:]] == [
+        by_id[row["parent"]]["params.x"] for row in results[4:]
+    ]
     text = (sandbox.root / "results/climb/README.md").read_text()
     assert [
         line.split("|")[-2].strip() for line in text.splitlines() if "sweepledger" in line and "| " in line

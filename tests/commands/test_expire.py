@@ -71,9 +71,9 @@ def expired(
     return expire(sandbox.workspace, {"results": results, **more}, remote="origin", now=at, dry_run=dry_run)
 
 
-def fate(found: Expired) -> tuple[FolderState, str]:
-    (one,) = found.batches
-    return one.state, one.reason
+def fate(result: Expired) -> tuple[FolderState, str]:
+    (expiry,) = result.batches
+    return expiry.state, expiry.reason
 
 
 def aged(folder: Path, when: float) -> None:
@@ -88,20 +88,20 @@ def test_what_git_has_held_for_long_is_deleted_and_nothing_else(recorded: Sandbo
     (results / "notes.txt").write_text("mine")
     before = recorded.git("rev-parse", "origin/main")
 
-    found = expired(recorded, results)
+    result = expired(recorded, results)
 
-    assert fate(found) == (FolderState.EXPIRED, "")
-    assert found.batches[0].batch == name
+    assert fate(result) == (FolderState.EXPIRED, "")
+    assert result.batches[0].batch == name
     assert sorted(path.name for path in results.iterdir()) == ["lost+found", "notes.txt"]
-    assert found.unknown == (str(results / "lost+found"), str(results / "notes.txt"))
+    assert result.unknown == (str(results / "lost+found"), str(results / "notes.txt"))
     recorded.git("fetch", "-q")
     assert recorded.git("rev-parse", "origin/main") == before
 
 
 def test_a_dry_run_says_the_same_and_deletes_nothing(recorded: Sandbox, results: Path) -> None:
-    found = expired(recorded, results, dry_run=True)
+    result = expired(recorded, results, dry_run=True)
 
-    assert fate(found) == (FolderState.EXPIRED, "")
+    assert fate(result) == (FolderState.EXPIRED, "")
     assert len(list((results / batch(recorded)).glob("*/*.json"))) == 3
 
 
@@ -156,9 +156,9 @@ def test_the_remote_decides_and_not_the_work_tree(sandbox: Sandbox, results: Pat
 def test_a_work_tree_that_keeps_shorter_deletes_nothing_earlier(recorded: Sandbox, results: Path) -> None:
     recorded.write("sweepledger.yaml", "version: 1\nresults: {keep: 1d}\n")
 
-    found = expired(recorded, results, now=time.time() + 5 * DAY)
+    result = expired(recorded, results, now=time.time() + 5 * DAY)
 
-    assert (found.keep_days, fate(found)[0]) == (KEEP, FolderState.KEPT)
+    assert (result.keep_days, fate(result)[0]) == (KEEP, FolderState.KEPT)
 
 
 def test_another_branch_than_the_cluster_follows_is_no_witness(recorded: Sandbox, results: Path) -> None:
@@ -197,11 +197,12 @@ def test_a_record_whose_cause_only_the_cluster_knew_is_in_git_all_the_same(
     left = {**json.loads(path.read_text()), "status": "failed", "reason": "signal-9"}
     path.write_text(json.dumps(left))
     kept = recorded.root / f"results/peak/records/{batch(recorded)}.jsonl"
-    records = [one for one in records_jsonl.records(kept.read_bytes()) if isinstance(one, Record)]
-    (told,) = records_jsonl.write(
-        replace(one, status=Status.FAILED, reason="oom") if one.uid == left["uid"] else one for one in records
+    records = [record for record in records_jsonl.records(kept.read_bytes()) if isinstance(record, Record)]
+    (content,) = records_jsonl.write(
+        replace(record, status=Status.FAILED, reason="oom") if record.uid == left["uid"] else record
+        for record in records
     )
-    kept.write_bytes(told)
+    kept.write_bytes(content)
     recorded.commit("As the collector would have")
     recorded.push()
 
@@ -370,9 +371,9 @@ def test_a_link_in_the_place_of_a_batch_is_unknown(recorded: Sandbox, results: P
     (results / name).rename(precious)
     (results / name).symlink_to(precious)
 
-    found = expired(recorded, results)
+    result = expired(recorded, results)
 
-    assert (found.batches, found.unknown) == ((), (str(results / name),))
+    assert (result.batches, result.unknown) == ((), (str(results / name),))
     assert len(list(precious.glob("*/*.json"))) == 3
 
 
@@ -388,9 +389,9 @@ def test_folders_of_other_volumes_go_with_those_of_the_results_or_stay_with_them
     assert kept.is_dir()
 
     late.unlink()
-    found = expired(recorded, results, checkpoints=checkpoints, artifacts=results)
+    result = expired(recorded, results, checkpoints=checkpoints, artifacts=results)
 
-    assert found.batches[0].volumes == ("checkpoints", "results")
+    assert result.batches[0].volumes == ("checkpoints", "results")
     assert list(checkpoints.iterdir()) == list(results.iterdir()) == []
 
 
@@ -449,16 +450,16 @@ def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results:
     name = batch(recorded)
     (results / "notes").mkdir()
 
-    told = swept(recorded, "--results", results)
+    completed = swept(recorded, "--results", results)
     answered = swept(recorded, "--results", results, "--format", "json", "--dry-run")
 
-    assert (told.returncode, answered.returncode) == (0, 0)
-    assert f"kept: {name}: its records came to the branch" in told.stdout
-    assert "unknown: " in told.stdout
-    assert "deleted the folders of 0 of 1 batch(es)" in told.stdout
+    assert (completed.returncode, answered.returncode) == (0, 0)
+    assert f"kept: {name}: its records came to the branch" in completed.stdout
+    assert "unknown: " in completed.stdout
+    assert "deleted the folders of 0 of 1 batch(es)" in completed.stdout
     data = json.loads(answered.stdout)["data"]
     assert (data["dry_run"], data["keep_days"]) == (True, KEEP)
-    assert [(one["name"], one["state"], one["volumes"]) for one in data["batches"]] == [
+    assert [(item["name"], item["state"], item["volumes"]) for item in data["batches"]] == [
         (name, "kept", ["results"])
     ]
     assert data["unknown"] == [str(results / "notes")]
@@ -477,9 +478,13 @@ def test_as_a_command_it_exits_5_for_a_late_record_and_3_where_storage_refuses(
     late = leave(results, stored(sandbox), 1, uid="late", attempt=2)
     aged(results / batch(sandbox), time.time() - LATER)
 
-    told = swept(sandbox, "--results", results)
+    completed = swept(sandbox, "--results", results)
 
-    assert (told.returncode, "late: " in told.stdout, "hint: " in told.stdout) == (5, True, True)
+    assert (completed.returncode, "late: " in completed.stdout, "hint: " in completed.stdout) == (
+        5,
+        True,
+        True,
+    )
 
     late.unlink()
     (results / batch(sandbox) / "0" / "/".join("d" * 100)).mkdir(parents=True)
@@ -487,8 +492,8 @@ def test_as_a_command_it_exits_5_for_a_late_record_and_3_where_storage_refuses(
 
     shutil.rmtree(results / batch(sandbox) / "0")
     aged(results / batch(sandbox), time.time() - LATER)
-    told = swept(sandbox, "--results", results)
-    assert (told.returncode, f"deleted: {batch(sandbox)} (results)" in told.stdout) == (0, True)
+    completed = swept(sandbox, "--results", results)
+    assert (completed.returncode, f"deleted: {batch(sandbox)} (results)" in completed.stdout) == (0, True)
     assert list(results.iterdir()) == []
 
 

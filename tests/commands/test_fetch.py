@@ -143,9 +143,9 @@ def test_files_come_from_the_state_folder(
     sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path
 ) -> None:
     for _ in range(2):
-        found = fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+        artifacts = fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
 
-        assert (found.uid, len(found.files)) == ("uid-1", 2)
+        assert (artifacts.uid, len(artifacts.files)) == ("uid-1", 2)
         assert lie(tmp_path / "got") == FILES
 
 
@@ -155,7 +155,7 @@ def test_files_come_through_a_pod(
     fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path, pod=pod)
 
     assert lie(tmp_path / "got") == FILES
-    assert [one.out for one in logs_by_pod(sandbox.workspace, batch.rows[1].trial, pod).attempts] == [
+    assert [output.out for output in logs_by_pod(sandbox.workspace, batch.rows[1].trial, pod).attempts] == [
         "epoch 1\n"
     ]
 
@@ -218,7 +218,7 @@ def test_the_command_says_what_it_brought(
 
     done = run_sweep("fetch", trial, "--state", str(state), "--format", "json", cwd=sandbox.root)
 
-    assert [one["path"] for one in json.loads(done.stdout)["data"]["files"]] == sorted(FILES)
+    assert [file["path"] for file in json.loads(done.stdout)["data"]["files"]] == sorted(FILES)
     assert lie(sandbox.root / "artifacts" / trial) == FILES
     assert sandbox.git("status", "--porcelain", "--untracked-files=all", "artifacts") == ""
     nothing = run_sweep("fetch", batch.rows[0].trial, cwd=sandbox.root)

@@ -14,9 +14,9 @@ from sweepledger.structs.run_config import Shape
 from tests.repository import Sandbox, followed_by
 
 
-def only(found: tuple[Generated, ...]) -> Generated:
-    (one,) = found
-    return one
+def only(generated_batches: tuple[Generated, ...]) -> Generated:
+    (generated_batch,) = generated_batches
+    return generated_batch
 
 
 def archive(sandbox: Sandbox, name: str) -> None:
@@ -54,9 +54,9 @@ def test_the_second_run_writes_nothing(sandbox: Sandbox) -> None:
 def test_after_the_merge_nothing_is_new(sandbox: Sandbox) -> None:
     sandbox.merged()
 
-    found = only(generate(sandbox.workspace))
+    generated_batch = only(generate(sandbox.workspace))
 
-    assert (found.known, found.batch, found.is_pending) == (3, None, False)
+    assert (generated_batch.known, generated_batch.batch, generated_batch.is_pending) == (3, None, False)
 
 
 def test_an_added_value_makes_a_second_batch_with_only_the_new_trials(sandbox: Sandbox) -> None:
@@ -159,9 +159,9 @@ def test_an_edited_spec_replaces_the_batch_that_was_not_merged_yet(sandbox: Sand
 def test_check_writes_nothing_and_tells(sandbox: Sandbox) -> None:
     sandbox.spec()
 
-    found = only(generate(sandbox.workspace, check=True))
+    generated_batch = only(generate(sandbox.workspace, check=True))
 
-    assert found.is_pending
+    assert generated_batch.is_pending
     assert sandbox.active() == []
 
 
@@ -299,7 +299,7 @@ def test_two_sweeps_have_a_batch_each(sandbox: Sandbox) -> None:
 
     made = generate(sandbox.workspace)
 
-    assert [found.sweep.name for found in made] == ["one", "two"]
+    assert [generated_batch.sweep.name for generated_batch in made] == ["one", "two"]
     assert len(sandbox.active()) == 2
     assert generate(sandbox.workspace, ["one"])[0].is_written
 

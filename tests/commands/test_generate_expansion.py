@@ -24,8 +24,8 @@ def test_the_problems_of_all_sweeps_are_told_at_once_and_nothing_is_written(sand
     with pytest.raises(SpecError) as caught:
         generate(sandbox.workspace)
 
-    found = [(problem.file, problem.code) for problem in caught.value.problems]
-    assert found == [(f"sweeps/{name}.yaml", "constraint-nothing") for name in ("first", "second")]
+    results = [(problem.file, problem.code) for problem in caught.value.problems]
+    assert results == [(f"sweeps/{name}.yaml", "constraint-nothing") for name in ("first", "second")]
     assert sandbox.active() == []
 
 

@@ -34,12 +34,12 @@ def test_merged_specs_become_batches_by_one_commit_with_nothing_else_in_it(mergi
     made, commit = generate.push_batches(merging.workspace)
 
     after = remote_files(merging)
-    assert [one.sweep.name for one in made] == ["second", "third"]
+    assert [generated_batch.sweep.name for generated_batch in made] == ["second", "third"]
     assert merging.git("log", "-1", "--format=%H %s", "origin/main").strip() == (
         f"{commit} generate(second, third): 6 trials"
     )
     folders = {path.split("/")[2] for path in after - before if path.startswith("overlays/active/")}
-    assert folders == {one.batch.name for one in made if one.batch}
+    assert folders == {generated_batch.batch.name for generated_batch in made if generated_batch.batch}
     assert before <= after
     assert merging.git("status", "--porcelain") == ""
     assert merging.git("worktree", "list").count("\n") == 1
@@ -95,7 +95,9 @@ def test_the_overlay_that_a_merge_would_write_is_judged_before(
     merging.spec("second", xs=", ".join(map(str, range(30))))
     merging.commit("Ask")
 
-    found = check(merging.workspace).problems
+    problems = check(merging.workspace).problems
 
-    assert {"pending"} < {one.code for one in found}
-    assert {one.file for one in found if one.code != "overlay-layout"} == {"sweeps/second.yaml"}
+    assert {"pending"} < {problem.code for problem in problems}
+    assert {problem.file for problem in problems if problem.code != "overlay-layout"} == {
+        "sweeps/second.yaml"
+    }

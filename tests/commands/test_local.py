@@ -98,14 +98,14 @@ def starts(sandbox: Sandbox) -> list[str]:
 def left_over(sandbox: Sandbox) -> list[str]:
     """Name the processes that carry this sandbox's state folder in their environment."""
     marker = os.fsencode(str(options(sandbox).state))
-    found = []
+    results = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             if marker in path.read_bytes():
-                found.append((path.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                results.append((path.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return found
+    return results
 
 
 def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:

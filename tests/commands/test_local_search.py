@@ -9,9 +9,9 @@ from tests.searches import active, begun, hill
 
 def played(sandbox: Sandbox) -> list[ResultsPushed | RoundPushed]:
     options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    found = [event for event in local(options) if isinstance(event, ResultsPushed | RoundPushed)]
+    events = [event for event in local(options) if isinstance(event, ResultsPushed | RoundPushed)]
     sandbox.pull()
-    return found
+    return events
 
 
 def test_from_one_merged_spec_every_round_runs_and_is_recorded_by_one_commit_with_no_hand_between(
@@ -38,12 +38,12 @@ def test_a_search_that_waits_for_nothing_but_its_next_round_goes_on_by_itself(sa
     sandbox.commit("Search on")
     sandbox.push()
 
-    asked, collected = played(sandbox)
+    result, collected = played(sandbox)
 
     assert isinstance(first, ResultsPushed)
-    assert isinstance(asked, RoundPushed)
-    assert isinstance(asked.round, PushedRound)
-    assert asked.round.due.round.number == 2
+    assert isinstance(result, RoundPushed)
+    assert isinstance(result.round, PushedRound)
+    assert result.round.due.round.number == 2
     assert sandbox.git("log", "-2", "--format=%s").splitlines()[1] == "next(hill): round 2, 2 trials of tpe"
     assert isinstance(collected, ResultsPushed)
     assert isinstance(collected.commit.step, SearchEnded)

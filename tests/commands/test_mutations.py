@@ -27,7 +27,7 @@ SHORT = 10
 def test_every_later_edit_is_found_by_row_and_column(
     sandbox: Sandbox, tmp_path: Path, *, squashed: bool
 ) -> None:
-    asked = sandbox.git("rev-parse", "HEAD").strip()
+    output = sandbox.git("rev-parse", "HEAD").strip()
     recorded(sandbox, tmp_path / "volume", "1, 2")
     recorded(sandbox, tmp_path / "volume", "1, 2, 3")
     start = sandbox.git("rev-parse", "HEAD").strip()
@@ -38,12 +38,12 @@ def test_every_later_edit_is_found_by_row_and_column(
         sandbox.git("clean", "-q", "-fd", "results", "overlays")
         done = mutate(sandbox.root, "peak", rng)
         if squashed:
-            sandbox.git("reset", "-q", "--soft", asked)
+            sandbox.git("reset", "-q", "--soft", output)
         sandbox.commit("Edit it")
-        (found,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
-        told = done.is_told_somewhere if squashed else done.is_told
-        if found.state is not VerificationState.DIFFERS or not told(found.differences):
-            missed.append((number, done, found.differences))
+        (verification,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
+        result = done.is_told_somewhere if squashed else done.is_told
+        if verification.state is not VerificationState.DIFFERS or not result(verification.differences):
+            missed.append((number, done, verification.differences))
 
     assert missed == []
 
@@ -73,7 +73,7 @@ def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(
         sandbox.git("reset", "-q", "--soft", "HEAD~2")
         sandbox.commit("Record it")
 
-    (found,) = verify(sandbox.workspace).sweeps
+    (verification,) = verify(sandbox.workspace).sweeps
 
-    assert (found.differences, found.state) == ((), VerificationState.UNSIGNED)
+    assert (verification.differences, verification.state) == ((), VerificationState.UNSIGNED)
     assert not verify(sandbox.workspace).is_good

@@ -47,8 +47,8 @@ def test_generating_names_the_verb_of_rounds_and_promises_no_further_one(
 
     done = run_sweep("generate", "hill", cwd=sandbox.root)
 
-    told = "nothing to write: every trial is in a batch; `sweep next hill` adds rounds"
-    assert told in " ".join(done.stdout.split())
+    message = "nothing to write: every trial is in a batch; `sweep next hill` adds rounds"
+    assert message in " ".join(done.stdout.split())
 
 
 def test_a_results_commit_records_a_round_and_asks_for_the_next_until_the_last(
@@ -61,7 +61,7 @@ def test_a_results_commit_records_a_round_and_asks_for_the_next_until_the_last(
         assert isinstance(collected.step, RoundDue)
         assert collected.step.round.number == number
         names.append(collected.step.batch.name)
-        assert [one.name for one in active(sandbox.workspace)] == [names[-1]]
+        assert [batch.name for batch in active(sandbox.workspace)] == [names[-1]]
         message = sandbox.git("log", "-1", "--format=%B")
         assert message.startswith("results(hill): ")
         assert f"\nNext: {names[-1]} (round {number}, 3 trials, optuna " in message
@@ -89,32 +89,32 @@ def test_from_an_empty_clone_at_every_results_commit_the_following_batch_comes_b
         subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
         # The commit asks for the following batch itself: without that it has to be worked out anew.
         subprocess.run(["git", "checkout", "-q", commit], cwd=clone, check=True)
-        (asked,) = (path for path in (clone / "overlays/active").iterdir() if path.is_dir())
-        want = {path.name: path.read_bytes() for path in asked.iterdir()}
-        subprocess.run(["git", "rm", "-rq", str(asked)], cwd=clone, check=True)
+        (requested,) = (path for path in (clone / "overlays/active").iterdir() if path.is_dir())
+        want = {path.name: path.read_bytes() for path in requested.iterdir()}
+        subprocess.run(["git", "rm", "-rq", str(requested)], cwd=clone, check=True)
         subprocess.run(
             ["git", *("-c", "user.name=T", "-c", "user.email=t@example.org"), "commit", "-qm", "Forget it"],
             cwd=clone,
             check=True,
         )
 
-        (found,) = next_(Workspace.find(clone), base="HEAD")
+        (step,) = next_(Workspace.find(clone), base="HEAD")
 
-        assert isinstance(found.step, RoundDue)
-        assert found.step.round.number == number
-        written = clone / "overlays/active" / found.step.batch.name
-        assert {path.name: path.read_bytes() for path in written.iterdir()} == want
+        assert isinstance(step.step, RoundDue)
+        assert step.step.round.number == number
+        result = clone / "overlays/active" / step.step.batch.name
+        assert {path.name: path.read_bytes() for path in result.iterdir()} == want
     assert locks
 
 
 def test_a_round_waits_for_the_results_of_the_one_before(sandbox: Sandbox) -> None:
     name = begun(sandbox)
 
-    found = followed(sandbox.workspace)
+    step = followed(sandbox.workspace)
 
-    assert isinstance(found.step, ResultsPending)
-    assert found.step.evidence.pending == (name,)
-    assert not found.is_missing
+    assert isinstance(step.step, ResultsPending)
+    assert step.step.evidence.pending == (name,)
+    assert not step.is_missing
 
 
 def test_no_trial_is_asked_for_twice(sandbox: Sandbox, results: Path) -> None:
@@ -138,16 +138,16 @@ def test_where_a_person_reviews_each_round_the_collector_asks_for_none(
     assert collected.step is None
     assert active(sandbox.workspace) == ()
     assert "Next:" not in sandbox.git("log", "-1", "--format=%B")
-    (found,) = next_(sandbox.workspace)
-    assert isinstance(found.step, RoundDue)
+    (step,) = next_(sandbox.workspace)
+    assert isinstance(step.step, RoundDue)
     sandbox.git("checkout", "-q", "-b", "round-2")
     sandbox.commit("Ask for round 2")
     assert errors(sandbox, "origin/main") == []
 
 
 def errors(sandbox: Sandbox, base: str) -> list[str]:
-    found = check(sandbox.workspace, base=base)
-    return [str(one) for one in found.problems if one.severity is Severity.ERROR]
+    report = check(sandbox.workspace, base=base)
+    return [str(problem) for problem in report.problems if problem.severity is Severity.ERROR]
 
 
 def test_a_sweep_without_rounds_is_none_and_no_search_is_no_fault(sandbox: Sandbox) -> None:
@@ -180,12 +180,12 @@ def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, res
     hill(sandbox, rounds=2, method="cma-es")
     sandbox.commit("Go on with another sampler")
 
-    found = followed(sandbox.workspace)
+    step = followed(sandbox.workspace)
 
-    assert isinstance(found.step, RoundDue)
-    assert found.step.round.number == 2
-    assert [one.round for one in found.step.evidence.observations] == [1, 1, 1]
-    assert found.step.batch.lock.method == "cma-es"
+    assert isinstance(step.step, RoundDue)
+    assert step.step.round.number == 2
+    assert [observation.round for observation in step.step.evidence.observations] == [1, 1, 1]
+    assert step.step.batch.lock.method == "cma-es"
 
 
 # --- what may be merged ---------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_with_flux_the_next_round_is_announced_in_the_same_commit(sandbox: Sandb
     announced = sandbox.root / "clusters/flux/active"
     assert [path.name for path in announced.glob("*.yaml")] == [f"{collected.step.batch.name}.yaml"]
     assert name not in (announced / f"{collected.step.batch.name}.yaml").read_text()
-    assert [one for one in errors(sandbox, "HEAD~1") if "history-unsigned" not in one] == []
+    assert [error for error in errors(sandbox, "HEAD~1") if "history-unsigned" not in error] == []
 
 
 def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, results: Path) -> None:
@@ -228,10 +228,10 @@ def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, result
     assert isinstance(other.step, RoundDue)
     sandbox.commit("Ask for a round that nobody drew")
 
-    (found,) = errors(sandbox, "origin/main")
+    (error,) = errors(sandbox, "origin/main")
 
-    assert found.startswith(f"overlays/active/{other.step.batch.name}: the records do not give this batch")
-    assert found.splitlines()[0].endswith("[drift]")
+    assert error.startswith(f"overlays/active/{other.step.batch.name}: the records do not give this batch")
+    assert error.splitlines()[0].endswith("[drift]")
 
 
 def test_a_round_that_comes_before_the_results_of_the_one_before_is_refused(
@@ -245,9 +245,9 @@ def test_a_round_that_comes_before_the_results_of_the_one_before_is_refused(
     sandbox.git("stash", "pop", "-q")
     sandbox.commit("Ask too early")
 
-    (found,) = errors(sandbox, "HEAD~1")
+    (error,) = errors(sandbox, "HEAD~1")
 
-    assert f"the records do not give this batch yet: {first} must be recorded" in found
+    assert f"the records do not give this batch yet: {first} must be recorded" in error
 
 
 def test_a_round_of_another_engine_is_named_and_not_guessed_over(
@@ -255,15 +255,15 @@ def test_a_round_of_another_engine_is_named_and_not_guessed_over(
 ) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)
-    (found,) = next_(sandbox.workspace)
-    assert isinstance(found.step, RoundDue)
+    (step,) = next_(sandbox.workspace)
+    assert isinstance(step.step, RoundDue)
     sandbox.commit("Ask for round 2")
-    other = replace(found.step.round, engine="optuna 9.9.9")
+    other = replace(step.step.round, engine="optuna 9.9.9")
     monkeypatch.setattr("sweepledger.commands.rounds.next_round.next_round", lambda *_, **__: other)
 
     (problem,) = errors(sandbox, "origin/main")
 
-    assert f"it was drawn by {found.step.round.engine}; here is optuna 9.9.9" in problem
+    assert f"it was drawn by {step.step.round.engine}; here is optuna 9.9.9" in problem
     assert "[engine-differs]" in problem
 
 
@@ -274,14 +274,14 @@ def test_going_on_with_another_engine_is_said(
     record(sandbox, results)
 
     def newer(*arguments: Any, **options: Any) -> Any:
-        found = next_round(*arguments, **options)
-        return replace(found, engine="optuna 9.9.9") if isinstance(found, Round) else found
+        outcome = next_round(*arguments, **options)
+        return replace(outcome, engine="optuna 9.9.9") if isinstance(outcome, Round) else outcome
 
     monkeypatch.setattr("sweepledger.commands.rounds.next_round.next_round", newer)
 
-    (found,) = next_(sandbox.workspace)
+    (step,) = next_(sandbox.workspace)
 
-    (problem,) = found.problems
+    (problem,) = step.problems
     assert (problem.code, problem.severity) == ("engine-differs", Severity.WARNING)
     assert "round 2 is drawn by optuna 9.9.9, the one before by optuna" in problem.message
 
@@ -321,7 +321,7 @@ def test_a_collector_that_loses_the_branch_draws_the_round_anew_and_asks_for_it_
     (collected,) = record(sandbox, results)
 
     assert isinstance(collected.step, RoundDue)
-    assert [one.name for one in active(sandbox.workspace)] == [collected.step.batch.name]
+    assert [batch.name for batch in active(sandbox.workspace)] == [collected.step.batch.name]
     subjects = sandbox.git("log", "-2", "--format=%s").splitlines()
     assert subjects[1] == "rival"
     assert subjects[0].startswith("results(hill)")
@@ -380,12 +380,12 @@ def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sa
     record(sandbox, results)
     target = Target(sandbox.workspace.repository, "origin", "main")
 
-    (asked,) = push_next(sandbox.workspace, target)
+    (step,) = push_next(sandbox.workspace, target)
     (again,) = push_next(sandbox.workspace, target)
 
-    assert asked.pushed is not None
+    assert step.pushed is not None
     sandbox.pull()
-    assert sandbox.git("rev-parse", "HEAD").strip() == asked.pushed.commit
+    assert sandbox.git("rev-parse", "HEAD").strip() == step.pushed.commit
     assert sandbox.git("log", "-1", "--format=%s").strip() == "next(hill): round 2, 3 trials of tpe"
     assert isinstance(again.step, ResultsPending)
     assert errors(sandbox, "HEAD~1") == []
@@ -396,16 +396,16 @@ def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox
     record(sandbox, results)
     target = Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
 
-    (asked,) = push_next(sandbox.workspace, target)
+    (step,) = push_next(sandbox.workspace, target)
     (again,) = push_next(sandbox.workspace, target)
 
-    assert asked.pushed is not None
+    assert step.pushed is not None
     assert again.pushed is None
     assert isinstance(again.step, RoundDue), "it is due, and proposed already"
-    assert again.step.batch.name == asked.pushed.due.batch.name
+    assert again.step.batch.name == step.pushed.due.batch.name
     head = sandbox.git("rev-parse", "HEAD").strip()
     listed = sandbox.git("ls-remote", "origin", "refs/heads/next/*").split()
-    assert listed == [asked.pushed.commit, f"refs/heads/next/hill/{head[:12]}"]
+    assert listed == [step.pushed.commit, f"refs/heads/next/hill/{head[:12]}"]
 
 
 # --- ending and asking again --------------------------------------------------------------------------------
@@ -438,15 +438,15 @@ def test_trials_that_are_asked_for_once_more_belong_to_the_round_they_came_from(
 
     record(sandbox, results)
 
-    found = followed(sandbox.workspace)
+    step = followed(sandbox.workspace)
     assert retried.generated.retried == 3
-    observed = found.step.evidence.observations if not isinstance(found.step, RoundBlocked) else ()
+    observed = step.step.evidence.observations if not isinstance(step.step, RoundBlocked) else ()
     first = {
         row.split(",")[0] for row in (sandbox.root / "results/hill/summary.csv").read_text().splitlines()
     }
     assert len(observed) == len(first) - 1
-    assert [one.round for one in observed].count(1) == 3
-    assert {str(one.status) for one in observed if one.round == 1} == {"ok"}
+    assert [observation.round for observation in observed].count(1) == 3
+    assert {str(observation.status) for observation in observed if observation.round == 1} == {"ok"}
 
 
 def test_a_trial_that_the_space_of_today_holds_is_in_the_spec_and_another_is_not(
@@ -473,11 +473,11 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
     hill(sandbox, more="start: [dale]\n")
     sandbox.commit("Start from there")
 
-    found = followed(sandbox.workspace)
+    step = followed(sandbox.workspace)
 
-    assert isinstance(found.step, RoundDue)
-    assert [one.round for one in found.step.evidence.observations] == [None] * 3
-    assert [(one.use, one.trials, one.rounds) for one in evidence_weights(found.step)] == [
+    assert isinstance(step.step, RoundDue)
+    assert [observation.round for observation in step.step.evidence.observations] == [None] * 3
+    assert [(weight.use, weight.trials, weight.rounds) for weight in evidence_weights(step.step)] == [
         ("as they are", 3, ())
     ]
 
@@ -527,12 +527,12 @@ def test_the_check_of_such_a_commit_counts_it_too(
     for batch in active(sandbox.workspace):
         leave(results, batch, **ended)
     commit_results(
-        Target(sandbox.workspace.repository), results, {one.name for one in active(sandbox.workspace)}
+        Target(sandbox.workspace.repository), results, {item.name for item in active(sandbox.workspace)}
     )
     next_(sandbox.workspace, base="HEAD")
     sandbox.commit("Ask for more in spite of it")
 
-    found = [one for one in errors(sandbox, base) if "budget-overdrawn" in one]
+    actual = [error for error in errors(sandbox, base) if "budget-overdrawn" in error]
 
-    assert len(found) == 1
-    assert f"{month} has used 0.0125," in found[0]
+    assert len(actual) == 1
+    assert f"{month} has used 0.0125," in actual[0]

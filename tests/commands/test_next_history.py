@@ -18,11 +18,11 @@ DERIVED = ("README.md", "figures", "provenance.json", "summary.csv")
 
 def ask(sandbox: Sandbox, branch: str = "main") -> str:
     """Ask for the next round by a commit; give the batch's name."""
-    (found,) = next_(sandbox.workspace, base="HEAD")
-    assert isinstance(found.step, RoundDue)
-    sandbox.commit(f"Ask for round {found.step.round.number}")
+    (step,) = next_(sandbox.workspace, base="HEAD")
+    assert isinstance(step.step, RoundDue)
+    sandbox.commit(f"Ask for round {step.step.round.number}")
     sandbox.git("push", "-q", "origin", branch)
-    return found.step.batch.name
+    return step.step.batch.name
 
 
 def test_reverting_the_last_results_takes_the_evidence_back_and_recording_it_anew_asks_for_the_same_round(
@@ -35,9 +35,9 @@ def test_reverting_the_last_results_takes_the_evidence_back_and_recording_it_ane
     sandbox.push()
 
     assert sandbox.git("rev-parse", "HEAD^{tree}") == before
-    found = followed(sandbox.workspace)
-    assert isinstance(found.step, ResultsPending)
-    assert (found.step.evidence.pending, found.step.evidence.observations) == ((first,), ())
+    step = followed(sandbox.workspace)
+    assert isinstance(step.step, ResultsPending)
+    assert (step.step.evidence.pending, step.step.evidence.observations) == ((first,), ())
     (again,) = record(sandbox, results)
     assert isinstance(collected.step, RoundDue)
     assert isinstance(again.step, RoundDue)
@@ -58,11 +58,11 @@ def test_reverting_earlier_results_leaves_the_evidence_of_later_rounds_and_waits
     sandbox.git("checkout", "HEAD", "--", *(f"results/hill/{name}" for name in DERIVED))
     sandbox.commit("Take round 1 back")
 
-    found = followed(sandbox.workspace)
+    step = followed(sandbox.workspace)
 
-    assert isinstance(found.step, ResultsPending)
-    assert found.step.evidence.pending == (first,)
-    assert [one.round for one in found.step.evidence.observations] == [2, 2, 2]
+    assert isinstance(step.step, ResultsPending)
+    assert step.step.evidence.pending == (first,)
+    assert [observation.round for observation in step.step.evidence.observations] == [2, 2, 2]
     assert (sandbox.root / f"results/hill/records/{second}.jsonl").is_file()
 
 
@@ -105,11 +105,11 @@ def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results:
     # Records are a file a batch, so only what is derived from them is in conflict.
     sandbox.git("merge", "-q", "--no-edit", "-X", "ours", "fork")
 
-    found = followed(sandbox.workspace)
+    step = followed(sandbox.workspace)
 
-    assert isinstance(found.step, RoundDue)
-    assert found.step.round.number == 3
-    pooled = {(one.round, one.trial) for one in found.step.evidence.observations}
+    assert isinstance(step.step, RoundDue)
+    assert step.step.round.number == 3
+    pooled = {(observation.round, observation.trial) for observation in step.step.evidence.observations}
     assert sorted(number for number, _ in pooled if number is not None) == [1, 1, 1, 2, 2, 2, 2, 2, 2]
     assert straight != forked
     ask(sandbox)

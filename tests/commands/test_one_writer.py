@@ -54,14 +54,14 @@ def lease(holder: str = "one") -> Lease:
 
 
 def read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
 
 
 def remembered(path: Path) -> str | None:
     notes = read(path)["metadata"].get("annotations") or {}
-    said: str | None = notes.get(LAST_COMMIT)
-    return said
+    message: str | None = notes.get(LAST_COMMIT)
+    return message
 
 
 def test_it_is_taken_given_back_and_remembers_a_commit(kept: Path) -> None:
@@ -176,8 +176,8 @@ def test_a_real_server_keeps_it_so(
     monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
 
     for _ in range(2):
-        found = collect_from_cluster(target(sandbox), tmp_path, Kubectl(), name)
-        assert found.remarks == ()
+        collection = collect_from_cluster(target(sandbox), tmp_path, Kubectl(), name)
+        assert collection.remarks == ()
 
     held = Kubectl().get("leases.coordination.k8s.io", "sweep-collector", place)
     assert held is not None

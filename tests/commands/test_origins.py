@@ -15,8 +15,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 def links(sandbox: Sandbox, run_sweep: Run) -> dict[str, object]:
     done = run_sweep("status", "peak", "--format", "json", cwd=sandbox.root)
-    (found,) = json.loads(done.stdout)["data"]["sweeps"]
-    return dict(found["links"])
+    (sweep,) = json.loads(done.stdout)["data"]["sweeps"]
+    return dict(sweep["links"])
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_the_pull_request_is_the_one_that_the_merge_names(
     record_batch(sandbox, made.batch.name, lambda _: 1.0)
     sandbox.write("results/peak/README.md", "# peak\n")
 
-    found = links(sandbox, run_sweep)
+    document = links(sandbox, run_sweep)
 
-    assert found == {
+    assert document == {
         "spec": "sweeps/peak.yaml",
         "batches": [{"folder": f"overlays/archive/{made.batch.name}", "pull_request": 12}],
         "results": "results/peak/README.md",

@@ -50,14 +50,14 @@ class Shelf:
     """What a small registry answers, and what it was asked."""
 
     manifest: bytes = b'{"schemaVersion": 2}'
-    said: str | None = ""
+    reported_digest: str | None = ""
     """Its Docker-Content-Digest; empty: the right one, None: none at all."""
     status: int = 200
     password: str | None = None
     wait: float = 0.0
     leads_to: str | None = None
     leads_from: str = "/"
-    asked: list[tuple[str, str, str | None]] = field(default_factory=list)
+    requests: list[tuple[str, str, str | None]] = field(default_factory=list)
     accepted: list[str] = field(default_factory=list)
 
     @property
@@ -69,7 +69,7 @@ def handler(shelf: Shelf) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             proof = self.headers.get("Authorization")
-            shelf.asked.append((self.command, self.path, proof))
+            shelf.requests.append((self.command, self.path, proof))
             shelf.accepted.append(self.headers.get("Accept", ""))
             time.sleep(shelf.wait)
             if self.path.startswith("/token"):
@@ -85,8 +85,10 @@ def handler(shelf: Shelf) -> type[BaseHTTPRequestHandler]:
                 challenge = f'Bearer realm="http://{host}/token",service="small",scope="repository:x:pull"'
                 self.answer(401, b"", **{"WWW-Authenticate": challenge})
             else:
-                said = shelf.digest if shelf.said == "" else shelf.said
-                self.answer(shelf.status, shelf.manifest, **({"Docker-Content-Digest": said} if said else {}))
+                message = shelf.digest if shelf.reported_digest == "" else shelf.reported_digest
+                self.answer(
+                    shelf.status, shelf.manifest, **({"Docker-Content-Digest": message} if message else {})
+                )
 
         do_HEAD = do_GET  # noqa: N815 - what the standard library calls
 
@@ -125,11 +127,11 @@ def test_the_digest_is_written_where_the_old_one_stood_and_nothing_else_changes(
     settings(sandbox, host)
     before = (sandbox.root / "sweepledger.yaml").read_text()
 
-    found = pin(sandbox.workspace, "trainer")
+    result = pin(sandbox.workspace, "trainer")
 
-    assert (found.digest, found.before, found.is_new) == (shelf.digest, OLD, True)
+    assert (result.digest, result.before, result.is_new) == (shelf.digest, OLD, True)
     assert (sandbox.root / "sweepledger.yaml").read_text() == before.replace(OLD, shelf.digest)
-    assert shelf.asked == [("HEAD", "/v2/team/trainer/manifests/v1", None)]
+    assert shelf.requests == [("HEAD", "/v2/team/trainer/manifests/v1", None)]
     assert "application/vnd.oci.image.index.v1+json" in shelf.accepted[0]
     assert not pin(sandbox.workspace, "trainer").is_new
 
@@ -137,9 +139,9 @@ def test_the_digest_is_written_where_the_old_one_stood_and_nothing_else_changes(
 def test_another_tag_is_written_as_well(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
     settings(sandbox, host)
 
-    found = pin(sandbox.workspace, "trainer", tag="v2")
+    result = pin(sandbox.workspace, "trainer", tag="v2")
 
-    assert found.reference == f"{host}/team/trainer:v2@{shelf.digest}"
+    assert result.reference == f"{host}/team/trainer:v2@{shelf.digest}"
     assert sandbox.workspace.settings.images["trainer"].tag == "v2"
 
 
@@ -148,9 +150,9 @@ def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, s
     sandbox.write("sweepledger.yaml", f"{text}  other: {{repository: {host}/team/other, tag: v1}}\n")
     workspace = Workspace.find(sandbox.root, unpinned=True)
 
-    found = pin(workspace, "trainer")
+    result = pin(workspace, "trainer")
 
-    assert (found.digest, found.before) == (shelf.digest, "")
+    assert (result.digest, result.before) == (shelf.digest, "")
     assert (
         f"trainer: {{repository: {host}/team/trainer, tag: v1, digest: "
         in (sandbox.root / "sweepledger.yaml").read_text()
@@ -181,18 +183,18 @@ def test_a_name_that_no_image_can_have_is_refused_before_a_registry_is_asked(
     with pytest.raises(SpecError):
         pin(sandbox.workspace, "local", repository=f"{host}/team/trainer", tag="v1")
 
-    assert shelf.asked == []
+    assert shelf.requests == []
 
 
 def test_a_registry_that_names_no_digest_is_asked_for_the_bytes(host: str, shelf: Shelf) -> None:
-    shelf.said = None
+    shelf.reported_digest = None
 
     assert registry.resolve_digest(f"{host}/team/trainer", "v1") == shelf.digest
-    assert [method for method, _, _ in shelf.asked] == ["HEAD", "GET"]
+    assert [method for method, _, _ in shelf.requests] == ["HEAD", "GET"]
 
 
 def test_bytes_that_are_not_what_the_registry_says_are_refused(host: str, shelf: Shelf) -> None:
-    shelf.said = "sha256:no"
+    shelf.reported_digest = "sha256:no"
 
     with pytest.raises(ToolError, match="but its manifest has the digest"):
         registry.resolve_digest(f"{host}/team/trainer", "v1")
@@ -208,7 +210,7 @@ def test_a_private_image_is_shown_to_whoever_has_logged_in(
 
     assert registry.resolve_digest(f"{host}/team/trainer", "v1") == shelf.digest
 
-    token = next(path for _, path, _ in shelf.asked if path.startswith("/token"))
+    token = next(path for _, path, _ in shelf.requests if path.startswith("/token"))
     assert token == "/token?service=small&scope=repository%3Ax%3Apull"  # noqa: S105
 
 
@@ -230,7 +232,7 @@ def test_without_a_login_the_way_to_one_is_told_and_no_password(
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "said"),
+    ("status", "kind", "message"),
     [
         (404, UsageError, "has no team/trainer:v1"),
         (403, ToolError, "denies access to team/trainer"),
@@ -238,13 +240,13 @@ def test_without_a_login_the_way_to_one_is_told_and_no_password(
     ],
 )
 def test_a_refusal_is_told_and_nothing_is_written(
-    sandbox: Sandbox, host: str, shelf: Shelf, status: int, kind: type[Exception], said: str
+    sandbox: Sandbox, host: str, shelf: Shelf, status: int, kind: type[Exception], message: str
 ) -> None:
     shelf.status = status
     settings(sandbox, host)
     before = (sandbox.root / "sweepledger.yaml").read_text()
 
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=message):
         pin(sandbox.workspace, "trainer")
 
     assert (sandbox.root / "sweepledger.yaml").read_text() == before
@@ -273,15 +275,15 @@ def test_nobody_is_led_out_of_encryption(host: str, shelf: Shelf) -> None:
 
 
 def test_a_digest_is_not_believed_from_where_the_registry_leads(host: str, shelf: Shelf) -> None:
-    shelf.said = f"sha256:{'6' * 64}"
+    shelf.reported_digest = f"sha256:{'6' * 64}"
     shelf.leads_to, shelf.leads_from = f"http://{host}/elsewhere", "/v2/"
 
     with pytest.raises(ToolError, match="but its manifest has the digest"):
         registry.resolve_digest(f"{host}/team/trainer", "v1")
 
-    shelf.said = ""
+    shelf.reported_digest = ""
     assert registry.resolve_digest(f"{host}/team/trainer", "v1") == shelf.digest
-    assert [method for method, path, _ in shelf.asked if path == "/elsewhere"] == ["GET", "GET"]
+    assert [method for method, path, _ in shelf.requests if path == "/elsewhere"] == ["GET", "GET"]
 
 
 @pytest.mark.parametrize(
@@ -306,11 +308,11 @@ def test_a_registry_leads_to_itself_or_by_encryption_only(place: str, host: str,
     ids=["encrypted", "out-of-it", "itself"],
 )
 def test_where_a_registry_may_lead(here: str, there: str, *, may: bool) -> None:
-    found = SafeRedirectHandler()
+    result = SafeRedirectHandler()
     request = urllib.request.Request(here)  # noqa: S310 - nothing is opened
 
     try:
-        led = found.redirect_request(request, io.BytesIO(), 307, "", Message(), there)
+        led = result.redirect_request(request, io.BytesIO(), 307, "", Message(), there)
     except urllib.error.URLError:
         led = None
 

@@ -40,28 +40,28 @@ run:
 
 
 def review(sandbox: Sandbox, name: str = "peak", base: str | None = None) -> Review:
-    (found,) = plan(sandbox.workspace, [name], base=base).reviews
-    return found
+    (result,) = plan(sandbox.workspace, [name], base=base).reviews
+    return result
 
 
-def counts(found: Review) -> tuple[int, int, int]:
-    return found.counts.new, found.counts.running, found.counts.recorded
+def counts(result: Review) -> tuple[int, int, int]:
+    return result.counts.new, result.counts.running, result.counts.recorded
 
 
-def change(found: Review) -> Difference:
-    assert isinstance(found.difference, Difference)
-    return found.difference
+def change(result: Review) -> Difference:
+    assert isinstance(result.difference, Difference)
+    return result.difference
 
 
 def xs(trials: tuple[Trial, ...]) -> list[object]:
     return [trial.assignment["x"] for trial in trials]
 
 
-def names(found: Planned) -> list[str]:
-    return [one.sweep.name for one in found.reviews]
+def names(result: Planned) -> list[str]:
+    return [item.sweep.name for item in result.reviews]
 
 
-def drawn(sandbox: Sandbox, method: str, cap: int, more: str = "") -> Review:
+def review_sweep(sandbox: Sandbox, method: str, cap: int, more: str = "") -> Review:
     sandbox.write("sweeps/drawn.yaml", DRAWN.format(method=method, cap=cap, more=more))
     return review(sandbox, "drawn")
 
@@ -72,12 +72,12 @@ def drawn(sandbox: Sandbox, method: str, cap: int, more: str = "") -> Review:
 def test_before_the_first_merge_every_trial_is_new(sandbox: Sandbox) -> None:
     sandbox.spec()
 
-    found = review(sandbox)
+    result = review(sandbox)
 
-    assert counts(found) == (3, 0, 0)
-    assert found.unlocked is None
-    assert change(found).former is None
-    assert xs(change(found).added) == [1, 2, 3]
+    assert counts(result) == (3, 0, 0)
+    assert result.unlocked is None
+    assert change(result).former is None
+    assert xs(change(result).added) == [1, 2, 3]
 
 
 def test_a_batch_that_is_generated_but_not_merged_is_still_new(sandbox: Sandbox) -> None:
@@ -116,22 +116,22 @@ def test_a_locked_program_keeps_trials_known_whatever_becomes_of_the_code(sandbo
     sandbox.merged()
     sandbox.write("code/train.py", "print('rewritten')\n")
 
-    found = review(sandbox)
+    result = review(sandbox)
 
-    assert counts(found) == (0, 3, 0)
-    assert found.unlocked is None
+    assert counts(result) == (0, 3, 0)
+    assert result.unlocked is None
 
 
 def test_without_a_program_to_lock_the_space_can_be_reviewed_all_the_same(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.write("code/train.py", "print('not committed')\n")
 
-    found = review(sandbox)
+    result = review(sandbox)
 
-    assert found.unlocked is not None
-    assert "code/ has uncommitted changes" in found.unlocked
-    assert counts(found) == (3, 0, 0)
-    assert xs(found.trials) == [1, 2, 3]
+    assert result.unlocked is not None
+    assert "code/ has uncommitted changes" in result.unlocked
+    assert counts(result) == (3, 0, 0)
+    assert xs(result.trials) == [1, 2, 3]
 
 
 # The difference to the base
@@ -141,12 +141,12 @@ def test_an_added_and_a_removed_value_are_an_added_and_a_removed_trial(sandbox: 
     sandbox.merged(xs="1, 2, 3")
     sandbox.spec(xs="2, 3, 4")
 
-    found = change(review(sandbox))
+    difference = change(review(sandbox))
 
-    assert xs(found.added) == [4]
-    assert xs(found.removed) == [1]
-    assert found.unchanged == 2
-    assert found.former == "sweeps/peak.yaml"
+    assert xs(difference.added) == [4]
+    assert xs(difference.removed) == [1]
+    assert difference.unchanged == 2
+    assert difference.former == "sweeps/peak.yaml"
 
 
 def test_the_order_of_values_and_parameters_and_the_words_around_them_are_no_difference(
@@ -160,10 +160,10 @@ def test_the_order_of_values_and_parameters_and_the_words_around_them_are_no_dif
     assert first + second in text
     sandbox.write("sweeps/peak.yaml", text.replace(first + second, second + first))
 
-    found = change(review(sandbox))
+    difference = change(review(sandbox))
 
-    assert found.is_empty
-    assert found.unchanged == 3
+    assert difference.is_empty
+    assert difference.unchanged == 3
 
 
 def test_a_renamed_sweep_is_compared_with_what_it_was(sandbox: Sandbox) -> None:
@@ -172,21 +172,21 @@ def test_a_renamed_sweep_is_compared_with_what_it_was(sandbox: Sandbox) -> None:
     sandbox.git("rm", "-q", "sweeps/peak.yaml", "sweeps/other.yaml")
     sandbox.spec("summit", xs="1, 2, 3, 4")
 
-    found = review(sandbox, "summit")
+    result = review(sandbox, "summit")
 
-    assert change(found).former == "sweeps/peak.yaml"
-    assert (xs(change(found).added), change(found).removed, change(found).unchanged) == ([4], (), 3)
-    assert counts(found) == (4, 0, 0)  # what is known is known of a sweep, by its name
+    assert change(result).former == "sweeps/peak.yaml"
+    assert (xs(change(result).added), change(result).removed, change(result).unchanged) == ([4], (), 3)
+    assert counts(result) == (4, 0, 0)  # what is known is known of a sweep, by its name
 
 
 def test_a_sweep_that_is_still_there_is_not_what_a_new_one_was(sandbox: Sandbox) -> None:
     sandbox.merged("peak")
     sandbox.spec("twin")
 
-    found = change(review(sandbox, "twin"))
+    difference = change(review(sandbox, "twin"))
 
-    assert found.former is None
-    assert len(found.added) == 3
+    assert difference.former is None
+    assert len(difference.added) == 3
 
 
 def test_another_program_is_no_difference_of_the_space(sandbox: Sandbox) -> None:
@@ -194,11 +194,11 @@ def test_another_program_is_no_difference_of_the_space(sandbox: Sandbox) -> None
     spec = sandbox.root / "sweeps/peak.yaml"
     spec.write_text(spec.read_text().replace('"${args}"', '"${args}", --bias=1'))
 
-    found = review(sandbox)
+    result = review(sandbox)
 
-    assert counts(found) == (3, 0, 0)
-    assert change(found).is_empty
-    assert found.is_change
+    assert counts(result) == (3, 0, 0)
+    assert change(result).is_empty
+    assert result.is_change
 
 
 def test_any_commit_can_be_the_base(sandbox: Sandbox) -> None:
@@ -225,13 +225,13 @@ def test_a_spec_that_was_wrong_at_the_base_cannot_be_compared_and_stops_nothing(
     sandbox.push()
     sandbox.spec()
 
-    found = review(sandbox)
+    result = review(sandbox)
 
-    assert isinstance(found.difference, UnreadableSpec)
-    assert found.difference.former == "sweeps/peak.yaml"
-    assert found.difference.problems
-    assert counts(found) == (3, 0, 0)
-    assert found.is_change
+    assert isinstance(result.difference, UnreadableSpec)
+    assert result.difference.former == "sweeps/peak.yaml"
+    assert result.difference.problems
+    assert counts(result) == (3, 0, 0)
+    assert result.is_change
 
 
 def test_the_spec_at_the_base_is_read_with_the_settings_of_its_time(sandbox: Sandbox) -> None:
@@ -245,10 +245,10 @@ def test_the_spec_at_the_base_is_read_with_the_settings_of_its_time(sandbox: San
     sandbox.write("sweepledger.yaml", "version: 1\n")
     spec.write_text(text)
 
-    found = change(review(sandbox))
+    difference = change(review(sandbox))
 
-    assert found.is_empty
-    assert found.unchanged == 3
+    assert difference.is_empty
+    assert difference.unchanged == 3
 
 
 def test_a_changed_file_of_assignments_is_a_difference_of_its_lines(sandbox: Sandbox) -> None:
@@ -258,11 +258,11 @@ def test_a_changed_file_of_assignments_is_a_difference_of_its_lines(sandbox: San
     sandbox.push()
     sandbox.write("sweeps/listed.csv", "x,note\n2,b\n3,c\n")
 
-    found = change(review(sandbox, "listed"))
+    difference = change(review(sandbox, "listed"))
 
-    assert xs(found.added) == [3]
-    assert xs(found.removed) == [1]
-    assert found.unchanged == 1
+    assert xs(difference.added) == [3]
+    assert xs(difference.removed) == [1]
+    assert difference.unchanged == 1
 
 
 # Which sweeps
@@ -274,51 +274,51 @@ def test_without_names_only_sweeps_that_a_merge_would_change_are_reviewed(sandbo
     sandbox.spec("peak", xs="1, 2, 3, 4")
     sandbox.spec("fresh")
 
-    found = plan(sandbox.workspace)
+    result = plan(sandbox.workspace)
 
-    assert names(found) == ["fresh", "peak"]
-    assert found.unchanged == ("still",)
+    assert names(result) == ["fresh", "peak"]
+    assert result.unchanged == ("still",)
 
 
 def test_removed_trials_are_news_too(sandbox: Sandbox) -> None:
     sandbox.merged()
     sandbox.spec(xs="1, 2")
 
-    found = plan(sandbox.workspace)
+    result = plan(sandbox.workspace)
 
-    assert names(found) == ["peak"]
-    assert found.reviews[0].counts.new == 0
+    assert names(result) == ["peak"]
+    assert result.reviews[0].counts.new == 0
 
 
 def test_a_named_sweep_is_reviewed_even_if_nothing_changes(sandbox: Sandbox) -> None:
     sandbox.merged()
 
-    found = plan(sandbox.workspace, ["peak", "peak"])
+    result = plan(sandbox.workspace, ["peak", "peak"])
 
-    assert names(found) == ["peak"]
-    assert not found.reviews[0].is_change
+    assert names(result) == ["peak"]
+    assert not result.reviews[0].is_change
 
 
 def test_problems_of_all_sweeps_are_told_at_once(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/one.yaml", "name: one\n")
     sandbox.write("sweeps/two.yaml", "name: two\n")
 
-    found = plan(sandbox.workspace)
+    result = plan(sandbox.workspace)
 
-    assert {problem.file for problem in found.problems} == {"sweeps/one.yaml", "sweeps/two.yaml"}
-    assert found.reviews == ()
+    assert {problem.file for problem in result.problems} == {"sweeps/one.yaml", "sweeps/two.yaml"}
+    assert result.reviews == ()
 
 
-@pytest.mark.parametrize("asked", [(), ("peak", "endless")])
-def test_a_wrong_spec_hides_no_good_one(sandbox: Sandbox, asked: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("requested", [(), ("peak", "endless")])
+def test_a_wrong_spec_hides_no_good_one(sandbox: Sandbox, requested: tuple[str, ...]) -> None:
     sandbox.spec()
     endless = sandbox.spec("endless", xs="1, 2")
     endless.write_text(endless.read_text() + "constraints: [x > 2]\n")
 
-    found = plan(sandbox.workspace, asked)
+    result = plan(sandbox.workspace, requested)
 
-    assert names(found) == ["peak"]
-    assert [(problem.file, problem.code) for problem in found.problems] == [
+    assert names(result) == ["peak"]
+    assert [(problem.file, problem.code) for problem in result.problems] == [
         ("sweeps/endless.yaml", "constraint-nothing")
     ]
 
@@ -334,7 +334,7 @@ def test_what_changed_since_the_lock_is_what_an_update_would_take(sandbox: Sandb
     sandbox.write("sweepledger.yaml", f"version: 1\ndefaults: {{image: train@sha256:{'a' * 64}}}\n")
     sandbox.commit("Change everything")
 
-    assert [(one.part, one.name) for one in review(sandbox).outdated] == [("code", "code/"), ("image", "")]
+    assert [(part.part, part.name) for part in review(sandbox).outdated] == [("code", "code/"), ("image", "")]
 
 
 def test_a_program_that_was_never_locked_is_not_outdated(sandbox: Sandbox) -> None:
@@ -377,7 +377,7 @@ def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -
     (block,) = review(sandbox).blocks
 
     assert (block.candidates, block.rejected, block.kept, block.acceptance) == (4, 2, 2, 0.5)
-    assert [(one.text, one.rejected) for one in block.constraints] == [
+    assert [(rejection.text, rejection.rejected) for rejection in block.constraints] == [
         ("x > 1", 1),
         ("x > 2", 2),
         ("bias < 1", 0),
@@ -386,7 +386,7 @@ def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -
 
 @pytest.mark.parametrize("method", ["sobol", "halton", "latin-hypercube"])
 def test_quasi_random_points_are_more_even_than_chance(sandbox: Sandbox, method: str) -> None:
-    (block,) = drawn(sandbox, method, 64).blocks
+    (block,) = review_sweep(sandbox, method, 64).blocks
 
     assert block.discrepancy is not None
     assert (block.discrepancy.points, block.discrepancy.dimensions) == (64, 2)
@@ -394,7 +394,7 @@ def test_quasi_random_points_are_more_even_than_chance(sandbox: Sandbox, method:
 
 
 def test_chance_is_not_measured_by_itself(sandbox: Sandbox) -> None:
-    (block,) = drawn(sandbox, "random", 16).blocks
+    (block,) = review_sweep(sandbox, "random", 16).blocks
 
     assert block.discrepancy is None
 
@@ -402,7 +402,7 @@ def test_chance_is_not_measured_by_itself(sandbox: Sandbox) -> None:
 def test_listed_and_conditional_values_are_no_dimensions_of_the_measure(sandbox: Sandbox) -> None:
     more = "  k: {values: [1, 2]}\n  u: {min: 0.0, max: 1.0, when: {k: 1}}\n"
 
-    (block,) = drawn(sandbox, "sobol", 64, more).blocks
+    (block,) = review_sweep(sandbox, "sobol", 64, more).blocks
 
     assert block.discrepancy is not None
     assert block.discrepancy.dimensions == 2
@@ -418,21 +418,21 @@ def test_listed_values_alone_are_not_measured(sandbox: Sandbox) -> None:
 
 
 def test_points_that_constraints_thinned_out_are_not_measured(sandbox: Sandbox) -> None:
-    (block,) = drawn(sandbox, "sobol", 16, "constraints: [x < z]").blocks
+    (block,) = review_sweep(sandbox, "sobol", 16, "constraints: [x < z]").blocks
 
     assert block.rejected > 0
     assert block.discrepancy is None
 
 
 def test_the_first_points_of_a_long_sequence_stand_for_all(sandbox: Sandbox) -> None:
-    (block,) = drawn(sandbox, "halton", 3000).blocks
+    (block,) = review_sweep(sandbox, "halton", 3000).blocks
 
     assert block.discrepancy is not None
     assert block.discrepancy.points == 2048
 
 
 def test_a_part_of_a_latin_hypercube_stands_for_nothing(sandbox: Sandbox) -> None:
-    (block,) = drawn(sandbox, "latin-hypercube", 3000).blocks
+    (block,) = review_sweep(sandbox, "latin-hypercube", 3000).blocks
 
     assert block.discrepancy is None
 
@@ -453,10 +453,10 @@ def test_the_points_of_a_second_block_are_its_own(sandbox: Sandbox) -> None:
 
 
 def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
-    found = drawn(sandbox, "random", 10, "replicates: 3")
+    result = review_sweep(sandbox, "random", 10, "replicates: 3")
 
-    assert found.coverage.configurations == 10
-    assert (found.new_cost.trials, found.new_cost.hours, found.new_cost.gpu_hours) == (
+    assert result.coverage.configurations == 10
+    assert (result.new_cost.trials, result.new_cost.hours, result.new_cost.gpu_hours) == (
         30,
         90,
         0,
@@ -471,5 +471,5 @@ def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox
 
     (block,) = review(sandbox).blocks
 
-    assert [(one.rejected, one.unevaluated) for one in block.constraints] == [(1, 2)]
+    assert [(rejection.rejected, rejection.unevaluated) for rejection in block.constraints] == [(1, 2)]
     assert rejection_text(block.constraints[0]) == "1 rejected (2 not checked) by"

@@ -18,9 +18,9 @@ defaults: {pool: small}
 
 
 def foreseen(sandbox: Sandbox, name: str = "peak") -> Forecast:
-    (found,) = plan(sandbox.workspace, [name]).reviews
-    assert found.forecast is not None
-    return found.forecast
+    (review,) = plan(sandbox.workspace, [name]).reviews
+    assert review.forecast is not None
+    return review.forecast
 
 
 def expecting(sandbox: Sandbox, minutes: float) -> None:
@@ -37,11 +37,11 @@ def test_without_any_record_the_time_is_unknown(sandbox: Sandbox) -> None:
 def test_until_something_is_recorded_its_author_is_believed(sandbox: Sandbox) -> None:
     expecting(sandbox, 0.5)
 
-    found = foreseen(sandbox)
+    forecast = foreseen(sandbox)
 
-    assert found.source is DurationSource.EXPECTED
-    assert found.completion is not None
-    assert found.completion.median == 60  # four of half a minute, two at once
+    assert forecast.source is DurationSource.EXPECTED
+    assert forecast.completion is not None
+    assert forecast.completion.median == 60  # four of half a minute, two at once
 
 
 def test_recorded_trials_of_the_same_program_are_believed_whatever_sweep_they_are_of(
@@ -50,11 +50,11 @@ def test_recorded_trials_of_the_same_program_are_believed_whatever_sweep_they_ar
     record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
     expecting(sandbox, 500)
 
-    found = foreseen(sandbox)
+    forecast = foreseen(sandbox)
 
-    assert (found.source, found.records) == (DurationSource.RECORDS, 4)
-    assert found.trial_seconds is not None
-    assert found.trial_seconds.median == pytest.approx(20, rel=0.1)
+    assert (forecast.source, forecast.records) == (DurationSource.RECORDS, 4)
+    assert forecast.trial_seconds is not None
+    assert forecast.trial_seconds.median == pytest.approx(20, rel=0.1)
 
 
 def test_records_of_another_program_say_nothing(sandbox: Sandbox) -> None:
@@ -77,11 +77,11 @@ def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: 
     record_batch(sandbox, made.batch.name, lambda values: 10.0 * float(str(values["x"])))
     sandbox.spec(xs="1, 2")
 
-    found = foreseen(sandbox)
+    forecast = foreseen(sandbox)
 
-    assert found.parameters == ("x",)
-    assert found.hours is not None
-    assert found.hours.median * 3600 == pytest.approx(30, rel=0.15)
+    assert forecast.parameters == ("x",)
+    assert forecast.hours is not None
+    assert forecast.hours.median * 3600 == pytest.approx(30, rel=0.15)
 
 
 def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
@@ -109,9 +109,9 @@ def test_known_trials_are_free(sandbox: Sandbox) -> None:
     record_batch(sandbox, sandbox.merged(xs="1, 2, 3, 4"), lambda _: 20.0)
     sandbox.spec(xs="1, 2, 3, 4")
 
-    (found,) = plan(sandbox.workspace, ["peak"]).reviews
+    (review,) = plan(sandbox.workspace, ["peak"]).reviews
 
-    assert (found.counts.new, found.forecast) == (0, None)
+    assert (review.counts.new, review.forecast) == (0, None)
 
 
 def test_the_batch_is_named_once_it_is_generated(sandbox: Sandbox) -> None:
@@ -131,10 +131,10 @@ def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(san
     sandbox.commit("Summarise")
     sandbox.push()
 
-    def told(xs: str) -> list[str]:
+    def notes_at_an_end(xs: str) -> list[str]:
         sandbox.spec(xs=xs)
-        (found,) = plan(sandbox.workspace, ["peak"]).reviews
-        return [note.text.partition(",")[0] for note in found.notes if note.kind == "best-at-an-end"]
+        (review,) = plan(sandbox.workspace, ["peak"]).reviews
+        return [note.text.partition(",")[0] for note in review.notes if note.kind == "best-at-an-end"]
 
-    assert told("0.5, 1, 2, 3") == ["x=3 of the best trial so far"]
-    assert told("2, 3, 4") == []
+    assert notes_at_an_end("0.5, 1, 2, 3") == ["x=3 of the best trial so far"]
+    assert notes_at_an_end("2, 3, 4") == []

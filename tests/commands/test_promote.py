@@ -47,7 +47,7 @@ def test_a_winner_reaches_production_by_a_pull_request(sandbox: Sandbox, tmp_pat
 
     assert (sandbox.git("status", "--porcelain"), sandbox.git("rev-parse", "HEAD")) == before
     assert (promotion.is_signed, promotion.pushed, promotion.missing) == (True, True, ("bias",))
-    assert [(one.path, one.before, one.after) for one in promotion.set] == [("model.x", 7, 3)]
+    assert [(setting.path, setting.before, setting.after) for setting in promotion.set] == [("model.x", 7, 3)]
     assert promotion.warnings == ("without replicates, its value cannot be separated from seed noise",)
     # The pull request is merged on the server, and somebody else checks it from a clone.
     clone = Sandbox(sandbox.remote, tmp_path / "clone")

@@ -8,7 +8,7 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
-from tests.commands.test_bootstrap import Fault, asked, install, push
+from tests.commands.test_bootstrap import Fault, install, push, run_bootstrap
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, leave
 from tests.tiers import parameters
@@ -32,7 +32,7 @@ def followed(folder: Path, **changes: Any) -> Sandbox:
     sandbox = Sandbox.create(folder)
     settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
     first = begun(sandbox, settings=settings, **changes)
-    asked(sandbox)
+    run_bootstrap(sandbox)
     sandbox.commit("Bootstrap")
     sandbox.push()
     (batch,) = active(sandbox.workspace)
@@ -146,14 +146,14 @@ def second(sandbox: Sandbox) -> None:
 
 
 FORGED: dict[str, Fault] = {
-    "another image": lambda one: in_round(
-        one, "overlays/active/{batch}/job.yaml", "registry.example.org/train", "registry.example.org/evil"
+    "another image": lambda item: in_round(
+        item, "overlays/active/{batch}/job.yaml", "registry.example.org/train", "registry.example.org/evil"
     ),
-    "another program": lambda one: in_round(
-        one, "overlays/active/{batch}/batch.yaml", "code/train.py", "code/evil.py"
+    "another program": lambda entry: in_round(
+        entry, "overlays/active/{batch}/batch.yaml", "code/train.py", "code/evil.py"
     ),
-    "another command": lambda one: in_round(
-        one, "overlays/active/{batch}/launch.json", "code/train.py", "code/evil.py"
+    "another command": lambda element: in_round(
+        element, "overlays/active/{batch}/launch.json", "code/train.py", "code/evil.py"
     ),
     "another launcher": lambda one: in_round(
         one, "overlays/active/{batch}/kustomization.yaml", "base/launcher/v2", "base/launcher/v1"

@@ -23,9 +23,9 @@ def record(sandbox: Sandbox, volume: Path, *scores: float | None) -> None:
     """Record the newest batch; a trial without a score has failed."""
     batch = batches.in_work_tree(sandbox.root)[-1]
     for index, score in enumerate(scores):
-        said = {"metrics": {"score": score}, "seconds": 10.0 - score} if score is not None else {}
-        failed = {} if said else {"status": "failed", "reason": "exit-1", "metrics": {}}
-        leave(volume, batch, index, **said, **failed)
+        document = {"metrics": {"score": score}, "seconds": 10.0 - score} if score is not None else {}
+        failed = {} if document else {"status": "failed", "reason": "exit-1", "metrics": {}}
+        leave(volume, batch, index, **document, **failed)
     assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
 
 
@@ -49,22 +49,22 @@ def test_only_trials_of_the_newest_recorded_program_that_the_spec_asks_for_may_w
     table = catalog.read_summary(programs.workspace.root, "peak")
     assert table is not None
 
-    def told(rows: tuple[SummaryRow, ...]) -> list[tuple[str, object]]:
+    def batch_and_x(rows: tuple[SummaryRow, ...]) -> list[tuple[str, object]]:
         return [(row.batch, row.assignment["x"]) for row in rows]
 
     able = catalog.eligible_rows(table.rows, stored)
 
-    assert told(able) == [(stored[1].name, x) for x in (1, 2, 4)]
+    assert batch_and_x(able) == [(stored[1].name, x) for x in (1, 2, 4)]
     # The newest program is the one of the newest batch of which anything is recorded.
-    assert told(catalog.eligible_rows(table.rows[:3], stored)) == [(stored[0].name, x) for x in (1, 2)]
+    assert batch_and_x(catalog.eligible_rows(table.rows[:3], stored)) == [(stored[0].name, x) for x in (1, 2)]
     assert catalog.eligible_rows(table.rows, ()) == ()
 
 
 @pytest.mark.parametrize("by", ["score", "seconds"])
 def test_what_may_not_win_is_listed_after_what_may(programs: Sandbox, by: str) -> None:
-    found = results.results(programs.workspace, "peak", by=by)
+    ranking = results.results(programs.workspace, "peak", by=by)
 
-    listed = [(row.metrics.get("score"), why) for row, why in zip(found.rows, found.barred, strict=True)]
+    listed = [(row.metrics.get("score"), why) for row, why in zip(ranking.rows, ranking.barred, strict=True)]
     best = [(3.0, None), (1.0, None)]
     others = [(9.0, Ineligibility.PROGRAM), (8.0, Ineligibility.SPEC), (5.0, Ineligibility.PROGRAM)]
     assert listed == [*best, *others, (None, Ineligibility.SPEC), (None, None)]
@@ -75,13 +75,13 @@ def test_a_place_is_given_only_to_what_may_win(
     programs: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
 ) -> None:
     shown = run_sweep("results", "peak", cwd=programs.root).stdout.splitlines()
-    told = json.loads(run_sweep("results", "peak", "--format", "json", cwd=programs.root).stdout)
+    document = json.loads(run_sweep("results", "peak", "--format", "json", cwd=programs.root).stdout)
 
     assert "not ranked" in shown[0]
     assert [line.split()[0] for line in shown[1:3]] == ["1", "2"]
     assert ["older program" in line for line in shown[1:]] == [False] * 2 + [True, False, True, False, False]
     assert [line.startswith(" ") for line in shown[1:]] == [False] * 2 + [True] * 4 + [False]
-    assert [trial["not_ranked"] for trial in told["data"]["trials"]][1:4] == [
+    assert [trial["not_ranked"] for trial in document["data"]["trials"]][1:4] == [
         None,
         "older program",
         "not in spec",

@@ -45,25 +45,25 @@ def trial_of(batch: StoredBatch, index: int = 0) -> str:
 
 
 @pytest.mark.parametrize(
-    "said", ["a\x1eb\x1fc", "\x1e\x1f\x1e", ":100644 100644 a b M", "e" * 40, "two\n:lines", ""]
+    "message", ["a\x1eb\x1fc", "\x1e\x1f\x1e", ":100644 100644 a b M", "e" * 40, "two\n:lines", ""]
 )
-def test_no_subject_and_no_author_can_break_the_history(sandbox: Sandbox, said: str) -> None:
-    author = f"A{said}Z".replace("\n", " ")  # git itself cuts odd characters off the ends
+def test_no_subject_and_no_author_can_break_the_history(sandbox: Sandbox, message: str) -> None:
+    author = f"A{message}Z".replace("\n", " ")  # git itself cuts odd characters off the ends
     sandbox.spec()
     sandbox.git("add", "--all")
     sandbox.git(
         *("-c", f"user.name={author}", "commit", "-q", "--allow-empty-message", "--cleanup=verbatim"),
-        *("-m", said),
+        *("-m", message),
     )
     sandbox.spec(xs="4")
     sandbox.commit("After")
 
-    found = commits(Repository.find(sandbox.root), "sweeps")
+    actual = commits(Repository.find(sandbox.root), "sweeps")
 
-    assert [one.subject for one in found] == [said.replace("\n", " "), "After"]
-    assert [one.author for one in found] == [author, "Test"]
-    assert [tuple(one.files) for one in found] == [("sweeps/peak.yaml",)] * 2
-    assert found[1].files["sweeps/peak.yaml"] == sandbox.git("rev-parse", "HEAD:sweeps/peak.yaml").strip()
+    assert [commit.subject for commit in actual] == [message.replace("\n", " "), "After"]
+    assert [commit.author for commit in actual] == [author, "Test"]
+    assert [tuple(commit.files) for commit in actual] == [("sweeps/peak.yaml",)] * 2
+    assert actual[1].files["sweeps/peak.yaml"] == sandbox.git("rev-parse", "HEAD:sweeps/peak.yaml").strip()
 
 
 def test_no_file_name_can_break_the_history(sandbox: Sandbox) -> None:
@@ -94,9 +94,9 @@ def test_bytes_that_are_no_text_are_shown_as_such(sandbox: Sandbox) -> None:
     )
     sandbox.git("reset", "-q", "--hard", made.stdout.decode().strip())
 
-    (found,) = commits(Repository.find(sandbox.root), "sweeps")
+    (commit,) = commits(Repository.find(sandbox.root), "sweeps")
 
-    assert found.subject == "caf\ufffd"
+    assert commit.subject == "caf\ufffd"
 
 
 def test_a_persons_git_configuration_changes_nothing(sandbox: Sandbox) -> None:
@@ -175,8 +175,8 @@ def test_a_name_is_known_if_git_or_the_work_tree_ever_had_it(sandbox: Sandbox, w
             log.log(sandbox.workspace, name)
         assert caught.value.hint == "sweeps: asked, gone, made"
     else:
-        told = log.log(sandbox.workspace, name)
-        assert (told.sweep, len(told.entries)) == (name, 2 if where == "history" else 0)
+        result = log.log(sandbox.workspace, name)
+        assert (result.sweep, len(result.entries)) == (name, 2 if where == "history" else 0)
 
 
 # show
@@ -298,11 +298,11 @@ def test_results_that_were_not_pulled_yet_are_pointed_to(
     sandbox.git("reset", "-q", "--hard", "HEAD~1")
 
     done = run_sweep("results", "peak", cwd=sandbox.root)
-    told = run_sweep("results", "peak", "--format", "json", cwd=sandbox.root)
+    completed = run_sweep("results", "peak", "--format", "json", cwd=sandbox.root)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "`git pull origin main` brings its results here" in done.stdout
-    assert json.loads(told.stdout)["data"]["trials"] == []
+    assert json.loads(completed.stdout)["data"]["trials"] == []
 
 
 def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -313,10 +313,10 @@ def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandb
     leave(tmp_path, batch, 2, seconds=3.0)
     assert commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
 
-    found = results.results(sandbox.workspace, "peak", by="seconds")
+    ranking = results.results(sandbox.workspace, "peak", by="seconds")
 
-    assert [row.index for row in found.rows] == [2, 0, 1]
-    assert (found.by, found.column) == ("seconds", "score")
+    assert [row.index for row in ranking.rows] == [2, 0, 1]
+    assert (ranking.by, ranking.column) == ("seconds", "score")
     with pytest.raises(UsageError) as caught:
         results.results(sandbox.workspace, "peak", by="nope")
     assert caught.value.hint == "metrics: score, seconds"
@@ -336,12 +336,12 @@ def test_many_trials_are_sorted_in_no_time(sandbox: Sandbox) -> None:
     reading = time.process_time() - begun
 
     begun = time.process_time()
-    found = results.results(workspace, "peak")
+    ranking = results.results(workspace, "peak")
     sorting = time.process_time() - begun - reading
 
     assert table is not None
-    assert [row.index for row in found.rows[:2]] == [5999, 5997]
-    assert [row.index for row in found.rows[3000:3002]] == [0, 2]
+    assert [row.index for row in ranking.rows[:2]] == [5999, 5997]
+    assert [row.index for row in ranking.rows[3000:3002]] == [0, 2]
     assert sorting < reading + 0.5  # n² comparisons take ten times as long as reading
 
 

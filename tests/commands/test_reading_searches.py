@@ -26,9 +26,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def come(sandbox: Sandbox, name: str = "hill") -> SearchProgress:
-    (found,) = status(sandbox.workspace, name, state=sandbox.root / ".sweepledger")
-    assert found.search is not None
-    return found.search
+    (result,) = status(sandbox.workspace, name, state=sandbox.root / ".sweepledger")
+    assert result.search is not None
+    return result.search
 
 
 # ---------------------------------------------------------------------------------------- how far it has come
@@ -57,10 +57,10 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
     due = "round 2 is due: `sweep next hill` asks for it"
     assert come(sandbox) == SearchProgress("tpe", SearchState.DUE, due, 1, 2, 3, 6)
 
-    (found,) = next_(sandbox.workspace)
-    assert found.generated is not None
-    assert found.generated.batch is not None
-    merge = f"merge {found.generated.batch.name}"
+    (step,) = next_(sandbox.workspace)
+    assert step.generated is not None
+    assert step.generated.batch is not None
+    merge = f"merge {step.generated.batch.name}"
     assert come(sandbox) == SearchProgress("tpe", SearchState.PROPOSED, merge, 1, 2, 3, 6)
 
     sandbox.commit("Ask for round 2")
@@ -94,23 +94,23 @@ def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: San
     record(sandbox, results)
     record(sandbox, results)
 
-    found = come(sandbox)
+    progress = come(sandbox)
 
-    assert (found.round, found.rounds, found.recorded, found.most) == (2, 2, 6, 6)
-    assert (found.state, found.reason) == (SearchState.OVER, "last-rung")
+    assert (progress.round, progress.rounds, progress.recorded, progress.most) == (2, 2, 6, 6)
+    assert (progress.state, progress.reason) == (SearchState.OVER, "last-rung")
 
 
 def test_status_and_validate_tell_of_rounds_in_words_and_as_data(sandbox: Sandbox, run_sweep: Run) -> None:
     name = begun(sandbox)
     sandbox.spec()
 
-    told = run_sweep("status", cwd=sandbox.root).stdout
+    output = run_sweep("status", cwd=sandbox.root).stdout
     data = json.loads(run_sweep("status", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
     sizes = run_sweep("validate", cwd=sandbox.root).stdout.splitlines()
     read = json.loads(run_sweep("validate", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
 
     assert ["hill", "1", "of", "5", "0", "of", "15", "waits", "for", "the", "results", "of", name] in [
-        line.split() for line in told.splitlines()
+        line.split() for line in output.splitlines()
     ]
     assert data["sweeps"][0]["search"] == {
         "method": "tpe",
@@ -144,12 +144,12 @@ def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(
     hill(sandbox)
     sandbox.commit("Ask for a search")
 
-    told = run_sweep("plan", cwd=sandbox.root).stdout
+    output = run_sweep("plan", cwd=sandbox.root).stdout
     comment = run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
 
-    assert told.startswith("hill: at most 5 rounds of at most 3 trials, 15 in all: 15 new")
-    assert "candidates" not in told
-    assert "-5 … 5, uniform" in told
+    assert output.startswith("hill: at most 5 rounds of at most 3 trials, 15 in all: 15 new")
+    assert "candidates" not in output
+    assert "-5 … 5, uniform" in output
     assert "| `x` | `-5 … 5, uniform` |" in comment
     assert "candidates" not in comment
 
@@ -193,15 +193,15 @@ def test_several_metrics_and_replicates_go_through_the_records_into_the_next_rou
     assert [row["replicate"] for row in rows] == ["0", "1"] * 3
     (second,) = active(sandbox.workspace, "HEAD")
     assert (second.lock.round, second.lock.trials) == (2, 6)
-    told = run_sweep("log", "hill", cwd=sandbox.root).stdout
+    output = run_sweep("log", "hill", cwd=sandbox.root).stdout
     listed = run_sweep("results", "hill", cwd=sandbox.root).stdout.splitlines()
     data = json.loads(run_sweep("results", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
-    (found,) = status(sandbox.workspace, "hill", state=results)
-    assert "6/6 trials ok, front of 5 by score, cost, 9.0 s spent" in told
+    (result,) = status(sandbox.workspace, "hill", state=results)
+    assert "6/6 trials ok, front of 5 by score, cost, 9.0 s spent" in output
     assert listed[0].split()[:4] == ["trial", "front", "score", "cost"]
     assert [line.split()[2] == "yes" for line in listed[1:]] == [True] * 5 + [False]
-    assert [one["front"] for one in data["trials"]] == [True] * 5 + [False]
-    assert {row.trial for row in found.front} == {one["trial"] for one in data["trials"][:5]}
+    assert [trial["front"] for trial in data["trials"]] == [True] * 5 + [False]
+    assert {row.trial for row in result.front} == {trial["trial"] for trial in data["trials"][:5]}
     assert "front of 5 trials" in run_sweep("status", cwd=sandbox.root).stdout
     subject = sandbox.git("log", "-1", "--format=%s").strip()
     assert subject == "results(hill): 6/6 trials, front of 5 by score, cost"

@@ -72,10 +72,10 @@ def test_a_fresh_clone_verifies_what_was_recorded_and_says_what_still_runs(
     shutil.rmtree(results)
     sandbox.git("clone", "-q", str(sandbox.remote), str(tmp_path / "fresh"))
 
-    said = run("The cluster is lost", root=tmp_path / "fresh")
+    message = run("The cluster is lost", root=tmp_path / "fresh")
 
-    assert re.search(r"^other +3\b", said, re.MULTILINE)
-    assert "peak" in said
+    assert re.search(r"^other +3\b", message, re.MULTILINE)
+    assert "peak" in message
 
 
 def test_trials_whose_records_the_volume_lost_are_requested_again(
@@ -109,7 +109,7 @@ def test_a_server_that_lost_commits_gets_them_from_a_clone_or_the_collector_make
 
     shutil.rmtree(sandbox.remote)
     shutil.copytree(backup, sandbox.remote)
-    said = run("The git server was restored from a backup")
+    message = run("The git server was restored from a backup")
     from_clone = sandbox.git("ls-remote", "origin", "main").split()[0]
     shutil.rmtree(sandbox.remote)
     shutil.copytree(backup, sandbox.remote)
@@ -118,7 +118,7 @@ def test_a_server_that_lost_commits_gets_them_from_a_clone_or_the_collector_make
     record(sandbox, tmp_path / "volume")
     sandbox.pull()
 
-    assert "results(peak)" in said
+    assert "results(peak)" in message
     assert from_clone == lost
     assert sandbox.git("rev-parse", "HEAD:results").strip() == newest
     run("The git server was restored from a backup", 1)

@@ -39,18 +39,18 @@ def recorded(sandbox: Sandbox, tmp_path: Path, scores: tuple[float, ...]) -> Sto
 
 
 def test_a_recipe_has_code_commit_values_seed_and_a_command(sandbox: Sandbox, batch: StoredBatch) -> None:
-    asked = sandbox.git("rev-parse", "HEAD").strip()
+    output = sandbox.git("rev-parse", "HEAD").strip()
     sandbox.write("code/train.py", "raise SystemExit(9)\n")
     sandbox.commit("Change the code")
     trial = batch.rows[2]
 
-    found = recipe(sandbox.workspace, trial.trial)
+    result = recipe(sandbox.workspace, trial.trial)
 
-    assert (dict(found.assignment), found.seed, found.ran) == ({"x": 3, "bias": 0.5}, 0, "process")
-    assert sandbox.git("rev-parse", f"{found.commit}:code").strip() == batch.lock.program.code.tree
-    assert found.commit != sandbox.git("rev-parse", "HEAD").strip()
-    assert sandbox.git("merge-base", asked, str(found.commit)).strip() == found.commit
-    assert found.lines[-1].endswith("python code/train.py --x=3 --bias=0.5")
+    assert (dict(result.assignment), result.seed, result.ran) == ({"x": 3, "bias": 0.5}, 0, "process")
+    assert sandbox.git("rev-parse", f"{result.commit}:code").strip() == batch.lock.program.code.tree
+    assert result.commit != sandbox.git("rev-parse", "HEAD").strip()
+    assert sandbox.git("merge-base", output, str(result.commit)).strip() == result.commit
+    assert result.lines[-1].endswith("python code/train.py --x=3 --bias=0.5")
 
 
 def test_what_it_says_to_paste_runs_the_trial(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -70,10 +70,12 @@ def test_a_trial_comes_out_as_recorded_whatever_became_of_the_code(
     sandbox.write("code/train.py", "raise SystemExit(9)\n")
     sandbox.commit("Change the code")
 
-    found = reproduce(sandbox.workspace, batch.rows[1].trial)
+    reproduction = reproduce(sandbox.workspace, batch.rows[1].trial)
 
-    assert found.is_equal
-    assert [(one.name, one.recorded, one.measured) for one in found.metrics] == [("score", 0.5, 0.5)]
+    assert reproduction.is_equal
+    assert [
+        (comparison.name, comparison.recorded, comparison.measured) for comparison in reproduction.metrics
+    ] == [("score", 0.5, 0.5)]
     assert sandbox.git("status", "--porcelain") == ""
     assert sandbox.git("worktree", "list").count("\n") == 1
 
@@ -91,10 +93,10 @@ def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch, file: str
     assert old in text
     place.write_text(text.replace(old, new))
 
-    found = reproduce(sandbox.workspace, batch.rows[1].trial)
+    reproduction = reproduce(sandbox.workspace, batch.rows[1].trial)
 
-    assert not found.is_equal
-    assert {one.where for one in found.metrics if not one.is_equal} == {path}
+    assert not reproduction.is_equal
+    assert {comparison.where for comparison in reproduction.metrics if not comparison.is_equal} == {path}
 
 
 def test_what_ends_otherwise_is_told(

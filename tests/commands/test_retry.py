@@ -30,15 +30,15 @@ def the_sweep(sandbox: Sandbox) -> Sweep:
 
 def play(sandbox: Sandbox, results: Path, name: str, **ends: dict[str, object]) -> None:
     """Let the trials of a batch end: each as said, by its place, the rest without a record; record that."""
-    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
+    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.name == name]
     for place, changes in ends.items():
         leave(results, batch, int(place.removeprefix("t")), **changes)
     assert commit_results(target(sandbox), results, {name})
     sandbox.pull()
 
 
-def asked(sandbox: Sandbox, name: str) -> list[object]:
-    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
+def requested_values(sandbox: Sandbox, name: str) -> list[object]:
+    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.name == name]
     return [row.values["x"] for row in batch.rows]
 
 
@@ -59,7 +59,7 @@ def test_what_did_not_end_is_asked_once_more_in_one_commit(recorded: Sandbox) ->
 
     made = retry(recorded.workspace, "peak")
 
-    assert asked(recorded, made.batch) == [2, 3]
+    assert requested_values(recorded, made.batch) == [2, 3]
     assert the_sweep(recorded).retry == (Retry(first(recorded)),)
     assert recorded.git("log", "-1", "--format=%s").strip() == "retry(peak): 2 trials"
     assert recorded.git("status", "--porcelain").split() == ["M", "code/train.py"]
@@ -73,7 +73,7 @@ def test_a_commit_made_while_retry_computes_is_not_reverted(
 
     made = retry(recorded.workspace, "peak")
 
-    assert asked(recorded, made.batch) == [2, 3]
+    assert requested_values(recorded, made.batch) == [2, 3]
     assert the_sweep(recorded).retry == (Retry(first(recorded)),)
     assert "# added in between" in recorded.git("show", "HEAD:sweeps/peak.yaml")
     assert not generate(recorded.workspace)[0].is_pending
@@ -89,7 +89,7 @@ def test_only_trials_that_ended_so_are_asked_again(
 ) -> None:
     made = retry(recorded.workspace, "peak", statuses=frozenset(statuses))
 
-    assert asked(recorded, made.batch) == values
+    assert requested_values(recorded, made.batch) == values
     assert the_sweep(recorded).retry == (Retry(first(recorded), frozenset(statuses)),)
 
 
@@ -114,7 +114,7 @@ def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
     (made,) = generate(recorded.workspace)
 
     assert made.batch is not None
-    assert asked(recorded, made.batch.name) == [2, 3, 5]
+    assert requested_values(recorded, made.batch.name) == [2, 3, 5]
     assert made.retried == 2
 
 
@@ -143,8 +143,8 @@ def test_what_failed_again_can_be_retried_again_by_name_of_the_newer_batch(
 
     third = retry(recorded.workspace, "peak").batch
 
-    assert asked(recorded, third) == [3]
-    assert [one.batch for one in the_sweep(recorded).retry] == [first(recorded), second]
+    assert requested_values(recorded, third) == [3]
+    assert [item.batch for item in the_sweep(recorded).retry] == [first(recorded), second]
 
 
 def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) -> None:
@@ -156,7 +156,7 @@ def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) 
     made = retry(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
 
     assert spec.read_text() == text
-    assert asked(recorded, made.batch) == [2, 3]
+    assert requested_values(recorded, made.batch) == [2, 3]
 
 
 def test_a_plan_counts_retried_trials_as_new(recorded: Sandbox) -> None:
@@ -183,14 +183,16 @@ def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(rec
 
     problems = check(recorded.workspace).problems
 
-    assert {"drift", "trial-asked-twice"} <= {one.code for one in problems if made.batch in one.file}
+    assert {"drift", "trial-asked-twice"} <= {
+        problem.code for problem in problems if made.batch in problem.file
+    }
 
 
 def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(recorded: Sandbox) -> None:
     spec = recorded.root / "sweeps/peak.yaml"
     spec.write_text(f"{spec.read_text()}retry: [{first(recorded)}]\n")
 
-    (problem,) = [one for one in check(recorded.workspace).problems if one.code in {"drift", "pending"}]
+    (problem,) = [item for item in check(recorded.workspace).problems if item.code in {"drift", "pending"}]
 
     assert problem.severity == "warning"
 
@@ -207,7 +209,7 @@ def test_where_nothing_can_be_retried_it_says_why(recorded: Sandbox, tmp_path: P
 
     with pytest.raises(IdleError, match="nothing to retry"):
         retry(recorded.workspace, "peak")
-    assert asked(recorded, made.batch) == [2, 3]
+    assert requested_values(recorded, made.batch) == [2, 3]
 
 
 def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
@@ -272,11 +274,11 @@ def test_where_nothing_is_to_be_retried_scripts_go_on(
     sandbox.merged()
 
     done = run_sweep("retry", "peak", cwd=sandbox.root)
-    told = run_sweep("retry", "peak", "--format", "json", cwd=sandbox.root)
+    completed = run_sweep("retry", "peak", "--format", "json", cwd=sandbox.root)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("nothing to retry: no recorded trial of peak is cancelled or failed")
-    assert (told.returncode, json.loads(told.stdout)["status"]) == (0, "ok")
+    assert (completed.returncode, json.loads(completed.stdout)["status"]) == (0, "ok")
 
 
 def test_a_batch_that_nobody_committed_is_in_the_way(recorded: Sandbox) -> None:

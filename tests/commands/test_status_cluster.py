@@ -16,15 +16,15 @@ from tests.repository import Sandbox
 
 
 def ready(status: str, containers: str) -> list[dict[str, Any]]:
-    said = {"PodScheduled": "True", "Ready": status, "ContainersReady": containers}
-    return [{"type": name, "status": value, "lastTransitionTime": MOMENT} for name, value in said.items()]
+    messages = {"PodScheduled": "True", "Ready": status, "ContainersReady": containers}
+    return [{"type": name, "status": value, "lastTransitionTime": MOMENT} for name, value in messages.items()]
 
 
 def tally(sandbox: Sandbox, after: float = 0) -> SweepStatus:
     clock = lambda: time.time() + after  # noqa: E731 - the one clock of these tests
     state = sandbox.root / ".sweepledger"
-    (found,) = status(sandbox.workspace, state=state, kubectl=Kubectl(), clock=clock)
-    return found
+    (result,) = status(sandbox.workspace, state=state, kubectl=Kubectl(), clock=clock)
+    return result
 
 
 def counts(sandbox: Sandbox, after: float = 0) -> dict[str, int]:
@@ -75,15 +75,15 @@ def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) 
     waiting = {"waiting": {"reason": "ImagePullBackOff"}}
     cluster.stands("waits", "Pending", waiting, conditions=ready("False", "False"))
 
-    found = tally(sandbox)
+    result = tally(sandbox)
 
-    assert {str(name): count for name, count in found.counts.items()} == {
+    assert {str(name): count for name, count in result.counts.items()} == {
         "ended": 2,
         "retrying": 2,
         "running": 1,
         "pending": 2,
     }
-    assert [(one.what, one.text) for one in found.remarks] == [
+    assert [(remark.what, remark.text) for remark in result.remarks] == [
         ("waiting", "1 trial(s): image: ImagePullBackOff")
     ]
 
@@ -101,10 +101,10 @@ def test_trials_on_a_node_that_does_not_answer_are_lost_and_the_node_is_named(
     cluster.server.kubectl("create", "--raw", path, "-f", "-", given=given)
     cluster.stands("lost", "Running", conditions=ready("False", "True"))
 
-    found = tally(sandbox)
+    result = tally(sandbox)
 
-    assert (found.counts["node lost"], found.pending) == (1, 2)
-    (remark,) = found.remarks
+    assert (result.counts["node lost"], result.pending) == (1, 2)
+    (remark,) = result.remarks
     assert (remark.what, "node-9" in remark.text) == ("node lost", True)
     assert "kubectl delete node" in remark.hint
     assert "out-of-service" in remark.hint
@@ -136,13 +136,15 @@ def test_the_command_shows_what_only_a_cluster_can_say(
     cluster.stands("lost", "Running", conditions=ready("False", "True"))
     plain = run_sweep("status", cwd=sandbox.root)
 
-    said = run_sweep("status", "--cluster", cwd=sandbox.root, COLUMNS="120")
+    completed = run_sweep("status", "--cluster", cwd=sandbox.root, COLUMNS="120")
     data = run_sweep("status", "--context=test", "--format=json", cwd=sandbox.root)
 
-    assert (plain.returncode, said.returncode, data.returncode) == (0, 0, 0), said.stderr + data.stderr
+    assert (plain.returncode, completed.returncode, data.returncode) == (0, 0, 0), (
+        completed.stderr + data.stderr
+    )
     assert "node lost" not in plain.stdout
-    assert "node lost" in said.stdout.splitlines()[0]
-    assert f"{batch}: node lost: 1 pod(s)" in said.stdout
+    assert "node lost" in completed.stdout.splitlines()[0]
+    assert f"{batch}: node lost: 1 pod(s)" in completed.stdout
     (sweep,) = json.loads(data.stdout)["data"]["sweeps"]
     assert (sweep["node_lost"], sweep["pending"], sweep["stalled"], sweep["queued"]) == (1, 2, 0, 0)
-    assert [one["what"] for one in sweep["remarks"]] == ["node lost"]
+    assert [remark["what"] for remark in sweep["remarks"]] == ["node lost"]

@@ -90,10 +90,10 @@ def bare_job(namespace: str) -> dict[str, Any]:
 
 
 def held(server: Server, namespace: str, kind: str = "jobs") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(
+    items: list[dict[str, Any]] = json.loads(
         server.kubectl("get", kind, "--namespace", namespace, "--output=json").stdout
     )["items"]
-    return found
+    return items
 
 
 def test_the_cluster_refuses_what_gitops_would_apply(
@@ -112,10 +112,10 @@ def test_every_trial_is_created_once_under_a_name_of_the_clusters_making(
 ) -> None:
     batch = merged()
 
-    (found,) = submit(sandbox.workspace, "peak", Kubectl())
+    (result,) = submit(sandbox.workspace, "peak", Kubectl())
 
     jobs = held(apiserver, cluster)
-    assert sorted(job["metadata"]["name"] for job in jobs) == list(found.created)
+    assert sorted(job["metadata"]["name"] for job in jobs) == list(result.created)
     assert len(jobs) == 3
     assert {job["metadata"]["labels"]["sweepledger.dev/batch"] for job in jobs} == {batch}
     assert len({job["metadata"]["labels"]["sweepledger.dev/trial"] for job in jobs}) == 3
@@ -129,7 +129,7 @@ def test_what_jobs_refer_to_keeps_its_name(
 
     submit(sandbox.workspace, batch, Kubectl())
 
-    named = {one["metadata"]["name"] for one in held(apiserver, cluster, "configmaps")}
+    named = {item["metadata"]["name"] for item in held(apiserver, cluster, "configmaps")}
     assert {f"{batch}-launcher", f"{batch}-table-000"} <= named
 
 
@@ -155,14 +155,14 @@ def test_of_two_who_submit_at_the_same_moment_one_is_refused(
     batch, both, look = merged(), threading.Barrier(2), Kubectl.find
 
     def look_together(self: Kubectl, manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        found = look(self, manifest)
+        document = look(self, manifest)
         both.wait(timeout=60)
-        return found
+        return document
 
     monkeypatch.setattr(Kubectl, "find", look_together)
     with ThreadPoolExecutor(2) as people:
         tries = [people.submit(submit, sandbox.workspace, batch, Kubectl()) for _ in range(2)]
-        refused = [one.exception() for one in tries if one.exception()]
+        refused = [future.exception() for future in tries if future.exception()]
 
     assert ["another user" in str(error) for error in refused] == [True]
     assert len(held(apiserver, cluster)) == 3
@@ -176,10 +176,10 @@ def test_a_submission_that_was_cut_off_goes_on_where_it_ended(
     lost = held(apiserver, cluster)[0]["metadata"]
     apiserver.kubectl("delete", "job", lost["name"], "--namespace", cluster, "--wait=false")
 
-    (found,) = submit(sandbox.workspace, batch, Kubectl())
+    (result,) = submit(sandbox.workspace, batch, Kubectl())
 
     trials = [job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)]
-    assert (len(found.created), len(found.running)) == (1, 2)
+    assert (len(result.created), len(result.running)) == (1, 2)
     assert len(trials) == len(set(trials)) == 3
 
 
@@ -195,8 +195,8 @@ def test_jobs_that_the_cluster_deleted_are_not_created_again_unasked(
 
     assert "--again" in str(caught.value.hint)
     assert not held(apiserver, cluster)
-    (found,) = submit(sandbox.workspace, batch, Kubectl(), again=True)
-    assert len(found.created) == 3
+    (result,) = submit(sandbox.workspace, batch, Kubectl(), again=True)
+    assert len(result.created) == 3
 
 
 def test_one_indexed_job_runs_a_batch_of_that_shape(
@@ -217,11 +217,11 @@ def test_a_dry_run_creates_nothing(
 ) -> None:
     merged()
 
-    (found,) = submit(sandbox.workspace, "peak", Kubectl(), dry_run=True)
+    (result,) = submit(sandbox.workspace, "peak", Kubectl(), dry_run=True)
 
-    assert len(found.created) == 3
+    assert len(result.created) == 3
     assert not held(apiserver, cluster)
-    assert [one["metadata"]["name"] for one in held(apiserver, cluster, "configmaps")] == []
+    assert [item["metadata"]["name"] for item in held(apiserver, cluster, "configmaps")] == []
 
 
 def test_what_is_not_merged_is_not_submitted(
@@ -256,10 +256,10 @@ def test_a_trial_whose_result_git_holds_is_not_created(
     (batch,) = batches.in_work_tree(sandbox.root)
     keep(sandbox, batch, 0)
 
-    (found,) = submit(sandbox.workspace, name, Kubectl())
+    (result,) = submit(sandbox.workspace, name, Kubectl())
 
     trials = {job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)}
-    assert (found.recorded, len(found.created)) == (1, 2)
+    assert (result.recorded, len(result.created)) == (1, 2)
     assert expected_trials(batch)[0].trial not in trials
 
 
@@ -296,11 +296,11 @@ def test_train_jobs_have_no_ttl_and_are_created_all_the_same(
     sandbox.commit("Ask for a sweep")
     sandbox.push()
 
-    (found,) = submit(sandbox.workspace, "peak", Kubectl())
+    (result,) = submit(sandbox.workspace, "peak", Kubectl())
 
     jobs = held(apiserver, cluster, "trainjobs")
     (runtime,) = held(apiserver, cluster, "trainingruntimes")
-    assert len(jobs) == len(found.created) == 3
+    assert len(jobs) == len(result.created) == 3
     assert {job["spec"]["runtimeRef"]["name"] for job in jobs} == {runtime["metadata"]["name"]}
     assert {job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] for job in jobs} == {
         f"{cluster}-user-queue"
@@ -350,6 +350,11 @@ def test_the_command_says_what_it_did_as_json(
 
     done = run_sweep("submit", "peak", "--context", "test", "--format", "json", cwd=Path(sandbox.root))
 
-    (told,) = json.loads(done.stdout)["data"]["batches"]
+    (result,) = json.loads(done.stdout)["data"]["batches"]
     assert done.returncode == 0
-    assert (told["batch"], len(told["created"]), told["present"], told["recorded"]) == (batch, 3, [], 0)
+    assert (result["batch"], len(result["created"]), result["present"], result["recorded"]) == (
+        batch,
+        3,
+        [],
+        0,
+    )

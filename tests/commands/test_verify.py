@@ -29,9 +29,13 @@ def batch(sandbox: Sandbox, tmp_path: Path) -> StoredBatch:
     return recorded(sandbox, tmp_path / "volume")
 
 
-def told(found: Verification) -> set[tuple[str, str, str]]:
+def differing_cells(verification: Verification) -> set[tuple[str, str, str]]:
     """Give file, row and column of all that differs."""
-    return {(one.path, one.row, one.column) for sweep in found.sweeps for one in sweep.differences}
+    return {
+        (difference.path, difference.row, difference.column)
+        for sweep in verification.sweeps
+        for difference in sweep.differences
+    }
 
 
 def edit(sandbox: Sandbox, path: str, old: str, new: str) -> None:
@@ -42,8 +46,8 @@ def edit(sandbox: Sandbox, path: str, old: str, new: str) -> None:
 
 def first(sandbox: Sandbox, kind: str) -> str:
     """Name the first file of a kind among the results."""
-    found = sorted((sandbox.root / "results/peak").rglob(f"*.{kind}"))
-    return found[0].relative_to(sandbox.root).as_posix()
+    paths = sorted((sandbox.root / "results/peak").rglob(f"*.{kind}"))
+    return paths[0].relative_to(sandbox.root).as_posix()
 
 
 def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
@@ -64,9 +68,9 @@ def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
 
 
 def test_what_nobody_touched_differs_in_nothing(sandbox: Sandbox, batch: StoredBatch) -> None:
-    (found,) = verify(sandbox.workspace).sweeps
+    (verification,) = verify(sandbox.workspace).sweeps
 
-    assert (found.state, found.differences, found.batches, found.trials) == (
+    assert (verification.state, verification.differences, verification.batches, verification.trials) == (
         VerificationState.UNSIGNED,
         (),
         1,
@@ -80,10 +84,12 @@ def test_a_second_batch_and_a_cancelled_one_are_rebuilt_as_well(sandbox: Sandbox
     edit(sandbox, "sweeps/peak.yaml", "Where does", "Where, today, does")
     sandbox.commit("Ask otherwise")
 
-    (found,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
+    (verification,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
 
-    assert found.batches == 2
-    assert all(one.path.endswith(("README.md", "provenance.json")) for one in found.differences)
+    assert verification.batches == 2
+    assert all(
+        difference.path.endswith(("README.md", "provenance.json")) for difference in verification.differences
+    )
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "in the work tree"])
@@ -94,10 +100,12 @@ def test_an_edited_cell_is_named_by_row_and_column(
     if committed:
         sandbox.commit("Improve it")
 
-    found = verify(sandbox.workspace)
+    verification = verify(sandbox.workspace)
 
-    assert told(found) == {("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")}
-    assert not found.is_good
+    assert differing_cells(verification) == {
+        ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")
+    }
+    assert not verification.is_good
 
 
 def test_a_row_that_was_taken_out_or_added_is_named(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -105,7 +113,7 @@ def test_a_row_that_was_taken_out_or_added_is_named(sandbox: Sandbox, batch: Sto
     sandbox.write("results/peak/summary.csv", "".join([*lines[:1], *lines[2:], lines[2]]))
     sandbox.commit("Lose a trial, and have another twice")
 
-    rows = {row for _, row, _ in told(verify(sandbox.workspace))}
+    rows = {row for _, row, _ in differing_cells(verify(sandbox.workspace))}
 
     assert rows == {batch.rows[0].trial, batch.rows[1].trial}
 
@@ -115,7 +123,7 @@ def test_a_record_that_no_summary_shows_is_named_by_its_member(sandbox: Sandbox,
     edit(sandbox, path, '"uid":"uid-0"', '"uid":"uid-9"')
     sandbox.commit("Say that it ran elsewhere")
 
-    assert (path, batch.rows[0].trial, "uid") in told(verify(sandbox.workspace))
+    assert (path, batch.rows[0].trial, "uid") in differing_cells(verify(sandbox.workspace))
 
 
 def test_a_record_of_other_code_is_none_of_its_batch(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -123,7 +131,7 @@ def test_a_record_of_other_code_is_none_of_its_batch(sandbox: Sandbox, batch: St
     edit(sandbox, path, batch.lock.program.code.tree, "0" * 40)
     sandbox.commit("Claim other code")
 
-    assert (path, batch.rows[0].trial, "code") in told(verify(sandbox.workspace))
+    assert (path, batch.rows[0].trial, "code") in differing_cells(verify(sandbox.workspace))
 
 
 def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -131,7 +139,7 @@ def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, bat
     edit(sandbox, path, '{"attempt"', '{"attempt')
     sandbox.commit("Break it")
 
-    assert (path, "line 2", "") in told(verify(sandbox.workspace))
+    assert (path, "line 2", "") in differing_cells(verify(sandbox.workspace))
 
 
 @pytest.mark.parametrize("kind", ["md", "svg", "json"])
@@ -140,10 +148,10 @@ def test_every_other_file_is_named_with_the_place(sandbox: Sandbox, batch: Store
     edit(sandbox, path, "e", "E")
     sandbox.commit("Edit it")
 
-    found = told(verify(sandbox.workspace))
+    results = differing_cells(verify(sandbox.workspace))
 
-    assert {one for one, _, _ in found} == {path}
-    assert all(row.startswith("line ") or column for _, row, column in found)
+    assert {item for item, _, _ in results} == {path}
+    assert all(row.startswith("line ") or column for _, row, column in results)
 
 
 def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -153,9 +161,9 @@ def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch)
     (sandbox.root / "results/peak/link").symlink_to("extra.csv")
     sandbox.commit("Come and go")
 
-    found = told(verify(sandbox.workspace))
+    results = differing_cells(verify(sandbox.workspace))
 
-    assert found == {(path, "", "") for path in (figure, "results/peak/extra.csv", "results/peak/link")}
+    assert results == {(path, "", "") for path in (figure, "results/peak/extra.csv", "results/peak/link")}
 
 
 def test_an_edited_table_is_named_by_row_and_column(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -163,7 +171,7 @@ def test_an_edited_table_is_named_by_row_and_column(sandbox: Sandbox, batch: Sto
     edit(sandbox, path, f"{batch.rows[2].trial},3", f"{batch.rows[2].trial},33")
     sandbox.commit("Say that other values ran")
 
-    assert (path, batch.rows[2].trial, "x") in told(verify(sandbox.workspace))
+    assert (path, batch.rows[2].trial, "x") in differing_cells(verify(sandbox.workspace))
 
 
 def test_an_edited_lock_is_named_by_its_member(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -171,7 +179,7 @@ def test_an_edited_lock_is_named_by_its_member(sandbox: Sandbox, batch: StoredBa
     edit(sandbox, path, "retries: 0", "retries: 3")
     sandbox.commit("Claim retries")
 
-    assert (path, "", "retries") in told(verify(sandbox.workspace))
+    assert (path, "", "retries") in differing_cells(verify(sandbox.workspace))
 
 
 def test_a_lock_whose_digests_were_made_to_fit_is_not_the_batch_of_its_name(
@@ -186,18 +194,18 @@ def test_a_lock_whose_digests_were_made_to_fit_is_not_the_batch_of_its_name(
     edit(sandbox, path, batch.lock.blobs["job.yaml"], blob_id(content))
     sandbox.commit("Make it fit")
 
-    found = told(verify(sandbox.workspace))
+    results = differing_cells(verify(sandbox.workspace))
 
-    assert path in {one for one, _, _ in found}
+    assert path in {item for item, _, _ in results}
 
 
 def test_results_that_are_gone_are_missed(sandbox: Sandbox, batch: StoredBatch) -> None:
     shutil.rmtree(sandbox.root / "results")
     sandbox.commit("Forget all")
 
-    (found,) = verify(sandbox.workspace).sweeps
+    (verification,) = verify(sandbox.workspace).sweeps
 
-    assert found.state is VerificationState.DIFFERS
+    assert verification.state is VerificationState.DIFFERS
 
 
 def test_an_archive_that_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -229,9 +237,9 @@ def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: 
         sandbox.git("merge", "-q", *(["--no-ff"] if how == "merge" else ["--ff-only"]), "-m", "M", "results")
     sandbox.git("branch", "-q", "-D", "results")
 
-    (found,) = verify(sandbox.workspace).sweeps
+    (verification,) = verify(sandbox.workspace).sweeps
 
-    assert (found.differences, found.trials) == ((), 3)
+    assert (verification.differences, verification.trials) == ((), 3)
 
 
 # Signatures
@@ -246,14 +254,14 @@ def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_pat
     recorded(sandbox, tmp_path / "volume")
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, listed, "Record it")
-    assert [one.state for one in verify(sandbox.workspace).sweeps] == [VerificationState.VERIFIED]
+    assert [sweep.state for sweep in verify(sandbox.workspace).sweeps] == [VerificationState.VERIFIED]
 
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, foreign, "Record it again")
-    found = verify(sandbox.workspace)
+    verification = verify(sandbox.workspace)
 
-    assert [one.state for one in found.sweeps] == [VerificationState.UNSIGNED]
-    assert not found.is_good
+    assert [sweep.state for sweep in verification.sweeps] == [VerificationState.UNSIGNED]
+    assert not verification.is_good
     theirs = tmp_path / "theirs"
     theirs.write_text(f"# whom I know\n{line(foreign)}\n")
     assert verify(sandbox.workspace, signers=theirs).is_good
@@ -275,9 +283,9 @@ def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tm
     made = sandbox.git("commit-tree", tree, "-p", now, "-p", old, "-m", "Merge").strip()
     sandbox.git("reset", "-q", "--hard", made)
 
-    found = verify(sandbox.workspace)
+    verification = verify(sandbox.workspace)
 
-    assert [one.state for one in found.sweeps] == [VerificationState.UNSIGNED]
+    assert [sweep.state for sweep in verification.sweeps] == [VerificationState.UNSIGNED]
 
 
 # The command

@@ -18,16 +18,20 @@ def batch(sandbox: Sandbox, tmp_path: Path) -> StoredBatch:
 
 def since(sandbox: Sandbox, revision: str) -> tuple[set[str], set[str], set[str]]:
     """Give the sweeps that were looked at, what strays, and what else differs."""
-    found = verify_since(sandbox.workspace, revision)
-    differ = {one.path for sweep in found.sweeps for one in sweep.differences}
-    return {one.sweep for one in found.sweeps}, {one.path for one in found.stray}, differ
+    verification = verify_since(sandbox.workspace, revision)
+    differ = {difference.path for sweep in verification.sweeps for difference in sweep.differences}
+    return (
+        {item.sweep for item in verification.sweeps},
+        {difference.path for difference in verification.stray},
+        differ,
+    )
 
 
 def test_a_results_commit_of_the_collector_keeps_to_its_places(sandbox: Sandbox, batch: StoredBatch) -> None:
-    found = verify_since(sandbox.workspace, "HEAD^")
+    verification = verify_since(sandbox.workspace, "HEAD^")
 
-    assert found.is_good
-    assert [(one.sweep, one.trials, one.state) for one in found.sweeps] == [
+    assert verification.is_good
+    assert [(sweep.sweep, sweep.trials, sweep.state) for sweep in verification.sweeps] == [
         ("peak", 3, VerificationState.UNSIGNED)
     ]
 

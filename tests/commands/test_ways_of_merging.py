@@ -73,7 +73,7 @@ def copy(sandbox: Sandbox, folder: Path) -> Sandbox:
     return made
 
 
-def told(sandbox: Sandbox, state: Path) -> dict[str, Any]:
+def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
     """Ask every command that reads; retry last, as it commits."""
     workspace = sandbox.workspace
     trial = stored(sandbox).rows[0].trial
@@ -81,15 +81,17 @@ def told(sandbox: Sandbox, state: Path) -> dict[str, Any]:
     listed = results.results(workspace, "peak")
     answers = {
         "log": [
-            (one.sweep, one.kind, one.text, one.best)
-            for one in log.log(workspace, "peak").entries
-            if one.kind != "spec"
+            (entry.sweep, entry.kind, entry.text, entry.best)
+            for entry in log.log(workspace, "peak").entries
+            if entry.kind != "spec"
         ],
         "show": show.show(workspace, trial).as_data(),
         "recorded": [did for did, _ in show.show(workspace, trial).commits],
         "results": [asdict(row) for row in listed.rows],
-        "status": [(one.sweep, dict(one.counts), one.best) for one in status.status(workspace, state=state)],
-        "generate": [one.batch for one in generate.generate(workspace)],
+        "status": [
+            (item.sweep, dict(item.counts), item.best) for item in status.status(workspace, state=state)
+        ],
+        "generate": [generated_batch.batch for generated_batch in generate.generate(workspace)],
         "verify": (str(verified.state), verified.differences, verified.trials),
     }
     sandbox.push()
@@ -100,25 +102,25 @@ def told(sandbox: Sandbox, state: Path) -> dict[str, Any]:
 
 def without_commits(answer: Any) -> Any:
     if isinstance(answer, dict):
-        return {key: without_commits(one) for key, one in answer.items() if key not in NOT_THE_SAME}
+        return {key: without_commits(item) for key, item in answer.items() if key not in NOT_THE_SAME}
     return answer
 
 
 def test_merged_squashed_or_rebased_every_command_says_the_same(proposed: Sandbox, tmp_path: Path) -> None:
     ways: tuple[Callable[[Sandbox], None], ...] = (fast_forward, merge, squash, rebase)
-    said = {}
+    document = {}
     for way in ways:
         sandbox = copy(proposed, tmp_path / way.__name__)
         sandbox.git(
             "fetch", "-q", "origin", sandbox.git("ls-remote", "origin", "refs/heads/results/*").split()[1]
         )
         way(sandbox)
-        said[way.__name__] = without_commits(told(sandbox, tmp_path / "no state"))
+        document[way.__name__] = without_commits(command_results(sandbox, tmp_path / "no state"))
 
-    wanted = said["fast_forward"]
+    wanted = document["fast_forward"]
     assert wanted["log"][-1][2].startswith("2/3 trials ok, best score 0.5")
     assert wanted["recorded"] == ["asked", "generated", "recorded"]
     assert wanted["generate"] == [None]
     assert wanted["verify"] == ("unsigned", (), 3)
-    for name, answers in said.items():
+    for name, answers in document.items():
         assert answers == wanted, name

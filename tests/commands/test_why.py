@@ -53,13 +53,17 @@ def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(
     unmerged = why(sandbox.workspace, "peak")
     trial = unmerged.batches[0].ids[1]
 
-    one = why(sandbox.workspace, trial[:6])
-    said = run_sweep("why", "peak", cwd=sandbox.root)
+    explanation = why(sandbox.workspace, trial[:6])
+    completed = run_sweep("why", "peak", cwd=sandbox.root)
     data = run_sweep("why", trial, "--format=json", cwd=sandbox.root)
 
     assert (kinds(merged), "`sweep run peak`" in remedies(merged)) == ([("unknown", 3)], True)
-    assert (kinds(unmerged), kinds(one), one.trial) == ([("not-merged", 3)], [("not-merged", 1)], trial)
-    assert said.stdout.splitlines()[:2] == [
+    assert (kinds(unmerged), kinds(explanation), explanation.trial) == (
+        [("not-merged", 3)],
+        [("not-merged", 1)],
+        trial,
+    )
+    assert completed.stdout.splitlines()[:2] == [
         f"{batch}:",
         "  3 trials: not-merged: its batch is not on origin/main, as last fetched",
     ]
@@ -103,9 +107,9 @@ def test_a_cluster_that_does_not_answer_is_said_with_what_git_knows(
     sandbox.merged()
     monkeypatch.setenv("KUBECONFIG", str(sandbox.root / "nowhere"))
 
-    found = why(sandbox.workspace, "peak", kubectl=Kubectl())
+    explanation = why(sandbox.workspace, "peak", kubectl=Kubectl())
 
-    (group,) = found.batches[0].causes
+    (group,) = explanation.batches[0].causes
     assert str(group.cause.kind) == "unknown"
     assert "the cluster cannot be read" in group.cause.text
 
@@ -128,14 +132,14 @@ def test_a_real_api_server_says_what_each_trial_waits_for(sandbox: Sandbox, clus
     unfit = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
     cluster.say("pods", "no-node-4", {"phase": "Pending", "conditions": [unfit]})
 
-    found = why(sandbox.workspace, "peak", kubectl=Kubectl())
+    explanation = why(sandbox.workspace, "peak", kubectl=Kubectl())
 
     assert kinds(absent) == [("not-synced", 5)]
-    assert kinds(found) == [
+    assert kinds(explanation) == [
         ("collector-due", 1),
         ("quota", 1),
         ("image", 1),
         ("volume", 1),
         ("unschedulable", 1),
     ]
-    assert "mount failed: exit status 32" in found.batches[0].causes[3].cause.text
+    assert "mount failed: exit status 32" in explanation.batches[0].causes[3].cause.text

@@ -25,13 +25,13 @@ BASES = Bases(files.read_folder(Path(__file__).parents[2] / "base").files)
 def digest_of(path: Path) -> str:
     """Render the batch of a spec and digest every byte of it."""
     spec, name = path.read_bytes(), f"sweeps/{path.name}"
-    found = parse_sweep(spec, name, SETTINGS, beside=lambda file: (path.parent / file).read_bytes())
-    assert isinstance(found, Sweep), "\n".join(map(str, found))
+    sweep = parse_sweep(spec, name, SETTINGS, beside=lambda file: (path.parent / file).read_bytes())
+    assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
     data = (
-        None if found.run.data is None else Data(found.run.data, SETTINGS.datasets[found.run.data].identity)
+        None if sweep.run.data is None else Data(sweep.run.data, SETTINGS.datasets[sweep.run.data].identity)
     )
-    program = Program("local", found.command, Code("trainer", "c" * 40), data)
-    batch = Batch(found, 1, None, program, expansion.expand(found, program), Shape.INDEXED)
+    program = Program("local", sweep.command, Code("trainer", "c" * 40), data)
+    batch = Batch(sweep, 1, None, program, expansion.expand(sweep, program), Shape.INDEXED)
     return overlay(batch, BASES, SETTINGS).tree.digest
 
 

@@ -49,8 +49,8 @@ class Judgement:
     unread: int
 
 
-def judged(folder: Path, written: Iterable[dict[str, Any]]) -> Judgement:
-    write_file(folder / "judged/all.yaml", yaml.dump(*written).encode())
+def judged(folder: Path, documents: Iterable[dict[str, Any]]) -> Judgement:
+    write_file(folder / "judged/all.yaml", yaml.dump(*documents).encode())
     flags = ["--framework=kubernetes", "--output=json", "--compact", "--skip-download", "--soft-fail"]
     done = subprocess.run(
         [CHECKOV, "-m", "checkov.main", "--directory", "judged", *flags],
@@ -60,10 +60,10 @@ def judged(folder: Path, written: Iterable[dict[str, Any]]) -> Judgement:
         text=True,
         check=True,
     )
-    found = json.loads(done.stdout)
-    counts, failed = found["summary"], found["results"]["failed_checks"]
+    document = json.loads(done.stdout)
+    counts, failed = document["summary"], document["results"]["failed_checks"]
     sys.stdout.write(f"{counts}\n")
-    shown = [f"{one['check_id']} {one['check_name']}: {one['resource']}" for one in failed]
+    shown = [f"{item['check_id']} {item['check_name']}: {item['resource']}" for item in failed]
     return Judgement(counts["passed"], shown, counts["skipped"], counts["parsing_errors"])
 
 
@@ -71,7 +71,7 @@ def as_jobs(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Show checkov the pods of a kind that it does not know as those of one that it knows."""
     if manifest["kind"] in {"Job", "ConfigMap"}:
         return [manifest]
-    found = [
+    results = [
         {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -80,43 +80,43 @@ def as_jobs(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for number, pod in enumerate(pods(manifest))
     ]
-    return [manifest, *found]
+    return [manifest, *results]
 
 
 @pytest.mark.usefixtures("needs_kustomize")
 def test_even_the_pods_of_kinds_that_checkov_does_not_know_fail_nothing(tmp_path: Path) -> None:
     settings = replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD, pools=THREE_POOLS)
-    written = manifests(a_platform(settings, a_source(shapes=DISTRIBUTED)))
+    documents = manifests(a_platform(settings, a_source(shapes=DISTRIBUTED)))
     for shape in Shape:
         made = built(a_batch(shape, sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
-        written += [one for manifest in made for one in as_jobs(manifest)]
+        documents += [item for manifest in made for item in as_jobs(manifest)]
 
-    found = judged(tmp_path, written)
+    judgement = judged(tmp_path, documents)
 
-    assert {one.partition(":")[0] for one in found.failed} <= {OF_MPI_ALONE}
-    assert len(found.failed) <= 2
-    assert (found.skipped, found.unread) == (0, 0)
-    assert found.passed > 500
+    assert {item.partition(":")[0] for item in judgement.failed} <= {OF_MPI_ALONE}
+    assert len(judgement.failed) <= 2
+    assert (judgement.skipped, judgement.unread) == (0, 0)
+    assert judgement.passed > 500
 
 
 @pytest.mark.usefixtures("needs_kustomize")
 def test_overlays_as_they_are_rendered_fail_nothing_on_the_platform(tmp_path: Path) -> None:
-    written = manifests(a_platform(replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD)))
+    documents = manifests(a_platform(replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD)))
     for shape in Shape:
-        written += built(a_batch(shape, sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
+        documents += built(a_batch(shape, sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
 
-    found = judged(tmp_path, written)
+    judgement = judged(tmp_path, documents)
 
-    assert found.failed == []
-    assert (found.skipped, found.unread) == (0, 0)
+    assert judgement.failed == []
+    assert (judgement.skipped, judgement.unread) == (0, 0)
 
 
 def test_the_platform_for_flux_fails_nothing(tmp_path: Path) -> None:
-    found = judged(tmp_path, manifests(a_platform(active=("lr-b1-3f9a1c2e",))))
+    judgement = judged(tmp_path, manifests(a_platform(active=("lr-b1-3f9a1c2e",))))
 
-    assert found.failed == []
-    assert (found.skipped, found.unread) == (0, 0)
-    assert found.passed > 100
+    assert judgement.failed == []
+    assert (judgement.skipped, judgement.unread) == (0, 0)
+    assert judgement.passed > 100
 
 
 def test_it_would_have_said_so(tmp_path: Path) -> None:

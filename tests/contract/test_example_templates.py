@@ -106,7 +106,10 @@ def test_eidfs_job_queues_clones_its_code_and_names_its_gpu(sandbox: Sandbox) ->
             }
         ]
         assert len(pod["initContainers"]) == 1
-        assert all({"cpu", "memory"} <= one["resources"]["limits"].keys() for one in pod["initContainers"])
+        assert all(
+            {"cpu", "memory"} <= init_container["resources"]["limits"].keys()
+            for init_container in pod["initContainers"]
+        )
 
 
 @pytest.mark.usefixtures("needs_kustomize")

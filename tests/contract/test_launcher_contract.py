@@ -66,9 +66,9 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     subprocess.run([*PYTHON, str(folder / "launch.py")], env=environment, check=True, capture_output=True)
     content = (folder / "results/uid-1.json").read_bytes()
     jsonschema.validate(json.loads(content), SCHEMA)
-    found = record_json.read(content)
-    assert isinstance(found, Record)
-    return StoredBatch(f"overlays/active/{made.name}", made.tree), found
+    record = record_json.read(content)
+    assert isinstance(record, Record)
+    return StoredBatch(f"overlays/active/{made.name}", made.tree), record
 
 
 @pytest.mark.parametrize("shape", list(Shape), ids=str)
@@ -76,14 +76,14 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
 def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
     shape: Shape, index: int, tmp_path: Path
 ) -> None:
-    stored, found = launched(shape, index, tmp_path)
+    stored, record = launched(shape, index, tmp_path)
 
     wanted = expected_trials(stored)[index]
-    assert (found.trial, found.row, found.index) == (wanted.trial, wanted.row, index)
-    assert (found.batch, found.status, found.ran, found.seed) == (stored.name, Status.OK, "process", 40)
-    assert found.code == stored.lock.program.code.tree
+    assert (record.trial, record.row, record.index) == (wanted.trial, wanted.row, index)
+    assert (record.batch, record.status, record.ran, record.seed) == (stored.name, Status.OK, "process", 40)
+    assert record.code == stored.lock.program.code.tree
     assert stored.lock.program.data
-    assert found.data == stored.lock.program.data.digest
+    assert record.data == stored.lock.program.data.digest
     rate = ("1e-05", "2")[index]
     arguments = [
         f"--rate={rate}",
@@ -92,17 +92,17 @@ def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
         "--sizes=[64, 128.5]",
         "--none=None",
     ]
-    assert found.details["argv"] == [*arguments, "s=40"]
+    assert record.details["argv"] == [*arguments, "s=40"]
 
 
 @pytest.mark.parametrize("shape", parameters(Shape, (Shape.INDEXED, Shape.JOBS), "more shapes"), ids=str)
 def test_a_replicate_has_a_seed_of_its_own_and_the_values_of_the_first(shape: Shape, tmp_path: Path) -> None:
-    stored, found = launched(shape, 2, tmp_path, replicates=2)
+    stored, record = launched(shape, 2, tmp_path, replicates=2)
 
     wanted = expected_trials(stored)
     assert [trial.replicate for trial in wanted] == [0, 1, 0, 1]
     assert [trial.assignment["rate"] for trial in wanted] == [1e-05, 1e-05, 2, 2]
-    assert (found.trial, found.row, found.seed) == (wanted[2].trial, wanted[2].row, 40)
+    assert (record.trial, record.row, record.seed) == (wanted[2].trial, wanted[2].row, 40)
     (tmp_path / "again").mkdir()
     _, second = launched(shape, 3, tmp_path / "again", replicates=2)
     assert (second.trial, second.seed) == (wanted[3].trial, 41)
@@ -112,7 +112,7 @@ def test_a_replicate_has_a_seed_of_its_own_and_the_values_of_the_first(shape: Sh
 
 
 def test_what_a_job_shows_a_reviewer_is_what_the_launcher_sets(tmp_path: Path) -> None:
-    stored, found = launched(Shape.JOBS, 0, tmp_path)
+    stored, record = launched(Shape.JOBS, 0, tmp_path)
     job = yaml.load_all(stored.tree["job.yaml"])[0]
 
     shown = {
@@ -121,6 +121,6 @@ def test_what_a_job_shows_a_reviewer_is_what_the_launcher_sets(tmp_path: Path) -
         if variable["name"].startswith("SWEEP_PARAM_")
     }
 
-    environment = found.details["env"]
+    environment = record.details["env"]
     assert shown == {name: value for name, value in environment.items() if name.startswith("SWEEP_PARAM_")}
     assert len(shown) == len(SPACE.names)

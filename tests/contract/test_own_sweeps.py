@@ -20,8 +20,8 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Give a clone of this repository as it is committed, with all of its history."""
     if not (ROOT / ".git").exists():
         pytest.skip("skipped: no repository is here, only its files")
-    asked = ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"]
-    if subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() != "false":
+    names = ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"]
+    if subprocess.run(names, capture_output=True, text=True, check=True).stdout.strip() != "false":
         pytest.skip("skipped: this clone is shallow")
     folder = tmp_path_factory.mktemp("clone of ours") / "clone"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(folder)], check=True)
@@ -30,10 +30,10 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_was_recorded_is_what_the_records_say(history: Workspace, name: str) -> None:
-    (found,) = verify(history, name, revision="HEAD").sweeps
+    (verification,) = verify(history, name, revision="HEAD").sweeps
 
-    assert (found.differences, found.trials > 0) == ((), True)
-    assert found.batches == (4 if name == "mnist-search" else 1)
+    assert (verification.differences, verification.trials > 0) == ((), True)
+    assert verification.batches == (4 if name == "mnist-search" else 1)
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -53,7 +53,7 @@ def test_the_ids_that_the_readme_shows_are_in_its_history(history: Workspace) ->
 
     assert ids
     assert commits
-    assert [one for one in ids if one not in rows] == []
+    assert [item for item in ids if item not in rows] == []
     for commit in commits:
         subprocess.run(["git", "-C", str(history.root), "cat-file", "-e", commit], check=True)
 

@@ -43,14 +43,14 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 
 def assignments(sandbox: Sandbox, name: str) -> Sequence[Mapping[str, Any]]:
     (parsed,) = sandbox.workspace.sweeps([name])
-    found = explore(parsed)
-    assert isinstance(found, Expansion)
-    return found.configurations
+    expansion = explore(parsed)
+    assert isinstance(expansion, Expansion)
+    return expansion.configurations
 
 
 def content(path: str) -> Mapping[str, Any]:
-    (found,) = yaml.load_all((ROOT / path).read_bytes())
-    return dict(found)
+    (result,) = yaml.load_all((ROOT / path).read_bytes())
+    return dict(result)
 
 
 def test_each_plans_its_published_number_of_trials(published: Sandbox) -> None:
@@ -81,14 +81,16 @@ def test_pending_sweeps_are_no_problem_and_generated_ones_check(published: Sandb
 def test_the_trials_of_the_nvidia_grid_are_numbered_as_in_the_table(published: Sandbox) -> None:
     names = ("max_learning_rate", "momentum", "data_aug_cutout_size", "batch_size")
 
-    found = [tuple(one[name] for name in names) for one in assignments(published, "nvidia-grid")]
+    results = [
+        tuple(assignment[name] for name in names) for assignment in assignments(published, "nvidia-grid")
+    ]
 
-    assert found == TABLE
+    assert results == TABLE
 
 
 def test_the_extension_holds_the_table_and_thirty_two_trials_more(published: Sandbox) -> None:
-    table = {frozenset(one.items()) for one in assignments(published, "nvidia-grid")}
-    extended = {frozenset(one.items()) for one in assignments(published, "nvidia-grid-48")}
+    table = {frozenset(assignment.items()) for assignment in assignments(published, "nvidia-grid")}
+    extended = {frozenset(assignment.items()) for assignment in assignments(published, "nvidia-grid-48")}
 
     assert table < extended
     assert len(extended - table) == 32
@@ -99,10 +101,10 @@ def test_the_trainer_takes_every_value_of_every_trial(published: Sandbox, name: 
     *start, last = content(f"sweeps/{name}.yaml")["command"]
     workload, *fixed = start[3:]
 
-    for one in assignments(published, name):
-        knobs = parse(workload, [*fixed, *(f"--{key}={value}" for key, value in one.items())])
+    for assignment in assignments(published, name):
+        knobs = parse(workload, [*fixed, *(f"--{key}={value}" for key, value in assignment.items())])
 
-        for key, value in one.items():
+        for key, value in assignment.items():
             assert getattr(knobs.network, key) == {"on": True, "off": False}.get(str(value), value)
     assert last == "${args}"
 

@@ -135,8 +135,8 @@ def test_the_published_logs_give_the_published_table(form: str, sandbox: Sandbox
 
 def means(rows: list[dict[str, str]], column: str, digits: int) -> dict[tuple[str, float], float]:
     """Give the mean by value of each parameter."""
-    found = defaultdict(list)
+    results = defaultdict(list)
     for row in rows:
         for name, _ in MEANS:
-            found[name, float(row[f"params.{name}"])].append(float(row[column]))
-    return {key: round(fmean(values), digits) for key, values in found.items()}
+            results[name, float(row[f"params.{name}"])].append(float(row[column]))
+    return {key: round(fmean(values), digits) for key, values in results.items()}

@@ -24,15 +24,15 @@ def digests(python: str, **environment: str) -> dict[str, str]:
         check=True,
         text=True,
     )
-    found: dict[str, str] = json.loads(made.stdout)
-    return found
+    document: dict[str, str] = json.loads(made.stdout)
+    return document
 
 
 @pytest.fixture(scope="module")
 def here() -> dict[str, str]:
-    found = digests(sys.executable, PYTHONHASHSEED="0", LC_ALL="C.UTF-8")
-    assert found.keys() == {path.stem for path in EXAMPLES.glob("*.yaml")}
-    return found
+    results = digests(sys.executable, PYTHONHASHSEED="0", LC_ALL="C.UTF-8")
+    assert results.keys() == {path.stem for path in EXAMPLES.glob("*.yaml")}
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,9 @@ def another_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     for version in ("3.14", "3.13", "3.12"):
         if version == "{}.{}".format(*sys.version_info):
             continue
-        if found := find_python(version):
+        if text := find_python(version):
             folder = tmp_path_factory.mktemp(f"python{version}")
-            subprocess.run([found, "-m", "venv", str(folder)], check=True)
+            subprocess.run([text, "-m", "venv", str(folder)], check=True)
             python = str(folder / "bin/python")
             quiet = ["--quiet", "--disable-pip-version-check", "--require-hashes"]
             subprocess.run(

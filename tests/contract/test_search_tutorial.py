@@ -49,7 +49,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 def follow(place: Path) -> str:
     """Do what the page says, and give what it printed; a word behind `console` is the exit code to come."""
-    said = ""
+    message = ""
     for block in BLOCK.finditer(PAGE):
         if block["kind"] == "yaml":
             (place / block["word"]).write_text(block["text"])
@@ -67,15 +67,15 @@ def follow(place: Path) -> str:
                 check=False,
             )
             assert done.returncode == int(block["word"] or 0), line + done.stdout + done.stderr
-            said += f"{line}\n{done.stdout}"
-    return said
+            message += f"{line}\n{done.stdout}"
+    return message
 
 
 @pytest.mark.full_suite("whole tutorials")
 def test_five_rounds_on_real_digits_go_by_themselves_from_one_spec_to_the_last_results_commit(
     place: Path,
 ) -> None:
-    said = follow(place)
+    message = follow(place)
 
     subjects = git(place, "log", "--reverse", "--format=%s").splitlines()
     assert subjects[:2] == ["Start", "Add the sweep digits"]
@@ -86,9 +86,9 @@ def test_five_rounds_on_real_digits_go_by_themselves_from_one_spec_to_the_last_r
     assert [row["status"] for row in rows] == ["ok"] * 10
     assert len({row["trial"] for row in rows}) == 10
     assert max(float(row["metrics.test_accuracy"]) for row in rows) > 0.8
-    assert "round 5, tpe" in said
-    assert "digits: ended: rounds: all 5 rounds are recorded" in said
-    assert "10 trials of rounds 1 to 5 are used" in said
+    assert "round 5, tpe" in message
+    assert "digits: ended: rounds: all 5 rounds are recorded" in message
+    assert "10 trials of rounds 1 to 5 are used" in message
 
 
 def test_every_test_that_the_page_names_is_there() -> None:

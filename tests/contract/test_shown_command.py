@@ -56,18 +56,18 @@ def launcher() -> ModuleType:
 
 def filled_in(text: str) -> str:
     """Do as Kubernetes does where no variable of the name is known."""
-    return re.sub(r"\$(\$|\([^)]*\))", lambda found: "$" if found[1] == "$" else found[0], text)
+    return re.sub(r"\$(\$|\([^)]*\))", lambda result: "$" if result[1] == "$" else result[0], text)
 
 
 def read_back(batch: Batch) -> tuple[Mapping[str, Any], Any, Table]:
     """Give launch.json and the first row, as the launcher reads them."""
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
     columns = hyperparams_csv.choose_columns(batch.columns, rows)
-    written = Table(columns, hyperparams_csv.split_rows(rows, columns))
-    read = json.loads(launch_json.write("lr-b1-00000000", batch, SETTINGS, written, banner=""))
-    line = written.shards[0].text.split("\n")[1]
+    table = Table(columns, hyperparams_csv.split_rows(rows, columns))
+    read = json.loads(launch_json.write("lr-b1-00000000", batch, SETTINGS, table, banner=""))
+    line = table.shards[0].text.split("\n")[1]
     _, values = launcher().parse_line(line, [(column.name, str(column.type)) for column in columns])
-    return read, values, written
+    return read, values, table
 
 
 @given(
@@ -83,19 +83,19 @@ def test_the_shown_command_and_variables_are_those_that_the_launcher_works_out(
     sweep = a_sweep(blocks=(GridSearch(space),), command=("train", *command))
     batch = a_batch(Shape.JOBS, sweep=sweep)
     (trial,) = batch.trials
-    read, found, written = read_back(batch)
+    read, result, table = read_back(batch)
     single = {
-        "args_json": json.dumps(found),
+        "args_json": json.dumps(result),
         "env": "/usr/bin/env",
         "interpreter": "python3",
         "seed": str(read["seed_base"]),
     }
 
     shown = [filled_in(argument) for argument in trial_arguments(batch, trial)]
-    variables = {one["name"]: filled_in(one["value"]) for one in trial_environment(trial, written.columns)}
+    variables = {item["name"]: filled_in(item["value"]) for item in trial_environment(trial, table.columns)}
 
-    assert shown == launcher().expand(launcher().for_reviewers(read["command"]), found, single, {})
-    assert variables == launcher().parameter_variables(found, read["columns"])
+    assert shown == launcher().expand(launcher().for_reviewers(read["command"]), result, single, {})
+    assert variables == launcher().parameter_variables(result, read["columns"])
 
 
 def test_what_only_the_pod_can_know_is_shown_in_angle_brackets() -> None:

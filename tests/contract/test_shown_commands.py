@@ -62,8 +62,8 @@ def first_container(manifest: Any) -> Any:
         if manifest.get("args", [""])[0] == "--":
             return manifest
         manifest = list(manifest.values())
-    found = (first_container(item) for item in manifest) if isinstance(manifest, list) else ()
-    return next((container for container in found if container is not None), None)
+    result = (first_container(item) for item in manifest) if isinstance(manifest, list) else ()
+    return next((container for container in result if container is not None), None)
 
 
 @pytest.mark.parametrize("index", parameters((0, 1), (1,), "more rows"))

@@ -27,8 +27,8 @@ EXAMPLES = re.findall(r"^### (.+?)\n|^```yaml\n(.*?)^```|^```csv\n(.*?)^```", PA
 def examples() -> Iterator[Any]:
     heading = "whole"
     tables = [csv for _, _, csv in EXAMPLES if csv]
-    for found, text, _ in EXAMPLES:
-        heading = found.split(", ")[0].strip("`") or heading if found else heading
+    for result, text, _ in EXAMPLES:
+        heading = result.split(", ")[0].strip("`") or heading if result else heading
         if text:
             yield pytest.param(text, tables, id=heading)
 
@@ -71,12 +71,12 @@ def test_an_example_makes_as_many_trials_as_it_says(text: str, tables: list[str]
 
     assert isinstance(parsed, ParsedSpec), "\n".join(map(str, parsed))
     assert not parsed.warnings
-    sweep, found = parsed.sweep, search.explore(parsed.sweep)
-    assert isinstance(found, Expansion), "\n".join(map(str, found))
-    assert not found.warnings
+    sweep, expansion = parsed.sweep, search.explore(parsed.sweep)
+    assert isinstance(expansion, Expansion), "\n".join(map(str, expansion))
+    assert not expansion.warnings
     promised = re.match(r"# (\d+) trials", text)
     if promised:
-        assert len(found.configurations) * sweep.replicates == int(promised[1])
+        assert len(expansion.configurations) * sweep.replicates == int(promised[1])
 
 
 def keys(schema: dict[str, Any], path: str = "") -> Iterator[str]:
@@ -146,7 +146,7 @@ def test_every_key_of_the_settings_has_a_section_with_an_example() -> None:
     ],
 )
 def test_an_example_of_settings_is_taken_and_says_something_of_its_key(heading: str, text: str) -> None:
-    found = parse_settings(text.encode(), "sweepledger.yaml")
+    settings = parse_settings(text.encode(), "sweepledger.yaml")
 
-    assert isinstance(found, Settings), "\n".join(map(str, found))
+    assert isinstance(settings, Settings), "\n".join(map(str, settings))
     assert f"{heading.rpartition('.')[2]}:" in text or heading.startswith("#")

@@ -65,22 +65,22 @@ class Run:
 
     def processes(self) -> dict[int, Argv]:
         """Give the processes of its containers, by number."""
-        found = {}
+        results = {}
         for group in _cgroups(self.uid):
             with suppress(OSError):  # it has ended
                 for pid in (group / "cgroup.procs").read_text().split():
                     argv = (Path("/proc") / pid / "cmdline").read_text().split("\0")[:-1]
                     if argv[:1] not in ([], [HOLDER]):
-                        found[int(pid)] = tuple(argv)
-        return found
+                        results[int(pid)] = tuple(argv)
+        return results
 
     def until_it(self, what: str, step: Callable[[Sequence[Argv]], bool]) -> None:
         """Wait until its processes show that it takes a step. Raises AssertionError where it ended before."""
         deadline = time.monotonic() + STEP_SECONDS
-        asked = 0
+        count = 0
         while not step(tuple(self.processes().values())):
-            asked += 1
-            assert asked % 100 or not self.is_over, f"it ended before it {what}: {self.ended()}"
+            count += 1
+            assert count % 100 or not self.is_over, f"it ended before it {what}: {self.ended()}"
             assert time.monotonic() < deadline, f"not within {STEP_SECONDS:.0f} s: {self.job} {what}"
             time.sleep(0.01)  # some steps are over as soon
 
@@ -101,14 +101,14 @@ class Run:
         until(f"{self.job} ends", lambda: self.is_over, seconds=seconds, pause=0.5)
         status = self._status
         ran = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
-        last = [one["state"]["terminated"] for one in ran if "terminated" in one["state"]][-1]
+        last = [item["state"]["terminated"] for item in ran if "terminated" in item["state"]][-1]
         return Ended(last["exitCode"], last.get("reason", ""), last.get("message", ""), self.log())
 
     @property
     def _status(self) -> dict[str, Any]:
-        found = self.team.get("pod", self.pod, COLLECTORS)
-        assert found is not None, f"{self.pod} is gone"
-        status: dict[str, Any] = found["status"]
+        document = self.team.get("pod", self.pod, COLLECTORS)
+        assert document is not None, f"{self.pod} is gone"
+        status: dict[str, Any] = document["status"]
         return status
 
     def log(self) -> str:
@@ -174,15 +174,15 @@ def only_by_hand(team: Team) -> Iterator[None]:
             _patch(team, PLATFORM, {"syncPolicy": application["syncPolicy"]})
 
 
-def _spec(team: Team, one: tuple[str, str, str]) -> dict[str, Any]:
-    kind, name, namespace = one
-    found = team.server.kubectl("get", kind, name, f"--namespace={namespace}", "--output=json")
-    spec: dict[str, Any] = json.loads(found.stdout)["spec"]
+def _spec(team: Team, item: tuple[str, str, str]) -> dict[str, Any]:
+    kind, name, namespace = item
+    completed = team.server.kubectl("get", kind, name, f"--namespace={namespace}", "--output=json")
+    spec: dict[str, Any] = json.loads(completed.stdout)["spec"]
     return spec
 
 
-def _patch(team: Team, one: tuple[str, str, str], spec: Mapping[str, Any]) -> None:
-    kind, name, namespace = one
+def _patch(team: Team, item: tuple[str, str, str], spec: Mapping[str, Any]) -> None:
+    kind, name, namespace = item
     options = (f"--namespace={namespace}", "--type=merge", "--patch", json.dumps({"spec": spec}))
     team.server.kubectl("patch", kind, name, *options)
 
@@ -195,14 +195,14 @@ def _cgroups(uid: str) -> list[Path]:
 
 
 def _active(team: Team) -> list[str]:
-    found = team.server.ask(f"/apis/batch/v1/namespaces/{COLLECTORS}/jobs")
-    assert found is not None
-    return [one["metadata"]["name"] for one in found["items"] if one.get("status", {}).get("active")]
+    document = team.server.ask(f"/apis/batch/v1/namespaces/{COLLECTORS}/jobs")
+    assert document is not None
+    return [item["metadata"]["name"] for item in document["items"] if item.get("status", {}).get("active")]
 
 
 def _pods(team: Team, job: str) -> list[dict[str, Any]]:
     selector = f"labelSelector=batch.kubernetes.io/job-name={job}"
-    found = team.server.ask(f"/api/v1/namespaces/{COLLECTORS}/pods?{selector}")
-    assert found is not None
-    items: list[dict[str, Any]] = found["items"]
+    document = team.server.ask(f"/api/v1/namespaces/{COLLECTORS}/pods?{selector}")
+    assert document is not None
+    items: list[dict[str, Any]] = document["items"]
     return items

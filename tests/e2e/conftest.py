@@ -11,8 +11,8 @@ from tests.cluster import building, preparing
 from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.machine import Machine, start
 from tests.e2e.controllers import CONTROLLERS, Controller
-from tests.e2e.founding import Ground, found, prepared
-from tests.e2e.standing import standing
+from tests.e2e.founding import Ground, prepared, set_up_team
+from tests.e2e.standing import describe_state
 from tests.e2e.team import Team
 
 LOGS = building.BUILT / "logs"
@@ -72,7 +72,7 @@ def controller(ground: Ground) -> Controller:
 @pytest.fixture(scope="session")
 def team(ground: Ground, controller: Controller) -> Team:
     """A team whose repository the controller follows."""
-    made = found(ground)
+    made = set_up_team(ground)
     controller.follow(made)
     return made
 
@@ -85,10 +85,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     used = getattr(item, "funcargs", {})
     team = used.get("team")
     if report.failed and isinstance(team, Team):
-        told = list(dict.fromkeys(team.said))[-4:]  # who waits asks the same again and again
-        report.sections.append(("what the team did", "\n".join(told)))
+        messages = list(dict.fromkeys(team.said))[-4:]  # who waits asks the same again and again
+        report.sections.append(("what the team did", "\n".join(messages)))
         with suppress(Exception):  # the cluster itself may be what is gone
-            report.sections.append(("how the cluster stands", standing(team, used["controller"])))
+            report.sections.append(("how the cluster stands", describe_state(team, used["controller"])))
 
 
 @pytest.fixture

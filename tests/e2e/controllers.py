@@ -94,15 +94,15 @@ class Flux:
         """Say which Kustomizations are not applied as of the newest commit."""
         revision = flux.source(self.machine, self.SPACE, SOURCE).revision
         return {
-            name: f"{one.ready} {one.reason}: {one.message} ({one.revision} of {revision})"
-            for name, one in flux.ready(self.machine, self.SPACE).items()
-            if one.ready != "True" or one.revision != revision
+            name: f"{status.ready} {status.reason}: {status.message} ({status.revision} of {revision})"
+            for name, status in flux.ready(self.machine, self.SPACE).items()
+            if status.ready != "True" or status.revision != revision
         }
 
     def trouble(self, batch: Batch) -> str:
         """Give the message of a Kustomization that is not ready."""
-        one = flux.ready(self.machine, self.SPACE).get(batch.name)
-        return "" if one is None or one.ready == "True" else one.message
+        status = flux.ready(self.machine, self.SPACE).get(batch.name)
+        return "" if status is None or status.ready == "True" else status.message
 
 
 class ArgoCD:
@@ -142,22 +142,25 @@ class ArgoCD:
     def differences(self) -> dict[str, str]:
         """Say which Applications differ from git, and in what."""
         return {
-            name: f"{one.sync}: {dict(one.resources)} {one.operation} {one.message} {dict(one.conditions)}"
-            for name, one in argocd.applications(self.machine).items()
-            if one.sync != "Synced" or one.conditions
+            name: f"{application.sync}: {dict(application.resources)} {application.operation} "
+            f"{application.message} {dict(application.conditions)}"
+            for name, application in argocd.applications(self.machine).items()
+            if application.sync != "Synced" or application.conditions
         }
 
     def trouble(self, batch: Batch) -> str:
         """Give what an Application says against its batch: conditions, and the last operation's message."""
-        one = argocd.applications(self.machine).get(batch.name)
-        if one is None:
+        application = argocd.applications(self.machine).get(batch.name)
+        if application is None:
             return ""
         # While it tries again an operation counts as running.
-        has_failed = one.failed or one.operation in {"Failed", "Error"}
-        return "\n".join([*one.conditions.values(), *([one.message] if has_failed else [])])
+        has_failed = application.failed or application.operation in {"Failed", "Error"}
+        return "\n".join([*application.conditions.values(), *([application.message] if has_failed else [])])
 
     def _has_platform(self) -> bool:
-        return "Synced" in {one.sync for name, one in argocd.applications(self.machine).items()}
+        return "Synced" in {
+            application.sync for name, application in argocd.applications(self.machine).items()
+        }
 
 
 CONTROLLERS: Mapping[str, Callable[[Machine], Controller]] = {"argocd": ArgoCD, "flux": Flux}

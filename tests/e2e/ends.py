@@ -50,7 +50,7 @@ ONCE = ("deleted", "vanishes", "killed", "evicted")
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannedBatch:
     """A batch, and how each of its trials is to end, in the order of its table."""
 
     batch: Batch
@@ -69,14 +69,14 @@ class Hand:
     """By uid: what the API said last of a pod."""
     _done: set[str] = field(default_factory=set)
 
-    def pass_over(self, asked: Iterable[Asked]) -> None:
+    def pass_over(self, planned: Iterable[PlannedBatch]) -> None:
         """Look at the pods of some batches, and end those whose turn it is."""
-        for one in asked:
-            for pod in self.team.pods(one.batch):
-                how, uid = one.hows[_index(pod)], pod["metadata"]["uid"]
-                self.pods[one.batch.name, how].add(uid)
+        for item in planned:
+            for pod in self.team.pods(item.batch):
+                how, uid = item.hows[_index(pod)], pod["metadata"]["uid"]
+                self.pods[item.batch.name, how].add(uid)
                 self.told[uid] = pod
-                if uid not in self._done and self._has_begun(one.batch, pod) and self._end(how, pod):
+                if uid not in self._done and self._has_begun(item.batch, pod) and self._end(how, pod):
                     self._done.add(uid)
 
     def _has_begun(self, batch: Batch, pod: dict[str, Any]) -> bool:

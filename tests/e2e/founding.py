@@ -83,7 +83,7 @@ def prepared(machine: Machine, controller: str) -> Ground:
     return Ground(machine, forge, made, storage, controller)
 
 
-def found(ground: Ground) -> Team:
+def set_up_team(ground: Ground) -> Team:
     """Do what a new team does, by its README and by what the commands print."""
     root = ground.machine.folder / "team"
     team = Team(root, ground.forge, ground.machine.server, ground.controller)

@@ -90,13 +90,13 @@ def forge() -> int:
         results / batch,
         Path("/sweep") / batch,
     ]
-    written = 0
+    count = 0
     for place in places:
         with contextlib.suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
             (place / f"{uid}.json").write_text(launch.dump(record))
-            written += 1
-    print(f"wrote it to {written} folders", flush=True)
+            count += 1
+    print(f"wrote it to {count} folders", flush=True)
     return 0
 
 
@@ -141,7 +141,7 @@ def _answers(address: str, headers: dict[str, str]) -> bool:
         return False
 
 
-ATTEMPTS = {one.__name__: one for one in (honest, token, api, outside, forge, fill, fork)}
+ATTEMPTS = {item.__name__: item for item in (honest, token, api, outside, forge, fill, fork)}
 
 
 def main() -> None:

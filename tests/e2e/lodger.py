@@ -43,10 +43,10 @@ def settle() -> Machine:
     return machine
 
 
-def main(told: Path, ending: str) -> int:
+def main(path: Path, ending: str) -> int:
     """Live in the box until it ends."""
     machine = settle()
-    told.write_text(box.folder().name)
+    path.write_text(box.folder().name)
     try:
         if ending not in {"pass", "failure"}:
             signal.pause()

@@ -37,7 +37,7 @@ class Peak:
 
 def peaks(run: Run) -> dict[str, Peak]:
     """Watch a run until it is over; give the peaks of its containers, by name."""
-    found: dict[str, Peak] = {}
+    results: dict[str, Peak] = {}
     has_begun = False
     while not has_begun or not run.is_over:
         deadline = time.monotonic() + 1  # asking the API each time would slow down what is measured
@@ -45,16 +45,16 @@ def peaks(run: Run) -> dict[str, Peak]:
             for pid, argv in run.processes().items():
                 has_begun = True
                 with suppress(OSError):
-                    _look(found, pid, argv)
+                    _look(results, pid, argv)
             time.sleep(PAUSE)
-    return {name: peak for peak in found.values() for name in MARKS if MARKS[name] in peak.processes}
+    return {name: peak for peak in results.values() for name in MARKS if MARKS[name] in peak.processes}
 
 
-def _look(found: dict[str, Peak], pid: int, argv: tuple[str, ...]) -> None:
+def _look(results: dict[str, Peak], pid: int, argv: tuple[str, ...]) -> None:
     folder = _folder(pid)
     if not folder.parent.name.startswith("pod"):
         return  # it is ending, and was put elsewhere
-    peak = found.setdefault(folder.name[:12], Peak())
+    peak = results.setdefault(folder.name[:12], Peak())
     peak.charged = max([peak.charged, *_numbers(folder, *HIGHEST)])
     stat = (folder / "memory.stat").read_text().splitlines()
     peak.own = max([peak.own, *(int(line.split()[1]) for line in stat if line.split()[0] in OWN)])

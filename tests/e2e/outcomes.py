@@ -25,7 +25,7 @@ def until_trained(team: Team, *batches: Batch) -> None:
 
     def have_ended() -> bool:
         jobs = [team.jobs(batch) for batch in batches]
-        return all(jobs) and all(has_ended(job) for found in jobs for job in found)
+        return all(jobs) and all(has_ended(job) for documents in jobs for job in documents)
 
     names = ", ".join(batch.name for batch in batches)
     until(f"trained: {names}", have_ended, seconds=PATIENCE, pause=0.5)
@@ -56,7 +56,9 @@ def is_recorded_once(team: Team, batch: Batch, *scores: float) -> None:
     """Demand one results commit that says what the trials said, and moves the batch as it was."""
     team.pull()
     rows = team.summary(batch.sweep)
-    assert [(row["status"], float(row["metrics.score"])) for row in rows] == [("ok", one) for one in scores]
+    assert [(row["status"], float(row["metrics.score"])) for row in rows] == [
+        ("ok", score) for score in scores
+    ]
     assert {record["index"] for record in team.records(batch)} == set(range(len(scores)))
     assert len(team.results_commits(batch)) == 1
     recorded = team.git("log", "-1", "--format=%H", "--", f"results/{batch.sweep}").strip()

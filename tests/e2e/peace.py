@@ -18,36 +18,36 @@ WRITERS = ("kustomize-controller", "argocd-controller")
 def objects(team: Team, *batches: Batch) -> dict[str, Mapping[str, Any]]:
     """Say of each object of batches which it is, and when a controller has last written to it."""
     names = tuple(batch.name for batch in batches)
-    found: dict[str, Mapping[str, Any]] = {}
+    documents: dict[str, Mapping[str, Any]] = {}
     for group, kind in (("/api/v1", "configmaps"), ("/apis/batch/v1", "jobs")):
         listed = team.server.ask(f"{group}/namespaces/{NAMESPACE}/{kind}")
         assert listed is not None
-        for one in (item["metadata"] for item in listed["items"]):
-            if one["name"].startswith(names):
-                written = {
-                    by["manager"]: by["time"] for by in one["managedFields"] if by["manager"] in WRITERS
+        for entry in (item["metadata"] for item in listed["items"]):
+            if entry["name"].startswith(names):
+                document = {
+                    by["manager"]: by["time"] for by in entry["managedFields"] if by["manager"] in WRITERS
                 }
-                found[f"{kind}/{one['name']}"] = {"uid": one["uid"], **written}
-    return found
+                documents[f"{kind}/{entry['name']}"] = {"uid": entry["uid"], **document}
+    return documents
 
 
 def operations(machine: Machine) -> dict[str, Mapping[str, Any]]:
     """Say what Argo CD has done for each Application, and how each of its objects stands."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for one in controller_files.objects(machine, APPLICATION, "argocd"):
-        status = one["status"]
-        found[one["metadata"]["name"]] = {
+    documents: dict[str, Mapping[str, Any]] = {}
+    for item in controller_files.objects(machine, APPLICATION, "argocd"):
+        status = item["status"]
+        documents[item["metadata"]["name"]] = {
             "began": status.get("operationState", {}).get("startedAt"),
             "history": [entry["deployedAt"] for entry in status.get("history", ())],
             "resources": {part["name"]: part.get("status") for part in status.get("resources", ())},
         }
-    return found
+    return documents
 
 
 def difference(team: Team, batch: Batch) -> str:
     """Give what would change if a person applied an overlay as git has it; empty where nothing would."""
     environment = {**os.environ, "KUBECONFIG": str(team.server.kubeconfig), "KUBECTL_KUBERC": "false"}
-    asked = [
+    names = [
         "diff",
         "--server-side",
         "--force-conflicts",
@@ -55,7 +55,7 @@ def difference(team: Team, batch: Batch) -> str:
         "-k",
         str(batch.folder),
     ]
-    done = subprocess.run([kubectl(), *asked], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([kubectl(), *names], env=environment, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
 
@@ -64,5 +64,7 @@ def warnings(machine: Machine, namespace: str, *batches: Batch) -> list[str]:
     events = controller_files.objects(machine, "events", namespace)
     names = {batch.name for batch in batches}
     return [
-        one["message"] for one in events if one["type"] != "Normal" and one["involvedObject"]["name"] in names
+        event["message"]
+        for event in events
+        if event["type"] != "Normal" and event["involvedObject"]["name"] in names
     ]

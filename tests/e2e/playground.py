@@ -19,7 +19,7 @@ from tests.cluster.children import until
 from tests.cluster.machine import start
 from tests.cluster.processes import lives
 from tests.e2e.controllers import CONTROLLERS
-from tests.e2e.founding import found, prepared
+from tests.e2e.founding import prepared, set_up_team
 from tests.e2e.team import Team
 
 ROOT = Path(__file__).parents[2]
@@ -68,8 +68,8 @@ def up(controller: str) -> int:
         while not FACTS.is_file():
             if process.poll() is not None or time.monotonic() - began > SECONDS:
                 down()
-                said = (STATE / "log").read_text().splitlines()[-20:]
-                return _refuse("it does not start:\n" + "\n".join(said))
+                messages = (STATE / "log").read_text().splitlines()[-20:]
+                return _refuse("it does not start:\n" + "\n".join(messages))
             time.sleep(0.2)
     except KeyboardInterrupt:
         process.terminate()
@@ -118,7 +118,7 @@ def serve(controller: str) -> int:
         return _refuse(str(error))
     chosen = CONTROLLERS[controller](machine)
     chosen.start()
-    team = found(ground)
+    team = set_up_team(ground)
     chosen.follow(team)
     _tell(team, machine.children.folder)
     signal.pause()
@@ -141,9 +141,9 @@ def _outer() -> int | None:
 
 
 def _unshare(outer: int) -> int:
-    found = box.first_process(outer)
-    assert found is not None
-    return found
+    count = box.first_process(outer)
+    assert count is not None
+    return count
 
 
 def _refuse(why: str) -> int:

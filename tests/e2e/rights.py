@@ -43,9 +43,9 @@ def documented(name: str) -> dict[str, Any]:
     """Give a ClusterRole as the page has it."""
     page = (HERE / "docs/kubernetes.md").read_text()
     blocks = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
-    (found,) = [one for one in blocks if isinstance(one, dict) and one.get("metadata") == {"name": name}]
-    assert found["kind"] == "ClusterRole"
-    return found
+    (block,) = [item for item in blocks if isinstance(item, dict) and item.get("metadata") == {"name": name}]
+    assert block["kind"] == "ClusterRole"
+    return block
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class Account:
 
     def rules(self, namespace: str) -> set[tuple[str, str, str]]:
         """Give all that the account may do in a namespace, as group, resource and verb."""
-        asked = {
+        names = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectRulesReview",
             "spec": {"namespace": namespace},
         }
-        said = self.server.kubectl("create", "--filename=-", "--output=json", given=asked)
-        rules: list[Mapping[str, list[str]]] = json.loads(said.stdout)["status"]["resourceRules"]
+        completed = self.server.kubectl("create", "--filename=-", "--output=json", given=names)
+        rules: list[Mapping[str, list[str]]] = json.loads(completed.stdout)["status"]["resourceRules"]
         return {
             (group, resource, verb)
             for rule in rules
@@ -113,13 +113,15 @@ def founded(ground: Ground, person: Account) -> Team:
 def steps(team: Team) -> list[list[str]]:
     """Give the commands that a person types: those of the page, those that make Secrets before the last."""
     *first, last = platforms.steps(team.root)
-    said = json.loads(
+    document = json.loads(
         team.sweep(
             *("bootstrap", team.controller, "--repo", team.forge.url(NAMESPACE)),
             *("--branch", "main", "--format", "json"),
         ).stdout
     )
-    secrets = [shlex.split(command) for secret in said["data"]["secrets"] for command in secret["commands"]]
+    secrets = [
+        shlex.split(command) for secret in document["data"]["secrets"] for command in secret["commands"]
+    ]
     return [*first, *secrets, last]
 
 

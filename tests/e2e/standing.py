@@ -13,14 +13,14 @@ WIDTH = 240
 Object = Mapping[str, Any]
 
 
-def standing(team: Team, controller: Controller) -> str:
+def describe_state(team: Team, controller: Controller) -> str:
     """Say what has not ended, what differs from git, the last warnings and the newest collector's words."""
-    lines = [f"{name}: {said}" for name, said in controller.differences().items()]
+    lines = [f"{name}: {message}" for name, message in controller.differences().items()]
     for namespace in (NAMESPACE, COLLECTORS):
         jobs = _all(team, f"/apis/batch/v1/namespaces/{namespace}/jobs")
         pods = _all(team, f"/api/v1/namespaces/{namespace}/pods")
-        lines += (_job(one) for one in jobs if not has_ended(one))
-        lines += (_pod(one) for one in pods if one["status"].get("phase") != "Succeeded")
+        lines += (_job(job) for job in jobs if not has_ended(job))
+        lines += (_pod(pod) for pod in pods if pod["status"].get("phase") != "Succeeded")
         lines += _warnings(_all(team, f"/api/v1/namespaces/{namespace}/events"))
     return "\n".join(line[:WIDTH] for line in [*lines, *_collector(team)])
 
@@ -29,39 +29,39 @@ def _collector(team: Team) -> Iterator[str]:
     newest = max(_all(team, f"/api/v1/namespaces/{COLLECTORS}/pods"), key=_made, default=None)
     if newest is not None:
         name = newest["metadata"]["name"]
-        asked = ("logs", name, f"--namespace={COLLECTORS}", f"--tail={LOG_LINES}")
+        requested = ("logs", name, f"--namespace={COLLECTORS}", f"--tail={LOG_LINES}")
         yield from (
-            f"{name}: {line}" for line in team.server.kubectl(*asked, check=False).stdout.splitlines()
+            f"{name}: {line}" for line in team.server.kubectl(*requested, check=False).stdout.splitlines()
         )
 
 
 def _all(team: Team, path: str) -> list[Object]:
-    found: list[Object] = (team.server.ask(path) or {}).get("items", [])
-    return found
+    documents: list[Object] = (team.server.ask(path) or {}).get("items", [])
+    return documents
 
 
-def _made(one: Object) -> str:
-    made: str = one["metadata"]["creationTimestamp"]
+def _made(item: Object) -> str:
+    made: str = item["metadata"]["creationTimestamp"]
     return made
 
 
-def _job(one: Object) -> str:
-    counts = {key: one.get("status", {}).get(key, 0) for key in ("active", "ready", "succeeded", "failed")}
-    is_held = one["spec"].get("suspend", False)
-    return f"Job {one['metadata']['name']} of {_made(one)}: {counts}{' suspended' if is_held else ''}"
+def _job(item: Object) -> str:
+    counts = {key: item.get("status", {}).get(key, 0) for key in ("active", "ready", "succeeded", "failed")}
+    is_held = item["spec"].get("suspend", False)
+    return f"Job {item['metadata']['name']} of {_made(item)}: {counts}{' suspended' if is_held else ''}"
 
 
-def _pod(one: Object) -> str:
-    status = one["status"]
+def _pod(item: Object) -> str:
+    status = item["status"]
     held = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
     states = {container["name"]: container["state"] for container in held if not container.get("ready")}
     conditions = status.get("conditions", ())
     waits = [each.get("message", "") for each in conditions if each.get("reason") == "Unschedulable"]
-    return f"pod {one['metadata']['name']} of {_made(one)}: {status.get('phase')} {waits or states}"
+    return f"pod {item['metadata']['name']} of {_made(item)}: {status.get('phase')} {waits or states}"
 
 
 def _warnings(events: list[Object]) -> Iterator[str]:
-    warnings = [one for one in events if one.get("type") == "Warning"]
-    for one in sorted(warnings, key=lambda one: one.get("lastTimestamp") or _made(one))[-WARNINGS:]:
-        about, when = one["involvedObject"], one.get("lastTimestamp") or _made(one)
-        yield f"{when} {about['kind']} {about['name']}: {one.get('reason')}: {one.get('message', '')}"
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    for warning in sorted(warnings, key=lambda item: item.get("lastTimestamp") or _made(item))[-WARNINGS:]:
+        about, when = warning["involvedObject"], warning.get("lastTimestamp") or _made(warning)
+        yield f"{when} {about['kind']} {about['name']}: {warning.get('reason')}: {warning.get('message', '')}"

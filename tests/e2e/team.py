@@ -62,8 +62,8 @@ class Batch:
     @property
     def lock(self) -> Mapping[str, Any]:
         """Read its lock."""
-        found: Mapping[str, Any] = yaml.safe_load((self.folder / "batch.yaml").read_text())
-        return found
+        document: Mapping[str, Any] = yaml.safe_load((self.folder / "batch.yaml").read_text())
+        return document
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Team:
             SPEC.format(
                 name=name,
                 question=f"What comes of {name}?",
-                parameters=json.dumps({key: {"values": list(one)} for key, one in parameters.items()}),
+                parameters=json.dumps({key: {"values": list(item)} for key, item in parameters.items()}),
                 command=json.dumps(list(command)),
                 run="".join(f"  {key}: {json.dumps(value)}\n" for key, value in chosen.items()),
             ),
@@ -179,8 +179,8 @@ class Team:
 
     def batch(self, sweep: str, where: str = "active") -> Batch:
         """Give a sweep's newest batch."""
-        found = [path for path in (self.root / "overlays" / where).glob(f"{sweep}-b*-*") if path.is_dir()]
-        newest = max(found, key=lambda path: int(path.name.removeprefix(f"{sweep}-b").partition("-")[0]))
+        paths = [path for path in (self.root / "overlays" / where).glob(f"{sweep}-b*-*") if path.is_dir()]
+        newest = max(paths, key=lambda path: int(path.name.removeprefix(f"{sweep}-b").partition("-")[0]))
         return Batch(newest.name, sweep, newest)
 
     def active(self) -> list[str]:
@@ -247,8 +247,8 @@ class Team:
     def _labelled(self, kind: str, batch: Batch) -> list[dict[str, Any]]:
         listed = self.server.ask(f"{_path(kind, NAMESPACE)}?labelSelector=sweepledger.dev/batch={batch.name}")
         assert listed is not None
-        found: list[dict[str, Any]] = listed["items"]
-        return found
+        items: list[dict[str, Any]] = listed["items"]
+        return items
 
     def environment(self) -> dict[str, str]:
         """Give what a person's commands run with."""
@@ -270,7 +270,10 @@ class Team:
 def has_ended(job: Mapping[str, Any]) -> bool:
     """Tell whether a Job says that it has ended."""
     conditions = job.get("status", {}).get("conditions") or ()
-    return any(one["type"] in {"Complete", "Failed"} and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] in {"Complete", "Failed"} and condition["status"] == "True"
+        for condition in conditions
+    )
 
 
 def _path(kind: str, namespace: str) -> str:

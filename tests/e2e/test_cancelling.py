@@ -51,7 +51,7 @@ class Story:
     def pods(self) -> list[dict[str, Any]]:
         return self.team.pods(self.halfway) + self.team.pods(self.nowhere)
 
-    def said(self, index: int) -> list[str]:
+    def printed_lines(self, index: int) -> list[str]:
         """Give what a trial of the running batch has printed, all attempts together."""
         folder = self.ground.storage.results / self.halfway.name / str(index)
         return [line for path in sorted(folder.glob("*.out")) for line in path.read_text().splitlines()]
@@ -65,7 +65,7 @@ class Story:
             for condition in pod["status"].get("conditions", [])
             if condition["type"] == "PodScheduled" and condition["status"] == "False"
         ]
-        have_begun = all(self.said(index) for index in range(4))
+        have_begun = all(self.printed_lines(index) for index in range(4))
         return halfway == ["Running"] * 2 + ["Succeeded"] * 2 and len(unplaced) == 4 and have_begun
 
     def watch_them_end(self) -> None:
@@ -73,11 +73,11 @@ class Story:
         began = time.monotonic()
 
         def are_gone() -> bool:
-            found = self.pods()
-            for pod in found:
+            pods = self.pods()
+            for pod in pods:
                 if "deletionTimestamp" in pod["metadata"]:
                     self.asked_to_end.setdefault(pod["metadata"]["name"], time.monotonic() - began)
-            return not found
+            return not pods
 
         until("the pods of cancelled batches are gone", are_gone, seconds=PATIENCE, pause=0.5)
         self.gone_after = time.monotonic() - began
@@ -118,8 +118,8 @@ def test_trials_of_a_cancelled_batch_are_asked_to_end_and_the_stubborn_are_ended
 
     # A launcher that the kubelet had to kill would have left no record.
     assert [by_index[index]["reason"] for index in (1, 3)] == ["signal-15"] * 2
-    assert [story.said(index) for index in (1, 3)] == [["trained", "asked to end"]] * 2
-    assert [story.said(index) for index in (0, 2)] == [["trained"]] * 2
+    assert [story.printed_lines(index) for index in (1, 3)] == [["trained", "asked to end"]] * 2
+    assert [story.printed_lines(index) for index in (0, 2)] == [["trained"]] * 2
 
 
 def test_what_was_finished_stays_and_the_rest_is_cancelled_by_one_commit_of_the_collector(

@@ -94,8 +94,8 @@ def test_started_twice_at_once_one_of_them_records_and_the_other_finds_nothing_l
         server.open()
         ended = [run.ended() for run in runs]
 
-    assert [one.code for one in ended] == [0, 0]
-    assert sum(one.log == NOTHING for one in ended) == 1
+    assert [result.code for result in ended] == [0, 0]
+    assert sum(result.log == NOTHING for result in ended) == 1
     outcomes.is_recorded_once(team, batch, 0.0, 1.0)
 
 
@@ -135,18 +135,18 @@ def test_whoever_does_not_hear_that_his_push_was_taken_records_nothing_twice(tea
 def test_records_that_come_after_their_job_has_ended_are_told_by_pods_or_waited_for(
     team: Team, ground: Ground
 ) -> None:
-    told, late = outcomes.trained(team, {"told": (0.0, 1.0), "late": (2.0, 3.0)})
+    batch, late = outcomes.trained(team, {"told": (0.0, 1.0), "late": (2.0, 3.0)})
     pods = f"--selector=sweepledger.dev/batch={late.name}"
     team.server.kubectl("delete", "pods", f"--namespace={NAMESPACE}", pods)
 
-    with outcomes.out_of_sight(ground.storage.results, told, late):
+    with outcomes.out_of_sight(ground.storage.results, batch, late):
         waiting = Run.start(team).ended()
     ended = Run.start(team).ended()
 
-    assert f"recorded {told.name} " in waiting.log
+    assert f"recorded {batch.name} " in waiting.log
     assert f"{late.name}: waiting: " in waiting.log
     assert f"recorded {late.name} " in ended.log
-    outcomes.is_recorded_once(team, told, 0.0, 1.0)
+    outcomes.is_recorded_once(team, batch, 0.0, 1.0)
     outcomes.is_recorded_once(team, late, 2.0, 3.0)
 
 
@@ -178,4 +178,8 @@ def test_a_job_deleted_by_hand_ends_by_its_records_or_is_reported_as_stalled(
 
 def pushes(team: Team) -> list[str]:
     """Name the troubles that the collector's pushes met, empty where there was none."""
-    return [one.trouble for one in team.forge.requests() if one.user == COLLECTOR and one.step == "sending"]
+    return [
+        request.trouble
+        for request in team.forge.requests()
+        if request.user == COLLECTOR and request.step == "sending"
+    ]

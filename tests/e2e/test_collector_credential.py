@@ -178,16 +178,16 @@ def test_a_stolen_credential_writes_nothing_but_results_and_each_attempt_succeed
     thief = Thief.of(team.forge, tmp_path / "thief", batch)
     stood = team.forge.git(REPOSITORY, "for-each-ref")
 
-    said, controls = {}, {}
+    messages, controls = {}, {}
     for name, prepare in ATTEMPTS.items():
         thief.forget()
         copied()
         refs = prepare(thief)
-        said[name] = thief.clone.push(*refs)
+        messages[name] = thief.clone.push(*refs)
         controls[name] = thief.clone.push(*refs, remote=COPY)
 
-    assert {name: told for name, told in said.items() if REFUSAL not in told} == {}
-    assert {name: told for name, told in controls.items() if told} == {}
+    assert {name: message for name, message in messages.items() if REFUSAL not in message} == {}
+    assert {name: message for name, message in controls.items() if message} == {}
     assert team.forge.git(REPOSITORY, "for-each-ref") == stood
     assert collecting.Run.start(team).ended().code == 0
     outcomes.is_recorded_once(team, batch, 0.0, 1.0)

@@ -91,14 +91,14 @@ def test_with_the_server_gone_for_a_minute_a_run_says_so_and_a_later_one_records
 
     try:
         until("a run says so", lambda: url in _complaints(team), seconds=PATIENCE, pause=1)
-        said = _complaints(team)
+        message = _complaints(team)
         time.sleep(max(0.0, MINUTE - (time.monotonic() - began)))
     finally:
         team.forge.resume()
-    print(f"the server was gone for {time.monotonic() - began:.0f} s\n{said}")
+    print(f"the server was gone for {time.monotonic() - began:.0f} s\n{message}")
     team.until_recorded(batch)
 
-    assert f"unable to access '{url}" in said
+    assert f"unable to access '{url}" in message
     outcomes.is_recorded_once(team, batch, 0.0, 1.0)
 
 
@@ -196,10 +196,10 @@ def _is_training(team: Team, batch: Batch) -> bool:
 
 def _complaints(team: Team) -> str:
     """Give what the last runs of the collector left as their last words, where they failed."""
-    found = team.server.kubectl("get", "pods", f"--namespace={COLLECTORS}", "--output=json")
+    completed = team.server.kubectl("get", "pods", f"--namespace={COLLECTORS}", "--output=json")
     return "\n".join(
-        one["state"]["terminated"].get("message", "")
-        for pod in json.loads(found.stdout)["items"]
-        for one in pod["status"].get("initContainerStatuses", ())
-        if one["state"].get("terminated", {}).get("exitCode")
+        item["state"]["terminated"].get("message", "")
+        for pod in json.loads(completed.stdout)["items"]
+        for item in pod["status"].get("initContainerStatuses", ())
+        if item["state"].get("terminated", {}).get("exitCode")
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.children import until
-from tests.e2e.ends import PROGRAM, SCRIPT, Asked, Hand
+from tests.e2e.ends import PROGRAM, SCRIPT, Hand, PlannedBatch
 from tests.e2e.founding import Ground
 from tests.e2e.pools import BRIEF, have_pools
 from tests.e2e.team import Team
@@ -64,7 +64,7 @@ class Endings:
 
     team: Team
     hand: Hand
-    asked: Mapping[str, Asked]
+    planned: Mapping[str, PlannedBatch]
     failed: dict[str, str] = field(default_factory=dict)
     """By sweep the reason of its Job's condition Failed."""
     rows: dict[str, list[dict[str, str]]] = field(default_factory=dict)
@@ -74,10 +74,10 @@ class Endings:
 
     def row(self, sweep: str, how: str) -> Row:
         """Say what became of a trial."""
-        one = self.asked[sweep]
-        (found,) = (row for row in self.rows[sweep] if int(row["index"]) == one.hows.index(how))
-        pods = len(self.hand.pods[one.batch.name, how])
-        return Row(found["status"], found["reason"], int(found["attempts"]), pods)
+        planned = self.planned[sweep]
+        (results,) = (row for row in self.rows[sweep] if int(row["index"]) == planned.hows.index(how))
+        pods = len(self.hand.pods[planned.batch.name, how])
+        return Row(results["status"], results["reason"], int(results["attempts"]), pods)
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +90,10 @@ def endings(team: Team, ground: Ground) -> Iterator[Endings]:
         image = {"image": nowhere(team)} if name == "ends-nowhere" else {}
         team.ask(name, parameters={"how": hows}, command=COMMAND, **{**RUN, **run, **image})
     batches = team.asked(*SWEEPS)
-    asked = {one.sweep: Asked(one, SWEEPS[one.sweep][0]) for one in batches}
-    found = Endings(team, Hand(team, ground.storage.results), asked)
-    follow(found)
-    yield found
+    planned = {batch.sweep: PlannedBatch(batch, SWEEPS[batch.sweep][0]) for batch in batches}
+    result = Endings(team, Hand(team, ground.storage.results), planned)
+    follow(result)
+    yield result
     until("the Jobs are pruned", lambda: not any(map(team.jobs, batches)), seconds=120, pause=1)
 
 
@@ -102,24 +102,24 @@ def nowhere(team: Team) -> str:
     return f"{team.image('trainer').rpartition('@')[0]}@sha256:{'0' * 64}"
 
 
-def follow(found: Endings) -> None:
+def follow(result: Endings) -> None:
     """End what is to be ended until all is recorded; say when each was."""
-    began, waiting = time.monotonic(), dict(found.asked)
+    began, waiting = time.monotonic(), dict(result.planned)
     while waiting:
         assert time.monotonic() < began + SECONDS, f"not recorded: {sorted(waiting)}"
-        found.hand.pass_over(waiting.values())
-        for name, one in list(waiting.items()):
-            for job in found.team.jobs(one.batch):
+        result.hand.pass_over(waiting.values())
+        for name, planned in list(waiting.items()):
+            for job in result.team.jobs(planned.batch):
                 for condition in job["status"].get("conditions", ()):
                     if condition["type"] == "Failed":
-                        found.failed[name] = condition["reason"]
-            if found.team.is_recorded(one.batch):
+                        result.failed[name] = condition["reason"]
+            if result.team.is_recorded(planned.batch):
                 print(f"{name} is recorded after {time.monotonic() - began:.0f} s", flush=True)
-                found.rows[name] = found.team.summary(name)
-                found.records[name] = found.team.records(one.batch)
+                result.rows[name] = result.team.summary(name)
+                result.records[name] = result.team.records(planned.batch)
                 del waiting[name]
         time.sleep(1)
-    found.team.pull()
+    result.team.pull()
 
 
 @pytest.mark.parametrize(
@@ -185,11 +185,11 @@ def test_an_image_that_nobody_has_ends_at_the_pods_deadline_and_the_row_says_tha
 
 
 def test_a_bad_sweep_stops_its_batch_in_shape_indexed(endings: Endings) -> None:
-    found = {how: endings.row("ends-all", how) for how in STOPPED}
+    rows = {how: endings.row("ends-all", how) for how in STOPPED}
 
-    assert found["stops"] == Row("failed", "bad-sweep", 1, 1)
-    assert found["waits"].status in {"failed", "missing"}
-    assert (found["well"].status, found["well"].attempts) == ("missing", 0)
+    assert rows["stops"] == Row("failed", "bad-sweep", 1, 1)
+    assert rows["waits"].status in {"failed", "missing"}
+    assert (rows["well"].status, rows["well"].attempts) == ("missing", 0)
     assert endings.failed["ends-all"] == "PodFailurePolicy"
 
 
@@ -202,23 +202,23 @@ def test_a_bad_sweep_stops_only_its_own_trial_in_shape_jobs(endings: Endings) ->
 
 
 def test_one_failure_more_than_allowed_stops_a_batch(endings: Endings) -> None:
-    found = {how: endings.row("ends-few", how) for how in FEW}
+    rows = {how: endings.row("ends-few", how) for how in FEW}
 
-    assert found["fails"] == found["fails-too"] == Row("failed", "exit-7", 1, 1)
-    assert found["waits"].status in {"failed", "missing"}
-    assert (found["well"].status, found["well"].attempts) == ("missing", 0)
+    assert rows["fails"] == rows["fails-too"] == Row("failed", "exit-7", 1, 1)
+    assert rows["waits"].status in {"failed", "missing"}
+    assert (rows["well"].status, rows["well"].attempts) == ("missing", 0)
     assert endings.failed["ends-few"] == "MaxFailedIndexesExceeded"
 
 
 def test_the_command_results_shows_every_trial_with_its_status_and_reason(endings: Endings) -> None:
-    said = json.loads(endings.team.sweep("results", "ends", "--format=json").stdout)
+    document = json.loads(endings.team.sweep("results", "ends", "--format=json").stdout)
 
-    found = {(row["index"], row["status"], row["reason"]) for row in said["data"]["trials"]}
+    results = {(row["index"], row["status"], row["reason"]) for row in document["data"]["trials"]}
     rows = endings.rows["ends"]
-    assert found == {(int(row["index"]), row["status"], row["reason"] or None) for row in rows}
+    assert results == {(int(row["index"]), row["status"], row["reason"] or None) for row in rows}
     assert len(rows) == len(FROM_OUTSIDE)
 
 
 def test_each_batch_was_recorded_by_one_commit(endings: Endings) -> None:
-    for one in endings.asked.values():
-        assert len(endings.team.results_commits(one.batch)) == 1
+    for planned in endings.planned.values():
+        assert len(endings.team.results_commits(planned.batch)) == 1

@@ -92,11 +92,11 @@ def test_without_the_rules_the_same_attempts_succeed(team: Team, unconfined: str
         *pods.values(),
     )
 
-    said = {name: _ended(team, name) for name in pods}
+    messages = {name: _ended(team, name) for name in pods}
 
-    assert "score=1" in said["token"]
-    assert "score=1" in said["api"]  # the API server; the kubelet knows no tokens here
-    assert "score=0" not in said["outside"]
+    assert "score=1" in messages["token"]
+    assert "score=1" in messages["api"]  # the API server; the kubelet knows no tokens here
+    assert "score=0" not in messages["outside"]
 
 
 def test_with_the_whole_volume_mounted_a_forged_record_is_believed(
@@ -147,9 +147,9 @@ def _tables(team: Team, batch: Batch) -> list[dict[str, Any]]:
     """Copy a batch's ConfigMaps to where the forger can mount them."""
     copies = []
     for name in (f"{batch.name}-launcher", f"{batch.name}-table-000"):
-        found = team.get("configmap", name)
-        assert found is not None
-        copies.append({**found, "metadata": {"name": name, "namespace": UNCONFINED}})
+        document = team.get("configmap", name)
+        assert document is not None
+        copies.append({**document, "metadata": {"name": name, "namespace": UNCONFINED}})
     return copies
 
 
@@ -173,8 +173,8 @@ def _forger(team: Team, ground: Ground, batch: Batch) -> dict[str, Any]:
 
 def _ended(team: Team, name: str) -> str:
     def phase() -> str:
-        found = team.get("pod", name, UNCONFINED)
-        return str(found["status"].get("phase")) if found else ""
+        document = team.get("pod", name, UNCONFINED)
+        return str(document["status"].get("phase")) if document else ""
 
     until(f"pod {name} has ended", lambda: phase() in {"Succeeded", "Failed"}, seconds=120)
     return team.server.kubectl("logs", name, f"--namespace={UNCONFINED}").stdout

@@ -47,17 +47,17 @@ def lost(team: Team, ground: Ground) -> Iterator[Mapping[str, Lost]]:
     for room in ROOMS:
         team.ask(f"lost-{room}", parameters={"x": [1], "seconds": [60]}, pool=room, **SPEC)
     batches = dict(zip(ROOMS, team.asked(*(f"lost-{room}" for room in ROOMS)), strict=True))
-    found = {room: Lost(batches[room], nodes[room], _running(team, batches[room])) for room in ROOMS}
-    for room, one in found.items():
-        _be_impatient(team, one)
-        one.node.lose()
-        one.began = time.monotonic()
+    losses = {room: Lost(batches[room], nodes[room], _running(team, batches[room])) for room in ROOMS}
+    for room, item in losses.items():
+        _be_impatient(team, item)
+        item.node.lose()
+        item.began = time.monotonic()
         ground.machine.server.kubectl("label", "node", "node-1", f"{LABEL}-{room}=yes")
     try:
-        yield found
+        yield losses
     finally:
-        for room, one in found.items():
-            ground.machine.server.kubectl("delete", "node", one.node.place.name, "--ignore-not-found")
+        for room, item in losses.items():
+            ground.machine.server.kubectl("delete", "node", item.node.place.name, "--ignore-not-found")
             ground.machine.server.kubectl("label", "node", "node-1", f"{LABEL}-{room}-")
 
 
@@ -65,34 +65,34 @@ def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
     team: Team, lost: Mapping[str, Lost]
 ) -> None:
     def are_missed() -> bool:
-        return all(_tally(team, one)["node_lost"] == 1 for one in lost.values())
+        return all(_tally(team, entry)["node_lost"] == 1 for entry in lost.values())
 
     until("the status says so", are_missed, seconds=120, pause=2)
-    for one in lost.values():
-        one.say("`sweep status --cluster` says node lost")
+    for item in lost.values():
+        item.say("`sweep status --cluster` says node lost")
 
-        (remark,) = _tally(team, one)["remarks"]
+        (remark,) = _tally(team, item)["remarks"]
         assert remark["what"] == "node lost"
-        assert one.node.place.name in remark["says"]
+        assert item.node.place.name in remark["says"]
         assert "kubectl delete node" in remark["hint"]
         assert OUT_OF_SERVICE in remark["hint"]
-        assert "node lost" in team.sweep("status", one.batch.sweep, "--cluster").stdout
+        assert "node lost" in team.sweep("status", item.batch.sweep, "--cluster").stdout
 
 
 def test_the_trial_of_a_lost_node_waits_instead_of_running_twice(
     team: Team, lost: Mapping[str, Lost]
 ) -> None:
-    until("the pods are to go", lambda: all(_is_doomed(team, one) for one in lost.values()), seconds=180)
-    for one in lost.values():
-        one.say("the control plane gives up the pod")
+    until("the pods are to go", lambda: all(_is_doomed(team, entry) for entry in lost.values()), seconds=180)
+    for item in lost.values():
+        item.say("the control plane gives up the pod")
 
     time.sleep(QUIET)
 
-    for one in lost.values():
-        assert [pod["metadata"]["uid"] for pod in team.pods(one.batch)] == [one.pod]
-        assert not team.is_recorded(one.batch)
-        assert _tally(team, one)["node_lost"] == 1
-        one.say("its trial still waits")
+    for item in lost.values():
+        assert [pod["metadata"]["uid"] for pod in team.pods(item.batch)] == [item.pod]
+        assert not team.is_recorded(item.batch)
+        assert _tally(team, item)["node_lost"] == 1
+        item.say("its trial still waits")
 
 
 @pytest.mark.parametrize(
@@ -105,21 +105,21 @@ def test_the_trial_of_a_lost_node_waits_instead_of_running_twice(
 def test_once_its_node_is_given_up_a_trial_is_tried_again_once_and_recorded(
     team: Team, lost: Mapping[str, Lost], room: str, way: tuple[str, ...]
 ) -> None:
-    one = lost[room]
+    item = lost[room]
     taint = (OUT_OF_SERVICE,) if "taint" in way else ()
-    pods = {one.pod}
+    pods = {item.pod}
 
-    team.server.kubectl(*way, one.node.place.name, *taint)
-    one.say(f"`kubectl {' '.join(way)}`")
+    team.server.kubectl(*way, item.node.place.name, *taint)
+    item.say(f"`kubectl {' '.join(way)}`")
 
-    until("it is recorded", lambda: _is_recorded(team, one, pods), seconds=600, pause=1)
-    one.say("recorded")
-    (row,) = team.summary(one.batch.sweep)
-    (record,) = team.records(one.batch)
+    until("it is recorded", lambda: _is_recorded(team, item, pods), seconds=600, pause=1)
+    item.say("recorded")
+    (row,) = team.summary(item.batch.sweep)
+    (record,) = team.records(item.batch)
     assert (row["status"], record["node"]) == ("ok", "node-1")
     assert len(pods) == 2
-    assert len(team.results_commits(one.batch)) == 1
-    until("the Job is pruned", lambda: not team.jobs(one.batch), seconds=180, pause=1)
+    assert len(team.results_commits(item.batch)) == 1
+    until("the Job is pruned", lambda: not team.jobs(item.batch), seconds=180, pause=1)
 
 
 def _node(ground: Ground, number: int, room: str) -> Node:
@@ -143,9 +143,9 @@ def _running(team: Team, batch: Batch) -> str:
     return str(pod["metadata"]["uid"])
 
 
-def _be_impatient(team: Team, one: Lost) -> None:
+def _be_impatient(team: Team, item: Lost) -> None:
     """Shorten the time for which a pod bears that its node does not answer."""
-    (pod,) = team.pods(one.batch)
+    (pod,) = team.pods(item.batch)
     borne = [
         {**each, "tolerationSeconds": TOLERATION} if "tolerationSeconds" in each else each
         for each in pod["spec"]["tolerations"]
@@ -155,21 +155,21 @@ def _be_impatient(team: Team, one: Lost) -> None:
     team.server.kubectl("patch", "pod", name, space, "--type=merge", f"--patch={patch}")
 
 
-def _tally(team: Team, one: Lost) -> dict[str, Any]:
-    said = team.sweep("status", one.batch.sweep, "--cluster", "--format=json").stdout
-    (found,) = json.loads(said)["data"]["sweeps"]
-    assert isinstance(found, dict)
-    return found
+def _tally(team: Team, item: Lost) -> dict[str, Any]:
+    output = team.sweep("status", item.batch.sweep, "--cluster", "--format=json").stdout
+    (sweep,) = json.loads(output)["data"]["sweeps"]
+    assert isinstance(sweep, dict)
+    return sweep
 
 
-def _is_doomed(team: Team, one: Lost) -> bool:
-    return all("deletionTimestamp" in pod["metadata"] for pod in team.pods(one.batch))
+def _is_doomed(team: Team, item: Lost) -> bool:
+    return all("deletionTimestamp" in pod["metadata"] for pod in team.pods(item.batch))
 
 
-def _is_recorded(team: Team, one: Lost, pods: set[str]) -> bool:
+def _is_recorded(team: Team, item: Lost, pods: set[str]) -> bool:
     """Tell whether a batch is recorded, and take in the pods that it has."""
     known = len(pods)
-    pods |= {pod["metadata"]["uid"] for pod in team.pods(one.batch)}
+    pods |= {pod["metadata"]["uid"] for pod in team.pods(item.batch)}
     if len(pods) > known:
-        one.say("its trial is tried again")
-    return team.is_recorded(one.batch)
+        item.say("its trial is tried again")
+    return team.is_recorded(item.batch)

@@ -9,7 +9,7 @@ from tests.cluster.children import until
 from tests.e2e.founding import Ground
 from tests.e2e.team import PATIENCE, REPOSITORY, Team
 from tests.e2e.watching import Watch
-from tests.pages import DOCS, Person, told
+from tests.pages import DOCS, Person, page_steps
 
 PAGE, TUTORIAL = "how-to/try-a-cluster.md", "first-sweep.md"
 VIRTUAL = re.compile(r"^python3 -m (?:venv|pip) .*\n", re.MULTILINE)
@@ -21,11 +21,11 @@ CODE, CLONED = "code: {path: code}", "code: {path: code, mode: clone}"
 
 def sections(page: str) -> dict[str, str]:
     """Give what a page says to type, by the remark before it."""
-    found, remark = dict[str, str](), ""
-    for text, happens in told(page):
+    results, remark = dict[str, str](), ""
+    for text, happens in page_steps(page):
         remark = happens or remark
-        found[remark] = found.get(remark, "") + text
-    return found
+        results[remark] = results.get(remark, "") + text
+    return results
 
 
 def test_the_page_on_trying_a_cluster_and_the_tutorial_in_its_shell_lead_to_results_commits(
@@ -54,7 +54,7 @@ def test_the_page_on_trying_a_cluster_and_the_tutorial_in_its_shell_lead_to_resu
 
     assert "results(first): 3/3 trials, best score 3" in team.git("log", "--format=%s", "origin/main")
     assert "results(width): 6/6 trials, best score 0.9" in team.git("log", "--format=%s", "origin/main")
-    assert f"{width.name}: 6 trials" in ana.said
+    assert f"{width.name}: 6 trials" in ana.output
 
 
 def shown(text: str, controller: str) -> str:

@@ -66,17 +66,17 @@ def test_a_platform_is_applied_and_applied_again_by_an_account_with_the_document
     # What was just applied, Argo CD may not have looked at yet.
     until("nothing is absent", lambda: not _absent(_findings(team)), seconds=PATIENCE, pause=2)
 
-    unseen = {one["what"] for one in _findings(team) if one["state"] == "not checked"}
+    unseen = {finding["what"] for finding in _findings(team) if finding["state"] == "not checked"}
     assert {what.partition(" ")[0] for what in unseen} <= {"Secret", "PersistentVolume", "a"}
 
 
 def test_two_teams_that_follow_the_pages_have_no_object_in_common(applied: Applied, team: Team) -> None:
-    owners = {one.root: _owners(one) for one in (team, applied.team)}
+    owners = {item.root: _owners(item) for item in (team, applied.team)}
 
     assert all(owners.values())
     assert not owners[team.root].keys() & owners[applied.team.root].keys()
-    for found in owners.values():
-        assert len(set(found.values())) == 1, "objects of one platform belong to one repository"
+    for owner in owners.values():
+        assert len(set(owner.values())) == 1, "objects of one platform belong to one repository"
     assert set(owners[team.root].values()) != set(owners[applied.team.root].values())
 
 
@@ -89,7 +89,7 @@ def test_a_repository_with_the_namespace_of_another_takes_none_of_its_objects(
     before = _owners(applied.team)
     fork = replace(applied.team, root=tmp_path / "fork")
     shutil.copytree(applied.team.root, fork.root)
-    said = fork.sweep("bootstrap", fork.controller, "--repo", "https://git.example.org/fork.git").stdout
+    output = fork.sweep("bootstrap", fork.controller, "--repo", "https://git.example.org/fork.git").stdout
     folder = ("-k", str(fork.root / "clusters" / fork.controller))
 
     first = fork.server.kubectl(
@@ -98,7 +98,7 @@ def test_a_repository_with_the_namespace_of_another_takes_none_of_its_objects(
     assert _owners(applied.team) == before
     forced = fork.server.kubectl("apply", "--server-side", "--force-conflicts", *folder, check=False)
 
-    assert "delete validatingadmissionpolicybinding" in said
+    assert "delete validatingadmissionpolicybinding" in output
     assert "conflict" in first.stdout + first.stderr
     assert "belongs to the repository" in forced.stdout + forced.stderr
     after = _owners(applied.team)
@@ -113,23 +113,27 @@ def test_a_repository_with_the_namespace_of_another_takes_none_of_its_objects(
 
 def _owners(team: Team) -> dict[tuple[str, str, str], str]:
     """Return the owner that the cluster has for each object of a team's platform."""
-    found = {}
+    document = {}
     for folder in ("platform", team.controller):
-        written = team.server.kubectl("get", "-o", "json", "-k", str(team.root / "clusters" / folder)).stdout
-        for one in json.loads(written)["items"]:
-            name = one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]
-            found[name] = one["metadata"]["annotations"]["sweepledger.dev/repository"]
-    return found
+        output = team.server.kubectl("get", "-o", "json", "-k", str(team.root / "clusters" / folder)).stdout
+        for item in json.loads(output)["items"]:
+            name = item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
+            document[name] = item["metadata"]["annotations"]["sweepledger.dev/repository"]
+    return document
 
 
 def _findings(team: Team) -> list[dict[str, str]]:
-    said = team.sweep("doctor", "--format", "json", check=False).stdout
-    found: list[dict[str, str]] = json.loads(said)["data"]["findings"]
-    return found
+    output = team.sweep("doctor", "--format", "json", check=False).stdout
+    findings: list[dict[str, str]] = json.loads(output)["data"]["findings"]
+    return findings
 
 
-def _absent(found: list[dict[str, str]]) -> list[dict[str, str]]:
-    return [one for one in found if one["state"] in {"missing", "wrong"} and one["part"] != "storage"]
+def _absent(results: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [
+        result
+        for result in results
+        if result["state"] in {"missing", "wrong"} and result["part"] != "storage"
+    ]
 
 
 def test_that_account_can_grant_nothing_else_read_no_secret_delete_nothing_and_run_no_pod(
@@ -191,8 +195,8 @@ def test_flux_applies_batches_and_their_kustomizations_by_accounts_that_can_do_n
 
     refusals = [
         *(
-            one.refused(*secret, f"--namespace={place}")
-            for one in (applier, root)
+            account.refused(*secret, f"--namespace={place}")
+            for account in (applier, root)
             for place in (flux, NAMESPACE)
         ),
         applier.refused("get", "secret", "sweep-git-read", f"--namespace={flux}"),

@@ -64,7 +64,7 @@ def test_nothing_differs_while_pods_run_however_often_the_controller_looks(
     assert peace.objects(team, *alone.batches) == before
     if ground.controller == "argocd":
         assert peace.operations(ground.machine) == done
-        assert {state for one in done.values() for state in one["resources"].values()} == {"Synced"}
+        assert {state for item in done.values() for state in item["resources"].values()} == {"Synced"}
 
 
 def test_the_last_active_batches_are_pruned_and_the_only_word_of_it_is_what_the_page_on_alerts_says(
@@ -78,9 +78,11 @@ def test_the_last_active_batches_are_pruned_and_the_only_word_of_it_is_what_the_
     alone.watch.until_gone(*alone.batches)
     until_in_sync(controller, *alone.batches)
 
-    said = peace.warnings(ground.machine, LOOKED_INTO[ground.controller], *alone.batches)
-    unknown = [words for words in said if not re.search(left_out(ground.controller, repository_root), words)]
-    tell("pruned", warnings=said)
+    warnings = peace.warnings(ground.machine, LOOKED_INTO[ground.controller], *alone.batches)
+    unknown = [
+        words for words in warnings if not re.search(left_out(ground.controller, repository_root), words)
+    ]
+    tell("pruned", warnings=warnings)
     assert unknown == []
     assert controller.objects() == set()
     assert team.active() == [".gitkeep"]

@@ -45,7 +45,7 @@ class Story:
 
     def words(self) -> list[str]:
         """Give what each pod has said that is there."""
-        return [words for batch in self.batches for words in self.watch.said(batch).values()]
+        return [words for batch in self.batches for words in self.watch.outputs(batch).values()]
 
     def commits(self) -> list[int]:
         """Say how many results commits each batch has."""
@@ -106,7 +106,7 @@ def test_an_edited_template_of_applications_reaches_no_batch_that_stands(
         until_in_sync(controller)
         templates = [upsets.kept(batch) for batch in ended.batches]
 
-    assert [one["metadata"]["labels"].get("edited") for one in templates] == [None, None]
+    assert [template["metadata"]["labels"].get("edited") for template in templates] == [None, None]
     assert ended.watch.jobs(*ended.batches) == before
 
 
@@ -143,8 +143,8 @@ def test_jobs_deleted_by_hand_and_as_by_a_ttl_train_nothing_again(
     upsets.look_hard()
 
     def are_missed() -> bool:
-        said = controller.differences()
-        return all("OutOfSync" in said.get(batch.name, "") for batch in ended.batches)
+        differences = controller.differences()
+        return all("OutOfSync" in differences.get(batch.name, "") for batch in ended.batches)
 
     if isinstance(upsets, ArgoCDUpsets):  # it says so, and leaves it to a person
         until("Argo CD misses the Jobs", are_missed, seconds=PATIENCE)
@@ -193,12 +193,12 @@ def test_a_recorded_batch_that_is_applied_again_by_hand_trains_nothing(
         assert recorded.watch.jobs(first) == {}
     with upsets.followed(recorded.kept, recorded.commit):
         recorded.watch.until_ended(first)
-        words = recorded.watch.said(first)
+        words = recorded.watch.outputs(first)
         assert recorded.watch.collect() == tip
     controller.look()
 
     assert len(words) == 2
-    assert all(ALREADY in one for one in words.values())
+    assert all(ALREADY in word for word in words.values())
     recorded.watch.until_gone(*recorded.batches)
     assert recorded.watch.are_each_trained_once(*recorded.batches)
     assert recorded.commits() == [1, 1]
@@ -220,7 +220,7 @@ def test_a_store_restored_from_before_the_recording_trains_nothing_again(
     upsets.stop()
     restored(ground.machine, backup)
     watch.until_ended(batch)
-    words = watch.said(batch)
+    words = watch.outputs(batch)
     tell("restored", containers_ran=watch.seconds(batch))
     tip = watch.collect()
     controller.restart()
@@ -230,7 +230,7 @@ def test_a_store_restored_from_before_the_recording_trains_nothing_again(
     trained = {uid for pods in watch.trainings(batch).values() for uid in pods}
     assert watch.are_each_trained_once(batch)
     assert len(words) == 4
-    assert all(ALREADY in one for uid, one in words.items() if uid not in trained)
+    assert all(ALREADY in item for uid, item in words.items() if uid not in trained)
     assert len(team.results_commits(batch)) == 1
     assert watch.collect() == tip
     until_in_sync(controller)

@@ -84,7 +84,7 @@ parameters:
 
 
 @pytest.fixture(scope="module")
-def asked(team: Team) -> dict[str, Batch]:
+def merged_batches(team: Team) -> dict[str, Batch]:
     """Merge all three; of the slope two values more, once its first batch has shown what to expect."""
     team.pull()
     for name, script in {"climb": CLIMB, "slope": SLOPE}.items():
@@ -101,18 +101,18 @@ def asked(team: Team) -> dict[str, Batch]:
 
 def is_over(team: Team, sweep: str, why: str) -> bool:
     team.git("fetch", "-q", "origin")
-    said = team.git("log", "--format=%n%B", "origin/main", "--", f"results/{sweep}")
-    return f"\nNext: none ({why}: " in said
+    output = team.git("log", "--format=%n%B", "origin/main", "--", f"results/{sweep}")
+    return f"\nNext: none ({why}: " in output
 
 
 def locks(team: Team, sweep: str) -> list[dict[str, Any]]:
     """Give the locks of the rounds in their order, from the archive."""
-    found = (team.root / "overlays/archive").glob(f"{sweep}-b*/batch.yaml")
-    return sorted((yaml.safe_load(path.read_text()) for path in found), key=lambda lock: int(lock["round"]))
+    paths = (team.root / "overlays/archive").glob(f"{sweep}-b*/batch.yaml")
+    return sorted((yaml.safe_load(path.read_text()) for path in paths), key=lambda lock: int(lock["round"]))
 
 
 def test_from_one_merged_spec_every_round_is_asked_for_trained_and_recorded_with_no_hand_between(
-    team: Team, controller: Controller, asked: dict[str, Batch]
+    team: Team, controller: Controller, merged_batches: dict[str, Batch]
 ) -> None:
     until("the search is over", lambda: is_over(team, "rates", "rounds"), seconds=25 * MINUTE, pause=2)
 
@@ -120,10 +120,10 @@ def test_from_one_merged_spec_every_round_is_asked_for_trained_and_recorded_with
     history = team.git("log", "--reverse", "--format=%an %s", "--", "results/rates").splitlines()
     assert len(history) == ROUNDS
     assert all(" results(rates): " in line and not line.startswith(PERSON) for line in history)
-    found = locks(team, "rates")
-    assert [lock["round"] for lock in found] == list(range(1, ROUNDS + 1))
-    assert found[0]["name"] == asked["rates"].name
-    assert {lock["engine"].split(" ")[0] for lock in found} == {"optuna"}
+    documents = locks(team, "rates")
+    assert [lock["round"] for lock in documents] == list(range(1, ROUNDS + 1))
+    assert documents[0]["name"] == merged_batches["rates"].name
+    assert {lock["engine"].split(" ")[0] for lock in documents} == {"optuna"}
     rows = team.summary("rates")
     assert [row["status"] for row in rows] == ["ok"] * (ROUNDS * SIZE)
     assert len({row["trial"] for row in rows}) == ROUNDS * SIZE
@@ -133,17 +133,19 @@ def test_from_one_merged_spec_every_round_is_asked_for_trained_and_recorded_with
     until_in_sync(controller, last)
 
 
-def test_a_person_finds_by_a_clone_what_the_cluster_asked_for(team: Team, asked: dict[str, Batch]) -> None:
+def test_a_person_finds_by_a_clone_what_the_cluster_asked_for(
+    team: Team, merged_batches: dict[str, Batch]
+) -> None:
     done = team.sweep("next", "rates", "--explain", check=False)
 
     assert done.returncode == 6, done.stderr
     assert "ended: rounds" in done.stdout
-    told = team.sweep("log", "rates").stdout
-    assert f"round {ROUNDS}, tpe" in told
+    output = team.sweep("log", "rates").stdout
+    assert f"round {ROUNDS}, tpe" in output
 
 
 def test_who_climbs_on_finds_the_checkpoint_of_the_trial_before_and_cannot_change_it(
-    team: Team, asked: dict[str, Batch]
+    team: Team, merged_batches: dict[str, Batch]
 ) -> None:
     until("the climb is over", lambda: is_over(team, "climb", "last-rung"), seconds=PATIENCE, pause=2)
 
@@ -159,12 +161,12 @@ def test_who_climbs_on_finds_the_checkpoint_of_the_trial_before_and_cannot_chang
 
 
 def test_what_falls_behind_the_first_curves_is_ended_and_its_number_is_kept(
-    team: Team, asked: dict[str, Batch]
+    team: Team, merged_batches: dict[str, Batch]
 ) -> None:
-    team.until_recorded(asked["slope"])
+    team.until_recorded(merged_batches["slope"])
 
-    told = {row["params.x"]: (row["status"], row["reason"]) for row in team.summary("slope")}
-    assert told["-1"] == ("pruned", "median")
-    assert {value: told[value] for value in ("1", "2", "3", "4")} == dict.fromkeys(
+    result = {row["params.x"]: (row["status"], row["reason"]) for row in team.summary("slope")}
+    assert result["-1"] == ("pruned", "median")
+    assert {value: result[value] for value in ("1", "2", "3", "4")} == dict.fromkeys(
         ("1", "2", "3", "4"), ("ok", "")
     )

@@ -61,7 +61,7 @@ def test_the_sweep_of_an_example_comes_from_a_commit_to_its_summary(
 
     rows = team.summary(spec["name"])
     metric = f"metrics.{spec['metric']['name']}"
-    varied = [f"params.{name}" for name, one in spec["parameters"].items() if "values" in one]
+    varied = [f"params.{name}" for name, item in spec["parameters"].items() if "values" in item]
     assert [row["status"] for row in rows] == ["ok"] * trials
     assert len({tuple(row[name] for name in varied) for row in rows}) == trials
     assert max(float(row[metric]) for row in rows) > 0.3

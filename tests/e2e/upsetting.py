@@ -152,11 +152,11 @@ def restored(machine: Machine, backup: Path) -> None:
     machine.node.start_kubelet()
 
 
-def _kept(machine: Machine, one: tuple[str, str, str]) -> Mapping[str, Any]:
-    found = controller_files.got(machine, one)
-    said = ("name", "namespace", "labels", "annotations", "finalizers")
-    metadata = {key: held for key, held in found["metadata"].items() if key in said}
-    return {**{key: found[key] for key in ("apiVersion", "kind", "spec")}, "metadata": metadata}
+def _kept(machine: Machine, item: tuple[str, str, str]) -> Mapping[str, Any]:
+    document = controller_files.got(machine, item)
+    output = ("name", "namespace", "labels", "annotations", "finalizers")
+    metadata = {key: held for key, held in document["metadata"].items() if key in output}
+    return {**{key: document[key] for key in ("apiVersion", "kind", "spec")}, "metadata": metadata}
 
 
 @contextmanager
@@ -170,7 +170,7 @@ def _applied(machine: Machine, kept: Mapping[str, Any]) -> Iterator[None]:
 
 def _apply_again(team: Team, folder: str, kind: str) -> None:
     """Apply one kind of what the bootstrap wrote, as its page says, whoever has changed it meanwhile."""
-    written = team.server.kubectl("kustomize", str(team.root / "clusters" / folder)).stdout
-    wanted = [one for one in yaml.safe_load_all(written) if one["kind"] == kind]
+    output = team.server.kubectl("kustomize", str(team.root / "clusters" / folder)).stdout
+    wanted = [item for item in yaml.safe_load_all(output) if item["kind"] == kind]
     options = ("--server-side", team.field_manager(folder), "--force-conflicts", "--filename=-")
     team.server.kubectl("apply", *options, given=wanted)

@@ -73,8 +73,8 @@ class Watch:
 
     def jobs(self, *batches: Batch) -> dict[str, str]:
         """Give the uids of the batches' Jobs, by name."""
-        found = (job["metadata"] for batch in batches for job in self.team.jobs(batch))
-        return {one["name"]: one["uid"] for one in found}
+        metadata = (job["metadata"] for batch in batches for job in self.team.jobs(batch))
+        return {item["name"]: item["uid"] for item in metadata}
 
     def until_running(self, *batches: Batch) -> None:
         """Wait until some trial of each trains."""
@@ -129,25 +129,25 @@ class Watch:
         chosen = (f"--selector=sweepledger.dev/batch={batch.name}", f"--cascade={cascade}")
         self.team.server.kubectl("delete", "jobs", *chosen, f"--namespace={NAMESPACE}")
 
-    def said(self, batch: Batch) -> dict[str, str]:
+    def outputs(self, batch: Batch) -> dict[str, str]:
         """Give what the pods of the Jobs that stand have said that ended well, by the pod's uid."""
         jobs = set(self.jobs(batch).values())
         ended = [pod["metadata"] for pod in self.team.pods(batch) if pod["status"]["phase"] == "Succeeded"]
-        pods = [one for one in ended if one["ownerReferences"][0]["uid"] in jobs]
+        pods = [item for item in ended if item["ownerReferences"][0]["uid"] in jobs]
         logs = ("logs", f"--namespace={NAMESPACE}", "--container=trial")
-        return {one["uid"]: self.team.server.kubectl(*logs, one["name"]).stdout for one in pods}
+        return {item["uid"]: self.team.server.kubectl(*logs, item["name"]).stdout for item in pods}
 
     def seconds(self, *batches: Batch) -> list[float]:
         """Give how long the containers of trials ran that have ended; the API knows whole seconds."""
-        return [found for batch in batches for pod in self.team.pods(batch) for found in _seconds(pod)]
+        return [value for batch in batches for pod in self.team.pods(batch) for value in _seconds(pod)]
 
     def collect(self) -> str:
         """Run the collector now and wait until it has ended; give the commit that the branch has then."""
         job = self.team.collect()
 
         def is_over() -> bool:
-            found = self.team.get("jobs", job, COLLECTORS)
-            return found is None or has_ended(found)
+            document = self.team.get("jobs", job, COLLECTORS)
+            return document is None or has_ended(document)
 
         until("the collector has ended", is_over, seconds=PATIENCE)
         self.team.git("fetch", "-q", "origin")
@@ -161,11 +161,11 @@ def tell(what: str, **seen: object) -> None:
 
 def _seconds(pod: Mapping[str, Any]) -> list[float]:
     statuses = pod["status"].get("containerStatuses") or ()
-    ended = [one["state"]["terminated"] for one in statuses if "terminated" in one["state"]]
+    ended = [status["state"]["terminated"] for status in statuses if "terminated" in status["state"]]
     return [
-        (_time(one["finishedAt"]) - _time(one["startedAt"])).total_seconds()
-        for one in ended
-        if one.get("startedAt") and one.get("finishedAt")
+        (_time(item["finishedAt"]) - _time(item["startedAt"])).total_seconds()
+        for item in ended
+        if item.get("startedAt") and item.get("finishedAt")
     ]
 
 

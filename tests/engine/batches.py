@@ -177,7 +177,7 @@ def jobs(does: Iterable[str], *, name: str = "lr-b1-00000002", retries: int = 0)
     for index in range(len(words)):
         pod = _pod(name, {"subPath": f"{name}/{index}"}, SMALL)
         environment = pod["containers"][0]["env"]
-        environment[:] = [one for one in environment if one["name"] != "SWEEP_FAILURES"]
+        environment[:] = [item for item in environment if item["name"] != "SWEEP_FAILURES"]
         environment.append({"name": "SWEEP_INDEX", "value": str(index)})
         made.append(
             {
@@ -258,8 +258,10 @@ class Machine:
     def records(self, made: list[dict[str, Any]], index: int) -> list[Record]:
         """Read what the attempts at an index left, first attempt first."""
         folder = self.state / "results" / name_of(made) / str(index)
-        found = [record_format.read(path.read_bytes()) for path in folder.glob("*.json")]
-        return sorted((one for one in found if isinstance(one, Record)), key=lambda one: one.attempt)
+        results = [record_format.read(path.read_bytes()) for path in folder.glob("*.json")]
+        return sorted(
+            (record for record in results if isinstance(record, Record)), key=lambda item: item.attempt
+        )
 
     def spy(self, made: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
         """Read the notes of the fake launchers: word, index, process."""

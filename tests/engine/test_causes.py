@@ -31,8 +31,8 @@ def a_job(**changes: Any) -> dict[str, Any]:
 
 
 def condition(type_: str, status: str, message: str = "", **more: str) -> dict[str, Any]:
-    said = {"type": type_, "status": status, "message": message, "lastTransitionTime": MOMENT, **more}
-    return {"conditions": [said]}
+    messages = {"type": type_, "status": status, "message": message, "lastTransitionTime": MOMENT, **more}
+    return {"conditions": [messages]}
 
 
 def waiting(reason: str, message: str = "", uid: str = "uid-1") -> dict[str, Any]:
@@ -114,11 +114,11 @@ NO_ACCESS = 'failed to pull image "r.example/t": 401 Unauthorized'
 def test_a_pod_says_what_its_trial_waits_for(
     kind: CauseKind, words: str, remedy: str, pod: dict[str, Any]
 ) -> None:
-    found = kind_of(a_job(), pod)
+    results = kind_of(a_job(), pod)
 
-    assert found[0] is kind
-    assert words in found[1]
-    assert remedy in found[2]
+    assert results[0] is kind
+    assert words in results[1]
+    assert remedy in results[2]
 
 
 def test_a_volume_that_cannot_be_mounted_is_in_an_event_alone() -> None:
@@ -163,9 +163,9 @@ def test_a_pod_on_a_silent_node_is_lost() -> None:
     ],
 )
 def test_a_job_that_cannot_create_pods_says_so_in_an_event(kind: CauseKind, message: str) -> None:
-    found = kind_of(a_job(), creation_failures={"lr-b1-1": message})
+    results = kind_of(a_job(), creation_failures={"lr-b1-1": message})
 
-    assert found[:2] == (kind, message)
+    assert results[:2] == (kind, message)
 
 
 def test_trials_beyond_the_parallelism_wait_for_their_turn_even_if_an_older_event_stands() -> None:
@@ -392,9 +392,9 @@ def test_a_trial_that_ended_says_what_keeps_the_collector_from_recording_it(
 def test_a_trial_that_ended_a_moment_ago_waits_for_the_next_run_of_the_collector() -> None:
     collector = the_collector(CRON_JOB, a_run("r1", "Complete"))
 
-    found = kind_of(a_job(completedIndexes="0-1"), index=1, collector=collector)
+    results = kind_of(a_job(completedIndexes="0-1"), index=1, collector=collector)
 
-    assert found == (
+    assert results == (
         CauseKind.COLLECTOR_DUE,
         "it has ended; the collector runs every 5 minutes, and last succeeded 0 min ago",
         "",

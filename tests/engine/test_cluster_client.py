@@ -32,7 +32,7 @@ def test_a_hanging_kubectl_is_stopped(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("message", "reason"),
     [
         ("Error from server (NotFound): pods not found", "NotFound"),
         ('error: no matches for kind "Queue" in version "a/v1"', "UnknownKind"),
@@ -43,28 +43,28 @@ def test_a_hanging_kubectl_is_stopped(tmp_path: Path, monkeypatch: pytest.Monkey
     ids=["not-found", "unknown-kind", "forbidden", "exists", "unreachable"],
 )
 def test_an_error_has_kubectls_message_and_a_reason(
-    said: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    message: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KUBECTL", program(tmp_path / "kubectl", f"echo '{said}' >&2; exit 1"))
+    monkeypatch.setenv("KUBECTL", program(tmp_path / "kubectl", f"echo '{message}' >&2; exit 1"))
 
     with pytest.raises(ClusterError) as caught:
         Kubectl("mine").run("get", "pods")
 
     assert caught.value.reason == reason
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "--context=mine" in str(caught.value)
 
 
 def test_a_claim_for_one_node_is_wrong_for_a_pool_of_several() -> None:
-    found = {
+    results = {
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": "results"},
         "spec": {"accessModes": ["ReadWriteOnce"]},
         "status": {"phase": "Bound"},
     }
 
-    assert check_claim(found, nodes=2).state is HealthStatus.WRONG
-    assert check_claim(found, nodes=1).state is HealthStatus.OK
+    assert check_claim(results, nodes=2).state is HealthStatus.WRONG
+    assert check_claim(results, nodes=1).state is HealthStatus.OK
 
 
 def test_the_queue_of_the_pool_comes_before_that_of_the_cluster() -> None:

@@ -37,11 +37,11 @@ def is_running(pid: int) -> bool:
 def test_a_missing_folder_is_filled_by_the_command(tmp_path: Path) -> None:
     folder = tmp_path / "data/digits"
 
-    found = datasets.verified_folder(
+    result = datasets.verified_folder(
         dataset("echo 1 > $SWEEP_DATA/a; pwd > $SWEEP_DATA/b"), folder, code=tmp_path
     )
 
-    assert found == folder
+    assert result == folder
     assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
     assert (folder / "b").read_text().strip() == str(tmp_path)
     assert [path.name for path in folder.parent.iterdir()] == ["digits"]

@@ -123,7 +123,7 @@ def test_a_launcher_that_finds_a_result_leaves_no_second_record(machine: Machine
         (ended,) = ends(machine.drive(engine, made))
 
     assert (ended.status, ended.reason) == (Status.OK, "already-recorded")
-    assert [one.uid for one in machine.records(made, 0)] == [record.uid]
+    assert [item.uid for item in machine.records(made, 0)] == [record.uid]
 
 
 def test_parallelism_limits_the_running_pods(machine: Machine) -> None:
@@ -228,7 +228,7 @@ def test_a_batch_of_jobs_is_finished_when_all_its_jobs_are(machine: Machine) -> 
 
 
 @pytest.mark.parametrize(
-    ("does", "status", "reason", "said"),
+    ("does", "status", "reason", "message"),
     [
         ("killed", Status.FAILED, "killed", ""),
         ("kill-supervisor", Status.FAILED, "killed", "its supervisor was killed"),
@@ -241,7 +241,7 @@ def test_a_batch_of_jobs_is_finished_when_all_its_jobs_are(machine: Machine) -> 
     ],
 )
 def test_the_engine_writes_the_record_of_a_pod_without_one(
-    machine: Machine, does: str, status: Status, reason: str, said: str
+    machine: Machine, does: str, status: Status, reason: str, message: str
 ) -> None:
     made = indexed([does])
 
@@ -250,7 +250,7 @@ def test_the_engine_writes_the_record_of_a_pod_without_one(
     (record,) = machine.records(made, 0)
     assert (record.status, record.reason) == (ended.status, ended.reason) == (status, reason)
     assert (record.trial, record.index, record.attempt, record.uid) == (trial(0), 0, 1, ended.attempt.uid)
-    assert (record.details.get("said", ""), ended.output) == (said, said)
+    assert (record.details.get("said", ""), ended.output) == (message, message)
 
 
 def test_a_pod_over_its_memory_limit_is_recorded_as_oom(machine: Machine) -> None:

@@ -55,14 +55,14 @@ def test_field_variables_describe_the_pod() -> None:
         "FAILURES": "metadata.annotations['batch.kubernetes.io/job-index-failure-count']",
         "NOTHING": "metadata.annotations['other']",
     }
-    told: list[Variable] = [FieldVariable(name, path) for name, path in fields.items()]
-    told.append(LiteralVariable("JOINED", "$(NODE)/$(JOB_COMPLETION_INDEX)"))
+    variables: list[Variable] = [FieldVariable(name, path) for name, path in fields.items()]
+    variables.append(LiteralVariable("JOINED", "$(NODE)/$(JOB_COMPLETION_INDEX)"))
 
-    found = environment.declared_variables(
-        replace(job, pod=replace(job.pod, environment=tuple(told))), IDENTITY
+    declared_variables = environment.declared_variables(
+        replace(job, pod=replace(job.pod, environment=tuple(variables))), IDENTITY
     )
 
-    assert found == {
+    assert declared_variables == {
         "JOB_COMPLETION_INDEX": "3",
         "UID": "u-1",
         "NAMESPACE": "sweeps",
@@ -78,21 +78,21 @@ def test_field_variables_describe_the_pod() -> None:
 def test_a_job_without_indexes_has_no_completion_index() -> None:
     job = parsed(jobs([""])).jobs[0]
 
-    found = environment.declared_variables(job, IDENTITY)
+    declared_variables = environment.declared_variables(job, IDENTITY)
 
-    assert "JOB_COMPLETION_INDEX" not in found
-    assert found["SWEEP_INDEX"] == "0"
+    assert "JOB_COMPLETION_INDEX" not in declared_variables
+    assert declared_variables["SWEEP_INDEX"] == "0"
 
 
 def test_the_engines_environment_does_not_reach_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     extras = HostVariables(Path("/own"), Path("/own/log"), Path("/bin"), {"CUDA_VISIBLE_DEVICES": ""})
 
-    found = environment.process_environment(
+    results = environment.process_environment(
         {"SWEEP_RAN": "local", "A": "/data/x"}, IDENTITY, PathTranslation({"/data": Path("/d")}), extras
     )
 
-    assert found == {
+    assert results == {
         "A": "/d/x",
         "CUDA_VISIBLE_DEVICES": "",
         "HOME": "/own",

@@ -26,8 +26,8 @@ def start(machine: Machine, *words: str, die_at: str = "never") -> subprocess.Po
 
 def finish(machine: Machine, *words: str, die_at: str = "never") -> int:
     with start(machine, *words, die_at=die_at) as engine:
-        _, said = engine.communicate(timeout=60)
-    assert engine.returncode in {0, -signal.SIGKILL}, said.decode()
+        _, output = engine.communicate(timeout=60)
+    assert engine.returncode in {0, -signal.SIGKILL}, output.decode()
     return engine.returncode
 
 

@@ -12,10 +12,10 @@ GPU 1: NVIDIA H200 (UUID: GPU-66666666-2222-3333-4444-555555555555)
 
 
 def test_the_machine_has_cpus_and_memory() -> None:
-    found = machine.capacity()
+    amounts = machine.capacity()
 
-    assert found.milli_cpus >= 1000
-    assert found.memory > 1 << 28
+    assert amounts.milli_cpus >= 1000
+    assert amounts.memory > 1 << 28
 
 
 def test_partitions_of_gpus_are_not_counted() -> None:

@@ -29,11 +29,11 @@ def container_of(job: dict[str, Any]) -> Any:
 
 
 def messages(made: list[dict[str, Any]]) -> list[str]:
-    found = manifests.parse_batch("lr-b1-00000001", made)
-    assert not isinstance(found, BatchSpec)
-    assert {problem.code for problem in found} == {"unsupported-manifest"}
-    assert list(found) == sorted(found)
-    return [f"{problem.path}: {problem.message}" for problem in found]
+    spec = manifests.parse_batch("lr-b1-00000001", made)
+    assert not isinstance(spec, BatchSpec)
+    assert {problem.code for problem in spec} == {"unsupported-manifest"}
+    assert list(spec) == sorted(spec)
+    return [f"{problem.path}: {problem.message}" for problem in spec]
 
 
 def test_an_indexed_job_has_one_index_per_row() -> None:
@@ -105,7 +105,7 @@ def test_the_digest_covers_job_and_config_maps_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "output"),
     [
         (lambda job: job["spec"].update(ttlSecondsAfterFinished=1), "spec.ttlSecondsAfterFinished"),
         (lambda job: job["spec"].update(suspend=True), "spec.suspend"),
@@ -155,12 +155,12 @@ def test_the_digest_covers_job_and_config_maps_in_any_order() -> None:
         (lambda job: job["metadata"].update(name="../up"), "'../up'"),
     ],
 )
-def test_unsupported_fields_are_problems(change: Change, said: str) -> None:
+def test_unsupported_fields_are_problems(change: Change, output: str) -> None:
     made = copy.deepcopy(indexed(["", ""]))
 
     change(made[-1])
 
-    assert any(said in message for message in messages(made))
+    assert any(output in message for message in messages(made))
 
 
 def test_all_problems_are_reported() -> None:
@@ -168,9 +168,9 @@ def test_all_problems_are_reported() -> None:
     pod_of(made[-1]).update(hostNetwork=True, initContainers=[{"name": "x"}])
     made.append({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
 
-    found = messages(made)
+    results = messages(made)
 
-    assert len(found) == 3
+    assert len(results) == 3
 
 
 @pytest.mark.parametrize("key", ["launch.json", "hyperparams.csv"])

@@ -122,8 +122,8 @@ def test_every_descendant_ends_when_the_supervisor_is_killed(tmp_path: Path, nod
 
     node.start(launch)
 
-    found = ended(node)
-    assert (found.code, found.reason) == (137, "killed")
+    pod_exit = ended(node)
+    assert (pod_exit.code, pod_exit.reason) == (137, "killed")
     assert local_node.find_pod_processes([launch.uid]) == ()
 
 
@@ -193,8 +193,8 @@ def test_closing_the_node_leaves_no_process(tmp_path: Path) -> None:
 def test_a_pod_over_its_memory_limit_is_killed(tmp_path: Path, node: Node) -> None:
     node.start(launch_of(tmp_path, f"held = bytearray(120 << 20)\n{SLEEP}", memory=64 << 20))
 
-    found = ended(node)
-    assert (found.code, found.reason) == (137, "oom")
+    pod_exit = ended(node)
+    assert (pod_exit.code, pod_exit.reason) == (137, "oom")
 
 
 def test_memory_counts_for_all_processes_of_a_pod_together(tmp_path: Path, node: Node) -> None:
@@ -231,9 +231,9 @@ def test_a_pod_over_its_scratch_limit_is_killed(tmp_path: Path, node: Node) -> N
 def test_a_pod_that_cannot_start_has_a_message(tmp_path: Path, node: Node, change: dict[str, object]) -> None:
     node.start(launch_of(tmp_path, "", **change))
 
-    found = ended(node)
-    assert (found.code, found.reason) == (127, "start-failed")
-    assert "No such file" in found.message
+    pod_exit = ended(node)
+    assert (pod_exit.code, pod_exit.reason) == (127, "start-failed")
+    assert "No such file" in pod_exit.message
 
 
 def test_a_pod_runs_on_its_own_cpus(tmp_path: Path, node: Node) -> None:

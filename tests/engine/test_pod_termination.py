@@ -40,15 +40,17 @@ INIT = {
 
 
 def read(manifest: dict[str, Any]) -> TrialPod:
-    found = pods.parse_pod(manifest)
-    assert found is not None
-    return found
+    pod = pods.parse_pod(manifest)
+    assert pod is not None
+    return pod
 
 
 def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
     """Give the record made of a pod, as strictly read back as any."""
-    found = pod_termination.read_termination(read(manifest))
-    record = pod_termination.substitute_record(ASKED, replace(found, attempt=attempt or found.attempt))
+    termination = pod_termination.read_termination(read(manifest))
+    record = pod_termination.substitute_record(
+        ASKED, replace(termination, attempt=attempt or termination.attempt)
+    )
     assert record is not None
     assert record_format.from_line(record_format.to_line(record)) == record
     return record
@@ -105,36 +107,36 @@ def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
     ],
 )
 def test_the_end_of_a_pod_has_a_reason(pod: dict[str, Any], reason: str) -> None:
-    found = made(pod, attempt=1)
+    record = made(pod, attempt=1)
 
-    assert (found.status, found.reason) == (Status.FAILED, reason)
+    assert (record.status, record.reason) == (Status.FAILED, reason)
 
 
 def test_bad_hyperparameters_without_a_record_are_diverged() -> None:
-    found = made(a_pod(state=ended(42)))
+    record = made(a_pod(state=ended(42)))
 
-    assert (found.status, found.reason) == (Status.DIVERGED, "bad-hyperparameters")
+    assert (record.status, record.reason) == (Status.DIVERGED, "bad-hyperparameters")
 
 
 def test_the_record_contains_all_that_the_api_reports_of_an_attempt() -> None:
-    found = made(
+    record = made(
         a_pod(state=ended(1, message="launch.json is broken\n"), annotations={INDEX: "0", FAILURES: "2"})
     )
 
-    assert (found.uid, found.attempt, found.node, found.seed) == ("uid-1", 3, "node-1", 7)
-    assert (found.started, found.finished, found.seconds) == (BEGAN, ENDED, 10)
-    assert (found.ran, found.details) == (IMAGE_ID, {"said": "launch.json is broken"})
-    assert (found.trial, found.row, found.code) == (RECORD.trial, RECORD.row, RECORD.code)
+    assert (record.uid, record.attempt, record.node, record.seed) == ("uid-1", 3, "node-1", 7)
+    assert (record.started, record.finished, record.seconds) == (BEGAN, ENDED, 10)
+    assert (record.ran, record.details) == (IMAGE_ID, {"said": "launch.json is broken"})
+    assert (record.trial, record.row, record.code) == (RECORD.trial, RECORD.row, RECORD.code)
 
 
 def test_a_container_that_never_started_ran_nothing() -> None:
-    found = made(a_pod(status={**NO_IMAGE, **LATE}))
+    record = made(a_pod(status={**NO_IMAGE, **LATE}))
 
-    assert (found.ran, found.started, found.seconds) == ("nothing", MADE, 0)
-    assert "its container never started" in found.details["said"]
+    assert (record.ran, record.started, record.seconds) == ("nothing", MADE, 0)
+    assert "its container never started" in record.details["said"]
 
 
-def told(message: str, **changes: Any) -> Record | None:
+def read_message(message: str, **changes: Any) -> Record | None:
     return pod_termination.read_record(read(a_pod(state=ended(1, message=message), **changes)), ASKED)
 
 
@@ -142,11 +144,11 @@ def told(message: str, **changes: Any) -> Record | None:
 def test_a_message_whose_reason_no_launcher_knows_is_forged(reason: str) -> None:
     forged = replace(RECORD, status=Status.FAILED, reason=reason)
 
-    assert told(record_format.to_line(forged)) is None
+    assert read_message(record_format.to_line(forged)) is None
 
 
 def test_a_termination_message_counts_for_its_own_pod() -> None:
-    assert told(record_format.to_line(RECORD) + "\n") == RECORD
+    assert read_message(record_format.to_line(RECORD) + "\n") == RECORD
 
 
 @pytest.mark.parametrize(
@@ -163,14 +165,14 @@ def test_a_termination_message_counts_for_its_own_pod() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_a_termination_message_does_not_count_for_another_pod_or_row(change: dict[str, Any]) -> None:
-    assert told(record_format.to_line(replace(RECORD, **change))) is None
+    assert read_message(record_format.to_line(replace(RECORD, **change))) is None
 
 
 @pytest.mark.parametrize(
     "message", ["", "killed", "{}", "[" * 5000, record_format.to_line(RECORD)[:-9], "\ud800"]
 )
 def test_a_message_that_is_not_a_record_is_kept_as_text(message: str) -> None:
-    assert told(message) is None
+    assert read_message(message) is None
     assert (
         len(made(a_pod(state=ended(1, message=message))).details.get("said", ""))
         <= pod_termination.MAX_MESSAGE_LENGTH
@@ -211,11 +213,11 @@ def test_no_response_leads_to_an_invalid_record(place: tuple[Any, ...], value: A
         node = node[step]
     node[place[-1]] = value
 
-    found = pods.parse_pod(pod)
-    if found is not None:
-        found.phase(0.0)
+    result = pods.parse_pod(pod)
+    if result is not None:
+        result.phase(0.0)
         record = pod_termination.substitute_record(
-            ASKED, replace(pod_termination.read_termination(found), attempt=1)
+            ASKED, replace(pod_termination.read_termination(result), attempt=1)
         )
 
         assert record is None or record_format.from_line(record_format.to_line(record)) == record

@@ -14,15 +14,15 @@ NOW = time_at({"at": ENDED}, "at") or 0.0
 
 
 def read(manifest: dict[str, Any]) -> TrialPod:
-    found = pods.parse_pod(manifest)
-    assert found is not None
-    return found
+    pod = pods.parse_pod(manifest)
+    assert pod is not None
+    return pod
 
 
 def test_a_pod_of_an_indexed_job_belongs_to_its_completion_index() -> None:
-    found = read(a_pod(annotations={INDEX: "7", FAILURES: "2"}))
+    pod = read(a_pod(annotations={INDEX: "7", FAILURES: "2"}))
 
-    assert (found.uid, found.index, found.failures, found.container) == ("uid-1", 7, 2, "trial")
+    assert (pod.uid, pod.index, pod.failures, pod.container) == ("uid-1", 7, 2, "trial")
 
 
 def test_the_template_names_the_index_of_a_pod_of_one_trial() -> None:
@@ -70,7 +70,7 @@ PUT = conditions(PodScheduled="True")
 
 
 @pytest.mark.parametrize(
-    ("phase", "status", "metadata", "later", "found"),
+    ("phase", "status", "metadata", "later", "result"),
     [
         ("Running", {"conditions": READY}, {}, 0, PodPhase.RUNNING),
         ("Running", {"conditions": SILENT}, {}, 0, PodPhase.LOST),
@@ -92,11 +92,11 @@ PUT = conditions(PodScheduled="True")
     ],
 )
 def test_a_pod_of_a_silent_node_is_lost(
-    phase: str, status: dict[str, Any], metadata: dict[str, Any], later: float, found: PodPhase
+    phase: str, status: dict[str, Any], metadata: dict[str, Any], later: float, result: PodPhase
 ) -> None:
     pod = read(a_pod(phase=phase, status=status, **metadata))
 
-    assert pod.phase(NOW + later) is found
+    assert pod.phase(NOW + later) is result
 
 
 UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]

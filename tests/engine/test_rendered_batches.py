@@ -59,26 +59,26 @@ def played(
             engine.wait(0.2)
             engine.step([DesiredBatch(batch, code)])
     assert {entry.name for entry in code.iterdir()} == {"train.py"}
-    found = {}
+    records = {}
     for path in (machine.state / "results" / batch.name).glob("*/*.json"):
         record = record_format.read(path.read_bytes())
         assert isinstance(record, Record), record
-        found[record.index] = record
-    return found
+        records[record.index] = record
+    return records
 
 
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 def test_a_rendered_batch_runs_unchanged(machine: Machine, shape: Shape) -> None:
     batch = rendered(shape, machine.root / "repository")
 
-    found = played(machine, batch, TRAIN)
+    records = played(machine, batch, TRAIN)
 
-    assert {index: record.status for index, record in found.items()} == {0: Status.OK, 1: Status.DIVERGED}
-    assert found[0].metrics == {"accuracy": 0.5}
-    assert found[0].details["words"][-1] == "/sweep/scratch", "what is shown is what runs, path or not"
-    assert found[0].details["given"] == {"learning_rate": "0.1", "name": 'say "on"'}
-    assert str(machine.state) in found[0].details["home"]
-    assert found[0].ran == "process"
+    assert {index: record.status for index, record in records.items()} == {0: Status.OK, 1: Status.DIVERGED}
+    assert records[0].metrics == {"accuracy": 0.5}
+    assert records[0].details["words"][-1] == "/sweep/scratch", "what is shown is what runs, path or not"
+    assert records[0].details["given"] == {"learning_rate": "0.1", "name": 'say "on"'}
+    assert str(machine.state) in records[0].details["home"]
+    assert records[0].ran == "process"
     assert batch_conditions(machine.state)[batch.name] is not None
 
 
@@ -89,7 +89,7 @@ def test_a_record_that_the_engine_writes_has_the_seed_of_its_replicate(
     run = {"seed_base": 100, "retries": 0}
     batch = rendered(shape, machine.root / "repository", run=run, replicates=3)
 
-    found = played(machine, batch, KILL)
+    records = played(machine, batch, KILL)
 
-    assert {record.reason for record in found.values()} == {"killed"}
-    assert sorted(record.seed for record in found.values()) == [100, 100, 101, 101, 102, 102]
+    assert {record.reason for record in records.values()} == {"killed"}
+    assert sorted(record.seed for record in records.values()) == [100, 100, 101, 101, 102, 102]

@@ -26,7 +26,7 @@ def test_a_folder_without_state_holds_no_jobs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "together"),
+    ("conditions", "together"),
     [
         ((JobCondition.COMPLETE, JobCondition.COMPLETE), JobCondition.COMPLETE),
         ((JobCondition.COMPLETE, JobCondition.FAILED), JobCondition.FAILED),
@@ -34,10 +34,11 @@ def test_a_folder_without_state_holds_no_jobs(tmp_path: Path) -> None:
     ],
 )
 def test_a_batch_has_ended_when_all_its_jobs_have(
-    tmp_path: Path, found: tuple[JobCondition | None, ...], together: JobCondition | None
+    tmp_path: Path, conditions: tuple[JobCondition | None, ...], together: JobCondition | None
 ) -> None:
     store.save_jobs(
-        tmp_path, {str(number): replace(ENTRY, condition=one) for number, one in enumerate(found)}
+        tmp_path,
+        {str(number): replace(ENTRY, condition=condition) for number, condition in enumerate(conditions)},
     )
 
     assert store.batch_conditions(tmp_path) == {"b": together}

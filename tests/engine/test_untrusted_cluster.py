@@ -39,7 +39,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     return make
 
 
-def said(tmp_path: Path, content: bytes) -> str:
+def script_printing(tmp_path: Path, content: bytes) -> str:
     path = tmp_path / "said"
     path.write_bytes(content)
     return f"exec cat {path}"
@@ -89,7 +89,7 @@ ASKING: dict[str, Callable[[], object]] = {
 def test_a_response_that_is_not_of_kubernetes_is_quoted(
     answer: bytes, ask: Callable[[], object], fake: Fake, tmp_path: Path
 ) -> None:
-    fake(said(tmp_path, answer))
+    fake(script_printing(tmp_path, answer))
 
     with pytest.raises(ClusterError, match=r"kubectl [a-z]+ printed") as caught:
         ask()
@@ -98,7 +98,7 @@ def test_a_response_that_is_not_of_kubernetes_is_quoted(
 
 
 def test_an_object_that_was_not_requested_is_refused(fake: Fake, tmp_path: Path) -> None:
-    fake(said(tmp_path, b'{"kind": "Secret", "metadata": {"name": "a"}}'))
+    fake(script_printing(tmp_path, b'{"kind": "Secret", "metadata": {"name": "a"}}'))
 
     with pytest.raises(ClusterError, match="returned a Secret instead of a Pod"):
         Kubectl().find(WANTED)
@@ -114,7 +114,7 @@ def test_an_endless_response_is_stopped(fake: Fake, monkeypatch: pytest.MonkeyPa
 
 def test_an_endless_list_is_stopped(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubectl, "MAX_PAGES", 3)
-    fake(said(tmp_path, b'{"items": [], "metadata": {"continue": "more"}}'))
+    fake(script_printing(tmp_path, b'{"items": [], "metadata": {"continue": "more"}}'))
 
     with pytest.raises(ClusterError, match="has more than 3 pages"):
         list(Kubectl().pages("/api/v1/pods", "a=b"))
@@ -200,11 +200,11 @@ def fetched(into: Path, *batches: str) -> list[str]:
 
 
 def packed(*names: str) -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w") as opened:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as opened:
         for name in names:
             opened.addfile(tarfile.TarInfo(name))
-    return written.getvalue()
+    return buffer.getvalue()
 
 
 def test_an_endless_archive_is_stopped_and_nothing_is_kept(
@@ -249,8 +249,8 @@ def programs(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     busybox = shutil.which("busybox")
     if busybox is None:
         pytest.skip("skipped: busybox not found")
-    asked = subprocess.run([busybox, "tar", "--help"], capture_output=True, check=False)
-    if b"-T" not in asked.stdout + asked.stderr:
+    completed = subprocess.run([busybox, "tar", "--help"], capture_output=True, check=False)
+    if b"-T" not in completed.stdout + completed.stderr:
         pytest.skip("skipped: this busybox's tar takes no list of files, as that of Alpine does")
     folder = tmp_path / "busybox"
     folder.mkdir()
@@ -280,9 +280,9 @@ def test_the_reader_pod_sends_only_what_the_collector_reads(pod: Path, tmp_path:
         hole.truncate(10**12)
     (folder / "full.out").write_bytes(bytes(LARGEST_TRIAL_FILE))
 
-    found = fetched(tmp_path / "into")
+    results = fetched(tmp_path / "into")
 
-    assert found == [f"batch/0/{name}" for name in ("-x.json", "a.err", "a.json", "a.out", "full.out")]
+    assert results == [f"batch/0/{name}" for name in ("-x.json", "a.err", "a.json", "a.out", "full.out")]
     assert (tmp_path / "into/batch/0/full.out").stat().st_size == LARGEST_TRIAL_FILE
 
 
@@ -311,13 +311,13 @@ def test_a_folder_that_cannot_be_read_is_reported(
 def test_a_stream_is_read_in_little_memory(fake: Fake, tmp_path: Path) -> None:
     if not Path("/proc/self/status").is_file():
         pytest.skip("skipped: no /proc to read the memory from")
-    written = tmp_path / "sent"
-    with tarfile.open(written, "w") as opened:
+    path = tmp_path / "sent"
+    with tarfile.open(path, "w") as opened:
         for number in range(200):
-            one = tarfile.TarInfo(f"./{number}/a.out")
-            one.size = LARGEST_TRIAL_FILE
-            opened.addfile(one, io.BytesIO(bytes(one.size)))
-    fake(reader(f"exec cat {written}"))
+            info = tarfile.TarInfo(f"./{number}/a.out")
+            info.size = LARGEST_TRIAL_FILE
+            opened.addfile(info, io.BytesIO(bytes(info.size)))
+    fake(reader(f"exec cat {path}"))
     program = f"""
 import re
 from pathlib import Path

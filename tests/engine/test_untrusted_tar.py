@@ -16,11 +16,11 @@ END = bytes(2 * untrusted_tar.BLOCK)
 
 
 def packed(*members: tarfile.TarInfo, form: int = tarfile.GNU_FORMAT) -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w", format=form) as opened:
-        for one in members:
-            opened.addfile(one, io.BytesIO(b"x" * one.size))
-    return written.getvalue()
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as opened:
+        for info in members:
+            opened.addfile(info, io.BytesIO(b"x" * info.size))
+    return buffer.getvalue()
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 1) -> tarfile.TarInfo:

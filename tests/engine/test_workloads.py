@@ -20,7 +20,7 @@ def ends(name: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "values"),
     [
         ("", []),
         ("0", [0]),
@@ -30,8 +30,8 @@ def ends(name: str) -> list[dict[str, str]]:
         ("0-99999999999999,a,-1,2", [2]),
     ],
 )
-def test_indexes_beyond_the_table_are_ignored(text: str, found: list[int]) -> None:
-    assert list(parse_indexes(text, 10)) == found
+def test_indexes_beyond_the_table_are_ignored(text: str, values: list[int]) -> None:
+    assert list(parse_indexes(text, 10)) == values
 
 
 def test_a_running_indexed_job_lists_its_ended_trials() -> None:

@@ -39,21 +39,27 @@ def a_pod(
 
 def ended(code: int, reason: str = "Error", message: str = "") -> dict[str, Any]:
     """Give the state of a container that ran to its end."""
-    said = {"message": message} if message else {}
+    messages = {"message": message} if message else {}
     return {
-        "terminated": {"exitCode": code, "reason": reason, "startedAt": BEGAN, "finishedAt": ENDED, **said}
+        "terminated": {
+            "exitCode": code,
+            "reason": reason,
+            "startedAt": BEGAN,
+            "finishedAt": ENDED,
+            **messages,
+        }
     }
 
 
 def disrupted(reason: str) -> dict[str, Any]:
     """Give the condition by which a pod says that somebody took it away."""
-    found = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "taken"}
-    return {"conditions": [{**found, "lastTransitionTime": ENDED}]}
+    results = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "taken"}
+    return {"conditions": [{**results, "lastTransitionTime": ENDED}]}
 
 
-def conditions(**said: str) -> list[dict[str, Any]]:
+def conditions(**messages: str) -> list[dict[str, Any]]:
     """Give conditions of a pod that were set as it began."""
-    return [{"type": name, "status": value, "lastTransitionTime": BEGAN} for name, value in said.items()]
+    return [{"type": name, "status": value, "lastTransitionTime": BEGAN} for name, value in messages.items()]
 
 
 def with_variables(pod: dict[str, Any], **variables: Any) -> dict[str, Any]:

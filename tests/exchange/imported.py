@@ -19,19 +19,19 @@ from tests.written_specs import parse_sweep
 Assignments = Sequence[Mapping[str, Value]]
 
 
-def sweep_of(found: Imported, *, beside: Callable[[str], bytes | None] = lambda _: None) -> Sweep:
+def sweep_of(imported: Imported, *, beside: Callable[[str], bytes | None] = lambda _: None) -> Sweep:
     """Read an imported spec as the repository would."""
-    text = spec_text(found, "a test")
-    sweep = parse_sweep(text.encode(), f"sweeps/{found.spec['name']}.yaml", Settings(), beside=beside)
+    text = spec_text(imported, "a test")
+    sweep = parse_sweep(text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings(), beside=beside)
     assert isinstance(sweep, Sweep), "\n".join([text, *map(str, sweep)])
     return sweep
 
 
 def assignments_of(sweep: Sweep) -> Assignments:
     """Expand a sweep."""
-    found = search.explore(sweep)
-    assert isinstance(found, Expansion), "\n".join(map(str, found))
-    return found.configurations
+    expansion = search.explore(sweep)
+    assert isinstance(expansion, Expansion), "\n".join(map(str, expansion))
+    return expansion.configurations
 
 
 def a_grid(**values: Any) -> GridSearch:

@@ -37,7 +37,7 @@ def read(text: str) -> Imported:
     return csv.read(text.encode(), name="table")
 
 
-def written(rows: list[dict[str, Value]]) -> str:
+def csv_text(rows: list[dict[str, Value]]) -> str:
     return csv.write(a_sweep(blocks=(a_list(rows),)), rows).text
 
 
@@ -47,7 +47,7 @@ def test_what_is_written_is_read_back_as_the_same_values_by_a_specs_own_file(
 ) -> None:
     assume(all(len(row) > 0 for row in rows))
 
-    table = read_configurations(written(rows).encode(), "table.csv")
+    table = read_configurations(csv_text(rows).encode(), "table.csv")
 
     assert isinstance(table, ConfigurationTable), "\n".join(map(str, table))
     assert list(map(canonical_json, table.rows)) == list(map(canonical_json, rows))
@@ -55,10 +55,10 @@ def test_what_is_written_is_read_back_as_the_same_values_by_a_specs_own_file(
 
 @given(ROWS)
 def test_what_is_written_is_imported_as_the_same_values(rows: list[dict[str, Value]]) -> None:
-    found = read(written(rows))
+    imported = read(csv_text(rows))
 
     distinct = dict.fromkeys(map(canonical_json, rows))
-    assert list(map(canonical_json, found.spec["assignments"])) == list(distinct)
+    assert list(map(canonical_json, imported.spec["assignments"])) == list(distinct)
 
 
 def test_cells_are_typed_in_one_plain_way() -> None:
@@ -67,7 +67,7 @@ def test_cells_are_typed_in_one_plain_way() -> None:
         {"lr": -0.5},
     ]
 
-    text = written(rows)
+    text = csv_text(rows)
 
     assert text == 'lr,n,flag,gap,text,empty\n1e-05,2,true,null,"a ""b"", c",""\n-0.5,,,,,\n'
 
@@ -75,30 +75,30 @@ def test_cells_are_typed_in_one_plain_way() -> None:
 def test_a_foreign_table_is_read_with_a_word_on_everything_that_was_guessed() -> None:
     content = (FILES / "pandas.csv").read_bytes()
 
-    found = csv.read(content, name="pandas")
+    imported = csv.read(content, name="pandas")
 
-    assert list(assignments_of(sweep_of(found))) == [
+    assert list(assignments_of(sweep_of(imported))) == [
         {"lr": 0.1, "layers": 2, "optimizer": "sgd", "amp": "on", "tag": "010"},
         {"lr": 1e-05, "optimizer": "adam", "amp": "off", "tag": "v1"},
         {"lr": -0.5, "layers": 4, "optimizer": 'a "b", c', "amp": True},
     ]
-    assert whats(found.losses) == ["metric", "program", "the first column", "amp: on", "tag: 010"]
-    assert "YAML 1.1 reads true" in found.losses[3].why
+    assert whats(imported.losses) == ["metric", "program", "the first column", "amp: on", "tag: 010"]
+    assert "YAML 1.1 reads true" in imported.losses[3].why
 
 
 def test_quoted_numbers_are_text_and_told_of_once_a_column() -> None:
-    found = read('"lr","n"\n"0.1","2"\n"0.2","3"\n')
+    imported = read('"lr","n"\n"0.1","2"\n"0.2","3"\n')
 
-    assert found.spec["assignments"] == [{"lr": "0.1", "n": "2"}, {"lr": "0.2", "n": "3"}]
-    assert whats(found.losses)[2:] == ['lr: "0.1"', 'n: "2"']
+    assert imported.spec["assignments"] == [{"lr": "0.1", "n": "2"}, {"lr": "0.2", "n": "3"}]
+    assert whats(imported.losses)[2:] == ['lr: "0.1"', 'n: "2"']
 
 
 def test_other_tools_line_ends_marks_and_blanks_change_nothing() -> None:
     plain = read("lr,name\n0.1,a b\n0.2,c\n")
 
-    found = read("\ufefflr, name\r\n0.1 , a b\r\n\r\n0.2,\tc")
+    imported = read("\ufefflr, name\r\n0.1 , a b\r\n\r\n0.2,\tc")
 
-    assert found.spec == plain.spec
+    assert imported.spec == plain.spec
 
 
 def test_a_cell_may_hold_a_line_end_and_lines_after_it_keep_their_numbers() -> None:
@@ -106,26 +106,26 @@ def test_a_cell_may_hold_a_line_end_and_lines_after_it_keep_their_numbers() -> N
 
     with pytest.raises(ForeignError) as refused:
         read(text)
-    found = read(text.removesuffix("2\n"))
+    imported = read(text.removesuffix("2\n"))
 
     assert refused.value.line == 4
-    assert found.spec["assignments"] == [{"a": "x\ny", "b": 1}]
+    assert imported.spec["assignments"] == [{"a": "x\ny", "b": 1}]
 
 
 def test_a_table_too_large_for_a_spec_is_named_by_it() -> None:
     rows = combinations(lr=[0.1, 0.2], n=list(range(2000)))
-    text = written([dict(row) for row in rows])
+    text = csv_text([dict(row) for row in rows])
 
-    found = read(text)
-    sweep = sweep_of(found, beside=lambda name: text.encode() if name == "table.csv" else None)
+    imported = read(text)
+    sweep = sweep_of(imported, beside=lambda name: text.encode() if name == "table.csv" else None)
 
-    assert found.spec["file"] == "table.csv"
-    assert found.losses[-1].what == "4000 lines"
+    assert imported.spec["file"] == "table.csv"
+    assert imported.losses[-1].what == "4000 lines"
     assert list(assignments_of(sweep)) == list(rows)
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "line"),
+    ("text", "message", "line"),
     [
         ("", "must have a header", 1),
         ("lr\n", "must have a header", 1),
@@ -140,12 +140,12 @@ def test_a_table_too_large_for_a_spec_is_named_by_it() -> None:
     ids=["empty", "header", "semicolons", "twice", "name", "short", "long", "quote", "open"],
 )
 def test_what_is_no_table_of_assignments_is_refused_with_its_line(
-    text: str, said: str, line: int | None
+    text: str, message: str, line: int | None
 ) -> None:
     with pytest.raises(ForeignError) as refused:
         read(text)
 
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert refused.value.line == line
 
 
@@ -159,10 +159,10 @@ def test_bytes_that_are_no_utf8_are_refused() -> None:
 def test_values_that_no_file_beside_a_spec_can_say_are_named() -> None:
     rows: list[dict[str, Value]] = [{"list": [1, "a"], "lines": "x\ny", "plain": 1}]
 
-    found = csv.write(a_sweep(blocks=(a_list(rows),)), rows)
+    exported = csv.write(a_sweep(blocks=(a_list(rows),)), rows)
 
-    assert found.text == 'list,lines,plain\n"[1, ""a""]","x\ny",1\n'
-    assert whats(found.losses) == ["metric, command, run", "list", "lines"]
+    assert exported.text == 'list,lines,plain\n"[1, ""a""]","x\ny",1\n'
+    assert whats(exported.losses) == ["metric, command, run", "list", "lines"]
 
 
 def test_a_text_that_a_spreadsheet_would_run_is_named() -> None:

@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^```(?P<kind>\w+) ?(?P<file>\S*)\n(?P<text>.*?)^```$", re.M
 
 def follow(page: str, sandbox: Sandbox, run_sweep: Run) -> str:
     """Do what a page says; a block whose file exists shows what a command has written. Give all output."""
-    said = ""
+    message = ""
     blocks = list(BLOCK.finditer((PAGES / page).read_text(encoding="utf-8")))
     # Scripts first: a page explains them after the command that does not need them.
     for block in sorted(blocks, key=lambda block: block["kind"] != "python"):
@@ -26,27 +26,27 @@ def follow(page: str, sandbox: Sandbox, run_sweep: Run) -> str:
             for line in block["text"].splitlines():
                 done = run_sweep(*shlex.split(line.removeprefix("$ sweep ")), cwd=sandbox.root)
                 assert done.returncode == 0, done.stdout + done.stderr
-                said += done.stdout
+                message += done.stdout
         elif block["file"].startswith("sweeps/"):
             assert (sandbox.root / block["file"]).read_text(encoding="utf-8") == block["text"]
         else:
             sandbox.write(block["file"], block["text"])
-    return said
+    return message
 
 
 def test_the_page_for_wandb_is_true(sandbox: Sandbox, run_sweep: Run) -> None:
-    said = follow("from-wandb.md", sandbox, run_sweep)
+    message = follow("from-wandb.md", sandbox, run_sweep)
 
-    assert "val_loss=" in said
+    assert "val_loss=" in message
     assert "method: " in (sandbox.root / "again.yaml").read_text()
 
 
 def test_the_page_for_hydra_is_true(sandbox: Sandbox, run_sweep: Run) -> None:
     pytest.importorskip("hydra")
 
-    said = follow("from-hydra.md", sandbox, run_sweep)
+    message = follow("from-hydra.md", sandbox, run_sweep)
 
-    assert "objective=1.0" in said
+    assert "objective=1.0" in message
     assert "sweeper" in (sandbox.root / "again.yaml").read_text()
 
 

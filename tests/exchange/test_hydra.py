@@ -44,24 +44,26 @@ def read(params: object, **sweeper: Any) -> Imported:
 
 
 def parsed(text: str, name: str = "multirun") -> Sweep:
-    found = parse_sweep(text.encode(), f"sweeps/{name}.yaml", Settings())
-    assert isinstance(found, Sweep), "\n".join(map(str, found))
-    return found
+    sweep = parse_sweep(text.encode(), f"sweeps/{name}.yaml", Settings())
+    assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
+    return sweep
 
 
 def brought(imported: Imported) -> Sweep:
     return parsed(spec_text(imported, "a test"))
 
 
-def told(imported: Imported) -> dict[str, str]:
+def loss_reasons(imported: Imported) -> dict[str, str]:
     return {loss.what: loss.why for loss in imported.losses}
 
 
 def arguments(sweep: Sweep) -> list[list[str]]:
     """Give each trial's overrides as its command line has them."""
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
-    return [[f"{name}={plain(value)}" for name, value in values.items()] for values in found.configurations]
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
+    return [
+        [f"{name}={plain(value)}" for name, value in values.items()] for values in expansion.configurations
+    ]
 
 
 def plain(value: Value) -> Value:
@@ -112,10 +114,10 @@ def test_a_grid_gives_the_program_what_hydra_would_give_it(case: str) -> None:
 @pytest.mark.parametrize("case", GRIDS)
 def test_a_grid_that_came_from_hydra_goes_back_as_the_same(case: str) -> None:
     sweep = brought(read(GRIDS[case]))
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
 
-    params = yaml.safe_load(hydra.write(sweep, found.configurations).text)["hydra"]["sweeper"]["params"]
+    params = yaml.safe_load(hydra.write(sweep, expansion.configurations).text)["hydra"]["sweeper"]["params"]
 
     assert meant(jobs([f"{key}={value}" for key, value in params.items()])) == meant(arguments(sweep))
 
@@ -151,7 +153,7 @@ def test_an_interval_without_a_number_of_trials_gets_one_and_a_seed() -> None:
     imported = read({"x": "interval(0,1)"})
 
     assert (imported.spec["seed"], imported.spec["run_cap"]) == (0, DEFAULT_RUN_CAP)
-    assert {"seed", "hydra.sweeper.n_trials"} <= told(imported).keys()
+    assert {"seed", "hydra.sweeper.n_trials"} <= loss_reasons(imported).keys()
 
 
 def test_a_space_that_is_no_larger_than_its_number_of_trials_is_a_grid_and_what_that_drops_is_named() -> None:
@@ -161,14 +163,14 @@ def test_a_space_that_is_no_larger_than_its_number_of_trials_is_a_grid_and_what_
 
     assert imported.spec["method"] == "grid"
     dropped = {"hydra.sweeper: TPESampler", "hydra.sweeper.n_trials: 2", "hydra.sweeper.sampler.seed: 7"}
-    assert dropped <= told(imported).keys()
+    assert dropped <= loss_reasons(imported).keys()
 
 
 def test_a_grid_sampler_loses_nothing_and_takes_no_ends() -> None:
     imported = read({"x": "range(1,3)"}, n_trials=20, sampler={"_target_": "optuna.samplers.GridSampler"})
 
     assert (imported.spec["method"], imported.spec["parameters"]) == ("grid", {"x": {"values": [1, 2]}})
-    assert not [what for what in told(imported) if what.startswith("hydra.sweeper")]
+    assert not [what for what in loss_reasons(imported) if what.startswith("hydra.sweeper")]
 
 
 def test_a_grid_sampler_with_fewer_trials_than_combinations_is_a_capped_grid() -> None:
@@ -186,7 +188,7 @@ def test_random_that_stays_random_loses_nothing() -> None:
     imported = read({"x": "interval(0,1)"}, n_trials=9, sampler=sampler)
 
     assert imported.spec["method"] == "random"
-    assert not [what for what in told(imported) if what.startswith(("hydra.sweeper", "seed"))]
+    assert not [what for what in loss_reasons(imported) if what.startswith(("hydra.sweeper", "seed"))]
 
 
 def test_optunas_sweeper_is_found_in_the_defaults_and_runs_twenty_trials_unless_told() -> None:
@@ -197,7 +199,7 @@ def test_optunas_sweeper_is_found_in_the_defaults_and_runs_twenty_trials_unless_
 
     assert imported.spec["run_cap"] == 20
     assert imported.spec["parameters"]["x"] == {"min": 1, "max": 99, "step": 1}
-    assert {"hydra.sweeper: cmaes", "hydra.sweeper.n_trials"} <= told(imported).keys()
+    assert {"hydra.sweeper: cmaes", "hydra.sweeper.n_trials"} <= loss_reasons(imported).keys()
 
 
 def test_a_sweeper_of_another_kind_that_becomes_a_grid_is_named() -> None:
@@ -206,7 +208,7 @@ def test_a_sweeper_of_another_kind_that_becomes_a_grid_is_named() -> None:
     imported = read({"x": "range(1,4)"}, _target_=target)
 
     assert imported.spec["parameters"]["x"] == {"values": [1, 2, 3]}
-    assert "hydra.sweeper: AxSweeper" in told(imported)
+    assert "hydra.sweeper: AxSweeper" in loss_reasons(imported)
 
 
 @pytest.mark.parametrize(
@@ -218,24 +220,24 @@ def test_a_sweeper_of_another_kind_that_becomes_a_grid_is_named() -> None:
     ],
 )  # fmt: skip
 def test_a_sampler_is_the_method_of_its_name(sampler: str, method: str, jobs: int | None) -> None:
-    written = {"_target_": f"optuna.samplers.{sampler}", "seed": 7, "n_startup_trials": 3}
+    document = {"_target_": f"optuna.samplers.{sampler}", "seed": 7, "n_startup_trials": 3}
     params = {"x": "interval(0,1)", "y": "interval(0,1)"}
 
-    imported = read(params, n_trials=9, sampler=written, n_jobs=jobs)
+    imported = read(params, n_trials=9, sampler=document, n_jobs=jobs)
 
     assert brought(imported).blocks
     assert [imported.spec[key] for key in ("method", "seed", "run_cap")] == [method, 7, 9]
     if method not in {"sobol", "random"}:
         assert imported.spec["rounds"] == {"size": jobs or 4}
-    assert "hydra.sweeper.sampler.n_startup_trials" in told(imported)
-    assert ("hydra.sweeper: MyOwnSampler" in told(imported)) == (sampler == "MyOwnSampler")
+    assert "hydra.sweeper.sampler.n_startup_trials" in loss_reasons(imported)
+    assert ("hydra.sweeper: MyOwnSampler" in loss_reasons(imported)) == (sampler == "MyOwnSampler")
 
 
 def test_cma_es_with_one_number_is_tpe_and_the_report_says_why() -> None:
     imported = read({"x": "interval(0,1)", "y": "a,b"}, sampler={"_target_": "optuna.samplers.CmaEsSampler"})
 
     assert imported.spec["method"] == "tpe"
-    assert "needs two numeric parameters" in told(imported)["hydra.sweeper: CmaEsSampler"]
+    assert "needs two numeric parameters" in loss_reasons(imported)["hydra.sweeper: CmaEsSampler"]
 
 
 def test_several_directions_are_several_metrics() -> None:
@@ -245,7 +247,7 @@ def test_several_directions_are_several_metrics() -> None:
     assert [(each.name, each.goal) for each in (sweep.metric, *sweep.other_metrics)] == [
         ("objective_1", "minimize"), ("objective_2", "maximize"),
     ]  # fmt: skip
-    assert "objective_1 to objective_2" in told(imported)["hydra.sweeper.direction"]
+    assert "objective_1 to objective_2" in loss_reasons(imported)["hydra.sweeper.direction"]
 
 
 def config(text: str) -> Imported:
@@ -256,15 +258,15 @@ def test_a_metric_that_the_file_names_is_the_metric() -> None:
     imported = config("{optimized_metric: val/acc best, hydra: {sweeper: {params: {x: '1,2'}}}}")
 
     assert brought(imported).metric.name == "val/acc_best"
-    assert "metric: val/acc best" in told(imported)
-    assert "print a line `val/acc_best=NUMBER`" in told(imported)["metric"]
+    assert "metric: val/acc best" in loss_reasons(imported)
+    assert "print a line `val/acc_best=NUMBER`" in loss_reasons(imported)["metric"]
 
 
 def test_a_seed_that_depends_on_the_app_is_reported_as_what_it_is() -> None:
     imported = read({"x": "interval(0,1)"}, n_trials=9, sampler={"seed": "${seed}"})
 
-    assert "depends on the app's config" in told(imported)["seed: ${seed}"]
-    assert "seed" not in told(imported)
+    assert "depends on the app's config" in loss_reasons(imported)["seed: ${seed}"]
+    assert "seed" not in loss_reasons(imported)
 
 
 def test_a_config_group_beside_its_values_is_renamed_and_passed_as_before() -> None:
@@ -336,7 +338,7 @@ def test_a_space_of_mappings_is_read(text: str, domains: dict[str, Domain], repo
     sweep = brought(imported)
     (block,) = sweep.blocks
     assert {parameter.name: parameter.domain for parameter in block.space.parameters} == domains
-    assert reported <= told(imported).keys()
+    assert reported <= loss_reasons(imported).keys()
 
 
 def test_ax_names_metric_goal_seed_and_number_of_trials() -> None:
@@ -379,7 +381,8 @@ def test_a_space_of_mappings_that_is_malformed_is_refused_with_its_place(text: s
 
 def test_a_search_space_that_is_code_is_reported() -> None:
     assert (
-        "no code" in told(read({"x": "1,2"}, custom_search_space="a.b"))["hydra.sweeper.custom_search_space"]
+        "no code"
+        in loss_reasons(read({"x": "1,2"}, custom_search_space="a.b"))["hydra.sweeper.custom_search_space"]
     )
 
 
@@ -411,7 +414,7 @@ def test_a_glob_needs_files_and_is_named() -> None:
     imported = read({"db": "glob(*)", "x": "1,2"})
 
     assert list(imported.spec["parameters"]) == ["x"]
-    assert "values: [a, b]" in told(imported)["db=glob(*)"]
+    assert "values: [a, b]" in loss_reasons(imported)["db=glob(*)"]
 
 
 @pytest.mark.parametrize(
@@ -432,7 +435,7 @@ def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[s
     imported = read(params, **sweeper)
 
     brought(imported)
-    assert what in told(imported)
+    assert what in loss_reasons(imported)
 
 
 @pytest.mark.parametrize(

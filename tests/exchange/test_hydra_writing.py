@@ -23,9 +23,9 @@ from tests.exchange.test_hydra import PARSER, brought, jobs, meant, parsed, read
 def sent(text: str) -> tuple[dict[str, str], Exported]:
     """Write a spec out; give the params, and all of it."""
     sweep = parsed(text)
-    found = explore(sweep)
-    assert isinstance(found, Expansion), found
-    exported = hydra.write(sweep, found.configurations)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion), expansion
+    exported = hydra.write(sweep, expansion.configurations)
     return yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"], exported
 
 
@@ -60,10 +60,10 @@ parameters:
 
 def test_a_drawn_sweep_goes_out_for_the_sweeper_that_knows_intervals() -> None:
     sweep = parsed(DRAWN)
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
 
-    exported = hydra.write(sweep, found.configurations)
+    exported = hydra.write(sweep, expansion.configurations)
     data = yaml.safe_load(exported.text)
 
     sweeper = data["hydra"]["sweeper"]
@@ -80,10 +80,10 @@ def test_a_list_goes_out_as_its_values_and_says_how_many_trials_that_makes() -> 
     listed = "assignments: [{a: 1, b: 2}, {a: 3, b: 4}]"
     text = f"{{name: multirun, metric: {{name: l}}, method: list, command: [x], {listed}}}"
     sweep = parsed(text)
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
 
-    exported = hydra.write(sweep, found.configurations)
+    exported = hydra.write(sweep, expansion.configurations)
 
     assert yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"] == {"a": "1,3", "b": "2,4"}
     assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in exported.losses}["trials"]
@@ -179,20 +179,20 @@ TYPES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("written", TYPES)
-def test_values_reach_the_app_with_their_types(written: str) -> None:
-    params, _ = sent(spec_of(f"{{x: {{values: {written}}}}}"))
+@pytest.mark.parametrize("text", TYPES)
+def test_values_reach_the_app_with_their_types(text: str) -> None:
+    params, _ = sent(spec_of(f"{{x: {{values: {text}}}}}"))
 
-    found = [PARSER.parse_override(job).value() for (job,) in run(params)]
+    results = [PARSER.parse_override(job).value() for (job,) in run(params)]
 
-    assert [plain(each) for each in found] == TYPES[written]
+    assert [plain(each) for each in results] == TYPES[text]
 
 
-def plain(found: Any) -> Any:
+def plain(results: Any) -> Any:
     """Take off the quotes that kept a text a text."""
-    if isinstance(found, list):
-        return [plain(each) for each in found]
-    return getattr(found, "text", found)
+    if isinstance(results, list):
+        return [plain(each) for each in results]
+    return getattr(results, "text", results)
 
 
 def test_texts_that_only_hydra_tells_from_values_stay_texts_in_a_command_of_hydra() -> None:
@@ -222,10 +222,10 @@ def test_keys_of_hydra_go_out_as_they_came_in() -> None:
         "~old": "4",
     }
     sweep = brought(read(came))
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
 
-    exported = hydra.write(sweep, found.configurations)
+    exported = hydra.write(sweep, expansion.configurations)
     went = yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"]
 
     assert went == {**came, "+fixed": "3"}
@@ -234,10 +234,10 @@ def test_keys_of_hydra_go_out_as_they_came_in() -> None:
 
 def test_a_key_that_is_deleted_has_no_place_in_params_and_is_named() -> None:
     sweep = brought(read({"x": "1,2", "~old": None}))
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
 
-    exported = hydra.write(sweep, found.configurations)
+    exported = hydra.write(sweep, expansion.configurations)
 
     assert "'~old'" in whys(exported)["command: ~old"]
 
@@ -249,10 +249,10 @@ MIXED = {"null": "null,1", "quoted": "'1',2", "mapping": "{x:1},2", "letters": "
 def test_values_of_several_types_survive_the_environment_and_the_way_back(case: str) -> None:
     came = {"+x": MIXED[case], "y": "1,2"}
     sweep = brought(read(came))
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
 
-    went = yaml.safe_load(hydra.write(sweep, found.configurations).text)["hydra"]["sweeper"]["params"]
+    went = yaml.safe_load(hydra.write(sweep, expansion.configurations).text)["hydra"]["sweeper"]["params"]
 
     assert meant(run(went)) == meant(run(came))
     assert meant([[f"+x={handed(sweep, each)}"] for each in values(sweep)]) == meant(run({"+x": came["+x"]}))
@@ -285,15 +285,15 @@ main()
 
 def test_hydra_runs_what_came_from_it_and_went_back(tmp_path: Path) -> None:
     sweep = brought(read({"lr": "0.5,0.25", "+tag": "choice(a,'b c')"}))
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
     (tmp_path / "app.py").write_text(APP)
-    (tmp_path / "config.yaml").write_text("lr: 0.1\n" + hydra.write(sweep, found.configurations).text)
+    (tmp_path / "config.yaml").write_text("lr: 0.1\n" + hydra.write(sweep, expansion.configurations).text)
 
     done = subprocess.run(
         [sys.executable, "app.py"], cwd=tmp_path, check=False, capture_output=True, text=True
     )
 
     assert done.returncode == 0, done.stderr
-    said = [line for line in done.stdout.splitlines() if line.startswith("got")]
-    assert said == ["got 0.5 a", "got 0.5 b c", "got 0.25 a", "got 0.25 b c"]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("got")]
+    assert lines == ["got 0.5 a", "got 0.5 b c", "got 0.25 a", "got 0.25 b c"]

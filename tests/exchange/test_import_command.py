@@ -89,10 +89,10 @@ def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path, run_
 def test_a_sweep_is_called_as_a_person_says_or_the_file_or_the_files_name(
     own: str, shown: str, name: str | None, expected: str, tmp_path: Path
 ) -> None:
-    found = import_("wandb", a_source(f"{WANDB}{own}\n", shown), folder=tmp_path, name=name)
+    spec = import_("wandb", a_source(f"{WANDB}{own}\n", shown), folder=tmp_path, name=name)
 
-    assert f"\nname: {expected}\n" in found.text
-    assert found.problems == ()
+    assert f"\nname: {expected}\n" in spec.text
+    assert spec.problems == ()
 
 
 def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path, run_sweep: Run) -> None:
@@ -110,19 +110,19 @@ def test_problems_of_a_spec_that_is_only_shown_name_no_file(tmp_path: Path) -> N
     output = tmp_path / "peaks.yaml"
 
     (shown,) = import_("wandb", source, folder=tmp_path).problems
-    (written,) = import_("wandb", source, folder=tmp_path, output=output).problems
+    (problem,) = import_("wandb", source, folder=tmp_path, output=output).problems
 
     assert shown.file == "<imported>"
-    assert written.file == output.as_posix()
-    assert (shown.line, shown.code) == (written.line, written.code)
+    assert problem.file == output.as_posix()
+    assert (shown.line, shown.code) == (problem.line, problem.code)
 
 
 def test_problems_of_a_table_beside_a_spec_that_is_only_shown_name_the_table(tmp_path: Path) -> None:
     rows = "".join(f"{number},x\n" for number in range(20_000))
 
-    found = import_("csv", a_source(f"x,note\n{rows}5,x\n", "old/table.csv"), folder=tmp_path).problems
+    problems = import_("csv", a_source(f"x,note\n{rows}5,x\n", "old/table.csv"), folder=tmp_path).problems
 
-    assert {problem.file for problem in found} == {"old/table.csv"}
+    assert {problem.file for problem in problems} == {"old/table.csv"}
 
 
 def test_a_file_of_no_such_format_is_refused_with_its_line(tmp_path: Path) -> None:

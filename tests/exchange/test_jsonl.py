@@ -27,21 +27,21 @@ ROWS = st.lists(
 )
 
 
-def written(rows: list[dict[str, Value]]) -> str:
+def jsonl_text(rows: list[dict[str, Value]]) -> str:
     return jsonl.write(a_sweep(blocks=(a_list(rows),)), rows).text
 
 
 @given(ROWS)
 def test_what_is_written_is_read_back_as_the_same_values(rows: list[dict[str, Value]]) -> None:
-    found = jsonl.read(written(rows).encode(), name="lines")
+    imported = jsonl.read(jsonl_text(rows).encode(), name="lines")
 
     distinct = dict.fromkeys(map(canonical_json, rows))
-    assert list(map(canonical_json, found.spec["assignments"])) == list(distinct)
+    assert list(map(canonical_json, imported.spec["assignments"])) == list(distinct)
 
 
 @given(ROWS)
 def test_every_line_is_an_object_on_its_own_whatever_its_texts_hold(rows: list[dict[str, Value]]) -> None:
-    text = written(rows)
+    text = jsonl_text(rows)
 
     assert text.isascii()
     assert [canonical_json(json.loads(line)) for line in text.splitlines()] == list(map(canonical_json, rows))
@@ -50,46 +50,46 @@ def test_every_line_is_an_object_on_its_own_whatever_its_texts_hold(rows: list[d
 def test_absent_values_are_missing_keys_and_equal_numbers_are_written_alike() -> None:
     rows: list[dict[str, Value]] = [{"lr": 1.0, "name": "ü"}, {"lr": 1e-05, "gap": None}]
 
-    assert written(rows) == '{"lr": 1, "name": "\\u00fc"}\n{"lr": 1e-05, "gap": null}\n'
+    assert jsonl_text(rows) == '{"lr": 1, "name": "\\u00fc"}\n{"lr": 1e-05, "gap": null}\n'
 
 
 def test_an_imported_file_is_a_sweep_of_its_lines() -> None:
     rows: list[dict[str, Value]] = [{"lr": 0.1}, {"lr": 0.2, "layers": [64, 64], "on": True}]
 
-    found = jsonl.read(written(rows).encode(), name="lines")
+    imported = jsonl.read(jsonl_text(rows).encode(), name="lines")
 
-    assert [dict(values) for values in assignments_of(sweep_of(found))] == [
+    assert [dict(values) for values in assignments_of(sweep_of(imported))] == [
         {"lr": 0.1},
         {"lr": 0.2, "layers": (64, 64), "on": True},
     ]
-    assert whats(found.losses) == ["metric", "program"]
+    assert whats(imported.losses) == ["metric", "program"]
 
 
 def test_nested_objects_get_dotted_names_and_a_word_in_the_report() -> None:
-    found = jsonl.read(b'{"optimizer": {"name": "sgd", "lr": 0.1}}\r\n\n', name="lines")
+    imported = jsonl.read(b'{"optimizer": {"name": "sgd", "lr": 0.1}}\r\n\n', name="lines")
 
-    assert found.spec["assignments"] == [{"optimizer.name": "sgd", "optimizer.lr": 0.1}]
-    assert "objects within objects" in whats(found.losses)
+    assert imported.spec["assignments"] == [{"optimizer.name": "sgd", "optimizer.lr": 0.1}]
+    assert "objects within objects" in whats(imported.losses)
 
 
 def test_equal_lines_are_one_and_the_report_counts_them() -> None:
-    found = jsonl.read(b'{"lr": 1}\n{"lr": 1.0}\n{"lr": 2}\n', name="lines")
+    imported = jsonl.read(b'{"lr": 1}\n{"lr": 1.0}\n{"lr": 2}\n', name="lines")
 
-    assert found.spec["assignments"] == [{"lr": 1}, {"lr": 2}]
-    assert whats(found.losses)[-1] == "1 assignment(s)"
+    assert imported.spec["assignments"] == [{"lr": 1}, {"lr": 2}]
+    assert whats(imported.losses)[-1] == "1 assignment(s)"
 
 
 def test_more_lines_than_a_spec_can_hold_are_refused_with_the_way_out() -> None:
     rows = [dict(values) for values in combinations(a=list(range(100)), b=list(range(100)))]
 
     with pytest.raises(ForeignError) as refused:
-        jsonl.read(written(rows).encode(), name="lines")
+        jsonl.read(jsonl_text(rows).encode(), name="lines")
 
     assert "CSV" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(
-    ("content", "said", "line"),
+    ("content", "message", "line"),
     [
         (b"", "must contain at least one object", None),
         (b'{"a": 1}\n[1]\n', "must be a JSON object, got [1]", 2),
@@ -119,9 +119,11 @@ def test_more_lines_than_a_spec_can_hold_are_refused_with_the_way_out() -> None:
         "digits",
     ],
 )
-def test_what_is_no_assignment_is_refused_with_its_place(content: bytes, said: str, line: int | None) -> None:
+def test_what_is_no_assignment_is_refused_with_its_place(
+    content: bytes, message: str, line: int | None
+) -> None:
     with pytest.raises(ForeignError) as refused:
         jsonl.read(content, name="lines")
 
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert refused.value.line == line

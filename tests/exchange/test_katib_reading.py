@@ -55,8 +55,8 @@ def domain(algorithm: str, kind: str, **space: Any) -> dict[str, Any]:
     content = an_experiment(
         algorithm={"algorithmName": algorithm}, parameters=a_parameter(kind, **space), maxTrialCount=None
     )
-    found: dict[str, Any] = katib.read(content, name="one").spec["parameters"]["p"]
-    return found
+    document: dict[str, Any] = katib.read(content, name="one").spec["parameters"]["p"]
+    return document
 
 
 def a_command(*command: str, args: list[str] | None = None, **container: Any) -> Imported:
@@ -79,9 +79,9 @@ def a_command(*command: str, args: list[str] | None = None, **container: Any) ->
 
 
 def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_counts() -> None:
-    found = read("random-experiment")
+    imported = read("random-experiment")
 
-    sweep = sweep_of(found)
+    sweep = sweep_of(imported)
     (block,) = sweep.blocks
     assert isinstance(block, RandomSearch)
     assert (block.sampler, block.cap, block.seed) == (Sampler.RANDOM, 12, 0)
@@ -97,9 +97,9 @@ def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_cou
 
 
 def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
-    found = read("random-experiment")
+    imported = read("random-experiment")
 
-    assert whats(found.losses) == [
+    assert whats(imported.losses) == [
         "metadata.creationTimestamp: 2020-06-25T22:22:10Z",
         'metadata.finalizers: ["update-prometheus-metrics"]',
         "metadata.namespace: kubeflow",
@@ -113,7 +113,7 @@ def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
         "spec.trialTemplate",
         "the code of the trial",
     ]
-    assert found.spec["run"]["max_failed"] == 3
+    assert imported.spec["run"]["max_failed"] == 3
 
 
 @pytest.mark.parametrize(
@@ -129,27 +129,27 @@ def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
 def test_what_katib_takes_of_many_values_is_what_counts_here(
     goal: str, strategy: str | None, reduce: Reduce
 ) -> None:
-    said = [] if strategy is None else [{"name": "loss", "value": strategy}]
-    objective = {"type": goal, "objectiveMetricName": "loss", "metricStrategies": said}
+    messages = [] if strategy is None else [{"name": "loss", "value": strategy}]
+    objective = {"type": goal, "objectiveMetricName": "loss", "metricStrategies": messages}
 
-    found = katib.read(an_experiment(objective=objective), name="one")
+    imported = katib.read(an_experiment(objective=objective), name="one")
 
-    assert sweep_of(found).metric.reduce is reduce
-    assert ("reduce" in found.spec["metric"]) == (reduce is not Reduce.LAST)
-    assert not [what for what in whats(found.losses) if "metricStrategies" in what]
+    assert sweep_of(imported).metric.reduce is reduce
+    assert ("reduce" in imported.spec["metric"]) == (reduce is not Reduce.LAST)
+    assert not [what for what in whats(imported.losses) if "metricStrategies" in what]
 
 
 def test_a_strategy_for_another_metric_is_named_and_one_that_katib_has_not_is_refused() -> None:
-    said = [{"name": "loss", "value": "latest"}, {"name": "other", "value": "min"}, {"name": "third"}]
-    objective = {"type": "maximize", "objectiveMetricName": "loss", "metricStrategies": said}
+    messages = [{"name": "loss", "value": "latest"}, {"name": "other", "value": "min"}, {"name": "third"}]
+    objective = {"type": "maximize", "objectiveMetricName": "loss", "metricStrategies": messages}
 
-    found = katib.read(an_experiment(objective=objective), name="one")
+    imported = katib.read(an_experiment(objective=objective), name="one")
 
-    assert [what for what in whats(found.losses) if "metricStrategies" in what] == [
+    assert [what for what in whats(imported.losses) if "metricStrategies" in what] == [
         "spec.objective.metricStrategies[1]: other: min",
         "spec.objective.metricStrategies[2]: third: max",
     ]
-    said[0]["value"] = "mean"
+    messages[0]["value"] = "mean"
     with pytest.raises(
         ForeignError, match=r"metricStrategies\[0\].value must be latest, max or min, got 'mean'"
     ):
@@ -157,9 +157,9 @@ def test_a_strategy_for_another_metric_is_named_and_one_that_katib_has_not_is_re
 
 
 def test_a_v1beta1_experiment_becomes_a_sweep_with_every_kind_of_parameter() -> None:
-    found = read("random-v1beta1")
+    imported = read("random-v1beta1")
 
-    sweep = sweep_of(found)
+    sweep = sweep_of(imported)
     block = sweep.search
     assert block
     assert (block.method, block.rounds.size) == ("tpe", 4)
@@ -172,7 +172,7 @@ def test_a_v1beta1_experiment_becomes_a_sweep_with_every_kind_of_parameter() -> 
     assert domains["dropout"] == Choice((0, 0.25, 0.5))
     assert domains["width"] == Normal(4, 1)
     assert domains["norm"] == Choice(("on", "01"))
-    assert found.spec["parameters"]["scale"] == {
+    assert imported.spec["parameters"]["scale"] == {
         "distribution": "q_log_normal", "mu": 0.0, "sigma": 1.53505672866, "q": 0.5,
     }  # fmt: skip
     assert sweep.metric.name == "val_loss"
@@ -180,9 +180,9 @@ def test_a_v1beta1_experiment_becomes_a_sweep_with_every_kind_of_parameter() -> 
 
 
 def test_a_v1beta1_trial_becomes_command_and_run() -> None:
-    found = read("random-v1beta1")
+    imported = read("random-v1beta1")
 
-    assert found.spec["command"] == [
+    assert imported.spec["command"] == [
         "${env}",
         "DATA=/data",
         "python3",
@@ -193,7 +193,7 @@ def test_a_v1beta1_trial_becomes_command_and_run() -> None:
         "${envvar:SWEEP_PARAM_UNITS}",
         "--run=${envvar:SWEEP_TRIAL_ID}",
     ]
-    assert found.spec["run"] == {
+    assert imported.spec["run"] == {
         "parallelism": 4,
         "code": {"path": "code"},
         "retries": 2,
@@ -203,10 +203,10 @@ def test_a_v1beta1_trial_becomes_command_and_run() -> None:
 
 
 def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
-    found = read("random-v1beta1")
+    imported = read("random-v1beta1")
 
     container = "spec.trialTemplate.trialSpec.spec.template.spec.containers"
-    assert whats(found.losses) == [
+    assert whats(imported.losses) == [
         "metadata.namespace: team",
         "spec.objective.objectiveMetricName: val loss",
         "spec.earlyStopping: medianstop",
@@ -241,9 +241,9 @@ def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
 
 
 def test_a_v1alpha3_grid_with_its_go_template_becomes_a_grid_and_a_command() -> None:
-    found = read("grid-v1alpha3")
+    imported = read("grid-v1alpha3")
 
-    sweep = sweep_of(found)
+    sweep = sweep_of(imported)
     (block,) = sweep.blocks
     assert isinstance(block, GridSearch)
     assert [parameter.domain for parameter in block.space.parameters] == [
@@ -253,7 +253,7 @@ def test_a_v1alpha3_grid_with_its_go_template_becomes_a_grid_and_a_command() -> 
     ]
     assert len(assignments_of(sweep)) == 24
     assert sweep.command == ("python3", "/opt/mxnet-mnist/mnist.py", "--batch-size=64", "${args}")
-    assert "spec.parameters[0].feasibleSpace.max: 0.35" in whats(found.losses)
+    assert "spec.parameters[0].feasibleSpace.max: 0.35" in whats(imported.losses)
 
 
 def test_a_grid_that_katib_would_leave_half_done_takes_as_many_trials_shuffled() -> None:
@@ -261,10 +261,10 @@ def test_a_grid_that_katib_would_leave_half_done_takes_as_many_trials_shuffled()
         algorithm={"algorithmName": "grid"}, parameters=a_parameter("int", min="1", max="9"), maxTrialCount=5
     )
 
-    found = katib.read(content, name="part")
+    imported = katib.read(content, name="part")
 
-    assert len(assignments_of(sweep_of(found))) == 5
-    assert "spec.maxTrialCount: 5" in whats(found.losses)
+    assert len(assignments_of(sweep_of(imported))) == 5
+    assert "spec.maxTrialCount: 5" in whats(imported.losses)
 
 
 @pytest.mark.parametrize(
@@ -295,33 +295,33 @@ def test_texts_become_the_numbers_that_they_say(
 
 
 def test_each_parameter_as_its_own_option_is_the_macro_for_all_of_them() -> None:
-    found = a_command("python", "t.py", "--lr=${trialParameters.rate}", "--n=${trialParameters.n}", "-v")
+    imported = a_command("python", "t.py", "--lr=${trialParameters.rate}", "--n=${trialParameters.n}", "-v")
 
-    assert found.spec["command"] == ["python", "t.py", "${args}", "-v"]
+    assert imported.spec["command"] == ["python", "t.py", "${args}", "-v"]
 
 
 def test_a_shells_braces_and_kubernetes_variables_are_told_apart_from_macros() -> None:
-    found = a_command("sh", "-c", "python t.py --n=${trialParameters.n} ${HOME} $(POD) $$(date) $HOME")
+    imported = a_command("sh", "-c", "python t.py --n=${trialParameters.n} ${HOME} $(POD) $$(date) $HOME")
 
-    assert found.spec["command"] == [
+    assert imported.spec["command"] == [
         "sh", "-c", "python t.py --n=${envvar:SWEEP_PARAM_N} ${envvar:HOME} ${envvar:POD} $(date) $HOME",
     ]  # fmt: skip
-    said = whats(found.losses)
-    assert [what.rpartition(": ")[2] for what in said if "command[2]" in what] == ["${HOME}", "$("]
+    messages = whats(imported.losses)
+    assert [what.rpartition(": ")[2] for what in messages if "command[2]" in what] == ["${HOME}", "$("]
 
 
 def test_a_parameter_in_a_variable_is_set_by_env() -> None:
-    found = a_command("./run.sh", "$(RATE)", env=[{"name": "RATE", "value": "${trialParameters.rate}"}])
+    imported = a_command("./run.sh", "$(RATE)", env=[{"name": "RATE", "value": "${trialParameters.rate}"}])
 
-    assert found.spec["command"] == [
+    assert imported.spec["command"] == [
         "${env}", "RATE=${envvar:SWEEP_PARAM_LR}", "./run.sh", "${envvar:SWEEP_PARAM_LR}",
     ]  # fmt: skip
 
 
 def test_a_variable_may_use_those_before_it_and_none_after() -> None:
-    found = a_command("x", "$(B)", env=[{"name": "A", "value": "$(B)"}, {"name": "B", "value": "$(A)/b"}])
+    imported = a_command("x", "$(B)", env=[{"name": "A", "value": "$(B)"}, {"name": "B", "value": "$(A)/b"}])
 
-    assert sweep_of(found).command == ("${env}", "A=${envvar:B}", "B=${envvar:B}/b", "x", "${envvar:B}/b")
+    assert sweep_of(imported).command == ("${env}", "A=${envvar:B}", "B=${envvar:B}/b", "x", "${envvar:B}/b")
 
 
 def test_an_image_with_its_digest_is_carried_over_and_one_with_a_tag_is_named() -> None:
@@ -546,14 +546,14 @@ def test_names_that_no_parameter_may_have_are_mended_apart_from_each_other() -> 
         for name in ("--a b", "a_b", "1st", "ok")
     ]
 
-    found = katib.read(an_experiment(parameters=parameters), name="names")
+    imported = katib.read(an_experiment(parameters=parameters), name="names")
 
-    assert list(found.spec["parameters"]) == ["a_b", "a_b_2", "p1st", "ok"]
-    assert len([what for what in whats(found.losses) if ".name: " in what]) == 3
+    assert list(imported.spec["parameters"]) == ["a_b", "a_b_2", "p1st", "ok"]
+    assert len([what for what in whats(imported.losses) if ".name: " in what]) == 3
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"kind: Job\n", "must be an Experiment of kubeflow.org/v1alpha3 or kubeflow.org/v1beta1, got 'Job'"),
         (b"[]", "the file must be a mapping"),
@@ -576,30 +576,30 @@ def test_names_that_no_parameter_may_have_are_mended_apart_from_each_other() -> 
         "halves", "values", "distribution", "log-of-zero",
     ],
 )  # fmt: skip
-def test_what_is_no_experiment_is_refused_with_its_place(content: bytes, said: str) -> None:
+def test_what_is_no_experiment_is_refused_with_its_place(content: bytes, message: str) -> None:
     with pytest.raises(ForeignError) as refused:
         katib.read(content, name="no")
 
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_constants_are_no_problem_of_a_grid() -> None:
-    found = katib.read(
+    imported = katib.read(
         an_experiment(algorithm={"algorithmName": "grid"}, parameters=a_parameter("categorical", list=["a"])),
         name="one",
     )
 
-    (block,) = sweep_of(found).blocks
+    (block,) = sweep_of(imported).blocks
     assert block.space["p"].domain == Constant("a")
 
 
 def test_a_draw_of_more_trials_than_there_are_values_is_cut_to_them() -> None:
-    found = katib.read(
+    imported = katib.read(
         an_experiment(parameters=a_parameter("int", min="1", max="3"), maxTrialCount=9), name="few"
     )
 
-    assert len(assignments_of(sweep_of(found))) == 3
-    assert "spec.maxTrialCount: 9" in whats(found.losses)
+    assert len(assignments_of(sweep_of(imported))) == 3
+    assert "spec.maxTrialCount: 9" in whats(imported.losses)
 
 
 ANYTHING = st.recursive(
@@ -642,12 +642,12 @@ def test_an_experiment_with_anything_in_any_place_is_read_or_refused(name: str, 
 def a_learner(name: str, goal: float | None = None, **settings: str) -> Imported:
     """Import an Experiment that searches by an algorithm with these settings."""
     objective = {"type": "maximize", "objectiveMetricName": "acc", "goal": goal}
-    written = [{"name": key, "value": value} for key, value in settings.items()]
+    result = [{"name": key, "value": value} for key, value in settings.items()]
     parameters = [
         *a_range(min="0.1", max="0.5"),
         {"name": "epochs", "parameterType": "int", "feasibleSpace": {"min": "1", "max": "9"}},
     ]
-    changes = {"algorithm": {"algorithmName": name, "algorithmSettings": written}, "parameters": parameters}
+    changes = {"algorithm": {"algorithmName": name, "algorithmSettings": result}, "parameters": parameters}
     return katib.read(an_experiment(objective=objective, parallelTrialCount=4, **changes), name="one")
 
 
@@ -661,33 +661,33 @@ def a_learner(name: str, goal: float | None = None, **settings: str) -> Imported
     ],
 )
 def test_an_algorithm_that_learns_is_a_search_by_rounds(name: str, method: str) -> None:
-    found = a_learner(name, goal=0.99, random_state="5", sigma="0.1")
+    imported = a_learner(name, goal=0.99, random_state="5", sigma="0.1")
 
-    sweep = sweep_of(found)
+    sweep = sweep_of(imported)
     assert sweep.search
     assert (sweep.search.method, sweep.search.seed, sweep.search.rounds.size) == (method, 5, 4)
     assert (sweep.search.cap, sweep.metric.target) == (4, 0.99)
-    assert "spec.algorithm.algorithmSettings[1]: sigma: 0.1" in whats(found.losses)
+    assert "spec.algorithm.algorithmSettings[1]: sigma: 0.1" in whats(imported.losses)
 
 
 def test_hyperband_takes_its_resource_from_the_settings() -> None:
-    found = a_learner("hyperband", r_l="9", eta="3", resource_name="epochs")
+    imported = a_learner("hyperband", r_l="9", eta="3", resource_name="epochs")
 
-    search = sweep_of(found).search
+    search = sweep_of(imported).search
     assert search
     assert search.resource == Resource("epochs", 1, 9, 3)
     assert search.rounds.size == 9
     assert [parameter.name for parameter in search.space.parameters] == ["p"]
-    assert "parameters: epochs" in whats(found.losses)
+    assert "parameters: epochs" in whats(imported.losses)
 
 
 def test_a_hyperband_without_a_resource_becomes_tpe_and_says_so() -> None:
-    found = a_learner("hyperband", eta="3")
+    imported = a_learner("hyperband", eta="3")
 
-    search = sweep_of(found).search
+    search = sweep_of(imported).search
     assert search
     assert search.method == "tpe"
-    assert "spec.algorithm.algorithmName: hyperband" in whats(found.losses)
+    assert "spec.algorithm.algorithmName: hyperband" in whats(imported.losses)
 
 
 def test_a_population_keeps_its_size() -> None:
@@ -701,21 +701,21 @@ def test_a_population_keeps_its_size() -> None:
         }
     )
 
-    found = katib.read(content, name="one")
+    imported = katib.read(content, name="one")
 
-    search = sweep_of(found).search
+    search = sweep_of(imported).search
     assert search
     assert (search.method, search.rounds.size) == ("pbt", 6)
-    assert "resource" in whats(found.losses)
+    assert "resource" in whats(imported.losses)
 
 
 def test_the_median_rule_keeps_its_settings() -> None:
     settings = [{"name": "min_trials_required", "value": "5"}, {"name": "start_step", "value": "2"}]
     stopping = {"algorithmName": "medianstop", "algorithmSettings": settings}
 
-    found = katib.read(an_experiment(earlyStopping=stopping), name="one")
+    imported = katib.read(an_experiment(earlyStopping=stopping), name="one")
 
-    assert sweep_of(found).early_stop == PercentileStop(min_iter=2, min_trials=5)
+    assert sweep_of(imported).early_stop == PercentileStop(min_iter=2, min_trials=5)
 
 
 @pytest.mark.parametrize("name", ["enas", "darts"])
@@ -737,8 +737,8 @@ def test_a_search_by_rounds_goes_back_as_the_nearest_algorithm(method: str, algo
         parameters={"a": {"min": 0.1, "max": 0.9}},
     )
 
-    found = yaml.safe_load(katib.write(sweep, ()).text)
+    document = yaml.safe_load(katib.write(sweep, ()).text)
 
-    assert found["spec"]["algorithm"]["algorithmName"] == algorithm
-    assert found["spec"]["maxTrialCount"] == 20
-    assert found["spec"]["objective"]["goal"] == 0.5
+    assert document["spec"]["algorithm"]["algorithmName"] == algorithm
+    assert document["spec"]["maxTrialCount"] == 20
+    assert document["spec"]["objective"]["goal"] == 0.5

@@ -39,9 +39,9 @@ from tests.sweeps import a_sweep
 FILES = Path(__file__).parent / "files/katib"
 
 
-def written(sweep: Sweep) -> tuple[dict[str, Any], Exported]:
-    found = katib.write(sweep, assignments_of(sweep))
-    return yaml.safe_load(found.text), found
+def export_katib(sweep: Sweep) -> tuple[dict[str, Any], Exported]:
+    exported = katib.write(sweep, assignments_of(sweep))
+    return yaml.safe_load(exported.text), exported
 
 
 def a_draw(sampler: Sampler = Sampler.RANDOM, seed: int = 3, cap: int = 2, **domains: Domain) -> RandomSearch:
@@ -75,7 +75,7 @@ def space_of(parameter: dict[str, Any]) -> Any:
 def test_an_experiment_that_was_read_is_written_as_one_that_means_the_same(name: str) -> None:
     content = (FILES / f"{name}.yaml").read_bytes()
 
-    experiment, _ = written(sweep_of(katib.read(content, name=name)))
+    experiment, _ = export_katib(sweep_of(katib.read(content, name=name)))
 
     assert broken(experiment) == []
     assert meaning(experiment) == meaning(yaml.safe_load(content))
@@ -83,12 +83,12 @@ def test_an_experiment_that_was_read_is_written_as_one_that_means_the_same(name:
 
 def test_what_was_written_is_read_again_as_the_same_sweep() -> None:
     sweep = sweep_of(katib.read((FILES / "random-v1beta1.yaml").read_bytes(), name="again"))
-    experiment, first = written(sweep)
+    experiment, first = export_katib(sweep)
 
     again = sweep_of(katib.read(first.text.encode(), name="again"))
 
     assert broken(experiment) == []
-    assert written(again)[1].text == first.text
+    assert export_katib(again)[1].text == first.text
     assert [(block.space.names, block.method) for block in again.blocks] == [
         (block.space.names, block.method) for block in sweep.blocks
     ]
@@ -132,7 +132,7 @@ DOMAINS: list[tuple[Domain, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("domain", "expected"), DOMAINS, ids=[str(domain) for domain, _ in DOMAINS])
 def test_each_domain_has_its_space(domain: Domain, expected: dict[str, Any]) -> None:
-    experiment, _ = written(a_sweep(blocks=(a_draw(p=domain),)))
+    experiment, _ = export_katib(a_sweep(blocks=(a_draw(p=domain),)))
 
     assert broken(experiment) == []
     assert experiment["spec"]["parameters"] == [{"name": "p", **expected}]
@@ -147,18 +147,18 @@ def test_a_grid_has_no_ranges_of_fractions_since_katib_adds_them_up_as_floats() 
         )
     )
 
-    experiment, found = written(a_sweep(blocks=(GridSearch(space),)))
+    experiment, exported = export_katib(a_sweep(blocks=(GridSearch(space),)))
 
     assert broken(experiment) == []
     assert experiment["spec"]["parameters"][0]["feasibleSpace"] == {"list": ["0.1", "0.2", "0.3"]}
     assert experiment["spec"]["maxTrialCount"] == size(experiment["spec"]) == 18
-    assert not [loss for loss in found.losses if "combinations" in loss.why]
+    assert not [loss for loss in exported.losses if "combinations" in loss.why]
 
 
 def test_every_failed_trial_is_allowed_and_no_more_run_at_once_than_there_are() -> None:
     sweep = a_sweep(blocks=(a_grid(lr=[0.1, 0.2, 0.3]),), run=RunConfig(parallelism=100))
 
-    spec = written(sweep)[0]["spec"]
+    spec = export_katib(sweep)[0]["spec"]
 
     assert (spec["maxTrialCount"], spec["parallelTrialCount"], spec["maxFailedTrialCount"]) == (3, 3, 3)
 
@@ -166,7 +166,7 @@ def test_every_failed_trial_is_allowed_and_no_more_run_at_once_than_there_are() 
 def test_the_number_of_tolerated_failures_is_that_of_the_sweep() -> None:
     sweep = a_sweep(blocks=(a_grid(lr=[0.1, 0.2, 0.3]),), run=RunConfig(max_failed=1))
 
-    assert written(sweep)[0]["spec"]["maxFailedTrialCount"] == 1
+    assert export_katib(sweep)[0]["spec"]["maxFailedTrialCount"] == 1
 
 
 def test_the_trial_is_a_job_with_the_sweeps_command_resources_and_limits() -> None:
@@ -186,7 +186,7 @@ def test_the_trial_is_a_job_with_the_sweeps_command_resources_and_limits() -> No
         blocks=(a_grid(lr=[0.1, 0.2], epochs=3, **{"opt.name": ["a", "b"]}),), run=run, command=command
     )
 
-    experiment, _ = written(sweep)
+    experiment, _ = export_katib(sweep)
 
     assert broken(experiment) == []
     job = experiment["spec"]["trialTemplate"]["trialSpec"]["spec"]
@@ -214,7 +214,7 @@ def test_the_trial_is_a_job_with_the_sweeps_command_resources_and_limits() -> No
 def test_each_macro_is_written_out(macro: str, expected: list[str]) -> None:
     sweep = a_sweep(blocks=(a_grid(lr=[0.1, 0.2], on=True),), command=("t", macro))
 
-    experiment, _ = written(sweep)
+    experiment, _ = export_katib(sweep)
 
     assert broken(experiment) == []
     containers = experiment["spec"]["trialTemplate"]["trialSpec"]["spec"]["template"]["spec"]["containers"]
@@ -278,10 +278,10 @@ LOSSES: list[tuple[str, Sweep, str]] = [
 
 @pytest.mark.parametrize(("sweep", "what"), [case[1:] for case in LOSSES], ids=[case[0] for case in LOSSES])
 def test_what_katib_cannot_say_is_named_and_the_rest_is_still_valid(sweep: Sweep, what: str) -> None:
-    experiment, found = written(sweep)
+    experiment, exported = export_katib(sweep)
 
     assert broken(experiment) == []
-    assert what in whats(found.losses)
+    assert what in whats(exported.losses)
 
 
 def test_a_sweep_that_katib_can_say_loses_nothing_of_its_search() -> None:
@@ -291,9 +291,9 @@ def test_a_sweep_that_katib_can_say_loses_nothing_of_its_search() -> None:
         blocks=(a_grid(lr=[0.1, 0.2]),), metric=metric, run=run, description="", command=("t", "${args}")
     )
 
-    _, found = written(sweep)
+    _, exported = export_katib(sweep)
 
-    assert whats(found.losses) == [
+    assert whats(exported.losses) == [
         "run.code.path: trainer", "$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial",
     ]  # fmt: skip
 
@@ -302,7 +302,7 @@ def test_a_sweep_that_katib_can_say_loses_nothing_of_its_search() -> None:
 def test_which_of_many_values_counts_goes_to_katib_and_back(reduce: Reduce) -> None:
     metric = Metric("accuracy", Goal.MAXIMIZE, MetricSource.STDOUT, reduce=reduce)
 
-    experiment, _ = written(a_sweep(metric=metric))
+    experiment, _ = export_katib(a_sweep(metric=metric))
     back = katib.read(yaml.safe_dump(experiment).encode(), name="back")
 
     assert broken(experiment) == []
@@ -312,14 +312,14 @@ def test_which_of_many_values_counts_goes_to_katib_and_back(reduce: Reduce) -> N
 def test_a_list_becomes_the_grid_of_its_values_and_says_how_many_more_trials_that_is() -> None:
     rows = combinations(a=[1, 2], b=["x", "y"])[:3]
 
-    experiment, found = written(a_sweep(blocks=(a_list(rows),)))
+    experiment, exported = export_katib(a_sweep(blocks=(a_list(rows),)))
 
     assert experiment["spec"]["maxTrialCount"] == 4
-    assert "all 4 combinations of the values, not 3 configurations" in found.losses[0].why
+    assert "all 4 combinations of the values, not 3 configurations" in exported.losses[0].why
 
 
 def test_a_sweep_in_which_nothing_varies_still_has_a_parameter() -> None:
-    experiment, _ = written(a_sweep(blocks=(a_grid(lr=0.1),)))
+    experiment, _ = export_katib(a_sweep(blocks=(a_grid(lr=0.1),)))
 
     assert broken(experiment) == []
     assert experiment["spec"]["maxTrialCount"] == 1
@@ -370,7 +370,7 @@ VIOLATIONS: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("rule", "spoil"), VIOLATIONS, ids=[f"{rule[:20]}-{place}" for place, (rule, _) in enumerate(VIOLATIONS)]
 )
 def test_the_rules_find_what_breaks_them(rule: str, spoil: Callable[[dict[str, Any]], None]) -> None:
-    experiment = copy.deepcopy(written(a_sweep(blocks=(a_grid(lr=[0.1, 0.2]),)))[0])
+    experiment = copy.deepcopy(export_katib(a_sweep(blocks=(a_grid(lr=[0.1, 0.2]),)))[0])
 
     spoil(experiment)
 

@@ -48,9 +48,9 @@ def test_every_key_of_hydra_is_carried_over_or_named(
 
     imported = hydra.read(yaml.safe_dump(data).encode(), name="lr")
 
-    told = " ".join(sorted(whats(imported)))
+    message = " ".join(sorted(whats(imported)))
     assert {f"hydra.sweeper.{key}" for key in sweeper} <= whats(imported)
-    assert all(key in told for key in [*section, *top])
+    assert all(key in message for key in [*section, *top])
 
 
 def test_every_loss_says_what_and_why_in_plain_words() -> None:

@@ -146,80 +146,80 @@ def test_the_committed_file_and_the_regenerated_one_hold_the_same_trials_in_anot
 def test_a_file_with_every_combination_becomes_a_grid_with_the_same_trials(name: str) -> None:
     text = exported(name)
 
-    found = nvidia.read(text.encode(), name="again")
+    imported = nvidia.read(text.encode(), name="again")
 
-    assert found.spec["method"] == "grid"
-    again = assignments_of(sweep_of(found))
+    assert imported.spec["method"] == "grid"
+    again = assignments_of(sweep_of(imported))
     assert list(map(canonical_json, again)) == list(map(canonical_json, assignments_of(a_spec(name))))
 
 
 def test_a_grid_says_its_parameters_slowest_first_and_constants_as_one_value() -> None:
-    found = nvidia.read(dumped(COMMITTED).encode(), name="cifar10")
+    imported = nvidia.read(dumped(COMMITTED).encode(), name="cifar10")
 
-    assert found.spec["parameters"] == {
+    assert imported.spec["parameters"] == {
         "batch_norm": {"value": "on"},
         "max_learning_rate": {"values": [0.4, 0.6]},
         "momentum": {"values": [0.9, 0.99]},
         "data_aug_cutout_size": {"values": [5, 12]},
         "batch_size": {"values": [128, 512]},
     }
-    assert list(found.spec["parameters"]) == [
+    assert list(imported.spec["parameters"]) == [
         "batch_norm", "max_learning_rate", "momentum", "data_aug_cutout_size", "batch_size",
     ]  # fmt: skip
-    assert "in the same order" in found.losses[-1].why
+    assert "in the same order" in imported.losses[-1].why
 
 
 def test_shuffled_combinations_are_a_grid_too_and_the_report_says_that_the_order_differs() -> None:
     rows = [COMMITTED[place] for place in (3, 0, 2, 1)]
 
-    found = nvidia.read(dumped(rows).encode(), name="shuffled")
+    imported = nvidia.read(dumped(rows).encode(), name="shuffled")
 
-    assert found.spec["method"] == "grid"
-    assert found.losses[-1].what == "4 hyperparam_set items"
-    assert "in another order" in found.losses[-1].why
+    assert imported.spec["method"] == "grid"
+    assert imported.losses[-1].what == "4 hyperparam_set items"
+    assert "in another order" in imported.losses[-1].why
 
 
 def test_items_that_are_no_product_become_a_list_in_their_order() -> None:
     rows = COMMITTED[:3]
 
-    found = nvidia.read(dumped(rows).encode(), name="three")
+    imported = nvidia.read(dumped(rows).encode(), name="three")
 
-    assert found.spec["method"] == "list"
-    assert assignments_of(sweep_of(found)) == tuple(rows)
-    assert whats(found.losses) == ["metric", "program", "job numbers"]
+    assert imported.spec["method"] == "list"
+    assert assignments_of(sweep_of(imported)) == tuple(rows)
+    assert whats(imported.losses) == ["metric", "program", "job numbers"]
 
 
 def test_a_missing_key_is_an_absent_parameter_in_both_directions() -> None:
     rows: list[dict[str, Value]] = [{"lr": 0.1}, {"lr": 0.1, "momentum": 0.9}, {"momentum": 0.5}]
 
-    found = nvidia.read(dumped(rows).encode(), name="absent")
+    imported = nvidia.read(dumped(rows).encode(), name="absent")
 
-    assert assignments_of(sweep_of(found)) == tuple(rows)
+    assert assignments_of(sweep_of(imported)) == tuple(rows)
     assert nvidia.write(a_sweep(blocks=(a_grid(),)), rows).text == dumped(rows)
 
 
 def test_equal_items_are_one_and_the_report_counts_them() -> None:
     text = "- hyperparam_set: {lr: 1}\n- hyperparam_set: {lr: 1.0}\n- hyperparam_set: {lr: 2}\n"
 
-    found = nvidia.read(text.encode(), name="twice")
+    imported = nvidia.read(text.encode(), name="twice")
 
-    assert found.spec["parameters"] == {"lr": {"values": [1, 2]}}
-    assert "1 assignment(s)" in whats(found.losses)
+    assert imported.spec["parameters"] == {"lr": {"values": [1, 2]}}
+    assert "1 assignment(s)" in whats(imported.losses)
 
 
 def test_words_and_numbers_are_read_as_the_pods_read_them() -> None:
     text = "- hyperparam_set: {bare: on, quoted: 'on', exponent: 1e-3, pointed: 1.0e-3, old: 010, none: ~}\n"
 
-    found = nvidia.read(text.encode(), name="rules")
+    imported = nvidia.read(text.encode(), name="rules")
 
-    values = {name: domain["value"] for name, domain in found.spec["parameters"].items()}
+    values = {name: domain["value"] for name, domain in imported.spec["parameters"].items()}
     assert values == yaml.safe_load(text)[0]["hyperparam_set"]
     assert values["bare"] is True
-    assert "exponent: 1e-3" in whats(found.losses)
+    assert "exponent: 1e-3" in whats(imported.losses)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "must be a list of `hyperparam_set:` items, got nothing"),
         ("lr: 1\n", "must be a list of `hyperparam_set:` items, got a mapping"),
@@ -232,11 +232,11 @@ def test_words_and_numbers_are_read_as_the_pods_read_them() -> None:
     ],
     ids=["empty", "mapping", "no-items", "bare", "scalar", "nested", "lists-in-lists", "number-as-name"],
 )
-def test_what_is_no_such_file_is_refused_with_its_place(text: str, said: str) -> None:
+def test_what_is_no_such_file_is_refused_with_its_place(text: str, message: str) -> None:
     with pytest.raises(ForeignError) as refused:
         nvidia.read(text.encode(), name="no")
 
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.full_suite("large inputs")

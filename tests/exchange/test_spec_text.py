@@ -25,10 +25,10 @@ DATA = st.recursive(
 
 
 def read_back(text: str) -> Any:
-    found = read_document(text.encode(), "sweeps/x.yaml")
-    assert found.problems == (), text
-    assert found.document is not None
-    return found.document.data
+    reading = read_document(text.encode(), "sweeps/x.yaml")
+    assert reading.problems == (), text
+    assert reading.document is not None
+    return reading.document.data
 
 
 @given(

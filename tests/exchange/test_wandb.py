@@ -97,19 +97,19 @@ def read(data: object) -> Imported:
 
 def parsed(imported: Imported) -> Sweep:
     text = spec_text(imported, "a test")
-    found = parse_sweep(text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings())
-    assert isinstance(found, Sweep), "\n".join(map(str, found))
-    return found
+    sweep = parse_sweep(text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings())
+    assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
+    return sweep
 
 
-def told(imported: Imported) -> dict[str, str]:
+def loss_reasons(imported: Imported) -> dict[str, str]:
     return {loss.what: loss.why for loss in imported.losses}
 
 
 def exported(sweep: Sweep) -> dict[str, Any]:
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
-    data: dict[str, Any] = yaml.safe_load(wandb.write(sweep, found.configurations).text)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
+    data: dict[str, Any] = yaml.safe_load(wandb.write(sweep, expansion.configurations).text)
     return data
 
 
@@ -171,7 +171,7 @@ def test_nested_parameters_keep_their_names_and_are_told_of() -> None:
     imported = read(a_file(method="grid", parameters=nested))
 
     assert parsed(imported).columns == ("opt.lr", "opt.sgd.m")
-    assert {"parameters.opt", "parameters.opt.parameters.sgd"} <= told(imported).keys()
+    assert {"parameters.opt", "parameters.opt.parameters.sgd"} <= loss_reasons(imported).keys()
 
 
 def test_a_bayes_sweep_becomes_a_search_by_rounds_with_its_target() -> None:
@@ -183,42 +183,42 @@ def test_a_bayes_sweep_becomes_a_search_by_rounds_with_its_target() -> None:
     assert sweep.search
     assert (sweep.search.method, sweep.search.seed, sweep.search.cap) == ("bayes", 0, 7)
     assert (sweep.metric.target, sweep.metric.impute) == (0.1, "latest")
-    assert {"seed", "rounds", "metric.impute_while_running"} <= told(imported).keys()
-    assert "metric.target" not in told(imported)
+    assert {"seed", "rounds", "metric.impute_while_running"} <= loss_reasons(imported).keys()
+    assert "metric.target" not in loss_reasons(imported)
 
 
 @pytest.mark.parametrize(
-    ("written", "rule"),
+    ("document", "rule"),
     [
         ({"min_iter": 3}, HyperbandStop(min_iter=3)),
         ({"min_iter": 3, "eta": 2, "strict": True}, HyperbandStop(min_iter=3, eta=2, strict=True)),
         ({"max_iter": 27, "s": 2, "min_iter": 3}, HyperbandStop(max_iter=27, s=2)),
     ],
 )
-def test_hyperband_ends_trials_here_too(written: dict[str, Any], rule: HyperbandStop) -> None:
-    imported = read(a_file(early_terminate={"type": "hyperband", **written}))
+def test_hyperband_ends_trials_here_too(document: dict[str, Any], rule: HyperbandStop) -> None:
+    imported = read(a_file(early_terminate={"type": "hyperband", **document}))
 
     assert parsed(imported).early_stop == rule
-    assert "early_terminate" in told(imported)
+    assert "early_terminate" in loss_reasons(imported)
 
 
-@pytest.mark.parametrize("written", [{}, {"max_iter": 27}, {"min_iter": 0}, {"min_iter": 3, "eta": 1}])
-def test_a_hyperband_that_says_nothing_is_left_out_and_named(written: dict[str, Any]) -> None:
-    imported = read(a_file(early_terminate={"type": "hyperband", **written}))
+@pytest.mark.parametrize("document", [{}, {"max_iter": 27}, {"min_iter": 0}, {"min_iter": 3, "eta": 1}])
+def test_a_hyperband_that_says_nothing_is_left_out_and_named(document: dict[str, Any]) -> None:
+    imported = read(a_file(early_terminate={"type": "hyperband", **document}))
 
     assert parsed(imported).early_stop is None
-    assert "early_terminate" in told(imported)
+    assert "early_terminate" in loss_reasons(imported)
 
 
 def test_a_search_by_rounds_goes_back_as_bayes_with_its_rule() -> None:
     rule = {"type": "hyperband", "max_iter": 27, "s": 2}
     sweep = parsed(read(a_file(method="bayes", metric={"name": "l", "target": 1}, early_terminate=rule)))
 
-    found = exported(sweep)
+    document = exported(sweep)
 
-    assert found["method"] == "bayes"
-    assert found["metric"]["target"] == 1
-    assert found["early_terminate"] == {**rule, "eta": 3, "strict": False}
+    assert document["method"] == "bayes"
+    assert document["metric"]["target"] == 1
+    assert document["early_terminate"] == {**rule, "eta": 3, "strict": False}
 
 
 def test_a_random_sweep_asks_for_no_more_than_there_is() -> None:
@@ -228,7 +228,7 @@ def test_a_random_sweep_asks_for_no_more_than_there_is() -> None:
 
     assert isinstance(block, RandomSearch)
     assert block.cap == 2
-    assert "run_cap" in told(imported)
+    assert "run_cap" in loss_reasons(imported)
 
 
 def test_a_random_sweep_without_an_end_gets_one() -> None:
@@ -238,7 +238,7 @@ def test_a_random_sweep_without_an_end_gets_one() -> None:
     imported = read(data)
 
     assert imported.spec["run_cap"] == DEFAULT_RUN_CAP
-    assert str(DEFAULT_RUN_CAP) in told(imported)["run_cap"]
+    assert str(DEFAULT_RUN_CAP) in loss_reasons(imported)["run_cap"]
 
 
 @pytest.mark.parametrize(("cap", "shuffled"), [(3, True), (4, False), (9, False)])
@@ -251,7 +251,7 @@ def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, shuffled: bool) -> N
     assert isinstance(block, GridSearch)
     assert block.cap == cap
     assert (block.seed == 0) == shuffled
-    assert (f"run_cap: {cap}" in told(imported)) == shuffled
+    assert (f"run_cap: {cap}" in loss_reasons(imported)) == shuffled
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_the_script_is_found_in_a_folder_that_can_be_locked(
 
     assert sweep.run.code_path == folder
     assert sweep.command == ("${env}", "${interpreter}", command, "${args}")
-    assert word in told(imported)[f"program: {program}"]
+    assert word in loss_reasons(imported)[f"program: {program}"]
 
 
 def test_a_script_in_the_command_is_the_program() -> None:
@@ -312,7 +312,7 @@ def test_what_the_command_starts_is_what_is_locked(
     sweep = parsed(imported)
 
     assert (sweep.run.code_path, sweep.command) == (folder, expected)
-    assert "program" in " ".join(told(imported))
+    assert "program" in " ".join(loss_reasons(imported))
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_a_choice_beside_a_dotted_name_is_renamed_and_passed_as_before(
     sweep = parsed(imported)
     assert sweep.columns == ("opt_choice", "opt.lr")
     assert sweep.command[2:] == arguments
-    assert "parameters.opt" in told(imported)
+    assert "parameters.opt" in loss_reasons(imported)
 
 
 def test_a_choice_beside_a_dotted_name_in_json_is_reported() -> None:
@@ -343,7 +343,7 @@ def test_a_choice_beside_a_dotted_name_in_json_is_reported() -> None:
 
     imported = read(a_file(parameters=parameters, run_cap=2, command=["x", "${program}", "${args_json}"]))
 
-    assert "command: ${args_json}" in told(imported)
+    assert "command: ${args_json}" in loss_reasons(imported)
     assert "${args_json}" in parsed(imported).command
 
 
@@ -351,12 +351,12 @@ def test_the_workers_of_launch_are_the_parallelism() -> None:
     imported = read(a_file(scheduler={"num_workers": 8, "settings": {"method": "grid"}}))
 
     assert parsed(imported).run.parallelism == 8
-    assert told(imported)["scheduler"].startswith("settings: ")
-    assert "scheduler" not in told(read(a_file(scheduler={"num_workers": 8})))
+    assert loss_reasons(imported)["scheduler"].startswith("settings: ")
+    assert "scheduler" not in loss_reasons(read(a_file(scheduler={"num_workers": 8})))
 
 
 def test_bayes_names_what_its_rounds_need() -> None:
-    assert "sweepledger[bayes]" in told(read(a_file(method="bayes")))["method: bayes"]
+    assert "sweepledger[bayes]" in loss_reasons(read(a_file(method="bayes")))["method: bayes"]
 
 
 def test_the_macros_are_the_same() -> None:
@@ -375,7 +375,7 @@ def test_a_metric_is_read_from_lines_since_nobody_listens_to_wandb() -> None:
 
     assert (sweep.metric.name, sweep.metric.goal) == ("val_loss", "maximize")
     assert sweep.metric.source is MetricSource.STDOUT
-    assert {"metric.name: val loss", "metric.target", "metric.impute", "metric.source"} <= told(
+    assert {"metric.name: val loss", "metric.target", "metric.impute", "metric.source"} <= loss_reasons(
         imported
     ).keys()
 
@@ -387,7 +387,7 @@ def test_a_file_without_a_metric_gets_one_to_be_named() -> None:
     imported = read(data)
 
     assert parsed(imported).metric.name == "objective"
-    assert "metric" in told(imported)
+    assert "metric" in loss_reasons(imported)
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_a_file_without_a_metric_gets_one_to_be_named() -> None:
 def test_what_cannot_be_said_is_named(key: str) -> None:
     imported = read(a_file(**{key: {"some": "thing"}}))
 
-    assert key in told(imported)
+    assert key in loss_reasons(imported)
     assert key not in imported.spec
 
 
@@ -412,7 +412,7 @@ def test_exponents_without_a_point_are_the_numbers_that_they_look_like() -> None
     assert space["x"].domain == Uniform(0.0001, 0.1)
     assert space["y"].domain == Choice((0.001, 0.01, 5))
     assert space["z"].domain == Choice(("1e3", "none"))
-    assert len([what for what in told(imported) if "1e-" in what]) == 4
+    assert len([what for what in loss_reasons(imported) if "1e-" in what]) == 4
 
 
 def test_a_repeated_value_keeps_its_share() -> None:
@@ -422,26 +422,26 @@ def test_a_repeated_value_keeps_its_share() -> None:
 
     assert space["x"].domain == Choice((1, 2, 4), (0.5, 0.25, 0.25))
     assert space["y"].domain == Choice(("a",), (1,))
-    assert {"parameters.x.values", "parameters.y.values"} <= told(imported).keys()
+    assert {"parameters.x.values", "parameters.y.values"} <= loss_reasons(imported).keys()
 
 
 def test_values_with_parts_become_json_and_are_told_of() -> None:
     imported = read(a_file(parameters={"x": {"values": [{"b": 1, "a": [2]}, [1, 2]]}}))
 
     assert parsed(imported).blocks[0].space["x"].domain == Choice(('{"a":[2],"b":1}', (1, 2)))
-    assert "parameters.x.values" in told(imported)
+    assert "parameters.x.values" in loss_reasons(imported)
 
 
 def test_rounding_beyond_the_bounds_is_told_of() -> None:
     keys = {"distribution": "q_uniform", "min": 0, "max": 10, "q": 4}
 
-    assert "parameters.x" in told(read(a_file(parameters={"x": keys})))
+    assert "parameters.x" in loss_reasons(read(a_file(parameters={"x": keys})))
 
 
 def test_a_grid_rounds_nothing_and_is_told_of_no_rounding() -> None:
     keys = {"distribution": "q_uniform", "min": 0, "max": 10, "q": 4}
 
-    assert "parameters.x" not in told(read(a_file(method="grid", parameters={"x": keys})))
+    assert "parameters.x" not in loss_reasons(read(a_file(method="grid", parameters={"x": keys})))
 
 
 def test_the_name_that_people_saw_stays_in_the_description() -> None:
@@ -487,9 +487,9 @@ def test_what_wandb_cannot_say_is_named_on_the_way_out() -> None:
     sweep = parse_sweep(ODD.encode(), "sweeps/odd.yaml", Settings())
     assert isinstance(sweep, Sweep)
 
-    found = wandb.write(sweep, ())
+    result = wandb.write(sweep, ())
 
-    whats = [loss.what for loss in found.losses]
+    whats = [loss.what for loss in result.losses]
     for what in (
         "zip: a, b",
         "when of c",
@@ -499,7 +499,7 @@ def test_what_wandb_cannot_say_is_named_on_the_way_out() -> None:
         "command: ${seed}",
     ):
         assert what in whats
-        assert f"# - {what}" in found.text
+        assert f"# - {what}" in result.text
 
 
 @pytest.mark.parametrize("method", ["sobol", "halton", "latin-hypercube"])
@@ -510,10 +510,10 @@ def test_other_ways_to_draw_become_random_and_are_named(method: str) -> None:
     )
     assert isinstance(sweep, Sweep)
 
-    found = wandb.write(sweep, ())
+    result = wandb.write(sweep, ())
 
-    assert yaml.safe_load(found.text)["method"] == "random"
-    assert {"seed", f"method: {method}"} <= {loss.what for loss in found.losses}
+    assert yaml.safe_load(result.text)["method"] == "random"
+    assert {"seed", f"method: {method}"} <= {loss.what for loss in result.losses}
 
 
 def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
@@ -522,10 +522,10 @@ def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
     )
     sweep = parse_sweep(text.encode(), "sweeps/q.yaml", Settings())
     assert isinstance(sweep, Sweep)
-    found = explore(sweep)
-    assert isinstance(found, Expansion)
+    expansion = explore(sweep)
+    assert isinstance(expansion, Expansion)
 
-    sent = wandb.write(sweep, found.configurations)
+    sent = wandb.write(sweep, expansion.configurations)
 
     assert yaml.safe_load(sent.text)["parameters"] == {"a": {"values": [1, 3]}, "b": {"values": [2, 4]}}
     assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in sent.losses}["method: list"]
@@ -547,9 +547,9 @@ def test_quoted_text_stays_text_and_a_bare_exponent_is_the_number_that_was_meant
         'method: grid\nparameters:\n  a: {value: "1e3"}\n  b: {value: 1e3}\n  c: {values: ["1e3", "2e3"]}\n'
     )
 
-    found = wandb.read(text.encode(), name="q").spec["parameters"]
+    parameters = wandb.read(text.encode(), name="q").spec["parameters"]
 
-    assert found == {"a": {"value": "1e3"}, "b": {"value": 1000.0}, "c": {"values": ["1e3", "2e3"]}}
+    assert parameters == {"a": {"value": "1e3"}, "b": {"value": 1000.0}, "c": {"values": ["1e3", "2e3"]}}
 
 
 def test_a_number_that_nothing_can_hold_is_refused() -> None:

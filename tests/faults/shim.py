@@ -164,13 +164,18 @@ class Shim:
             *(("error", chosen.error), ("kinds", chosen.kinds.value)),
         ):
             setattr(self._page, name, value)
-        asked = {"argv": list(argv), "cwd": str(cwd), "env": dict(environment or {}), "after": chosen.after}
+        requested = {
+            "argv": list(argv),
+            "cwd": str(cwd),
+            "env": dict(environment or {}),
+            "after": chosen.after,
+        }
         assert self._worker.stdin
         assert self._worker.stdout
-        self._worker.stdin.write(f"{json.dumps(asked)}\n")
+        self._worker.stdin.write(f"{json.dumps(requested)}\n")
         self._worker.stdin.flush()
-        told: dict[str, Any] = json.loads(self._worker.stdout.readline())
-        return Ended(told["code"], told["out"], told["err"], self._page.count, self._page.struck)
+        document: dict[str, Any] = json.loads(self._worker.stdout.readline())
+        return Ended(document["code"], document["out"], document["err"], self._page.count, self._page.struck)
 
     def traced(
         self, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | None = None

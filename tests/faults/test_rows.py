@@ -61,9 +61,9 @@ ROWS = {
 
 def test_every_row_is_accounted_for() -> None:
     assert {row.split()[0] for row in ROWS} == {f"F{number}" for number in range(1, 17)}
-    for told in ROWS.values():
-        path, _, name = told.partition("::")
-        assert told.startswith("reason: ") or f"def {name}(" in (ROOT / path).read_text()
+    for message in ROWS.values():
+        path, _, name = message.partition("::")
+        assert message.startswith("reason: ") or f"def {name}(" in (ROOT / path).read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: f"F5 {number.name}")
@@ -89,11 +89,11 @@ def test_f5_who_is_told_to_end_ends_without_a_traceback(
         time.sleep(0.01)
 
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert "Traceback" not in said
-    assert "interrupted" in said
+    assert "Traceback" not in output
+    assert "interrupted" in output
 
 
 @pytest.mark.parametrize("at", range(3), ids=lambda at: f"F7 {at}")
@@ -128,7 +128,7 @@ def test_f8_a_server_that_hangs_is_given_up(
     monkeypatch.setattr(
         repository,
         "SAFE_SETTINGS",
-        [one.replace(str(repository.SILENCE_SECONDS), "1") for one in repository.SAFE_SETTINGS],
+        [item.replace(str(repository.SILENCE_SECONDS), "1") for item in repository.SAFE_SETTINGS],
     )
     forge.faults(Fault(Hanging(3600)))
 
@@ -151,4 +151,4 @@ def test_f16_a_byte_of_any_generated_file_that_differs_is_noticed(sandbox: Sandb
             with pytest.raises(RepositoryError, match=path.name):
                 generate(sandbox.workspace, check=True)
         path.write_bytes(was)
-    assert not any(one.is_pending for one in generate(sandbox.workspace, check=True))
+    assert not any(generated_batch.is_pending for generated_batch in generate(sandbox.workspace, check=True))

@@ -55,10 +55,10 @@ def errors(forge: Forge, clone: Clone) -> Iterator[str]:
 
 
 def test_f9_no_error_names_the_credential(forge: Forge, watched: Clone) -> None:
-    told = list(errors(forge, watched))
+    messages = list(errors(forge, watched))
 
-    assert len(told) == 5
-    assert not [one for one in told if CANARY in one]
+    assert len(messages) == 5
+    assert not [message for message in messages if CANARY in message]
 
 
 def test_f9_without_the_redactor_the_search_finds_it(
@@ -66,7 +66,7 @@ def test_f9_without_the_redactor_the_search_finds_it(
 ) -> None:
     monkeypatch.setattr(repository, "redact", str)
 
-    assert [one for one in errors(forge, watched) if CANARY in one]
+    assert [error for error in errors(forge, watched) if CANARY in error]
 
 
 def test_f9_no_commit_and_no_output_of_a_collection_has_it(
@@ -101,8 +101,8 @@ def test_f9_a_record_and_what_the_launcher_says_have_no_secret_of_the_environmen
 
     run = trial_folder.run(SWEEP_TOKEN=CANARY)
 
-    said = json.dumps(trial_folder.records()) + run.err + str(run.out)
-    assert CANARY not in said
+    message = json.dumps(trial_folder.records()) + run.err + str(run.out)
+    assert CANARY not in message
     assert not [
         path
         for path in trial_folder.root.rglob("*")
@@ -122,8 +122,8 @@ def test_f9_the_search_would_find_what_a_trial_prints(trial_folder: TrialFolder)
 
     trial_folder.run(SWEEP_TOKEN=CANARY)
 
-    found = [
+    suffixes = [
         path.suffix for path in trial_folder.results.iterdir() if CANARY in path.read_text(errors="replace")
     ]
-    assert found == [".out"], "what a trial prints is kept beside its record, and is never committed"
+    assert suffixes == [".out"], "what a trial prints is kept beside its record, and is never committed"
     assert os.environ.get("SWEEP_TOKEN") is None

@@ -14,12 +14,12 @@ def spread(total: int, number: int) -> Iterable[int]:
     """Choose so many of 1 … total, first and last among them."""
     if number >= total:
         return range(1, total + 1)
-    return sorted({1 + round(one * (total - 1) / max(1, number - 1)) for one in range(number)})
+    return sorted({1 + round(item * (total - 1) / max(1, number - 1)) for item in range(number)})
 
 
 def inside(total: int, number: int) -> Iterable[int]:
     """Choose so many of 1 … total at equal distances, without first and last."""
-    return sorted({max(1, round(one * total / (number + 1))) for one in range(1, number + 1)})
+    return sorted({max(1, round(item * total / (number + 1))) for item in range(1, number + 1)})
 
 
 def kill(world: World, plan: Plan) -> None:
@@ -43,7 +43,7 @@ def kills(world: World, points: Iterable[int]) -> Iterator[tuple[int, str]]:
 
 def moments(world: World, seconds: Iterable[float]) -> Iterator[tuple[int, str]]:
     """Kill after each of these times, likewise."""
-    yield from _wrong(world, (Plan(after=one) for one in seconds))
+    yield from _wrong(world, (Plan(after=value) for value in seconds))
 
 
 def _wrong(world: World, plans: Iterable[Plan]) -> Iterator[tuple[int, str]]:

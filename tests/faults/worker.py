@@ -27,19 +27,19 @@ def serve(page: Page) -> None:
     import_sweep()
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     for line in sys.stdin:
-        asked = json.loads(line)
+        document = json.loads(line)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             child = os.fork()
             if child == 0:
-                become(asked, page, out.fileno(), err.fileno())
-            code = await_end(child, asked["after"])
+                become(document, page, out.fileno(), err.fileno())
+            code = await_end(child, document["after"])
             page.armed = 0
-            said = [read(file.fileno()) for file in (out, err)]
-        sys.stdout.write(json.dumps({"code": code, "out": said[0], "err": said[1]}) + "\n")
+            messages = [read(file.fileno()) for file in (out, err)]
+        sys.stdout.write(json.dumps({"code": code, "out": messages[0], "err": messages[1]}) + "\n")
         sys.stdout.flush()
 
 
-def become(asked: dict[str, Any], page: Page, out: int, err: int) -> None:
+def become(document: dict[str, Any], page: Page, out: int, err: int) -> None:
     """Be the command, and never come back."""
     code = 70
     try:
@@ -47,17 +47,17 @@ def become(asked: dict[str, Any], page: Page, out: int, err: int) -> None:
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.chdir(asked["cwd"])
-        os.environ.update(asked["env"])
+        os.chdir(document["cwd"])
+        os.environ.update(document["env"])
         page.group = os.getpid()
         page.armed = 1
-        if asked["argv"][0].startswith("/"):
-            os.execve(asked["argv"][0], asked["argv"], os.environ)  # noqa: S606 - that is what it is for
-        if asked["argv"][0] == "publish-row":
-            writers.publish_row(Path(asked["argv"][1]), asked["argv"][2])
+        if document["argv"][0].startswith("/"):
+            os.execve(document["argv"][0], document["argv"], os.environ)  # noqa: S606 - that is what it is for
+        if document["argv"][0] == "publish-row":
+            writers.publish_row(Path(document["argv"][1]), document["argv"][2])
             code = 0
         else:
-            sys.argv = ["sweep", *asked["argv"]]
+            sys.argv = ["sweep", *document["argv"]]
             app.main()
     except SystemExit as leaving:
         code = cast("int", leaving.code or 0)

@@ -36,7 +36,7 @@ def publish_row(clone: Path, row: str, budget: float = 600.0) -> None:
 
 def clones(remote: Path, folder: Path, number: int) -> list[Path]:
     """Make a bare clone for each writer."""
-    made = [folder / f"writer {one}" for one in range(number)]
+    made = [folder / f"writer {item}" for item in range(number)]
     for clone in made:
         subprocess.run(["git", "clone", "-q", "--bare", str(remote), str(clone)], check=True)
     return made
@@ -51,13 +51,13 @@ def race(places: Sequence[Path], slots: int) -> list[str]:
             publishing = [
                 pool.submit(publish_row, clone, f"row-{number:03d}") for number, clone in enumerate(places)
             ]
-    return [str(one.exception()) for one in publishing if one.exception()]
+    return [str(future.exception()) for future in publishing if future.exception()]
 
 
 def judge(remote: Path, number: int) -> None:
     """All rows once, a commit each, one after the other, and git finds nothing wrong."""
     rows = git(remote, "show", f"main:{SUMMARY}").splitlines()
-    assert rows == [f"row-{one:03d}" for one in range(number)]
+    assert rows == [f"row-{item:03d}" for item in range(number)]
     assert git(remote, "rev-list", "--count", "main") == str(number + 1)
     assert git(remote, "rev-list", "--count", "--merges", "main") == "0", "linear"
     fsck(remote)
@@ -66,10 +66,10 @@ def judge(remote: Path, number: int) -> None:
 def many_batches(folder: Path, number: int, trials: int) -> Sandbox:
     """Merge so many batches of one sweep, each of so many trials."""
     sandbox = Sandbox.create(folder)
-    for one in range(1, number + 1):
-        sandbox.spec(xs=", ".join(map(str, range(one * trials))), parallelism=1)
+    for item in range(1, number + 1):
+        sandbox.spec(xs=", ".join(map(str, range(item * trials))), parallelism=1)
         generate(sandbox.workspace)
-        sandbox.commit(f"Ask {one}")
+        sandbox.commit(f"Ask {item}")
     sandbox.push()
     return sandbox
 
@@ -87,9 +87,9 @@ def gather(sandbox: Sandbox, results: Path) -> int:
     for thread in threads:
         thread.start()
     while recorded < len(stored):
-        for found in commit_results(target, results, ()):
+        for commit in commit_results(target, results, ()):
             commits += 1
-            recorded += len(found.batches)
+            recorded += len(commit.batches)
     for thread in threads:
         thread.join()
     return commits

@@ -29,14 +29,14 @@ def test_every_shape_says_what_its_trials_ask_for(case: str, longer: int) -> Non
     (folder,) = (CASES / case / "expected").iterdir()
     held = batch_yaml.read((folder / "batch.yaml").read_text())
 
-    found = excerpts.read_run_config(
+    config = excerpts.read_run_config(
         (folder / "job.yaml").read_bytes().replace(b"\nkind: ", b"\n# " + b"x" * longer + b"\nkind: ", 1),
         (folder / "launch.json").read_bytes(),
         held.shape,
         trials=held.trials,
     )
 
-    assert found == EXPECTED[case]
+    assert config == EXPECTED[case]
 
 
 @pytest.mark.parametrize("manifests", [b"", b"\xff", b"kind: Job\n"])

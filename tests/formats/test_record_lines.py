@@ -116,15 +116,15 @@ def test_lines_are_read_in_their_order_and_an_empty_file_has_none() -> None:
 def test_a_line_that_is_no_record_keeps_its_place(line: str) -> None:
     good = record_json.to_line(a_record())
 
-    found = records_jsonl.records(f"{good}\n{line}\n".encode(errors="surrogatepass"))
+    records = records_jsonl.records(f"{good}\n{line}\n".encode(errors="surrogatepass"))
 
-    assert found[0] == a_record()
-    assert isinstance(found[1], CorruptRecord)
+    assert records[0] == a_record()
+    assert isinstance(records[1], CorruptRecord)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1767225600.0, 1767225600.9])
 def test_a_moment_is_written_as_records_hold_it(seconds: float) -> None:
-    written = record_json.format_time(seconds)
+    text = record_json.format_time(seconds)
 
-    assert record_json.from_line(record_json.to_line(a_record(started=written))) == a_record(started=written)
-    assert written == {0: "1970-01-01T00:00:00Z"}.get(int(seconds), "2026-01-01T00:00:00Z")
+    assert record_json.from_line(record_json.to_line(a_record(started=text))) == a_record(started=text)
+    assert text == {0: "1970-01-01T00:00:00Z"}.get(int(seconds), "2026-01-01T00:00:00Z")

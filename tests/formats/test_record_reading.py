@@ -44,15 +44,15 @@ def text(member: str, source: str) -> bytes:
 
 
 def test_a_valid_record_is_read_whole() -> None:
-    found = record_json.read(content())
+    record = record_json.read(content())
 
-    assert isinstance(found, Record)
-    assert found.status is Status.OK
-    assert found.metrics == {"test_accuracy": 0.94}
-    assert found.details == {"device": "cpu"}
-    assert found.artifacts == (Artifact("model.pt", 12, "cd" * 32),)
-    assert found.curve == ((1, 0.9), (2, None), (3, 0.94))
-    assert (found.uid, found.node, found.code, found.data) == ("2f1c", "here", "c0de" * 10, None)
+    assert isinstance(record, Record)
+    assert record.status is Status.OK
+    assert record.metrics == {"test_accuracy": 0.94}
+    assert record.details == {"device": "cpu"}
+    assert record.artifacts == (Artifact("model.pt", 12, "cd" * 32),)
+    assert record.curve == ((1, 0.9), (2, None), (3, 0.94))
+    assert (record.uid, record.node, record.code, record.data) == ("2f1c", "here", "c0de" * 10, None)
 
 
 @pytest.mark.parametrize(
@@ -215,47 +215,47 @@ def test_values_at_the_limits_are_read(member: str, value: object) -> None:
 
 @pytest.mark.parametrize("source", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "null"])
 def test_a_metric_that_is_not_finite_is_known_to_be_none(source: str) -> None:
-    found = record_json.read(text("metrics", f'{{"test_accuracy": {source}}}'))
+    record = record_json.read(text("metrics", f'{{"test_accuracy": {source}}}'))
 
-    assert isinstance(found, Record)
-    assert found.metrics == {"test_accuracy": None}
+    assert isinstance(record, Record)
+    assert record.metrics == {"test_accuracy": None}
 
 
 def test_a_point_that_is_not_finite_is_known_to_be_none() -> None:
-    found = record_json.read(text("curve", "[[1, NaN], [2, -0.0], [3, 1e999], [4, 1]]"))
+    record = record_json.read(text("curve", "[[1, NaN], [2, -0.0], [3, 1e999], [4, 1]]"))
 
-    assert isinstance(found, Record)
-    assert repr(tuple(found.curve)) == "((1, None), (2, 0.0), (3, None), (4, 1.0))"
+    assert isinstance(record, Record)
+    assert repr(tuple(record.curve)) == "((1, None), (2, 0.0), (3, None), (4, 1.0))"
 
 
 def test_a_failure_has_a_reason() -> None:
-    found = record_json.read(content(status="failed", reason="exit-1"))
+    record = record_json.read(content(status="failed", reason="exit-1"))
 
-    assert isinstance(found, Record)
-    assert (found.status, found.reason) == (Status.FAILED, "exit-1")
+    assert isinstance(record, Record)
+    assert (record.status, record.reason) == (Status.FAILED, "exit-1")
 
 
 def test_minus_zero_is_zero_and_whole_metrics_are_floats() -> None:
-    found = record_json.read(text("metrics", '{"a": -0.0, "b": 1}'))
+    record = record_json.read(text("metrics", '{"a": -0.0, "b": 1}'))
 
-    assert isinstance(found, Record)
-    assert {name: repr(value) for name, value in found.metrics.items()} == {"a": "0.0", "b": "1.0"}
+    assert isinstance(record, Record)
+    assert {name: repr(value) for name, value in record.metrics.items()} == {"a": "0.0", "b": "1.0"}
 
 
 def test_half_a_surrogate_pair_is_replaced_where_text_is_free() -> None:
-    found = record_json.read(text("details", r'{"a": "\ud83d\ude00", "b": ["\ud800x"], "c": "\\ud800"}'))
+    record = record_json.read(text("details", r'{"a": "\ud83d\ude00", "b": ["\ud800x"], "c": "\\ud800"}'))
 
-    assert isinstance(found, Record)
-    assert found.details == {"a": "\U0001f600", "b": ["\ufffdx"], "c": "\\ud800"}
+    assert isinstance(record, Record)
+    assert record.details == {"a": "\U0001f600", "b": ["\ufffdx"], "c": "\\ud800"}
 
 
 def test_sixteen_levels_are_not_too_deep() -> None:
-    found = record_json.read(text("details", '{"a":' * 15 + "1" + "}" * 15))
+    record = record_json.read(text("details", '{"a":' * 15 + "1" + "}" * 15))
 
-    assert isinstance(found, Record)
+    assert isinstance(record, Record)
 
 
 def test_brackets_inside_text_have_no_depth() -> None:
-    found = record_json.read(content(details={"log": '[{"' * 200}))
+    record = record_json.read(content(details={"log": '[{"' * 200}))
 
-    assert isinstance(found, Record)
+    assert isinstance(record, Record)

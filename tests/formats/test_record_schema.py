@@ -65,8 +65,8 @@ NAMES = (
 
 def matching(member: str, *, of: str = "properties") -> st.SearchStrategy[str]:
     """Make texts by the pattern of a member, and such with one letter more or less."""
-    found = SCHEMA["$defs"]["time"] if of == "time" else SCHEMA[of][member]
-    good = st.from_regex(re.compile(re.sub(r"\$$", r"\\Z", found["pattern"]), re.ASCII))
+    result = SCHEMA["$defs"]["time"] if of == "time" else SCHEMA[of][member]
+    good = st.from_regex(re.compile(re.sub(r"\$$", r"\\Z", result["pattern"]), re.ASCII))
     return good | good.map(lambda text: text + "\n") | good.map(lambda text: text[1:])
 
 

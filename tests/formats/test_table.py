@@ -29,14 +29,14 @@ def test_every_table_reads_back_exactly(assignments: list[dict[str, Value]]) -> 
     rows = rows_of(*assignments)
     columns = hyperparams_csv.choose_columns(NAMES, rows)
 
-    found = [
+    results = [
         row
         for shard in hyperparams_csv.split_rows(rows, columns)
         for row in hyperparams_csv.parse_shard(shard.text, columns)
     ]
 
-    assert [row.trial for row in found] == [row.trial for row in rows]
-    assert [canonical_json(dict(row.values)) for row in found] == [
+    assert [row.trial for row in results] == [row.trial for row in rows]
+    assert [canonical_json(dict(row.values)) for row in results] == [
         canonical_json(dict(row.values)) for row in rows
     ]
 
@@ -74,9 +74,9 @@ def test_absent_null_and_empty_text_stay_three_things() -> None:
     rows = rows_of({"a": None}, {"a": ""}, {})
     columns = hyperparams_csv.choose_columns(("a",), rows)
 
-    found = hyperparams_csv.parse_shard(hyperparams_csv.split_rows(rows, columns)[0].text, columns)
+    results = hyperparams_csv.parse_shard(hyperparams_csv.split_rows(rows, columns)[0].text, columns)
 
-    assert [dict(row.values) for row in found] == [{"a": None}, {"a": ""}, {}]
+    assert [dict(row.values) for row in results] == [{"a": None}, {"a": ""}, {}]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ COLUMNS = (Column("a", ColumnType.NUMBER), Column("b", ColumnType.STRING), Colum
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("trial,a,b\n", "line 1: the header must be"),
         ("trial,a,b,c", "must end with a line end"),
@@ -146,8 +146,8 @@ COLUMNS = (Column("a", ColumnType.NUMBER), Column("b", ColumnType.STRING), Colum
         ('trial,a,b,c\nt1,1,"x",true\nt2,NaN?,,\n', "line 3: a is no number"),
     ],
 )
-def test_a_table_that_is_not_ours_is_refused_with_its_line(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told.replace("?", r"\?")):
+def test_a_table_that_is_not_ours_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         hyperparams_csv.parse_shard(text, COLUMNS)
 
 

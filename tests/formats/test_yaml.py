@@ -150,9 +150,9 @@ def test_documents_above_a_limit_are_not_parsed() -> None:
 
     assert yaml.find_hazard(large) is None
     assert yaml.find_hazard(large, max_bytes=len(large)) is None
-    found = yaml.find_hazard(large, max_bytes=len(large) - 1)
-    assert found is not None
-    assert found.message == "must have at most 2 MiB of YAML, got 2"
+    results = yaml.find_hazard(large, max_bytes=len(large) - 1)
+    assert results is not None
+    assert results.message == "must have at most 2 MiB of YAML, got 2"
     assert yaml.find_hazard(b" " * yaml.MAX_BYTES) is None
     assert yaml.find_hazard(b" " * (yaml.MAX_BYTES + 1)) is not None
 

@@ -112,9 +112,9 @@ def fuzz(
 
 def executions(done: subprocess.CompletedProcess[str]) -> int:
     """Read how many inputs a run has tried."""
-    found = re.search(r"stat::number_of_executed_units:\s*([0-9]+)", done.stderr)
-    assert found is not None, done.stderr[-4000:]
-    return int(found[1])
+    result = re.search(r"stat::number_of_executed_units:\s*([0-9]+)", done.stderr)
+    assert result is not None, done.stderr[-4000:]
+    return int(result[1])
 
 
 def seeds(target: str) -> list[bytes]:

@@ -20,7 +20,7 @@ class Plant:
     """One line whose loss lets an exception of the library below through."""
 
     path: str
-    written: str
+    original: str
     planted: str
     exception: str
     begin: tuple[bytes, ...]
@@ -74,12 +74,12 @@ def test_a_bug_planted_in_a_copy_is_found(target: str, tmp_path: Path) -> None:
     plant = PLANTS[target]
     shutil.copytree(ROOT / "generator", tmp_path / "generator", ignore=shutil.ignore_patterns("__pycache__"))
     source = (tmp_path / plant.path).read_text()
-    assert source.count(plant.written) == 1
-    (tmp_path / plant.path).write_text(source.replace(plant.written, plant.planted))
+    assert source.count(plant.original) == 1
+    (tmp_path / plant.path).write_text(source.replace(plant.original, plant.planted))
 
     done = fuzz(target, tmp_path / "work", ENOUGH_TO_FIND, "-seed=1", root=tmp_path, begin=plant.begin)
 
     assert done.returncode != 0
     assert f"{plant.exception}: " in done.stdout
-    (found,) = (tmp_path / "work").glob("crash-*")
-    assert found.read_bytes() not in plant.begin
+    (path,) = (tmp_path / "work").glob("crash-*")
+    assert path.read_bytes() not in plant.begin

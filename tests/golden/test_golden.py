@@ -34,13 +34,13 @@ def generated(sandbox: Sandbox, case: Path) -> FileTree:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_overlay_is_what_it_was(case: Path, sandbox: Sandbox, request: pytest.FixtureRequest) -> None:
-    found = generated(sandbox, case)
+    tree = generated(sandbox, case)
     expected = case / "expected"
     if request.config.getoption("--update-golden"):
         shutil.rmtree(expected, ignore_errors=True)
-        files.write_folder(expected, found)
+        files.write_folder(expected, tree)
 
-    assert files.difference(files.read_folder(expected), found) == Drift()
+    assert files.difference(files.read_folder(expected), tree) == Drift()
 
 
 def test_there_is_no_case_without_a_reason() -> None:

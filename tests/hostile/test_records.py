@@ -60,8 +60,8 @@ ELSEWHERE = {
 
 
 def test_rows_that_are_covered_elsewhere_are_there() -> None:
-    for told in ELSEWHERE.values():
-        for place in () if told.startswith("reason:") else told.split(", "):
+    for message in ELSEWHERE.values():
+        for place in () if message.startswith("reason:") else message.split(", "):
             path, _, name = place.partition("::")
             assert f"def {name}(" in (ROOT / path).read_text(), place
 
@@ -118,7 +118,7 @@ def test_a_trial_that_leaves_thousands_of_records_has_few_of_them_read(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert [one != volume.UNREAD for one in contents] == [True] * most + [False] * (1000 - most)
+    assert [item != volume.UNREAD for item in contents] == [True] * most + [False] * (1000 - most)
     assert peak < 2 * volume.MOST_RECORD_BYTES
 
 
@@ -181,14 +181,14 @@ def test_r8_no_member_of_a_record_can_speak_to_a_log(member: str, text: str) -> 
 
 
 def test_r12_many_files_some_of_them_corrupt_are_counted_exactly_in_little_memory(tmp_path: Path) -> None:
-    written = record_files.write(tmp_path, 2000)
+    counts = record_files.write(tmp_path, 2000)
 
     answer = record_files.measured(tmp_path, 2000)
 
-    assert written.total() == 2000
-    assert written["record"] == 1900
-    assert set(written) == {"record", *record_files.WAYS}
-    assert answer["found"] == dict(written)
+    assert counts.total() == 2000
+    assert counts["record"] == 1900
+    assert set(counts) == {"record", *record_files.WAYS}
+    assert answer["found"] == dict(counts)
     assert float(str(answer["mebibytes"])) < record_files.BARS["mebibytes"]
 
 
@@ -235,7 +235,7 @@ def test_r13_a_file_that_is_replaced_all_the_time_is_always_whole(tmp_path: Path
         stop.set()
         writer.join()
 
-    assert all(found == [record_json.read(GOOD)] for found in seen)
+    assert all(records == [record_json.read(GOOD)] for records in seen)
 
 
 ODD = {
@@ -262,16 +262,16 @@ def test_r14_no_locale_zone_or_seed_changes_a_byte_of_a_line(environment: dict[s
         capture_output=True,
     ).stdout
 
-    found = record_json.read(GOOD)
-    assert isinstance(found, Record)
-    assert line.decode() == record_json.to_line(found)
+    record = record_json.read(GOOD)
+    assert isinstance(record, Record)
+    assert line.decode() == record_json.to_line(record)
 
 
 @pytest.mark.parametrize("value", [0.1 + 0.2, 1e-7, 1e22, 5e-324, 1e150, 2.0**53, -0.5])
 def test_r15_a_number_is_written_in_its_shortest_form_and_read_back_exactly(value: float) -> None:
-    found = record_json.read(GOOD.replace(b"0.94", repr(value).encode()))
+    record = record_json.read(GOOD.replace(b"0.94", repr(value).encode()))
 
-    assert isinstance(found, Record)
-    again = record_json.from_line(record_json.to_line(found))
+    assert isinstance(record, Record)
+    again = record_json.from_line(record_json.to_line(record))
     assert isinstance(again, Record)
-    assert again.metrics["test_accuracy"] == found.metrics["test_accuracy"] == value
+    assert again.metrics["test_accuracy"] == record.metrics["test_accuracy"] == value

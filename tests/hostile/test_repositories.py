@@ -46,8 +46,8 @@ def codes(sandbox: Sandbox) -> set[str]:
 
 
 def test_rows_that_are_covered_elsewhere_are_there() -> None:
-    for told in ELSEWHERE.values():
-        for place in () if told.startswith("reason:") else told.split(", "):
+    for message in ELSEWHERE.values():
+        for place in () if message.startswith("reason:") else message.split(", "):
             path, _, name = place.partition("::")
             assert f"def {name}(" in (ROOT / path).read_text()
 
@@ -247,7 +247,7 @@ def locked(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [detached, staged, dirty, rebasing, locked], ids=lambda one: f"G7 {one.__name__}"
+    "state", [detached, staged, dirty, rebasing, locked], ids=lambda item: f"G7 {item.__name__}"
 )
 def test_an_unusual_state_of_a_repository_changes_no_verdict(
     sandbox: Sandbox, state: Callable[[Sandbox], None]
@@ -338,7 +338,7 @@ def test_odd_names_are_told_and_obeyed_by_nothing(sandbox: Sandbox, run_sweep: R
 @pytest.mark.parametrize(
     "branch",
     ["$(id)", "a;id", "--upload-pack=x", "`id`", "a&&b", "{{x}}", "-x"],
-    ids=lambda one: f"G12 {one}",
+    ids=lambda item: f"G12 {item}",
 )
 def test_a_branch_of_any_name_is_a_name(sandbox: Sandbox, run_sweep: Run, branch: str) -> None:
     sandbox.merged()
@@ -369,11 +369,11 @@ def test_g13_ten_thousand_specs_that_stand_are_not_read(
 
     monkeypatch.setattr(Workspace, "parse", noted)
 
-    found = check(workspace)
+    report = check(workspace)
 
     assert read == ["sweep-7.yaml"]
-    assert [problem.code for problem in found.problems] == ["drift"]
-    assert found.specs == 20
+    assert [problem.code for problem in report.problems] == ["drift"]
+    assert report.specs == 20
 
 
 KUSTOMIZATIONS = {

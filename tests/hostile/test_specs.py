@@ -321,10 +321,10 @@ def test_a_hostile_spec_is_refused_in_its_place_and_nothing_is_written(
     with pytest.raises(SpecError) as refused:
         generate(sandbox.workspace, ["lr"])
 
-    found = refused.value.problems
-    assert codes & {problem.code for problem in found}
-    assert all(problem.file == "sweeps/lr.yaml" for problem in found)
-    assert all(len(str(problem)) < 1000 for problem in found), "no message repeats a whole document"
+    problems = refused.value.problems
+    assert codes & {problem.code for problem in problems}
+    assert all(problem.file == "sweeps/lr.yaml" for problem in problems)
+    assert all(len(str(problem)) < 1000 for problem in problems), "no message repeats a whole document"
     assert not (sandbox.root / "overlays").exists()
 
 
@@ -333,9 +333,9 @@ def test_an_odd_spec_that_is_right_means_one_thing(content: bytes, wanted: Any) 
     sweep = parse_sweep(content, "sweeps/lr.yaml", SETTINGS)
 
     assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
-    found = search.explore(sweep)
-    assert isinstance(found, Expansion)
-    assert canonical_json(next(iter(found.configurations[0].values()))) == canonical_json(wanted)
+    expansion = search.explore(sweep)
+    assert isinstance(expansion, Expansion)
+    assert canonical_json(next(iter(expansion.configurations[0].values()))) == canonical_json(wanted)
 
 
 @pytest.mark.parametrize("text", [text for _, text in ACCEPTED["N7"]])

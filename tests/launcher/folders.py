@@ -292,6 +292,6 @@ def become_launcher(arguments: list[str], environment: Mapping[str, str]) -> Cal
 def ended(process: subprocess.Popen[bytes]) -> Run:
     """Wait for a launcher's end; none ever prints a traceback."""
     out, err = process.communicate(timeout=15)
-    said = err.decode(errors="replace")
-    assert "Traceback" not in said, said
-    return Run(process.returncode, out or b"", said)
+    message = err.decode(errors="replace")
+    assert "Traceback" not in message, message
+    return Run(process.returncode, out or b"", message)

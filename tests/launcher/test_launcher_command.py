@@ -159,7 +159,7 @@ def test_the_command_gets_every_value_in_every_form(trial_folder: TrialFolder) -
     trial_folder.changes = {"seed_base": 40, "interpreter": "python9"}
     values = {**MIXED, "weights": "text"}
 
-    found = seen(
+    result = seen(
         trial_folder,
         [{"macro": "args"}],
         [{"macro": "args_json"}],
@@ -172,10 +172,10 @@ def test_the_command_gets_every_value_in_every_form(trial_folder: TrialFolder) -
         EXTRA="größe",
     )
 
-    env = found["env"]
-    assert found["argv"][:9] == [f"--{name}={value}" for name, value in values.items()]
-    as_json, file, *rest = found["argv"][9:]
-    assert json.loads(as_json) == json.loads(found["trial"]) == values
+    env = result["env"]
+    assert result["argv"][:9] == [f"--{name}={value}" for name, value in values.items()]
+    as_json, file, *rest = result["argv"][9:]
+    assert json.loads(as_json) == json.loads(result["trial"]) == values
     assert list(json.loads(as_json)) == list(values)
     assert file == env["SWEEP_TRIAL"]
     assert rest == ["s40", "python9", "/usr/bin/env", "größe", env["SWEEP_RESULT"]]
@@ -196,19 +196,19 @@ def test_the_command_gets_every_value_in_every_form(trial_folder: TrialFolder) -
 
 
 def test_the_command_gets_its_places(trial_folder: TrialFolder) -> None:
-    found = seen(trial_folder, SWEEP_INDEX="1", EXTRA="x")
+    result = seen(trial_folder, SWEEP_INDEX="1", EXTRA="x")
 
-    env, scratch = found["env"], Path(found["env"]["SWEEP_TRIAL"]).parent
+    env, scratch = result["env"], Path(result["env"]["SWEEP_TRIAL"]).parent
     assert scratch.parent == trial_folder.root / "scratch"
     assert env["SWEEP_TRIAL"] == str(scratch / "trial.json")
     assert env["SWEEP_RESULT"] == str(scratch / "result.json")
     assert env["SWEEP_ARTIFACTS"] == str(trial_folder.results / "artifacts" / "uid-1")
     assert env["SWEEP_CHECKPOINTS"] == str(trial_folder.results / "checkpoints")
     assert (env["JOB_ID"], env["SWEEP_TRIAL_ID"], env["SWEEP_SEED"]) == ("2", TRIALS[1], "0")
-    assert found["folders"] == [True, True]
-    assert found["cwd"] == str(trial_folder.root)
-    assert found["stdin"] == ""
-    assert found["session"] is True
+    assert result["folders"] == [True, True]
+    assert result["cwd"] == str(trial_folder.root)
+    assert result["stdin"] == ""
+    assert result["session"] is True
     assert trial_folder.variables({"SWEEP_INDEX": "1", "EXTRA": "x"}).items() <= env.items()
 
 
@@ -216,10 +216,10 @@ def test_names_with_the_same_variable_still_differ_in_the_file(trial_folder: Tri
     trial_folder.columns = [("a.b", "number"), ("a-b", "number")]
     trial_folder.rows = [f"{TRIALS[0]},1,2"]
 
-    found = seen(trial_folder)
+    result = seen(trial_folder)
 
-    assert found["env"]["SWEEP_PARAM_A_B"] == "2"
-    assert found["trial"] == '{"a.b": 1, "a-b": 2}'
+    assert result["env"]["SWEEP_PARAM_A_B"] == "2"
+    assert result["trial"] == '{"a.b": 1, "a-b": 2}'
 
 
 def test_a_result_of_an_earlier_attempt_in_the_same_scratch_is_never_seen(trial_folder: TrialFolder) -> None:
@@ -234,10 +234,10 @@ def test_a_result_of_an_earlier_attempt_in_the_same_scratch_is_never_seen(trial_
 
 
 def test_relative_folders_become_absolute_ones(trial_folder: TrialFolder) -> None:
-    found = seen(trial_folder, SWEEP_RESULTS="results/batch/0", SWEEP_SCRATCH="scratch")
+    result = seen(trial_folder, SWEEP_RESULTS="results/batch/0", SWEEP_SCRATCH="scratch")
 
-    assert found["env"]["SWEEP_RESULT"].startswith(str(trial_folder.root / "scratch"))
-    assert found["env"]["SWEEP_CHECKPOINTS"] == str(trial_folder.results / "checkpoints")
+    assert result["env"]["SWEEP_RESULT"].startswith(str(trial_folder.root / "scratch"))
+    assert result["env"]["SWEEP_CHECKPOINTS"] == str(trial_folder.results / "checkpoints")
     assert trial_folder.record()["reason"] == "metric-missing"
 
 
@@ -341,10 +341,10 @@ def test_any_assignment_written_as_a_table_arrives_exactly_at_a_real_process(
     trial_folder.columns = [(name, cell_of(value)[0]) for name, value in values.items()]
     trial_folder.rows = [",".join([TRIALS[0], *(cell_of(value)[1] for value in values.values())])]
 
-    found = seen(trial_folder, [{"macro": "args"}])
+    result = seen(trial_folder, [{"macro": "args"}])
 
-    assert found["argv"] == [f"--{name}={value}" for name, value in values.items()]
-    assert repr(json.loads(found["trial"])) == repr(values)
+    assert result["argv"] == [f"--{name}={value}" for name, value in values.items()]
+    assert repr(json.loads(result["trial"])) == repr(values)
     (trial_folder.results / "uid-1.json").unlink()
 
 

@@ -58,14 +58,14 @@ def test_a_name_of_128_characters_is_good(trial_folder: TrialFolder) -> None:
 
 def test_a_table_whose_bytes_changed_is_refused_with_both_digests(trial_folder: TrialFolder) -> None:
     shard = {**trial_folder.launch_json()["shards"][0], "digest": f"sha256:{'0' * 64}"}
-    found = trial_folder.launch_json()["shards"][0]["digest"]
+    digest = trial_folder.launch_json()["shards"][0]["digest"]
     trial_folder.changes = {"shards": [shard]}
 
     run = trial_folder.run()
 
     assert (run.code, run.said) == (
         43,
-        [f"hyperparams.csv must have the digest sha256:{'0' * 64}, got {found}"],
+        [f"hyperparams.csv must have the digest sha256:{'0' * 64}, got {digest}"],
     )
 
 

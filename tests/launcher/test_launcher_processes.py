@@ -125,16 +125,16 @@ def test_descendants_are_found_whatever_their_names(tmp_path: Path) -> None:
             time.sleep(0.01)
         pids += children(pids[1])
 
-        found = launch.descendants()
+        descendants = launch.descendants()
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         for process in started:
             process.wait()
 
-    assert set(pids) <= set(found)
-    assert os.getpid() not in found
-    assert len(found) == len(set(found))
+    assert set(pids) <= set(descendants)
+    assert os.getpid() not in descendants
+    assert len(descendants) == len(set(descendants))
 
 
 def test_a_stopped_trial_is_killed_at_its_timeout(trial_folder: TrialFolder) -> None:

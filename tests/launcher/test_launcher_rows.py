@@ -59,13 +59,13 @@ def test_every_row_has_a_record_an_output_and_a_seed_of_its_own(rows: TrialFolde
 
     run = rows.run()
 
-    found = records(rows)
+    document = records(rows)
     assert run.code == 0
-    assert [(row, record["index"], record["seed"]) for row, record in found.items()] == [
+    assert [(row, record["index"], record["seed"]) for row, record in document.items()] == [
         (row, row, 40 + row) for row in (1, 2, 3, 4)
     ]
-    assert [record["metrics"]["test_accuracy"] for record in found.values()] == [0.2, 0.3, 0.4, 0.5]
-    for row in found:
+    assert [record["metrics"]["test_accuracy"] for record in document.values()] == [0.2, 0.3, 0.4, 0.5]
+    for row in document:
         assert (rows.results / f"{row}/uid-1-{row}.out").read_text() == f"out {40 + row} 1\n"
         assert (rows.results / f"{row}/uid-1-{row}.err").read_text() == f"err t0000000000{row}\n"
     assert sorted(run.out.splitlines()) == [b"out %d 1" % (40 + row) for row in (1, 2, 3, 4)]
@@ -116,10 +116,10 @@ def test_a_row_that_fails_has_no_effect_on_the_others(
 
     run = rows.run()
 
-    found = records(rows)
+    document = records(rows)
     assert run.code == code
-    assert found.pop(2)["reason"] == reason
-    assert [record["status"] for record in found.values()] == ["ok", "ok", "ok"]
+    assert document.pop(2)["reason"] == reason
+    assert [record["status"] for record in document.values()] == ["ok", "ok", "ok"]
 
 
 def test_the_processes_of_one_row_end_while_others_run(rows: TrialFolder) -> None:
@@ -191,10 +191,10 @@ def test_sigterm_ends_all_rows_within_their_grace_and_starts_no_others(rows: Tri
     launcher.send_signal(signal.SIGTERM)
     run = ended(launcher)
 
-    found = records(rows)
+    document = records(rows)
     assert run.code == 143
-    assert {row: record["reason"] for row, record in found.items()} == {1: "signal-15", 2: "signal-15"}
-    assert all([item["path"] for item in record["artifacts"]] == ["kept"] for record in found.values())
+    assert {row: record["reason"] for row, record in document.items()} == {1: "signal-15", 2: "signal-15"}
+    assert all([item["path"] for item in record["artifacts"]] == ["kept"] for record in document.values())
 
 
 def test_rows_that_ignore_sigterm_are_killed(rows: TrialFolder) -> None:

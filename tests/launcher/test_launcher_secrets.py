@@ -23,8 +23,8 @@ def test_a_secret_is_a_variable_of_the_command_alone(ending: str, trial_folder: 
     run = trial_folder.run(HUB_KEY="from elsewhere")
 
     assert run.code == 0, run.err
-    written = b"".join(path.read_bytes() for path in trial_folder.results.rglob("*") if path.is_file())
-    assert WORD.encode() not in written + run.out + run.err.encode()
+    content = b"".join(path.read_bytes() for path in trial_folder.results.rglob("*") if path.is_file())
+    assert WORD.encode() not in content + run.out + run.err.encode()
 
 
 def test_only_one_line_end_is_taken_off(trial_folder: TrialFolder) -> None:

@@ -18,7 +18,7 @@ def test_the_command_that_is_shown_runs(trial_folder: TrialFolder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "said"),
+    ("shown", "message"),
     [
         (
             [*SHOWN[:-2], "--learning_rate=0.2", "s=0"],
@@ -36,14 +36,14 @@ def test_the_command_that_is_shown_runs(trial_folder: TrialFolder) -> None:
     ids=["value", "less", "more", "none", "word", "spelling"],
 )
 def test_another_command_than_the_one_shown_never_runs(
-    shown: list[str], said: str, trial_folder: TrialFolder
+    shown: list[str], message: str, trial_folder: TrialFolder
 ) -> None:
     trial_folder.command, trial_folder.arguments = COMMAND, shown
 
     record = trial_folder.try_once()
 
     assert (record["status"], record["reason"], record["exit"]) == ("failed", "bad-sweep", 43)
-    assert f"the command shown must be what the row gives: {said}" in record["details"]["error"]
+    assert f"the command shown must be what the row gives: {message}" in record["details"]["error"]
     assert not (trial_folder.root / "began").exists()
 
 

@@ -118,10 +118,10 @@ def test_patience_is_of_reports_with_a_margin_and_between_steps(
 ) -> None:
     path = tmp_path / "result"
     path.write_text("".join(line(step, value) for step, value in enumerate(values, start=1)))
-    found = follower(path, [PATIENCE | changes])
+    result = follower(path, [PATIENCE | changes])
 
-    assert found.look() is (step is not None)
-    assert (found.broken and found.broken.step) == step
+    assert result.look() is (step is not None)
+    assert (result.broken and result.broken.step) == step
 
 
 def test_it_may_write_what_it_keeps_before_it_is_killed(trial_folder: TrialFolder) -> None:
@@ -196,7 +196,7 @@ def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"goal": "up"}, GOAL_OR_VALUE),
         ({"value": "mean"}, GOAL_OR_VALUE),
@@ -214,14 +214,14 @@ def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder)
     ],
 )
 def test_a_rule_that_is_none_is_the_sweeps_fault(
-    change: dict[str, Any], said: str | tuple[str, str], trial_folder: TrialFolder
+    change: dict[str, Any], message: str | tuple[str, str], trial_folder: TrialFolder
 ) -> None:
     trial_folder.changes = {"stop": [MEDIAN | change]}
 
     run = trial_folder.run()
 
     assert run.code == 43
-    assert (said if isinstance(said, str) else worded(*said)) in run.said[0]
+    assert (message if isinstance(message, str) else worded(*message)) in run.said[0]
 
 
 # ------------------------------------------------------------------------------------------- hostile streams
@@ -240,32 +240,32 @@ def line(step: int, value: float) -> str:
 
 def test_half_a_line_is_not_read_before_its_end_came(tmp_path: Path) -> None:
     path = tmp_path / "result"
-    found = follower(path, [MEDIAN])
+    result = follower(path, [MEDIAN])
     whole = line(2, 0.95)
 
     for end in range(1, len(whole)):  # never 0.9, nor 0.
         path.write_text(whole[:end])
-        assert not found.look()
+        assert not result.look()
     path.write_text(whole)
 
-    assert not found.look()
-    assert found.rules[0].best == 0.95
+    assert not result.look()
+    assert result.rules[0].best == 0.95
 
 
 def test_a_file_that_was_replaced_or_cut_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "result"
     path.write_text(line(1, 0.1) + line(1, 0.2))
-    found = follower(path, [MEDIAN])
-    found.look()
+    result = follower(path, [MEDIAN])
+    result.look()
 
     path.write_text(line(1, 0.3))
-    found.look()
-    cut = found.rules[0].best
+    result.look()
+    cut = result.rules[0].best
     (tmp_path / "other").write_text(line(1, 0.05))
     (tmp_path / "other").replace(path)
-    found.look()
+    result.look()
 
-    assert (cut, found.rules[0].best) == (0.3, 0.05)
+    assert (cut, result.rules[0].best) == (0.3, 0.05)
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder", "nonsense", "endless", "nested"])
@@ -287,11 +287,11 @@ def test_what_is_no_stream_is_followed_no_more_and_ends_nothing(
             path.write_bytes(b"x" * (2 << 20) + b"\n" + line(9, 0.0).encode())
         case _:
             path.write_text("[" * 500_000 + "\n" + line(9, 0.0))
-    found = follower(path, [MEDIAN])
+    result = follower(path, [MEDIAN])
 
-    looks = [found.look() for _ in range(4)]
+    looks = [result.look() for _ in range(4)]
 
-    assert (any(looks), found.looks) == (False, False)
+    assert (any(looks), result.looks) == (False, False)
     message = worded("the trial is not followed any more", "the trial is no longer followed")
     assert capfd.readouterr().err.count(message) == 1
 
@@ -299,10 +299,10 @@ def test_what_is_no_stream_is_followed_no_more_and_ends_nothing(
 def test_steps_that_go_back_or_leap_are_held_against_where_they_came(tmp_path: Path) -> None:
     path = tmp_path / "result"
     path.write_text(line(3, 0.6) + line(1, 0.0) + line(2**53, 0.7))
-    found = follower(path, [MEDIAN, PATIENCE | {"reports": 2**53}])
+    result = follower(path, [MEDIAN, PATIENCE | {"reports": 2**53}])
 
-    assert found.look()
-    assert found.broken[:3] == ("median", 2**53, True)
+    assert result.look()
+    assert result.broken[:3] == ("median", 2**53, True)
 
 
 @settings(max_examples=200, deadline=None)
@@ -316,11 +316,11 @@ def test_a_trial_is_pruned_by_what_it_reported_and_not_by_when_it_was_read(
     reports: list[tuple[int, float]], limits: dict[int, float], goal: str, data: st.DataObject
 ) -> None:
     rule = {"rule": "median", "goal": goal, "value": "best", "thresholds": sorted(map(list, limits.items()))}
-    found = launch.Follower(
+    result = launch.Follower(
         {"stop": [rule], "metric": STDOUT | {"format": "text", "reduce": "last"}}, files(""), list
     )
     for step, value in reports:
-        found.take(step, value)
+        result.take(step, value)
 
     sign = 1 if goal == "maximize" else -1
     ends, best, passed = None, float("-inf"), -1
@@ -331,7 +331,7 @@ def test_a_trial_is_pruned_by_what_it_reported_and_not_by_when_it_was_read(
             passed = max(below)
             if ends is None and best < sign * limits[passed]:
                 ends = step
-    assert (found.broken and found.broken.step) == ends
+    assert (result.broken and result.broken.step) == ends
 
 
 def test_without_rules_nothing_follows_and_nothing_is_looked_at_twice(trial_folder: TrialFolder) -> None:

@@ -48,7 +48,7 @@ def printed(text: str, **changes: str) -> Any:
     return launch.read_report(stream, files("/nowhere"), metric(**changes))
 
 
-def written(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
+def report_of(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
     """Give the report of a result file."""
     path = tmp_path / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -59,7 +59,7 @@ def written(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "values"),
     [
         ("loss=1 accuracy=2", {"loss": 1.0, "accuracy": 2.0}),
         ("epoch 1: loss=0.3, accuracy=.98", {"loss": 0.3, "accuracy": 0.98}),
@@ -87,8 +87,8 @@ def written(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
         ("\u0131nf=1 loss=\u0131nf loss=\u0660", {}),
     ],
 )
-def test_numbers_are_found_wherever_they_stand_in_a_line(line: str, found: dict[str, float]) -> None:
-    assert launch.text_members(line) == found
+def test_numbers_are_found_wherever_they_stand_in_a_line(line: str, values: dict[str, float]) -> None:
+    assert launch.text_members(line) == values
 
 
 @settings(max_examples=100, deadline=None)
@@ -142,7 +142,7 @@ def test_json_lines_are_a_curve_in_a_file_and_on_stdout(tmp_path: Path) -> None:
     )
     expected = [[3, 0.9], [4, 0.8], [5, None], [7, 0.25]]
 
-    for report in (written(text, tmp_path, format="jsonl"), printed(f"hello\n{{x\n{text}", format="jsonl")):
+    for report in (report_of(text, tmp_path, format="jsonl"), printed(f"hello\n{{x\n{text}", format="jsonl")):
         assert report.metrics == {"loss": 0.25, "lr": 0.2}
         assert (report.details, report.curve, report.reason) == ({"note": "x"}, expected, None)
 
@@ -197,7 +197,7 @@ def test_a_curve_is_thinned_to_200_points_with_the_first_last_lowest_and_highest
 def test_a_file_with_a_line_of_another_form_is_invalid(
     content: str | bytes, message: str, tmp_path: Path
 ) -> None:
-    report = written(content, tmp_path, format="jsonl")
+    report = report_of(content, tmp_path, format="jsonl")
 
     assert report.reason == "result-invalid"
     assert re.match(rf"\$SWEEP_RESULT is no valid result: {message}", report.message)
@@ -219,7 +219,7 @@ def test_a_log_of_keys_and_values_is_read_whole(
     text = text.replace("\n", end) if last else text.replace("\n", end).removesuffix(end)
 
     for report in (
-        written(text, tmp_path, name="test_acc", format="log"),
+        report_of(text, tmp_path, name="test_acc", format="log"),
         printed(f"epoch  loss\n{text}", name="test_acc", format="log"),
     ):
         assert len(report.metrics) == lines
@@ -238,7 +238,7 @@ def test_a_log_that_is_missing_is_reported(tmp_path: Path) -> None:
 
 
 def test_values_of_a_log_that_are_no_numbers_are_reported(tmp_path: Path) -> None:
-    report = written(
+    report = report_of(
         "test acc,n/a\ntest loss,\ndevice name,V100\nlr,0\n", tmp_path, name="test_acc", format="log"
     )
 
@@ -249,7 +249,7 @@ def test_values_of_a_log_that_are_no_numbers_are_reported(tmp_path: Path) -> Non
 
 
 def test_a_log_with_a_line_without_comma_is_invalid(tmp_path: Path) -> None:
-    report = written("test acc,0.9\nhello\n", tmp_path, name="test_acc", format="log")
+    report = report_of("test acc,0.9\nhello\n", tmp_path, name="test_acc", format="log")
 
     assert report.reason == "result-invalid"
     assert report.message.endswith("line 2: it has no comma between key and value")
@@ -281,7 +281,7 @@ FORMS = {
 def test_a_file_of_another_form_than_the_spec_says_names_the_word_to_change(
     meant: str, is_in: str, tmp_path: Path
 ) -> None:
-    report = written(FORMS[is_in], tmp_path, format=meant)
+    report = report_of(FORMS[is_in], tmp_path, format=meant)
 
     if meant == is_in:
         assert (report.reason, report.metrics["loss"]) == (None, 0.5)

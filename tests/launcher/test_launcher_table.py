@@ -49,10 +49,10 @@ def parse(cell: str, kind: str) -> Any:
     ],
 )
 def test_a_cell_gives_exactly_its_value(cell: str, kind: str, value: object) -> None:
-    found = parse(cell, kind)["x"]
+    result = parse(cell, kind)["x"]
 
-    assert (found, type(found)) == (value, type(value))
-    assert repr(found) == repr(value)
+    assert (result, type(result)) == (value, type(value))
+    assert repr(result) == repr(value)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -343,10 +343,10 @@ def test_further_members_of_launch_json_do_not_matter(trial_folder: TrialFolder)
     trial_folder.changes = {"generated": "by a generator", "timeout_seconds": 0.5}
     trial_folder.write()
 
-    found = launch.read_launch(str(trial_folder.root / "launch.json"))
+    result = launch.read_launch(str(trial_folder.root / "launch.json"))
 
-    assert found == {**trial_folder.launch_json(), "metric": found["metric"]}
-    assert found["metric"] == {
+    assert result == {**trial_folder.launch_json(), "metric": result["metric"]}
+    assert result["metric"] == {
         "name": "test_accuracy",
         "source": "result",
         "format": "json",

@@ -78,53 +78,53 @@ def test_a_trial_runs_without_the_file(trial_folder: TrialFolder) -> None:
 
 
 def test_new_thresholds_judge_the_best_value_so_far_at_the_next_report(path: Path) -> None:
-    found = follower(path)
+    result = follower(path)
     write(path, rule((1, 0.5)))
-    found.take(1, 0.9)
-    found.take(2, 0.6)
+    result.take(1, 0.9)
+    result.take(2, 0.6)
     write(path, rule((1, 0.95)))
 
-    assert found.broken is None
-    found.take(3, 0.7)
+    assert result.broken is None
+    result.take(3, 0.7)
 
-    assert found.broken is not None
-    assert found.broken[:4] == ("median", 3, True, 0.95)
-    assert found.broken.seen.content == path.read_bytes()
+    assert result.broken is not None
+    assert result.broken[:4] == ("median", 3, True, 0.95)
+    assert result.broken.seen.content == path.read_bytes()
 
 
 @pytest.mark.parametrize(("goal", "values"), [("maximize", [0.9, 0.1]), ("minimize", [0.1, 0.9])])
 def test_a_trial_with_a_good_best_value_survives_new_thresholds(
     goal: str, values: list[float], path: Path
 ) -> None:
-    found = follower(path)
+    result = follower(path)
     for step, value in enumerate(values):
-        found.take(step, value)
+        result.take(step, value)
 
     write(path, rule((0, 0.5), goal=goal))
-    found.take(7, 0.5)
+    result.take(7, 0.5)
 
-    assert found.broken is None
+    assert result.broken is None
 
 
 def test_the_same_thresholds_count_once_for_each_step_however_often_they_are_written(path: Path) -> None:
-    found = follower(path)
+    result = follower(path)
     write(path, rule((1, 0.5), value="last"))
-    found.take(1, 0.6)
+    result.take(1, 0.6)
     write(path, rule((1, 0.5), value="last"))
     os.utime(path, ns=(1, 1))
 
-    found.take(2, 0.1)
+    result.take(2, 0.1)
 
-    assert found.broken is None
+    assert result.broken is None
 
 
 def test_rules_of_launch_json_hold_beside_the_file(path: Path) -> None:
     write(path, rule((1, 0.0)))
-    found = follower(path, (rule((1, 0.5), rule="percentile"),))
+    result = follower(path, (rule((1, 0.5), rule="percentile"),))
 
-    found.take(1, 0.1)
+    result.take(1, 0.1)
 
-    assert (found.broken.rule, found.broken.seen) == ("percentile", None)
+    assert (result.broken.rule, result.broken.seen) == ("percentile", None)
 
 
 @pytest.mark.parametrize(
@@ -144,27 +144,27 @@ def test_rules_of_launch_json_hold_beside_the_file(path: Path) -> None:
 def test_a_file_that_is_not_valid_changes_nothing_and_is_reported_once(
     content: bytes, path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = follower(path)
+    result = follower(path)
     write(path, rule((1, 0.5)))
-    found.take(1, 0.6)
+    result.take(1, 0.6)
     path.write_bytes(content)
     for step in range(2, 5):
-        found.take(step, 0.9)
+        result.take(step, 0.9)
 
-    assert found.broken is None
-    assert len(found.live.rules) == 1
+    assert result.broken is None
+    assert len(result.live.rules) == 1
     assert capfd.readouterr().err.count("the file of thresholds is not valid, and changes nothing: ") == 1
 
 
 def test_a_file_that_is_removed_keeps_its_rules(path: Path) -> None:
-    found = follower(path)
+    result = follower(path)
     write(path, rule((3, 0.5)))
-    found.take(1, 0.1)
+    result.take(1, 0.1)
     path.unlink()
 
-    found.take(3, 0.1)
+    result.take(3, 0.1)
 
-    assert found.broken.rule == "median"
+    assert result.broken.rule == "median"
 
 
 def test_thresholds_change_in_every_python(any_python: str, trial_folder: TrialFolder) -> None:

@@ -32,13 +32,15 @@ def column(domain: Domain, values: Sequence[Value]) -> Coverage:
     return coverage(of_domains(x=domain), [{"x": value} for value in values])
 
 
-def counts(found: Coverage) -> dict[str, dict[Value, int]]:
+def counts(result: Coverage) -> dict[str, dict[Value, int]]:
     return {
-        one.name: dict(one.values.values) for one in found.parameters if isinstance(one.values, ValueCounts)
+        parameter.name: dict(parameter.values.values)
+        for parameter in result.parameters
+        if isinstance(parameter.values, ValueCounts)
     }
 
 
-def bins(found: Coverage) -> Histogram:
-    (one,) = found.parameters
-    assert isinstance(one.values, Histogram)
-    return one.values
+def bins(result: Coverage) -> Histogram:
+    (parameter,) = result.parameters
+    assert isinstance(parameter.values, Histogram)
+    return parameter.values

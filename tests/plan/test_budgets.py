@@ -19,10 +19,10 @@ AMOUNTS = st.lists(st.floats(0, 1e6, allow_nan=False), max_size=8)
 
 
 def test_a_reservation_lasts_until_the_timeout_of_every_attempt_and_disrupted_attempt() -> None:
-    found = reservation("cifar", GPU, POOL, trials=10)
+    result = reservation("cifar", GPU, POOL, trials=10)
 
-    assert found.gpu_hours == 10 * (2 + 3) * 0.5 * 2
-    assert found.money == pytest.approx(10 * (2 + 3) * 0.5 * 8.0 / 4)  # four such trials fill a node
+    assert result.gpu_hours == 10 * (2 + 3) * 0.5 * 2
+    assert result.money == pytest.approx(10 * (2 + 3) * 0.5 * 8.0 / 4)  # four such trials fill a node
 
 
 def test_a_trial_of_several_pods_is_charged_for_all_of_them() -> None:
@@ -44,26 +44,26 @@ def test_a_sweep_counts_towards_the_budgets_that_name_it(sweep: str, *, counted:
 
 
 def test_every_limit_of_every_team_has_a_balance() -> None:
-    found = balances(
+    results = balances(
         TEAMS,
         used=[Charge("vision-a", 30, 10), Charge("text", 200, 0)],
         reserved=[Charge("cifar", 40, 5)],
         requested=[Charge("vision-b", 31, 1)],
     )
 
-    assert [(one.team, one.unit, one.remaining) for one in found] == [
+    assert [(balance.team, balance.unit, balance.remaining) for balance in results] == [
         ("everybody", BudgetUnit.GPU_HOURS, -1),
         ("vision", BudgetUnit.GPU_HOURS, -1),
         ("vision", BudgetUnit.MONEY, 34),
     ]
-    assert [one.is_exceeded for one in found] == [True, True, False]
+    assert [balance.is_exceeded for balance in results] == [True, True, False]
 
 
 def test_a_change_without_trials_exceeds_no_budget() -> None:
-    (found,) = balances({"a": TeamBudget("a", gpu_hours=1)}, used=[Charge("x", 5, 0)], reserved=[])
+    (balance,) = balances({"a": TeamBudget("a", gpu_hours=1)}, used=[Charge("x", 5, 0)], reserved=[])
 
-    assert found.remaining == -4
-    assert not found.is_exceeded
+    assert balance.remaining == -4
+    assert not balance.is_exceeded
 
 
 @given(AMOUNTS, AMOUNTS, AMOUNTS, st.floats(0.5, 1e6))
@@ -71,9 +71,9 @@ def test_changes_that_pass_one_after_the_other_fit_together(
     used: list[float], first: list[float], second: list[float], limit: float
 ) -> None:
     budgets = {"a": TeamBudget("a", gpu_hours=limit)}
-    spent, one, other = ([Charge("x", hours, 0) for hours in amounts] for amounts in (used, first, second))
-    (before,) = balances(budgets, used=spent, reserved=[], requested=one)
-    (after,) = balances(budgets, used=spent, reserved=one, requested=other)
+    spent, item, other = ([Charge("x", hours, 0) for hours in amounts] for amounts in (used, first, second))
+    (before,) = balances(budgets, used=spent, reserved=[], requested=item)
+    (after,) = balances(budgets, used=spent, reserved=item, requested=other)
 
     if before.requested and after.requested and not before.is_exceeded and not after.is_exceeded:
         assert sum(used) + sum(first) + sum(second) <= limit * (1 + 1e-9)

@@ -9,30 +9,30 @@ from tests.plan.spaces import column, counts, of_domains, of_list, of_space, whe
 
 
 def test_values_are_counted_in_the_order_of_the_spec() -> None:
-    found = column(Choice((3, 1, 2)), [1, 3, 3])
+    result = column(Choice((3, 1, 2)), [1, 3, 3])
 
-    assert list(counts(found)["x"].items()) == [(3, 2), (1, 1), (2, 0)]
+    assert list(counts(result)["x"].items()) == [(3, 2), (1, 1), (2, 0)]
 
 
 def test_a_value_that_no_configuration_has_is_counted_as_zero() -> None:
-    found = column(Choice(("adam", "sgd")), ["sgd"] * 4)
+    result = column(Choice(("adam", "sgd")), ["sgd"] * 4)
 
-    assert counts(found) == {"x": {"adam": 0, "sgd": 4}}
+    assert counts(result) == {"x": {"adam": 0, "sgd": 4}}
 
 
 def test_a_fraction_without_a_rest_is_the_whole_number() -> None:
-    found = column(Choice((1, 2)), [1.0, 1, 2.0])
+    result = column(Choice((1, 2)), [1.0, 1, 2.0])
 
-    assert counts(found) == {"x": {1: 2, 2: 1}}
+    assert counts(result) == {"x": {1: 2, 2: 1}}
 
 
 def test_true_is_not_one_and_null_is_not_nothing() -> None:
     values: list[Value] = [True, 1, None, "", 1.0, False]
 
-    (found,) = column(Choice((True, 1, None, "", False)), values).parameters
+    (parameter,) = column(Choice((True, 1, None, "", False)), values).parameters
 
-    assert isinstance(found.values, ValueCounts)
-    assert [(repr(value), count) for value, count in found.values.values] == [
+    assert isinstance(parameter.values, ValueCounts)
+    assert [(repr(value), count) for value, count in parameter.values.values] == [
         ("True", 1),
         ("1", 2),
         ("None", 1),
@@ -42,64 +42,64 @@ def test_true_is_not_one_and_null_is_not_nothing() -> None:
 
 
 def test_lists_are_values_like_any_other() -> None:
-    (found,) = column(Choice(([1, 2], [2, 1])), [(1, 2), [1.0, 2], [2, 1]]).parameters
+    (parameter,) = column(Choice(([1, 2], [2, 1])), [(1, 2), [1.0, 2], [2, 1]]).parameters
 
-    assert isinstance(found.values, ValueCounts)
-    assert [count for _, count in found.values.values] == [2, 1]
+    assert isinstance(parameter.values, ValueCounts)
+    assert [count for _, count in parameter.values.values] == [2, 1]
 
 
 def test_an_integer_range_of_few_values_is_counted_one_by_one_with_its_gaps() -> None:
-    found = column(IntUniform(1, 4), [4, 1, 4])
+    result = column(IntUniform(1, 4), [4, 1, 4])
 
-    assert list(counts(found)["x"].items()) == [(1, 1), (2, 0), (3, 0), (4, 2)]
+    assert list(counts(result)["x"].items()) == [(1, 1), (2, 0), (3, 0), (4, 2)]
 
 
 def test_few_drawn_numbers_are_listed_in_order() -> None:
-    found = column(Uniform(0, 1), [0.75, 0.25, 0.5])
+    result = column(Uniform(0, 1), [0.75, 0.25, 0.5])
 
-    assert list(counts(found)["x"]) == [0.25, 0.5, 0.75]
+    assert list(counts(result)["x"]) == [0.25, 0.5, 0.75]
 
 
 def test_many_texts_are_counted_and_never_binned() -> None:
     names = tuple(f"run-{number}" for number in range(100))
 
-    found = column(Choice(names), names)
+    result = column(Choice(names), names)
 
-    assert counts(found) == {"x": dict.fromkeys(names, 1)}
+    assert counts(result) == {"x": dict.fromkeys(names, 1)}
 
 
 def test_constants_are_listed_separately() -> None:
-    found = coverage(of_domains(rate=Choice((1, 2)), epochs=Constant(3)), [{"rate": 1, "epochs": 3}])
+    result = coverage(of_domains(rate=Choice((1, 2)), epochs=Constant(3)), [{"rate": 1, "epochs": 3}])
 
-    assert found.constants == (("epochs", 3),)
-    assert [one.name for one in found.parameters] == ["rate"]
+    assert result.constants == (("epochs", 3),)
+    assert [parameter.name for parameter in result.parameters] == ["rate"]
 
 
 def test_a_choice_reduced_to_one_value_by_constraints_is_not_a_constant() -> None:
-    found = column(Choice((1, 2)), [1, 1])
+    result = column(Choice((1, 2)), [1, 1])
 
-    assert found.constants == ()
-    assert counts(found) == {"x": {1: 2, 2: 0}}
+    assert result.constants == ()
+    assert counts(result) == {"x": {1: 2, 2: 0}}
 
 
 def test_a_constant_that_two_blocks_set_differently_varies() -> None:
     first = SearchSpace((Parameter("warmup", Constant(0)),))
     second = SearchSpace((Parameter("warmup", Constant(5)),))
 
-    found = coverage(of_space(first, second), [{"warmup": 0}, {"warmup": 5}, {"warmup": 5}])
+    result = coverage(of_space(first, second), [{"warmup": 0}, {"warmup": 5}, {"warmup": 5}])
 
-    assert found.constants == ()
-    assert counts(found) == {"warmup": {0: 1, 5: 2}}
+    assert result.constants == ()
+    assert counts(result) == {"warmup": {0: 1, 5: 2}}
 
 
 def test_a_constant_that_one_block_lacks_is_a_parameter() -> None:
     first = SearchSpace((Parameter("warmup", Constant(0)), Parameter("rate", Constant(1))))
     second = SearchSpace((Parameter("rate", Constant(2)),))
 
-    found = coverage(of_space(first, second), [{"warmup": 0, "rate": 1}, {"rate": 2}])
+    result = coverage(of_space(first, second), [{"warmup": 0, "rate": 1}, {"rate": 2}])
 
-    assert found.constants == ()
-    assert {one.name: one.present for one in found.parameters} == {"warmup": 1, "rate": 2}
+    assert result.constants == ()
+    assert {parameter.name: parameter.present for parameter in result.parameters} == {"warmup": 1, "rate": 2}
 
 
 def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None:
@@ -107,7 +107,7 @@ def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None
     momentum = when("momentum", Choice((0.8, 0.9)), "optimizer", "sgd")
     sweep = of_space(SearchSpace((optimizer, momentum)))
 
-    found = coverage(
+    result = coverage(
         sweep,
         [
             {"optimizer": "adam"},
@@ -116,7 +116,9 @@ def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None
         ],
     )
 
-    assert [(one.name, one.present, one.is_conditional) for one in found.parameters] == [
+    assert [
+        (parameter.name, parameter.present, parameter.is_conditional) for parameter in result.parameters
+    ] == [
         ("optimizer", 3, False),
         ("momentum", 2, True),
     ]
@@ -126,18 +128,25 @@ def test_a_parameter_that_no_configuration_has_is_still_shown() -> None:
     optimizer = Parameter("optimizer", Choice(("adam", "sgd")))
     momentum = when("momentum", Constant(0.9), "optimizer", "sgd")
 
-    found = coverage(of_space(SearchSpace((optimizer, momentum))), [{"optimizer": "adam"}])
+    result = coverage(of_space(SearchSpace((optimizer, momentum))), [{"optimizer": "adam"}])
 
-    assert [(one.name, one.present) for one in found.parameters] == [("optimizer", 1), ("momentum", 0)]
-    assert found.constants == ()
+    assert [(parameter.name, parameter.present) for parameter in result.parameters] == [
+        ("optimizer", 1),
+        ("momentum", 0),
+    ]
+    assert result.constants == ()
 
 
 def test_zipped_parameters_name_each_other() -> None:
     a, b, c = (Parameter(name, Choice((1, 2))) for name in "abc")
 
-    found = coverage(of_space(SearchSpace((a, b, c), zips=(("a", "c"),))), [{"a": 1, "b": 2, "c": 1}])
+    result = coverage(of_space(SearchSpace((a, b, c), zips=(("a", "c"),))), [{"a": 1, "b": 2, "c": 1}])
 
-    assert {one.name: one.zipped_with for one in found.parameters} == {"a": ("c",), "b": (), "c": ("a",)}
+    assert {parameter.name: parameter.zipped_with for parameter in result.parameters} == {
+        "a": ("c",),
+        "b": (),
+        "c": ("a",),
+    }
 
 
 def test_derived_values_are_covered_too() -> None:
@@ -145,23 +154,29 @@ def test_derived_values_are_covered_too() -> None:
         (Parameter("width", Choice((1, 2))),), derived=(DerivedValue("double", Name("width", 0), "width"),)
     )
 
-    found = coverage(of_space(space), [{"width": 1, "double": 1}, {"width": 2, "double": 2}])
+    result = coverage(of_space(space), [{"width": 1, "double": 1}, {"width": 2, "double": 2}])
 
-    assert [(one.name, one.is_derived) for one in found.parameters] == [("width", False), ("double", True)]
-    assert counts(found)["double"] == {1: 1, 2: 1}
+    assert [(parameter.name, parameter.is_derived) for parameter in result.parameters] == [
+        ("width", False),
+        ("double", True),
+    ]
+    assert counts(result)["double"] == {1: 1, 2: 1}
 
 
 def test_names_of_a_list_need_no_declaration() -> None:
     lines: list[dict[str, Value]] = [{"rate": 1, "note": "first"}, {"rate": 2}]
 
-    found = coverage(of_list(*lines), lines)
+    result = coverage(of_list(*lines), lines)
 
-    assert [(one.name, one.present) for one in found.parameters] == [("rate", 2), ("note", 1)]
+    assert [(parameter.name, parameter.present) for parameter in result.parameters] == [
+        ("rate", 2),
+        ("note", 1),
+    ]
 
 
 @pytest.mark.parametrize("assignments", [[], [{}]], ids=["none", "one without values"])
 def test_a_sweep_without_parameters_has_coverage(assignments: list[dict[str, Value]]) -> None:
-    found = coverage(of_domains(x=Uniform(0, 1)), assignments)
+    result = coverage(of_domains(x=Uniform(0, 1)), assignments)
 
-    assert found.configurations == len(assignments)
-    assert counts(found) == {"x": {}}
+    assert result.configurations == len(assignments)
+    assert counts(result) == {"x": {}}

@@ -37,6 +37,6 @@ def test_even_points_are_below_the_reference_and_clustered_ones_above() -> None:
     clustered = [[x / 4, y / 4] for x, y in even]
 
     for points, is_better in ((even, True), (clustered, False)):
-        found = Discrepancy(16, 2, discrepancy(points))
+        result = Discrepancy(16, 2, discrepancy(points))
 
-        assert (found.value < found.random) is is_better
+        assert (result.value < result.random) is is_better

@@ -22,7 +22,7 @@ from tests.builders import a_record
 
 def timed(count: int = 48, batches: int = 3, drift: float = 0.0) -> list[TimedTrial]:
     """Trials that take a second an epoch, twice that with the slow optimizer, and half a per cent of luck."""
-    random, found = Random(0), []  # noqa: S311 - no secret
+    random, trials = Random(0), []  # noqa: S311 - no secret
     for batch in range(batches):
         shared = math.exp(random.gauss(0, drift))
         for _ in range(count // batches):
@@ -33,12 +33,12 @@ def timed(count: int = 48, batches: int = 3, drift: float = 0.0) -> list[TimedTr
                 "width": 64,
             }
             seconds = values["epochs"] * (1 + (values["optimizer"] == "slow")) * shared  # type: ignore[operator]
-            found.append(TimedTrial(f"b{batch}", values, seconds * math.exp(random.gauss(0, 0.005))))
-    return found
+            trials.append(TimedTrial(f"b{batch}", values, seconds * math.exp(random.gauss(0, 0.005))))
+    return trials
 
 
-def learned(found: list[TimedTrial]) -> DurationModel:
-    made = fit_durations(TimingHistory(tuple(found)))
+def learned(trials: list[TimedTrial]) -> DurationModel:
+    made = fit_durations(TimingHistory(tuple(trials)))
     assert made is not None
     return made
 
@@ -53,11 +53,11 @@ def test_two_trials_are_too_few_for_a_model() -> None:
 
 
 def test_the_parameters_that_matter_are_found_and_no_others() -> None:
-    found = learned(timed())
+    model = learned(timed())
 
-    assert [effect.parameter for effect in found.effects] == ["epochs", "optimizer"]
-    assert found.seconds(trial(epochs=8, optimizer="slow")) == pytest.approx(16, rel=0.02)
-    assert found.seconds(trial(epochs=1)) == pytest.approx(1, rel=0.02)
+    assert [effect.parameter for effect in model.effects] == ["epochs", "optimizer"]
+    assert model.seconds(trial(epochs=8, optimizer="slow")) == pytest.approx(16, rel=0.02)
+    assert model.seconds(trial(epochs=1)) == pytest.approx(1, rel=0.02)
 
 
 def test_a_number_between_recorded_ones_lies_on_the_line_between_their_times() -> None:
@@ -66,10 +66,10 @@ def test_a_number_between_recorded_ones_lies_on_the_line_between_their_times() -
 
 @pytest.mark.parametrize("values", [{"epochs": 16}, {"optimizer": "new"}, {"width": 128}, {"depth": 3}])
 def test_a_trial_unlike_all_recorded_ones_has_no_estimate(values: dict[str, Value]) -> None:
-    found = learned(timed())
+    model = learned(timed())
 
-    assert found.seconds(trial(**values)) is None
-    assert found.unlike_parameter(trial(**values)) == next(iter(values))
+    assert model.seconds(trial(**values)) is None
+    assert model.unlike_parameter(trial(**values)) == next(iter(values))
 
 
 def test_a_parameter_that_does_not_matter_may_have_any_value() -> None:
@@ -77,28 +77,28 @@ def test_a_parameter_that_does_not_matter_may_have_any_value() -> None:
 
 
 def test_few_records_do_not_show_that_a_parameter_has_no_effect() -> None:
-    found = learned(timed()[: ENOUGH_RECORDS - 1])
+    model = learned(timed()[: ENOUGH_RECORDS - 1])
 
-    assert found.effects == ()
-    assert found.seconds(trial()) is not None
-    assert found.unlike_parameter(trial(rate=100)) == "rate"
+    assert model.effects == ()
+    assert model.seconds(trial()) is not None
+    assert model.unlike_parameter(trial(rate=100)) == "rate"
 
 
 def test_nearly_equal_durations_have_no_effects() -> None:
-    found = learned([TimedTrial("b", {"x": place % 4}, 10 + 0.001 * (place % 4)) for place in range(20)])
+    model = learned([TimedTrial("b", {"x": place % 4}, 10 + 0.001 * (place % 4)) for place in range(20)])
 
-    assert found.effects == ()
-    assert found.seconds({"x": 1}) == pytest.approx(10, rel=0.001)
+    assert model.effects == ()
+    assert model.seconds({"x": 1}) == pytest.approx(10, rel=0.001)
 
 
 def test_the_effect_of_many_numbers_is_interpolated() -> None:
     random = Random(1)  # noqa: S311 - no secret
     sizes = [random.uniform(1, 100) for _ in range(200)]
 
-    found = learned([TimedTrial("b", {"size": size}, size) for size in sizes])
+    model = learned([TimedTrial("b", {"size": size}, size) for size in sizes])
 
     for size in (3, 10, 30, 90):
-        assert found.seconds({"size": size}) == pytest.approx(size, rel=0.35)
+        assert model.seconds({"size": size}) == pytest.approx(size, rel=0.35)
 
 
 def test_differences_between_batches_are_separated_from_those_between_trials() -> None:
@@ -124,9 +124,9 @@ def span(index: int, start: int, end: int, seconds: float | None = None, **chang
 
 def test_the_overhead_is_the_idle_time_of_a_slot() -> None:
     # Two at once: 0 to 10 and 0 to 12, then 13 to 20 after the first, and 16 to 20 after the second.
-    found = [span(0, 0, 10), span(1, 0, 12), span(2, 13, 20), span(3, 16, 20)]
+    records = [span(0, 0, 10), span(1, 0, 12), span(2, 13, 20), span(3, 16, 20)]
 
-    assert slot_overhead(found) == pytest.approx(3.5)
+    assert slot_overhead(records) == pytest.approx(3.5)
 
 
 def test_without_a_slot_used_twice_the_overhead_is_unknown() -> None:
@@ -135,8 +135,8 @@ def test_without_a_slot_used_twice_the_overhead_is_unknown() -> None:
 
 def test_failed_attempts_count_for_retries_but_not_for_durations() -> None:
     failed = span(1, 0, 3, status=Status.FAILED)
-    found = timing_history([("b", [(span(0, 0, 10), {"x": 1}), (failed, {"x": 2})])])
+    history = timing_history([("b", [(span(0, 0, 10), {"x": 1}), (failed, {"x": 2})])])
 
-    assert [one.seconds for one in found.finished] == [10]
-    assert found.failed == (3,)
-    assert found.failure_rate == 0.5
+    assert [item.seconds for item in history.finished] == [10]
+    assert history.failed == (3,)
+    assert history.failure_rate == 0.5

@@ -34,28 +34,28 @@ def a_workload(
 
 
 def test_without_records_and_expectation_the_duration_is_unknown() -> None:
-    found = forecast(a_workload(history=TimingHistory()))
+    result = forecast(a_workload(history=TimingHistory()))
 
-    assert found.source is DurationSource.UNKNOWN
-    assert (found.trial_seconds, found.hours, found.money, found.completion) == (None, None, None, None)
-    assert found.reason == "no trial of this program is recorded"
+    assert result.source is DurationSource.UNKNOWN
+    assert (result.trial_seconds, result.hours, result.money, result.completion) == (None, None, None, None)
+    assert result.reason == "no trial of this program is recorded"
 
 
 def test_an_expected_duration_has_no_interval() -> None:
-    found = forecast(a_workload(history=TimingHistory(), expected_minutes=2))
+    result = forecast(a_workload(history=TimingHistory(), expected_minutes=2))
 
-    assert found.source is DurationSource.EXPECTED
-    assert found.trial_seconds == exactly(120)
-    assert found.completion == exactly(6 * 120)
+    assert result.source is DurationSource.EXPECTED
+    assert result.trial_seconds == exactly(120)
+    assert result.completion == exactly(6 * 120)
 
 
 def test_records_take_precedence_over_the_expectation() -> None:
-    found = forecast(a_workload(expected_minutes=500))
+    result = forecast(a_workload(expected_minutes=500))
 
-    assert found.source is DurationSource.RECORDS
-    assert found.records == 40
-    assert found.trial_seconds is not None
-    assert found.trial_seconds.median == pytest.approx(60, rel=0.05)
+    assert result.source is DurationSource.RECORDS
+    assert result.records == 40
+    assert result.trial_seconds is not None
+    assert result.trial_seconds.median == pytest.approx(60, rel=0.05)
 
 
 def test_the_expectation_is_used_for_trials_unlike_all_recorded_ones() -> None:
@@ -69,18 +69,18 @@ def test_the_expectation_is_used_for_trials_unlike_all_recorded_ones() -> None:
 
 
 def test_no_trial_lasts_longer_than_its_timeout() -> None:
-    found = forecast(a_workload(timeout_seconds=30))
+    result = forecast(a_workload(timeout_seconds=30))
 
-    assert found.trial_seconds == exactly(30)
+    assert result.trial_seconds == exactly(30)
 
 
 def test_money_is_the_share_of_full_nodes() -> None:
     assert hourly_price(RunConfig(resources=GPU), THREE) == 2.0
     assert hourly_price(RunConfig(resources=GPU, nodes=4), THREE) == 8.0
     assert hourly_price(RunConfig(resources=GPU), replace(THREE, price=None)) is None
-    found = forecast(a_workload())
-    assert found.money is not None
-    assert found.money.median == pytest.approx(16 / 60 * 2, rel=0.05)
+    result = forecast(a_workload())
+    assert result.money is not None
+    assert result.money.median == pytest.approx(16 / 60 * 2, rel=0.05)
 
 
 def test_an_idle_pool_takes_its_startup_and_a_busy_one_does_not() -> None:
@@ -129,9 +129,9 @@ def test_failed_attempts_cost_time() -> None:
 
 
 def test_a_pool_too_small_for_a_trial_has_no_completion_time() -> None:
-    found = forecast(a_workload(pool=replace(THREE, node=NodeCapacity("16", "64Gi", gpu=0))))
+    result = forecast(a_workload(pool=replace(THREE, node=NodeCapacity("16", "64Gi", gpu=0))))
 
-    assert found.completion is None
+    assert result.completion is None
 
 
 def test_equal_input_gives_an_equal_forecast() -> None:
@@ -139,20 +139,20 @@ def test_equal_input_gives_an_equal_forecast() -> None:
 
 
 def test_unknown_configurations_are_like_recorded_ones_and_rounds_run_in_sequence() -> None:
-    one = forecast(replace(a_workload(), trials=[None] * 16))
-    all_of_them = forecast_rounds(one, 5)
+    item = forecast(replace(a_workload(), trials=[None] * 16))
+    all_of_them = forecast_rounds(item, 5)
 
-    assert one.source is DurationSource.RECORDS
-    assert one.completion is not None
-    assert all_of_them.completion == one.completion.times(5)
+    assert item.source is DurationSource.RECORDS
+    assert item.completion is not None
+    assert all_of_them.completion == item.completion.times(5)
     assert all_of_them.trials == 80
 
 
 def test_a_forecast_of_ten_thousand_trials_is_fast() -> None:
-    found = forecast(a_workload(10_000, pool=None, parallelism=100))
+    result = forecast(a_workload(10_000, pool=None, parallelism=100))
 
-    assert found.completion is not None
-    assert found.completion.low < 100 * 60 < found.completion.high
+    assert result.completion is not None
+    assert result.completion.low < 100 * 60 < result.completion.high
 
 
 # What NVIDIA published
@@ -169,11 +169,11 @@ def test_the_plan_of_the_published_grid_on_three_gpus_predicts_its_makespan_from
     )
     grid = [{"batch_size": size, "lr": lr} for lr in (0.4, 0.6) for size in (512, 128) for _ in range(4)]
 
-    found = forecast(PlannedTrials(RunConfig(parallelism=16, resources=GPU), grid, THREE, recorded))
+    result = forecast(PlannedTrials(RunConfig(parallelism=16, resources=GPU), grid, THREE, recorded))
 
-    assert found.parameters == ("batch_size",)
-    assert found.trial_seconds is not None
-    assert found.completion is not None
-    assert found.completion.low < 543.5 < found.completion.high
-    assert found.completion.median == pytest.approx(543.5, rel=0.1)
-    assert found.completion.high / found.completion.low < 1.5
+    assert result.parameters == ("batch_size",)
+    assert result.trial_seconds is not None
+    assert result.completion is not None
+    assert result.completion.low < 543.5 < result.completion.high
+    assert result.completion.median == pytest.approx(543.5, rel=0.1)
+    assert result.completion.high / result.completion.low < 1.5

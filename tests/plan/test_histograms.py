@@ -19,30 +19,30 @@ POINTS = [point / 100 for point in range(100)]
 
 
 def test_even_points_fill_the_bins_evenly() -> None:
-    found = bins(column(Uniform(0, 1), POINTS))
+    histogram = bins(column(Uniform(0, 1), POINTS))
 
-    assert found.counts == (10,) * 10
+    assert histogram.counts == (10,) * 10
 
 
 def test_bins_cover_the_whole_domain_so_that_gaps_are_visible() -> None:
-    found = bins(column(Uniform(0, 1), [point / 2 for point in POINTS]))
+    histogram = bins(column(Uniform(0, 1), [point / 2 for point in POINTS]))
 
-    assert (found.low, found.high, found.smallest, found.largest) == (0, 1, 0, 0.495)
-    assert found.counts == (20,) * 5 + (0,) * 5
+    assert (histogram.low, histogram.high, histogram.smallest, histogram.largest) == (0, 1, 0, 0.495)
+    assert histogram.counts == (20,) * 5 + (0,) * 5
 
 
 def test_a_logarithmic_domain_has_logarithmic_bins() -> None:
-    found = bins(column(LogUniform(1e-5, 1), [10 ** (5 * point - 5) * 1.0001 for point in POINTS]))
+    histogram = bins(column(LogUniform(1e-5, 1), [10 ** (5 * point - 5) * 1.0001 for point in POINTS]))
 
-    assert found.scale is Scale.LOG
-    assert found.counts == (10,) * 10
+    assert histogram.scale is Scale.LOG
+    assert histogram.counts == (10,) * 10
 
 
 def test_a_value_at_the_upper_bound_is_in_the_last_bin() -> None:
-    found = bins(column(Uniform(0, 1), [*POINTS, 1.0]))
+    histogram = bins(column(Uniform(0, 1), [*POINTS, 1.0]))
 
-    assert found.counts[-1] == 11
-    assert sum(found.counts) == 101
+    assert histogram.counts[-1] == 11
+    assert sum(histogram.counts) == 101
 
 
 @pytest.mark.parametrize(
@@ -56,25 +56,25 @@ def test_a_value_at_the_upper_bound_is_in_the_last_bin() -> None:
         (LogNormal(0, 1), 1, 20),
         (Quantized(Uniform(0, 30), 2), 0, 30),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda item: type(item).__name__,
 )
 def test_bins_of_an_unbounded_domain_cover_its_values(of: Domain, low: float, high: float) -> None:
-    found = bins(column(of, list(range(1, 21))))
+    histogram = bins(column(of, list(range(1, 21))))
 
-    assert (found.low, found.high) == (low, high)
-    assert sum(found.counts) == 20
+    assert (histogram.low, histogram.high) == (low, high)
+    assert sum(histogram.counts) == 20
 
 
-@pytest.mark.parametrize("of", [LogUniform(1, 1e6), LogNormal(0, 1)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("of", [LogUniform(1, 1e6), LogNormal(0, 1)], ids=lambda item: type(item).__name__)
 def test_a_quantized_logarithmic_domain_is_logarithmic(of: Continuous) -> None:
     assert bins(column(Quantized(of, 1), list(range(1, 21)))).scale is Scale.LOG
 
 
 def test_a_column_with_zero_has_a_linear_scale() -> None:
-    found = bins(column(Quantized(LogNormal(0, 1), 1), list(range(20))))
+    histogram = bins(column(Quantized(LogNormal(0, 1), 1), list(range(20))))
 
-    assert found.scale is Scale.LINEAR
-    assert sum(found.counts) == 20
+    assert histogram.scale is Scale.LINEAR
+    assert sum(histogram.counts) == 20
 
 
 def test_listed_values_are_binned_on_the_scale_that_spreads_them() -> None:
@@ -87,7 +87,7 @@ def test_listed_values_are_binned_on_the_scale_that_spreads_them() -> None:
 
 
 def test_listed_values_that_no_configuration_has_widen_the_bins() -> None:
-    found = bins(column(Choice(tuple(range(100))), [7] * 5))
+    histogram = bins(column(Choice(tuple(range(100))), [7] * 5))
 
-    assert (found.low, found.high, found.smallest, found.largest) == (0, 99, 7, 7)
-    assert sum(found.counts) == 5
+    assert (histogram.low, histogram.high, histogram.smallest, histogram.largest) == (0, 99, 7, 7)
+    assert sum(histogram.counts) == 5

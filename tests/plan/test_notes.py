@@ -15,8 +15,8 @@ def trials(**columns: Sequence[Value]) -> tuple[Trial, ...]:
     return tuple(Trial(dict(zip(columns, row, strict=True)), "program") for row in rows)
 
 
-def kinds(*found: object) -> list[str]:
-    return [getattr(one, "kind", "") for one in found]
+def kinds(*values: object) -> list[str]:
+    return [getattr(value, "kind", "") for value in values]
 
 
 def test_an_unremarkable_sweep_has_no_notes() -> None:
@@ -26,17 +26,17 @@ def test_an_unremarkable_sweep_has_no_notes() -> None:
 def test_a_constraint_that_rejects_nearly_everything_has_a_note() -> None:
     block = BlockReview("grid", 1000, 980, 0, 20, (Rejection("x < 2", 980), Rejection("y > 0", 100)))
 
-    (found,) = notes(TWICE, trials(x=[1, 2]), [block])
+    (note,) = notes(TWICE, trials(x=[1, 2]), [block])
 
-    assert (found.kind, found.text) == ("tight-constraint", "block 1: 2 % of the candidates satisfy x < 2")
+    assert (note.kind, note.text) == ("tight-constraint", "block 1: 2 % of the candidates satisfy x < 2")
 
 
 def test_a_best_value_at_the_boundary_has_a_note() -> None:
     best = BestTrial("t1", {"x": 3, "y": 0.5, "name": "sgd"})
 
-    (found,) = notes(TWICE, trials(x=[1, 2, 3], y=[0.1, 0.5, 0.9]), [], best=best)
+    (note,) = notes(TWICE, trials(x=[1, 2, 3], y=[0.1, 0.5, 0.9]), [], best=best)
 
-    assert (found.kind, found.text) == (
+    assert (note.kind, note.text) == (
         "best-at-an-end",
         "x=3 of the best trial so far, t1, is the largest value tried",
     )
@@ -56,10 +56,10 @@ def test_a_sweep_without_replicates_has_a_note() -> None:
 
 
 def test_a_batch_size_above_the_data_has_a_note() -> None:
-    asked = trials(**{"optimizer.batch_size": [64, 70_000]})
+    requested = trials(**{"optimizer.batch_size": [64, 70_000]})
 
-    (found,) = notes(TWICE, asked, [], examples=60_000)
+    (note,) = notes(TWICE, requested, [], examples=60_000)
 
-    assert found.text == "optimizer.batch_size=70000 is more than the 60,000 examples of the data"
-    assert notes(TWICE, asked, [], examples=70_000) == ()
-    assert notes(TWICE, asked, []) == ()
+    assert note.text == "optimizer.batch_size=70000 is more than the 60,000 examples of the data"
+    assert notes(TWICE, requested, [], examples=70_000) == ()
+    assert notes(TWICE, requested, []) == ()

@@ -43,11 +43,11 @@ def flat(spans: tuple[tuple[float, float], ...]) -> list[float]:
 
 @given(SECONDS, AT_ONCE)
 def test_the_makespan_lies_within_grahams_bounds(seconds: list[float], at_once: int) -> None:
-    found = last_end(alone(seconds, at_once))
+    value = last_end(alone(seconds, at_once))
 
     total, longest = sum(seconds), max(seconds)
-    assert found >= max(longest, total / at_once) - 1e-6
-    assert found <= total / at_once + longest * (1 - 1 / at_once) + 1e-6
+    assert value >= max(longest, total / at_once) - 1e-6
+    assert value <= total / at_once + longest * (1 - 1 / at_once) + 1e-6
 
 
 @given(SECONDS, AT_ONCE)
@@ -60,7 +60,7 @@ def test_a_longer_trial_never_ends_the_batch_sooner(
     seconds: list[float], at_once: int, data: st.DataObject
 ) -> None:
     place = data.draw(st.integers(0, len(seconds) - 1))
-    longer = [one + (at == place) for at, one in enumerate(seconds)]
+    longer = [value + (at == place) for at, value in enumerate(seconds)]
 
     assert last_end(alone(longer, at_once)) >= last_end(alone(seconds, at_once)) - 1e-6
 
@@ -86,7 +86,7 @@ def test_trials_start_in_order_and_occupy_their_slot_for_their_duration(
     starts = [start for start, _ in spans]
     assert starts == sorted(starts)
     if units <= (capacity.units or 0):
-        assert [one - start for start, one in spans] == pytest.approx(seconds)
+        assert [value - start for start, value in spans] == pytest.approx(seconds)
 
 
 @given(SECONDS, AT_ONCE, CAPACITIES, st.integers(1, 4))
@@ -103,10 +103,10 @@ def test_a_single_batch_has_the_same_schedule_as_next_to_an_empty_one(
 
 @given(SECONDS, SECONDS, AT_ONCE, AT_ONCE, CAPACITIES)
 def test_a_batch_does_not_delay_the_batches_ahead_of_it(
-    first: list[float], second: list[float], one: int, other: int, capacity: PoolCapacity
+    first: list[float], second: list[float], number: int, other: int, capacity: PoolCapacity
 ) -> None:
-    (before,) = simulate([QueuedBatch(first, one)], capacity)
-    after, behind = simulate([QueuedBatch(first, one), QueuedBatch(second, other)], capacity)
+    (before,) = simulate([QueuedBatch(first, number)], capacity)
+    after, behind = simulate([QueuedBatch(first, number), QueuedBatch(second, other)], capacity)
 
     assert flat(after) == pytest.approx(flat(before))
     assert last_end(behind) >= last_end(alone(second, other, capacity)) - 1e-6

@@ -16,47 +16,47 @@ def digests(*numbers: int) -> set[str]:
 
 
 def test_a_trial_that_no_batch_lists_is_new() -> None:
-    found = count_trials(TRIALS, active=digests(0, 1), archived=digests(2))
+    counts = count_trials(TRIALS, active=digests(0, 1), archived=digests(2))
 
-    assert (found.new, found.running, found.recorded) == (3, 2, 1)
+    assert (counts.new, counts.running, counts.recorded) == (3, 2, 1)
 
 
 def test_a_trial_of_active_and_archived_batches_counts_as_running() -> None:
-    found = count_trials(TRIALS, active=digests(0), archived=digests(0, 1))
+    counts = count_trials(TRIALS, active=digests(0), archived=digests(0, 1))
 
-    assert (found.new, found.running, found.recorded) == (4, 1, 1)
+    assert (counts.new, counts.running, counts.recorded) == (4, 1, 1)
 
 
 def test_trials_that_the_spec_no_longer_contains_do_not_count() -> None:
-    found = count_trials(TRIALS[:2], active=digests(3), archived=digests(4, 5))
+    counts = count_trials(TRIALS[:2], active=digests(3), archived=digests(4, 5))
 
-    assert (found.new, found.running, found.recorded) == (2, 0, 0)
+    assert (counts.new, counts.running, counts.recorded) == (2, 0, 0)
 
 
 def test_the_upper_bound_assumes_that_every_attempt_lasts_until_its_timeout() -> None:
     run = RunConfig(timeout_seconds=1800, retries=2, max_disruptions=1, resources=Resources(gpu=4))
 
-    found = cost(run, 10)
+    result = cost(run, 10)
 
-    assert (found.trials, found.hours, found.gpu_hours) == (10, 20, 80)
-    assert found.wall_hours == 15
+    assert (result.trials, result.hours, result.gpu_hours) == (10, 20, 80)
+    assert result.wall_hours == 15
     assert cost(replace(run, resources=Resources()), 10).gpu_hours == 0
 
 
 def test_added_removed_and_unchanged_trials_are_compared_by_content() -> None:
-    found = difference("sweeps/lr.yaml", TRIALS[:4], [TRIALS[5], TRIALS[1], TRIALS[0]])
+    result = difference("sweeps/lr.yaml", TRIALS[:4], [TRIALS[5], TRIALS[1], TRIALS[0]])
 
-    assert found.added == (TRIALS[5],)
-    assert found.removed == (TRIALS[2], TRIALS[3])
-    assert found.unchanged == 2
-    assert not found.is_empty
+    assert result.added == (TRIALS[5],)
+    assert result.removed == (TRIALS[2], TRIALS[3])
+    assert result.unchanged == 2
+    assert not result.is_empty
 
 
 def test_the_order_of_trials_is_no_difference() -> None:
-    found = difference("sweeps/lr.yaml", TRIALS, TRIALS[::-1])
+    result = difference("sweeps/lr.yaml", TRIALS, TRIALS[::-1])
 
-    assert found.is_empty
-    assert found.unchanged == len(TRIALS)
+    assert result.is_empty
+    assert result.unchanged == len(TRIALS)
 
 
 def test_acceptance_is_the_share_that_no_constraint_rejected() -> None:
@@ -87,17 +87,17 @@ FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_sec
 def test_trials_fill_the_available_nodes(
     run: RunConfig, trials: int, at_once: int, nodes: int, price: float
 ) -> None:
-    found = pool_usage(a_sweep(run=run, pool=POOL), trials)
+    usage = pool_usage(a_sweep(run=run, pool=POOL), trials)
 
-    assert found is not None
-    assert (found.at_once, found.nodes, found.price) == (at_once, nodes, price)
+    assert usage is not None
+    assert (usage.at_once, usage.nodes, usage.price) == (at_once, nodes, price)
 
 
 def test_an_unlimited_pool_without_price_has_neither_limit_nor_price() -> None:
-    found = pool_usage(a_sweep(run=FOUR_A_NODE, pool=replace(POOL, max_nodes=None, price=None)), 100)
+    usage = pool_usage(a_sweep(run=FOUR_A_NODE, pool=replace(POOL, max_nodes=None, price=None)), 100)
 
-    assert found is not None
-    assert (found.at_once, found.nodes, found.price) == (8, 2, None)
+    assert usage is not None
+    assert (usage.at_once, usage.nodes, usage.price) == (8, 2, None)
 
 
 def test_without_a_pool_or_trials_there_is_no_pool_usage() -> None:

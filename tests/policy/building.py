@@ -20,8 +20,8 @@ def rendered(folder: Path, sweep: Sweep, settings: Settings, **program: Any) -> 
     shutil.copytree(BASE, folder / "base")
     made = {}
     for shape in Shape:
-        asked = replace(sweep, run=replace(sweep.run, nodes=2 if shape.is_distributed else 1))
-        batch = overlay(a_batch(shape, sweep=asked, **program), some_bases(), settings)
+        requested = replace(sweep, run=replace(sweep.run, nodes=2 if shape.is_distributed else 1))
+        batch = overlay(a_batch(shape, sweep=requested, **program), some_bases(), settings)
         target = folder / "overlays/active" / batch.name
         files.write_folder(target, batch.tree)
         made[shape] = (batch.name, kustomize.build(target))
@@ -29,8 +29,8 @@ def rendered(folder: Path, sweep: Sweep, settings: Settings, **program: Any) -> 
 
 
 def of_kind(manifests: list[Any], kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(manifest for manifest in manifests if manifest["kind"] == kind)
-    return found
+    document: dict[str, Any] = next(manifest for manifest in manifests if manifest["kind"] == kind)
+    return document
 
 
 def job(manifests: list[Any]) -> dict[str, Any]:
@@ -38,27 +38,27 @@ def job(manifests: list[Any]) -> dict[str, Any]:
 
 
 def pod(manifests: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = job(manifests)["spec"]["template"]["spec"]
-    return found
+    spec: dict[str, Any] = job(manifests)["spec"]["template"]["spec"]
+    return spec
 
 
 def container(manifests: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = pod(manifests)["containers"][0]
-    return found
+    document: dict[str, Any] = pod(manifests)["containers"][0]
+    return document
 
 
 def context(manifests: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = container(manifests)["securityContext"]
-    return found
+    security_context: dict[str, Any] = container(manifests)["securityContext"]
+    return security_context
 
 
 def volume(manifests: list[Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(each for each in pod(manifests)["volumes"] if each["name"] == name)
-    return found
+    document: dict[str, Any] = next(each for each in pod(manifests)["volumes"] if each["name"] == name)
+    return document
 
 
 def mount(manifests: list[Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(
+    document: dict[str, Any] = next(
         each for each in container(manifests)["volumeMounts"] if each["name"] == name
     )
-    return found
+    return document

@@ -25,8 +25,8 @@ def linted(folder: str, row: str) -> tuple[LintReport, tuple[Problem, ...]]:
     for mark, letters in PLACEHOLDERS.items():
         text = text.replace(mark, letters)
     read = manifests.read(text.encode(), f"{row}.yaml")
-    found = policy.lint(read.documents)
-    return found, (*read.problems, *found.problems)
+    report = policy.lint(read.documents)
+    return report, (*read.problems, *report.problems)
 
 
 def errors(problems: tuple[Problem, ...]) -> list[Problem]:
@@ -46,10 +46,10 @@ def test_what_a_rule_refuses_is_found_by_its_code_at_its_line(row: str) -> None:
 
 @ROW
 def test_its_valid_twin_is_not_refused(row: str) -> None:
-    found, problems = linted("valid", row)
+    report, problems = linted("valid", row)
 
     assert errors(problems) == []
-    assert found.objects or found.skipped
+    assert report.objects or report.skipped
 
 
 def test_every_file_has_its_twin_and_its_codes() -> None:
@@ -70,15 +70,15 @@ def test_a_kind_without_a_schema_may_have_any_value_under_known_keys(kind: str, 
     for key in ("metadata", "spec", "rules", "data", "spec: {template: {spec: {containers: []}, metadata"):
         text = f"apiVersion: example.com/v1\nkind: {kind}\n{key}: {value}{'}}' if '{' in key else ''}\n"
 
-        found = policy.lint(manifests.read(text.encode(), "x").documents)
+        report = policy.lint(manifests.read(text.encode(), "x").documents)
 
-        assert len(found.skipped) == 1
+        assert len(report.skipped) == 1
 
 
 def test_an_impossible_count_does_not_hide_the_next_fault() -> None:
     text = (HERE / "valid/fault-20-indexed-without-completions.yaml").read_text()
 
     changed = text.replace("completions: 3", "completions: -1").replace("  maxFailedIndexes: 3\n", "")
-    found = policy.lint(manifests.read(changed.encode(), "x").documents)
+    report = policy.lint(manifests.read(changed.encode(), "x").documents)
 
-    assert {problem.code for problem in errors(found.problems)} == {"job-invalid"}
+    assert {problem.code for problem in errors(report.problems)} == {"job-invalid"}

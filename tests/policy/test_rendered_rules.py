@@ -207,10 +207,10 @@ def test_a_single_fault_is_found_and_named(fault: str, shape: Shape, rendered: R
     manifests = copy.deepcopy(list(original))
     change(manifests)
 
-    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="overlays/active/x")
+    problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="overlays/active/x")
 
-    assert code in {problem.code for problem in found}
-    assert all(problem.file == "overlays/active/x" for problem in found)
+    assert code in {problem.code for problem in problems}
+    assert all(problem.file == "overlays/active/x" for problem in problems)
 
 
 @pytest.mark.parametrize("fault", INDEXED)
@@ -219,9 +219,9 @@ def test_an_indexed_job_has_all_that_bounds_it(fault: str, rendered: Rendered) -
     manifests = copy.deepcopy(list(original))
     INDEXED[fault](job(manifests)["spec"])
 
-    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
+    problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
-    assert "job-not-ours" in {problem.code for problem in found}
+    assert "job-not-ours" in {problem.code for problem in problems}
 
 
 @pytest.mark.parametrize("changes", [{"completions": 2}, {"completionMode": "NonIndexed"}], ids=str)
@@ -230,9 +230,9 @@ def test_a_job_of_one_trial_runs_it_alone(changes: dict[str, Any], rendered: Ren
     manifests = copy.deepcopy(list(original))
     job(manifests)["spec"].update(changes)
 
-    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
+    problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
-    assert "job-not-ours" in {problem.code for problem in found}
+    assert "job-not-ours" in {problem.code for problem in problems}
 
 
 @pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
@@ -283,8 +283,8 @@ def test_no_nonsense_brings_the_rules_down(value: Any, shape: Shape, rendered: R
 
 
 def replica(manifests: list[Any], kind: str, replicas: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = of_kind(manifests, kind)["spec"][replicas][name]["template"]["spec"]
-    return found
+    spec: dict[str, Any] = of_kind(manifests, kind)["spec"][replicas][name]["template"]["spec"]
+    return spec
 
 
 def mpi_worker(manifests: list[Any]) -> dict[str, Any]:
@@ -297,13 +297,13 @@ def torch_worker(manifests: list[Any]) -> dict[str, Any]:
 
 def node(manifests: list[Any]) -> dict[str, Any]:
     jobs = of_kind(manifests, "TrainingRuntime")["spec"]["template"]["spec"]["replicatedJobs"]
-    found: dict[str, Any] = jobs[0]["template"]["spec"]["template"]["spec"]
-    return found
+    spec: dict[str, Any] = jobs[0]["template"]["spec"]["template"]["spec"]
+    return spec
 
 
 def train(manifests: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = of_kind(manifests, "TrainJob")["spec"]
-    return found
+    spec: dict[str, Any] = of_kind(manifests, "TrainJob")["spec"]
+    return spec
 
 
 DISTRIBUTED: dict[str, tuple[Shape, str, Callable[[list[Any]], object]]] = {
@@ -379,9 +379,9 @@ def test_a_single_fault_of_a_distributed_trial_is_found_and_named(fault: str, re
     manifests = copy.deepcopy(list(original))
     change(manifests)
 
-    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
+    problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
-    assert code in {problem.code for problem in found}
+    assert code in {problem.code for problem in problems}
 
 
 @pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))

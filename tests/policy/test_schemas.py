@@ -33,13 +33,13 @@ def test_the_schemas_are_small() -> None:
 
 
 def test_every_kind_that_the_tool_takes_is_there_in_every_release() -> None:
-    given, found = tool(), files()
+    given, documents = tool(), files()
     core = {f"{api} {kind}" for api, kinds in given.KINDS.items() for kind in kinds}
     custom = {kind for _, _, kinds in given.CUSTOM for kind in kinds}
 
     for release in given.RELEASES:
-        assert found[f"kubernetes-{release}.json"]["kinds"].keys() == core
-    assert {name.partition(" ")[2] for name in found["custom.json"]["kinds"]} == custom
+        assert documents[f"kubernetes-{release}.json"]["kinds"].keys() == core
+    assert {name.partition(" ")[2] for name in documents["custom.json"]["kinds"]} == custom
 
 
 def test_trainer_is_known_in_its_oldest_and_newest_release() -> None:
@@ -49,9 +49,9 @@ def test_trainer_is_known_in_its_oldest_and_newest_release() -> None:
 
 
 def test_nothing_in_them_is_for_reading_and_every_reference_leads_somewhere() -> None:
-    found = files()
-    core = found["kubernetes-1.30.json"]["$defs"]
-    for name, document in found.items():
+    documents = files()
+    core = documents["kubernetes-1.30.json"]["$defs"]
+    for name, document in documents.items():
         text = json.dumps(document["$defs"])
         assert "https://" not in text
         there = document["$defs"].keys() | (core.keys() if name == "custom.json" else set())
@@ -83,7 +83,7 @@ def test_what_is_known_of_a_kind(api: str, kind: str, expected: KindStatus) -> N
 
 def broken(kind: str, api: str, **spec: Any) -> list[str]:
     data = {"apiVersion": api, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
-    return [found.message for found in schema.findings(api, kind, data)]
+    return [finding.message for finding in schema.findings(api, kind, data)]
 
 
 def test_messages_name_rule_and_value_in_our_words() -> None:

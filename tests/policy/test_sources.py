@@ -37,7 +37,7 @@ BASES = {
 }
 
 
-def found(changes: Mapping[str, object] = {}, more: Mapping[str, str] = {}) -> list[str]:
+def lint_messages(changes: Mapping[str, object] = {}, more: Mapping[str, str] = {}) -> list[str]:
     files = {
         "kustomization.yaml": yaml.dump({**KUSTOMIZATION, **changes}),
         "job.yaml": JOB,
@@ -55,7 +55,7 @@ def encoded(files: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def test_what_the_generator_writes_is_let_through() -> None:
-    assert found() == []
+    assert lint_messages() == []
 
 
 RENAMING = {
@@ -84,7 +84,7 @@ def with_launcher(renaming: object = RENAMING, merging: object = MERGING) -> lis
         "patches": [renaming],
         "configMapGenerator": [merging],
     }
-    return found(changes, LAUNCHER)
+    return lint_messages(changes, LAUNCHER)
 
 
 def test_the_launcher_of_the_base_gets_the_batchs_name_and_launch_file() -> None:
@@ -104,7 +104,7 @@ def test_the_launcher_of_the_base_gets_the_batchs_name_and_launch_file() -> None
     ids=range(6),
 )
 def test_no_other_patch_is_written_into_a_kustomization(renaming: object) -> None:
-    assert [said for said in with_launcher(renaming) if ": patches: " in said]
+    assert [message for message in with_launcher(renaming) if ": patches: " in message]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_no_other_patch_is_written_into_a_kustomization(renaming: object) -> Non
     ids=["replaced", "with a program", "another file"],
 )
 def test_the_program_of_the_launcher_is_never_replaced(merging: object) -> None:
-    assert [said for said in with_launcher(merging=merging) if ": configMapGenerator: " in said]
+    assert [message for message in with_launcher(merging=merging) if ": configMapGenerator: " in message]
 
 
 RESOURCES = [
@@ -148,9 +148,9 @@ RESOURCES = [
 
 @pytest.mark.parametrize("entry", RESOURCES, ids=repr)
 def test_a_resource_is_a_file_beside_it_or_a_base_that_is_there(entry: object) -> None:
-    (told,) = found({"resources": [entry]})
+    (message,) = lint_messages({"resources": [entry]})
 
-    assert "resources: must be a file beside it or a base of the repository" in told
+    assert "resources: must be a file beside it or a base of the repository" in message
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_a_resource_is_a_file_beside_it_or_a_base_that_is_there(entry: object) -
     ids=repr,
 )
 def test_a_component_is_one_of_the_repository_that_is_there(entry: object) -> None:
-    (told,) = found({"components": [entry]})
+    (message,) = lint_messages({"components": [entry]})
 
-    assert "components: must be a component of the repository" in told
+    assert "components: must be a component of the repository" in message
 
 
 OTHER_KEYS = """
@@ -173,9 +173,9 @@ buildMetadata commonLabels commonAnnotations configurations inventory <<
 
 @pytest.mark.parametrize("key", OTHER_KEYS.split())
 def test_no_other_key_is_allowed(key: str) -> None:
-    (told,) = found({key: ["x"]})
+    (message,) = lint_messages({key: ["x"]})
 
-    assert f": {key}: must be one of apiVersion, components" in told
+    assert f": {key}: must be one of apiVersion, components" in message
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_no_other_key_is_allowed(key: str) -> None:
     ids=repr,
 )
 def test_a_patch_is_a_file_beside_it_and_its_target_an_object_of_the_batch(patch: object) -> None:
-    assert found({"patches": [patch]})
+    assert lint_messages({"patches": [patch]})
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_a_patch_is_a_file_beside_it_and_its_target_an_object_of_the_batch(patch
     ids=repr,
 )
 def test_a_config_map_holds_files_beside_it(generator: object) -> None:
-    (told,) = found({"configMapGenerator": [generator]})
+    (message,) = lint_messages({"configMapGenerator": [generator]})
 
-    assert "configMapGenerator: must name files beside it" in told
+    assert "configMapGenerator: must name files beside it" in message
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_config_map_holds_files_beside_it(generator: object) -> None:
     ids=repr,
 )
 def test_labels_touch_no_selector_and_nothing_calls_itself_otherwise(changes: Mapping[str, object]) -> None:
-    assert len(found(changes)) == 1
+    assert len(lint_messages(changes)) == 1
 
 
 BOMB = "a: &a [x, x]\n" + "".join(
@@ -246,7 +246,7 @@ HARMFUL = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), HARMFUL.values(), ids=HARMFUL)
+@pytest.mark.parametrize(("text", "result"), HARMFUL.values(), ids=HARMFUL)
 @pytest.mark.parametrize(
     "path",
     [
@@ -255,12 +255,12 @@ HARMFUL = {
         *(path for path in BASES if path != "components/gpu/v1/kustomization.yaml"),
     ],
 )
-def test_no_bomb_reaches_kustomize_from_the_overlay_or_a_base(path: str, text: str, told: str) -> None:
-    (said,) = found(more={path: text})
+def test_no_bomb_reaches_kustomize_from_the_overlay_or_a_base(path: str, text: str, result: str) -> None:
+    (message,) = lint_messages(more={path: text})
 
     where = f"base/{path}" if "/" in path else f"{PLACE}/{path}"
-    assert said.startswith(f"{where}: ")
-    assert told in said
+    assert message.startswith(f"{where}: ")
+    assert result in message
 
 
 @pytest.mark.parametrize(
@@ -280,17 +280,17 @@ def test_no_bomb_reaches_kustomize_from_the_overlay_or_a_base(path: str, text: s
 def test_a_base_of_the_same_change_is_vetted_as_well(base: str, key: str, value: object) -> None:
     text = yaml.dump({**yaml.load(BASES[f"{base}/kustomization.yaml"]), key: value})
 
-    told = found(more={f"{base}/kustomization.yaml": text})
+    messages = lint_messages(more={f"{base}/kustomization.yaml": text})
 
-    assert told
-    assert all(said.startswith(f"base/{base}/kustomization.yaml: {key}") for said in told)
+    assert messages
+    assert all(message.startswith(f"base/{base}/kustomization.yaml: {key}") for message in messages)
 
 
 @pytest.mark.parametrize("name", ["kustomization.yml", "Kustomization"])
 def test_a_folder_has_one_kustomization(name: str) -> None:
-    assert "the folder's only kustomization" in found(more={f"trial/v1/{name}": TRIAL})[0]
+    assert "the folder's only kustomization" in lint_messages(more={f"trial/v1/{name}": TRIAL})[0]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: 1\n---\nb: 1\n", "text"], ids=repr)
 def test_what_is_no_mapping_is_no_kustomization(text: str) -> None:
-    assert len(found(more={"kustomization.yaml": text})) == 1
+    assert len(lint_messages(more={"kustomization.yaml": text})) == 1

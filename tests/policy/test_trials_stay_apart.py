@@ -49,9 +49,9 @@ def codes(
     name, original = batch
     manifests = copy.deepcopy(list(original))
     change(manifests)
-    found = policy.check_batch(name, settings, tuple(manifests), file="x", image=image)
-    assert len({(problem.path, problem.message) for problem in found}) == len(found)
-    return {problem.code for problem in found}
+    problems = policy.check_batch(name, settings, tuple(manifests), file="x", image=image)
+    assert len({(problem.path, problem.message) for problem in problems}) == len(problems)
+    return {problem.code for problem in problems}
 
 
 def nothing(_: list[Any]) -> None:
@@ -65,22 +65,22 @@ def test_whatever_a_platform_offers_is_ours(shape: Shape, queued: Rendered, chos
 
 
 def labels(all_: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = job(all_)["metadata"]["labels"]
-    return found
+    document: dict[str, Any] = job(all_)["metadata"]["labels"]
+    return document
 
 
 def pod_labels(all_: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = job(all_)["spec"]["template"]["metadata"]["labels"]
-    return found
+    document: dict[str, Any] = job(all_)["spec"]["template"]["metadata"]["labels"]
+    return document
 
 
 def in_folder(all_: list[Any], folder: str, key: str = "subPath") -> None:
     """Mount the results somewhere else below the batch's folder."""
-    found = mount(all_, "results")
-    name = (found.get("subPath") or found["subPathExpr"]).split("/")[0]
+    document = mount(all_, "results")
+    name = (document.get("subPath") or document["subPathExpr"]).split("/")[0]
     for old in ("subPath", "subPathExpr"):
-        found.pop(old, None)
-    found[key] = f"{name}/{folder}"
+        document.pop(old, None)
+    document[key] = f"{name}/{folder}"
 
 
 def whole(all_: list[Any]) -> None:
@@ -151,8 +151,8 @@ def test_what_would_let_trials_meet_is_refused(fault: str, shape: Shape, plain: 
 
 
 def first(all_: list[Any], key: str) -> dict[str, Any]:
-    found: dict[str, Any] = pod(all_)[key][0]
-    return found
+    document: dict[str, Any] = pod(all_)[key][0]
+    return document
 
 
 POOLED: dict[str, tuple[str, Change]] = {
@@ -215,9 +215,9 @@ def test_a_queue_that_no_pool_has_is_refused(shape: Shape, queued: Rendered) -> 
 
 def test_two_objects_of_one_trial_are_refused(plain: Rendered) -> None:
     def change(all_: list[Any]) -> None:
-        one, other = (each for each in all_ if each["kind"] == "Job")
+        item, other = (each for each in all_ if each["kind"] == "Job")
         name = other["metadata"]["name"]
-        other.update(copy.deepcopy(one))
+        other.update(copy.deepcopy(item))
         other["metadata"]["name"] = name
 
     assert codes(plain[Shape.JOBS], change, SETTINGS) == {"label-not-ours"}
@@ -244,8 +244,8 @@ def test_a_runtimes_trials_run_the_locked_image(plain: Rendered) -> None:
     def change(all_: list[Any]) -> None:
         of_kind(all_, "TrainJob")["spec"]["trainer"]["image"] = IMAGE
 
-    found = codes(plain[Shape.TRAIN_JOB], change, SETTINGS, "sweepledger.invalid/local")
-    assert found == {"container-not-ours"}
+    results = codes(plain[Shape.TRAIN_JOB], change, SETTINGS, "sweepledger.invalid/local")
+    assert results == {"container-not-ours"}
 
 
 def test_a_dataset_on_the_volume_of_results_has_a_folder_of_its_own(plain: Rendered) -> None:
@@ -276,10 +276,10 @@ def test_a_fault_is_told_once_and_in_the_words_of_yaml(change: Change, code: str
     manifests = copy.deepcopy(list(original))
     change(manifests)
 
-    found = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
+    problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
-    assert [problem.code for problem in found] == [code]
-    assert not {"True", "False", "None"} & set(found[0].message.split())
+    assert [problem.code for problem in problems] == [code]
+    assert not {"True", "False", "None"} & set(problems[0].message.split())
 
 
 def test_an_unknown_field_hides_no_other_fault(plain: Rendered) -> None:
@@ -288,5 +288,5 @@ def test_an_unknown_field_hides_no_other_fault(plain: Rendered) -> None:
         container(all_)["securityContext"]["allowPrivilegeEscalation"] = True
         container(all_)["command"] = ["sh"]
 
-    found = codes(plain[Shape.INDEXED], change, SETTINGS)
-    assert found == {"pod-not-restricted", "container-not-ours"}
+    results = codes(plain[Shape.INDEXED], change, SETTINGS)
+    assert results == {"pod-not-restricted", "container-not-ours"}

@@ -16,9 +16,9 @@ def rows(text: str) -> list[dict[str, object]]:
 
 
 def problems(content: bytes) -> tuple[Problem, ...]:
-    found = read_configurations(content, "a.csv")
-    assert isinstance(found, tuple)
-    return found
+    table = read_configurations(content, "a.csv")
+    assert isinstance(table, tuple)
+    return table
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def problems(content: bytes) -> tuple[Problem, ...]:
     ],
 )
 def test_a_cell_means_what_a_scalar_means_in_a_spec(cell: str, value: object) -> None:
-    found = rows(f"a,b\n{cell},2\n")
+    documents = rows(f"a,b\n{cell},2\n")
 
-    assert found == [{"a": value, "b": 2}]
-    assert type(found[0]["a"]) is type(value)
+    assert documents == [{"a": value, "b": 2}]
+    assert type(documents[0]["a"]) is type(value)
 
 
 def test_an_empty_cell_is_absent() -> None:
@@ -95,10 +95,10 @@ def test_what_is_no_utf8_is_refused() -> None:
 
 
 def test_all_problems_are_told_but_no_more_than_anyone_reads() -> None:
-    found = problems(b"a\n" + b"on\n" * 100_000)
+    errors = problems(b"a\n" + b"on\n" * 100_000)
 
-    assert len(found) == 51
-    assert found[-1].code == "too-many-problems"
+    assert len(errors) == 51
+    assert errors[-1].code == "too-many-problems"
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,12 @@ def test_columns_are_bounded() -> None:
     "cell", ["a:", "5:", "::", "a: b", "a:\tb", "a #b", "a\t#b", "a\tb", "? a", "-", "%a", "@a", "`a"]
 )
 def test_a_bare_cell_that_yaml_reads_as_more_than_a_scalar_is_refused(cell: str) -> None:
-    found = problems(f"a,b\n5,{cell}\n{cell},5\n".encode())
+    errors = problems(f"a,b\n5,{cell}\n{cell},5\n".encode())
 
-    assert [(one.line, one.column, one.code) for one in found] == [(2, 3, "list-file"), (3, 1, "list-file")]
+    assert [(problem.line, problem.column, problem.code) for problem in errors] == [
+        (2, 3, "list-file"),
+        (3, 1, "list-file"),
+    ]
 
 
 BARE = st.text("ab5 :#-?.[]{}&*!|>%@`'=~<\t", min_size=1, max_size=6).map(str.strip).filter(bool)
@@ -141,9 +144,9 @@ def test_no_bare_cell_is_read_that_a_plain_scalar_of_yaml_is_not(cell: str) -> N
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
-    found = read_configurations(content, "a.csv")
+    table = read_configurations(content, "a.csv")
 
-    assert isinstance(found, ConfigurationTable) or found
+    assert isinstance(table, ConfigurationTable) or table
 
 
 @given(
@@ -168,17 +171,17 @@ def test_a_table_is_bounded_in_cells_and_a_line_in_bytes() -> None:
 
 
 def test_reading_stops_where_nobody_reads_on() -> None:
-    found = problems(b"a\n" + "\u202e".encode() * 10_000 + b"\n" + b"\xff\n" * 90_000)
+    errors = problems(b"a\n" + "\u202e".encode() * 10_000 + b"\n" + b"\xff\n" * 90_000)
 
-    assert len(found) == 51
-    assert {problem.line for problem in found} == {2}
+    assert len(errors) == 51
+    assert {problem.line for problem in errors} == {2}
 
 
 def test_a_cell_that_begins_with_many_blanks_is_read_once() -> None:
     # Read in every possible way, these lines would take hours.
-    found = problems(b"a\n" + (b" " * 60_000 + b'"x"y\n') * 200)
+    errors = problems(b"a\n" + (b" " * 60_000 + b'"x"y\n') * 200)
 
-    assert found[0].code == "list-file"
+    assert errors[0].code == "list-file"
 
 
 def test_what_is_no_utf8_is_told_at_its_place() -> None:

@@ -16,9 +16,9 @@ other: [a,  b]
 
 
 def document() -> Document:
-    found = read_document(TEXT, "f.yaml").document
-    assert found is not None
-    return found
+    result = read_document(TEXT, "f.yaml").document
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_a_problem_names_file_place_and_path() -> None:
 
 
 def test_an_empty_document_is_at_the_top() -> None:
-    found = read_document(b"", "f.yaml").document
+    result = read_document(b"", "f.yaml").document
 
-    assert found is not None
-    assert found.mark(("a",)) == (1, 1)
+    assert result is not None
+    assert result.mark(("a",)) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ VALUES = st.recursive(
 def test_whatever_is_set_is_read_again_and_nothing_else_has_changed(
     data: dict[str, object], path: list[str], value: object
 ) -> None:
-    text = "".join(f"{format_block(key, one, 0)}  # kept\n" for key, one in data.items())
+    text = "".join(f"{format_block(key, item, 0)}  # kept\n" for key, item in data.items())
     try:
         made = set_value(text, tuple(path), value)
     except ValueError:
@@ -130,8 +130,8 @@ def test_whatever_is_set_is_read_again_and_nothing_else_has_changed(
 
     document = read_document(made.encode(), "x").document
     assert document is not None
-    found = document.data
+    result = document.data
     for key in path:
-        found = found[key]
-    assert found == value
+        result = result[key]
+    assert result == value
     assert made.count("# kept") == len(data)

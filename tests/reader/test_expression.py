@@ -258,9 +258,9 @@ def test_a_plain_name_needs_no_backticks(name: str) -> None:
 
 
 def test_every_name_knows_its_place() -> None:
-    found = list(names_in(parse_expression("a + `max-lr` *  max(b, a)")))
+    names = list(names_in(parse_expression("a + `max-lr` *  max(b, a)")))
 
-    assert found == [Name("a", 0), Name("max-lr", 4), Name("b", 20), Name("a", 23)]
+    assert names == [Name("a", 0), Name("max-lr", 4), Name("b", 20), Name("a", 23)]
 
 
 REFUSED = {

@@ -10,9 +10,9 @@ from sweepledger.reader.strict_yaml import MAX_BYTES, MAX_PROBLEMS
 
 
 def problems(content: bytes | str) -> list[str]:
-    found = read_document(content.encode() if isinstance(content, str) else content, "f.yaml").problems
-    assert list(found) == sorted(found)
-    return [str(problem) for problem in found]
+    errors = read_document(content.encode() if isinstance(content, str) else content, "f.yaml").problems
+    assert list(errors) == sorted(errors)
+    return [str(problem) for problem in errors]
 
 
 def data(content: bytes | str) -> object:
@@ -35,10 +35,10 @@ def test_a_plain_file_gives_plain_data() -> None:
 
 @pytest.mark.parametrize("text", ["'1'", '"true"', "'~'", '""', "'on'", "|\n  010\n", ">-\n  1e400\n"])
 def test_what_is_quoted_or_a_block_is_text(text: str) -> None:
-    found = data(f"a: {text}")
+    value = data(f"a: {text}")
 
-    assert isinstance(found, dict)
-    assert isinstance(found["a"], str)
+    assert isinstance(value, dict)
+    assert isinstance(value["a"], str)
 
 
 @pytest.mark.parametrize("text", ["---\na: 1\n", "a: 1\n...\n", "\n# note\n--- # note\na: 1", "{a: 1}"])
@@ -109,10 +109,10 @@ INVISIBLE = {
 
 @pytest.mark.parametrize("character", INVISIBLE, ids=INVISIBLE.values())
 def test_invisible_characters_are_refused_in_comments_and_in_values(character: str) -> None:
-    found = problems(f"a: 1\n# x{character}y\nb: y{character}z\n")
+    results = problems(f"a: 1\n# x{character}y\nb: y{character}z\n")
 
     rule = f"must not hold an invisible character, got {INVISIBLE[character]} [invisible-character]"
-    assert found == [f"f.yaml:2:4: {rule}\n  hint: delete it", f"f.yaml:3:5: {rule}\n  hint: delete it"]
+    assert results == [f"f.yaml:2:4: {rule}\n  hint: delete it", f"f.yaml:3:5: {rule}\n  hint: delete it"]
 
 
 @pytest.mark.parametrize("character", ["\t", " ", "~", "\u00a0", "é", "数", "🎉", "\ufffd"])
@@ -188,11 +188,11 @@ def test_hostile_files_of_any_kind_are_judged_in_two_seconds(text: str) -> None:
 def test_an_alias_bomb_is_refused_without_being_expanded() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 10)]
 
-    found = read_document("\n".join(["l0: &l0 lol", *levels]).encode(), "f.yaml")
+    reading = read_document("\n".join(["l0: &l0 lol", *levels]).encode(), "f.yaml")
 
-    assert {problem.code for problem in found.problems} == {"alias", "too-many-problems"}
-    assert found.document is not None
-    assert found.document.data["l9"] == [None] * 9
+    assert {problem.code for problem in reading.problems} == {"alias", "too-many-problems"}
+    assert reading.document is not None
+    assert reading.document.data["l9"] == [None] * 9
 
 
 MERGE_KEY = (
@@ -237,13 +237,13 @@ def test_tagged_scalars_are_refused_and_not_read(value: str, tag: str) -> None:
 
 
 def test_tags_that_run_code_elsewhere_are_refused_and_run_nothing() -> None:
-    found = problems("a: !!python/object/apply:os.system ['true']\nb: !!map {on: 1}")
+    results = problems("a: !!python/object/apply:os.system ['true']\nb: !!map {on: 1}")
 
-    assert found[0].startswith(
+    assert results[0].startswith(
         "f.yaml:1:4: a: must not have a tag, got !!python/object/apply:os.system [tag]"
     )
-    assert found[1].startswith("f.yaml:2:4: b: must not have a tag, got !!map [tag]")
-    assert found[2].startswith("f.yaml:2:11: b.on: must mean the same")
+    assert results[1].startswith("f.yaml:2:4: b: must not have a tag, got !!map [tag]")
+    assert results[2].startswith("f.yaml:2:11: b.on: must mean the same")
 
 
 def test_directives_are_refused_each_in_its_line() -> None:
@@ -317,9 +317,9 @@ def test_a_missing_value_is_reported_at_its_key() -> None:
 
 
 def test_every_refused_value_is_reported_with_path_line_and_column() -> None:
-    found = read_document(b"a:\n  - on\n  - {b: [1, 010]}\n'c d': +5\n", "f.yaml").problems
+    errors = read_document(b"a:\n  - on\n  - {b: [1, 010]}\n'c d': +5\n", "f.yaml").problems
 
-    assert [(problem.line, problem.column, problem.path, problem.code) for problem in found] == [
+    assert [(problem.line, problem.column, problem.path, problem.code) for problem in errors] == [
         (2, 5, "a[0]", "ambiguous-scalar"),
         (3, 13, "a[1].b[1]", "ambiguous-scalar"),
         (4, 8, "['c d']", "number-form"),
@@ -369,8 +369,8 @@ def test_no_more_problems_are_shown_than_a_person_wants_to_see() -> None:
     assert MAX_PROBLEMS == 50
     assert len(problems("[" + "on," * MAX_PROBLEMS + "]")) == MAX_PROBLEMS
 
-    found = read_document(("[" + "on," * (MAX_PROBLEMS + 2) + "]").encode(), "f.yaml").problems
+    errors = read_document(("[" + "on," * (MAX_PROBLEMS + 2) + "]").encode(), "f.yaml").problems
 
-    assert len(found) == MAX_PROBLEMS + 1
-    told = "at least 2 more problems are not shown"
-    assert found[-1] == Problem("f.yaml", 1, 149, "", told, "too-many-problems")
+    assert len(errors) == MAX_PROBLEMS + 1
+    message = "at least 2 more problems are not shown"
+    assert errors[-1] == Problem("f.yaml", 1, 149, "", message, "too-many-problems")

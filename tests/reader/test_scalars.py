@@ -64,22 +64,22 @@ ACCEPTED: dict[str, object] = {
 
 @pytest.mark.parametrize(("text", "value"), ACCEPTED.items(), ids=ACCEPTED)
 def test_what_all_readers_take_alike_has_that_meaning(text: str, value: object) -> None:
-    found = resolve_scalar(text)
+    result = resolve_scalar(text)
 
-    assert found == value
-    assert type(found) is type(value)
+    assert result == value
+    assert type(result) is type(value)
 
 
 def test_minus_zero_is_zero() -> None:
-    found = resolve_scalar("-0.0")
+    value = resolve_scalar("-0.0")
 
-    assert isinstance(found, float)
-    assert math.copysign(1, found) == 1
+    assert isinstance(value, float)
+    assert math.copysign(1, value) == 1
 
 
 def ambiguous(text: str, old: str, new: str, hint: str) -> Refusal:
-    found = f"got {text}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
-    return Refusal(f"must mean the same to every YAML reader, {found}", hint, code="ambiguous-scalar")
+    result = f"got {text}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
+    return Refusal(f"must mean the same to every YAML reader, {result}", hint, code="ambiguous-scalar")
 
 
 AMBIGUOUS = {
@@ -148,9 +148,9 @@ def test_numbers_in_unusual_forms_are_refused_with_the_decimal(text: str, hint: 
     [".inf", "-.inf", "+.Inf", ".INF", ".nan", ".NaN", "NaN", "nan", "inf", "-Infinity", "1e400", "-1e309"],
 )
 def test_numbers_that_are_not_finite_are_refused(text: str) -> None:
-    found = Refusal(f"must be a finite number, got {text}", "in quotes it is text", code="not-finite")
+    refusal = Refusal(f"must be a finite number, got {text}", "in quotes it is text", code="not-finite")
 
-    assert resolve_scalar(text) == found
+    assert resolve_scalar(text) == refusal
 
 
 @pytest.mark.parametrize("text", ["9007199254740993", "-9007199254740993", "123456789012345678901234567890"])
@@ -193,20 +193,20 @@ def test_a_missing_value_is_refused(text: str, shown: str) -> None:
     ],
 )
 def test_numbers_of_thousands_of_digits_are_refused_in_a_short_message(text: str, code: str) -> None:
-    found = resolve_scalar(text)
+    value = resolve_scalar(text)
 
-    assert isinstance(found, Refusal)
-    assert found.code == code
-    assert len(found.message) < 250
-    assert len(found.hint) < 150
+    assert isinstance(value, Refusal)
+    assert value.code == code
+    assert len(value.message) < 250
+    assert len(value.hint) < 150
 
 
 def test_a_long_number_says_how_long_it_is_and_not_what_it_would_be() -> None:
-    found = resolve_scalar("1_" + "0" * 100)
+    value = resolve_scalar("1_" + "0" * 100)
 
-    assert isinstance(found, Refusal)
-    assert "YAML 1.1 reads a very long number" in found.message
-    assert "(102 characters)" in found.message
+    assert isinstance(value, Refusal)
+    assert "YAML 1.1 reads a very long number" in value.message
+    assert "(102 characters)" in value.message
     assert resolve_scalar("1_" + "0" * 99) == ambiguous(
         f"1_{'0' * 58}… (101 characters)",
         "1" + "0" * 99,
@@ -225,9 +225,9 @@ plain = st.one_of(
 
 @given(plain)
 def test_an_accepted_scalar_means_the_same_to_a_reader_of_yaml_1_1(text: str) -> None:
-    found = resolve_scalar(text)
+    value = resolve_scalar(text)
 
-    if isinstance(found, Refusal) or re.search(EXPONENT, text):
+    if isinstance(value, Refusal) or re.search(EXPONENT, text):
         return
     try:
         other = yaml.safe_load(text)
@@ -235,15 +235,15 @@ def test_an_accepted_scalar_means_the_same_to_a_reader_of_yaml_1_1(text: str) ->
         return
     if isinstance(other, list | dict):
         return  # no scalar at all: a dash or a colon
-    assert found == other
-    assert isinstance(found, bool) == isinstance(other, bool)
+    assert value == other
+    assert isinstance(value, bool) == isinstance(other, bool)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_double_is_read_back_as_written(number: float) -> None:
-    found = resolve_scalar(repr(number))
+    value = resolve_scalar(repr(number))
 
-    assert found == number
+    assert value == number
 
 
 @given(st.integers(-(2**53), 2**53))

@@ -29,13 +29,13 @@ def job_of(manifests: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def pod_of(manifests: tuple[Any, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = job_of(manifests)["spec"]["template"]["spec"]
-    return found
+    spec: dict[str, Any] = job_of(manifests)["spec"]["template"]["spec"]
+    return spec
 
 
 def named(items: list[dict[str, Any]], name: str, key: str = "name") -> dict[str, Any]:
-    (found,) = [item for item in items if item[key] == name]
-    return found
+    (document,) = [item for item in items if item[key] == name]
+    return document
 
 
 def unordered(value: Any) -> Any:

@@ -75,11 +75,11 @@ def _manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]
 
 def the(kind: str, name: str, tree: FileTree, namespace: str | None = None) -> dict[str, Any]:
     """Find one object."""
-    (found,) = [
+    (manifest,) = [
         made
         for made in _manifests(tree)
         if made["kind"] == kind
         and made["metadata"]["name"] == name
         and namespace in {None, made["metadata"].get("namespace")}
     ]
-    return deepcopy(found)
+    return deepcopy(manifest)

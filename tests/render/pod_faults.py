@@ -11,8 +11,8 @@ Change = Callable[[Manifest], Any]
 
 
 def container(pod: Manifest) -> Manifest:
-    found: Manifest = pod["containers"][0]
-    return found
+    document: Manifest = pod["containers"][0]
+    return document
 
 
 def a_volume(**source: Any) -> Change:
@@ -25,7 +25,7 @@ def a_variable(**variable: Any) -> Change:
 
 def _set(container: Manifest, variable: Manifest) -> None:
     """Set a variable once: a server refuses one that is there twice."""
-    others = [one for one in container.get("env", ()) if one["name"] != variable["name"]]
+    others = [item for item in container.get("env", ()) if item["name"] != variable["name"]]
     container["env"] = [*others, variable]
 
 
@@ -33,7 +33,9 @@ def a_mount(name: str, **changes: Any) -> Change:
     """Change the mount of a volume; None takes a key away."""
 
     def change(pod: Manifest) -> None:
-        (mount,) = [one for one in container(pod)["volumeMounts"] if one["name"] == name]
+        (mount,) = [
+            volume_mount for volume_mount in container(pod)["volumeMounts"] if volume_mount["name"] == name
+        ]
         mount |= changes
         for key in [key for key, value in mount.items() if value is None]:
             del mount[key]
@@ -43,7 +45,7 @@ def a_mount(name: str, **changes: Any) -> Change:
 
 def its_claim(name: str, **changes: Any) -> Change:
     def change(pod: Manifest) -> None:
-        (volume,) = [one for one in pod["volumes"] if one["name"] == name]
+        (volume,) = [item for item in pod["volumes"] if item["name"] == name]
         claim = volume["persistentVolumeClaim"] | changes
         volume["persistentVolumeClaim"] = {key: value for key, value in claim.items() if value is not None}
 

@@ -26,7 +26,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.sweep import Sweep
 from tests.render.building import built, rendered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_program, a_sweep
-from tests.written_specs import a_spec, parse_sweep, written
+from tests.written_specs import a_spec, parse_sweep, spec_bytes
 
 SHAPES = pytest.mark.parametrize("shape", Shape, ids=str)
 HASH = "-abcde"
@@ -77,13 +77,17 @@ def longest_name(shape: Shape) -> str:
     return "s" * (MAX_DISTRIBUTED_NAME_LENGTH if shape.is_distributed else MAX_SWEEP_NAME_LENGTH)
 
 
-def asked(shape: Shape, run: dict[str, Any], several: dict[str, int]) -> dict[str, Any]:
+def requested_run(shape: Shape, run: dict[str, Any], several: dict[str, int]) -> dict[str, Any]:
     return {**run, "shape": str(shape), **(several if shape.is_distributed else {})}
 
 
 def trial_objects(manifests: tuple[Any, ...]) -> list[Any]:
     """Give the objects that run trials: one with an index in it, or one a trial."""
-    return [one for one in manifests if INDEX_LABEL in one["metadata"]["labels"] or one["kind"] == "Job"]
+    return [
+        manifest
+        for manifest in manifests
+        if INDEX_LABEL in manifest["metadata"]["labels"] or manifest["kind"] == "Job"
+    ]
 
 
 def pods(thing: Any) -> Iterator[str]:
@@ -97,9 +101,11 @@ def pods(thing: Any) -> Iterator[str]:
         case "TrainJob" | "JobSet":
             yield f"{_last_of(name)}-node-0-99{HASH}"
         case _:
-            (replicas,) = (found for key, found in spec.items() if key.endswith("ReplicaSpecs"))
+            (replicas,) = (result for key, result in spec.items() if key.endswith("ReplicaSpecs"))
             ends = {"Launcher": HASH}  # a Job's pod; the others are called by their number alone
-            yield from (f"{_last_of(name)}-{one.lower()}{ends.get(one, '-99')}" for one in replicas)
+            yield from (
+                f"{_last_of(name)}-{replica.lower()}{ends.get(replica, '-99')}" for replica in replicas
+            )
 
 
 def _last_of(name: str) -> str:
@@ -110,7 +116,7 @@ def _last_of(name: str) -> str:
 
 def accepted(spec: dict[str, Any]) -> Batch:
     """Give the batch of a spec, if its checks let it pass."""
-    sweep = parse_sweep(written(spec), f"sweeps/{spec['name']}.yaml", FULL_SETTINGS)
+    sweep = parse_sweep(spec_bytes(spec), f"sweeps/{spec['name']}.yaml", FULL_SETTINGS)
     assume(isinstance(sweep, Sweep))
     assert isinstance(sweep, Sweep)
     program = a_program(sweep, image=FULL_SETTINGS.image_of(sweep.run.image))
@@ -133,7 +139,7 @@ def test_any_accepted_spec_builds_passes_the_policy_and_has_names_that_fit(
     spec = a_spec(
         name=longest_name(shape),
         parameters=parameters,
-        run=asked(shape, run, several),
+        run=requested_run(shape, run, several),
         replicates=replicates,
         command=["train", "${args}", "--seed=${seed}"],
     )
@@ -145,7 +151,7 @@ def test_any_accepted_spec_builds_passes_the_policy_and_has_names_that_fit(
     assert policy.check_batch(name, FULL_SETTINGS, manifests, file="x") == ()
     names = Counter((manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests)
     assert set(names.values()) == {1}
-    assert all(len(one) <= MAX_LABEL_LENGTH for _, one in names)
+    assert all(len(item) <= MAX_LABEL_LENGTH for _, item in names)
     running = trial_objects(manifests)
     assert len(running) == (1 if shape is Shape.INDEXED else len(batch.trials))
     assert all(len(pod) <= MAX_LABEL_LENGTH for thing in running for pod in pods(thing))
@@ -159,8 +165,8 @@ def test_the_generated_specs_are_mostly_accepted(shape: Shape) -> None:
     @given(PARAMETERS, RUN, SEVERAL)
     def look(parameters: dict[str, Any], run: dict[str, Any], several: dict[str, int]) -> None:
         name = longest_name(shape)
-        spec = a_spec(name=name, parameters=parameters, run=asked(shape, run, several))
-        seen.append(isinstance(parse_sweep(written(spec), f"sweeps/{name}.yaml", FULL_SETTINGS), Sweep))
+        spec = a_spec(name=name, parameters=parameters, run=requested_run(shape, run, several))
+        seen.append(isinstance(parse_sweep(spec_bytes(spec), f"sweeps/{name}.yaml", FULL_SETTINGS), Sweep))
 
     look()
 
@@ -178,7 +184,7 @@ def test_two_active_batches_of_one_sweep_share_no_object_and_no_pod(shape: Shape
     names: Counter[str] = Counter()
     for batch in batches:
         manifests = built(batch, tmp_path)
-        names.update({f"{one['kind']} {one['metadata']['name']}" for one in manifests})
+        names.update({f"{manifest['kind']} {manifest['metadata']['name']}" for manifest in manifests})
         names.update({f"Pod {pod}" for thing in trial_objects(manifests) for pod in own_pods(thing)})
 
     assert set(names.values()) == {1}
@@ -193,13 +199,13 @@ def test_different_trials_share_no_object_no_pod_and_no_folder(
 
     running = trial_objects(built(batch, tmp_path))
 
-    found = [pod for thing in running for pod in own_pods(thing)]
-    assert len(batch.trials) == len({trial.id for trial in batch.trials}) <= len(found)
-    assert len(set(found)) == len(found)
+    results = [pod for thing in running for pod in own_pods(thing)]
+    assert len(batch.trials) == len({trial.id for trial in batch.trials}) <= len(results)
+    assert len(set(results)) == len(results)
     if shape is not Shape.INDEXED:
         labels = [thing["metadata"]["labels"] for thing in running]
         assert sorted(int(label[INDEX_LABEL]) for label in labels) == list(range(len(labels)))
-        assert {label["sweepledger.dev/trial"] for label in labels} == {one.id for one in batch.trials}
+        assert {label["sweepledger.dev/trial"] for label in labels} == {item.id for item in batch.trials}
 
 
 def own_pods(thing: Any) -> Iterator[str]:
@@ -213,5 +219,5 @@ def own_pods(thing: Any) -> Iterator[str]:
         case "TrainJob" | "JobSet":
             yield f"{name}-node-0-0"
         case _:
-            (replicas,) = (found for key, found in spec.items() if key.endswith("ReplicaSpecs"))
+            (replicas,) = (result for key, result in spec.items() if key.endswith("ReplicaSpecs"))
             yield from (f"{name}-{replica.lower()}-0" for replica in replicas)

@@ -44,8 +44,8 @@ RELEASES = {
 
 
 def a_trial_of_several_pods(shape: Shape, nodes: int = 3, **run: Any) -> Batch:
-    asked = {"nodes": nodes, "processes": 2, "resources": Resources("4", "8Gi", gpu=2), **run}
-    return a_batch(shape, sweep=a_sweep(run=replace(a_sweep().run, **asked)))
+    document = {"nodes": nodes, "processes": 2, "resources": Resources("4", "8Gi", gpu=2), **run}
+    return a_batch(shape, sweep=a_sweep(run=replace(a_sweep().run, **document)))
 
 
 def objects(batch: Batch, settings: Settings = SETTINGS) -> list[dict[str, Any]]:
@@ -59,10 +59,10 @@ def trials(batch: Batch, settings: Settings = SETTINGS) -> list[dict[str, Any]]:
 def templates(thing: dict[str, Any]) -> dict[str, Any]:
     """Give the pod templates of an object by the name of their replica, in its order."""
     if thing["kind"] in TEMPLATES:
-        found: Any = thing
+        result: Any = thing
         for step in TEMPLATES[thing["kind"]]:
-            found = found[step]
-        return {"node": found}
+            result = result[step]
+        return {"node": result}
     if thing["kind"] in REPLICAS:
         listed = thing["spec"][REPLICAS[thing["kind"]]]
         return {name: replica["template"] for name, replica in listed.items()}
@@ -88,11 +88,11 @@ def test_what_kustomize_renders_passes_the_policy(shape: Shape, nodes: int, tmp_
 def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_full_sweep(pool, nodes=2))
 
-    found = policy.check_batch(
+    problems = policy.check_batch(
         rendered(batch, FULL_SETTINGS).name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x"
     )
 
-    assert found == ()
+    assert problems == ()
 
 
 @cache
@@ -115,18 +115,18 @@ def test_every_object_is_valid_in_every_release_of_its_kind(shape: Shape) -> Non
             assert [error.message for error in check.iter_errors(thing)] == []
             seen.add(release.replace(" ", "-"))
 
-    assert {one.rpartition("/")[2] for one in seen} == RELEASES[shape]
+    assert {item.rpartition("/")[2] for item in seen} == RELEASES[shape]
 
 
 @SHAPES
 def test_kustomize_changes_nothing(shape: Shape, tmp_path: Path) -> None:
     batch = a_trial_of_several_pods(shape)
 
-    found = {
+    document = {
         thing["metadata"]["name"]: thing for thing in built(batch, tmp_path) if thing["kind"] != "ConfigMap"
     }
 
-    assert found == {thing["metadata"]["name"]: thing for thing in objects(batch)}
+    assert document == {thing["metadata"]["name"]: thing for thing in objects(batch)}
 
 
 @SHAPES
@@ -204,12 +204,12 @@ def test_names_begin_with_the_batch_and_are_in_every_reference(shape: Shape) -> 
     batch = a_trial_of_several_pods(shape)
     name = rendered(batch).name
 
-    found = objects(batch)
+    documents = objects(batch)
 
-    assert {thing["metadata"]["namespace"] for thing in found} == {"sweeps"}
+    assert {thing["metadata"]["namespace"] for thing in documents} == {"sweeps"}
     assert [thing["metadata"]["name"] for thing in trials(batch)] == [f"{name}-0", f"{name}-1"]
     if shape is Shape.TRAIN_JOB:
-        assert found[0]["metadata"]["name"] == name, "before its TrainJobs, in whatever order of names"
+        assert documents[0]["metadata"]["name"] == name, "before its TrainJobs, in whatever order of names"
         assert {thing["spec"]["runtimeRef"]["name"] for thing in trials(batch)} == {name}
     if shape is Shape.JOB_SET:
         address = named(next(containers(batch))["env"], "PET_MASTER_ADDR")
@@ -231,22 +231,22 @@ def test_the_processes_of_a_pod_share_its_threads(shape: Shape) -> None:
     resources = Resources("24", "8Gi", gpu=4)
     batch = a_trial_of_several_pods(shape, processes=4, resources=resources)
 
-    told = [
+    values = [
         variable["value"]
         for container in containers(batch)
         for variable in container.get("env", ())
         if variable["name"] == "OMP_NUM_THREADS"
     ]
 
-    assert set(told) <= {"6"}
-    assert told or shape is Shape.TRAIN_JOB
+    assert set(values) <= {"6"}
+    assert values or shape is Shape.TRAIN_JOB
 
 
 @pytest.mark.parametrize("shape", [Shape.PYTORCH_JOB, Shape.TF_JOB, Shape.MPI_JOB], ids=str)
 def test_a_trial_of_one_pod_has_no_workers(shape: Shape) -> None:
-    one, three = (trials(a_trial_of_several_pods(shape, nodes))[0] for nodes in (1, 3))
+    item, three = (trials(a_trial_of_several_pods(shape, nodes))[0] for nodes in (1, 3))
 
-    assert "Worker" not in templates(one)
+    assert "Worker" not in templates(item)
     assert three["spec"][REPLICAS[three["kind"]]]["Worker"]["replicas"] == 2
 
 
@@ -280,7 +280,7 @@ def test_exit_code_42_is_never_followed_by_another_attempt(shape: Shape) -> None
             (rule,) = spec["failurePolicy"]["rules"]
             assert (rule["action"], rule["onJobFailureReasons"]) == ("FailJobSet", ["PodFailurePolicy"])
             job = spec["replicatedJobs"][0]["template"]["spec"]
-            (on_exit,) = (one["onExitCodes"] for one in job["podFailurePolicy"]["rules"])
+            (on_exit,) = (item["onExitCodes"] for item in job["podFailurePolicy"]["rules"])
             assert (on_exit["values"], job["backoffLimit"]) == ([42, 43], 0)
             container = job["template"]["spec"]["containers"][0]
             assert on_exit["containerName"] == container["name"]
@@ -314,8 +314,8 @@ def test_two_batches_side_by_side_share_no_object(shape: Shape) -> None:
     batch = a_trial_of_several_pods(shape)
 
     first, second = (
-        {(thing["kind"], thing["metadata"]["name"]) for thing in objects(one)}
-        for one in (batch, replace(batch, number=2))
+        {(thing["kind"], thing["metadata"]["name"]) for thing in objects(item)}
+        for item in (batch, replace(batch, number=2))
     )
 
     assert not first & second

@@ -49,7 +49,11 @@ def is_judged(manifest: Manifest, settings: Settings = KEEPING, **source: Any) -
     """Tell whether the policy for trials looks at it at all."""
     name = f"research-trial-{manifest['kind'].lower()}s"
     policy = the("ValidatingAdmissionPolicy", name, a_platform(settings, a_source(**source)))
-    (condition,) = [one for one in policy["spec"]["matchConditions"] if one["name"] == "is-a-trials"]
+    (condition,) = [
+        match_condition
+        for match_condition in policy["spec"]["matchConditions"]
+        if match_condition["name"] == "is-a-trials"
+    ]
     judged = evaluated(condition["expression"], {"object": manifest, "variables": {}})
     assert isinstance(judged, bool)
     return judged
@@ -59,7 +63,9 @@ def test_without_a_time_there_is_nothing_that_deletes() -> None:
     tree = a_platform()
 
     assert "clusters/platform/expiry.yaml" not in tree.files
-    assert not [one for one in manifests(tree) if one["metadata"]["name"].startswith("sweep-expiry")]
+    assert not [
+        manifest for manifest in manifests(tree) if manifest["metadata"]["name"].startswith("sweep-expiry")
+    ]
     assert not [path for path, content in tree if b"is-a-trials" in content]
 
 
@@ -101,12 +107,12 @@ def test_it_has_no_rights_no_token_and_reads_git_only() -> None:
     account = the("ServiceAccount", "sweep-expiry", tree, "research")
     assert not account["automountServiceAccountToken"]
     assert not pod["spec"]["automountServiceAccountToken"]
-    subjects = [one["subjects"] for one in manifests(tree) if one["kind"] == "RoleBinding"]
+    subjects = [manifest["subjects"] for manifest in manifests(tree) if manifest["kind"] == "RoleBinding"]
     assert "sweep-expiry" not in str(subjects)
     held = [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume]
     assert held == ["sweep-git-read"]
-    needed = [one for one in required_secrets(KEEPING, a_source()) if one.purpose == "expiry, read"]
-    assert [(one.namespace, one.name, one.keys) for one in needed] == [
+    needed = [secret for secret in required_secrets(KEEPING, a_source()) if secret.purpose == "expiry, read"]
+    assert [(secret.namespace, secret.name, secret.keys) for secret in needed] == [
         ("research", "sweep-git-read", ("username", "password"))
     ]
 
@@ -117,7 +123,9 @@ def test_a_public_repository_is_read_without_a_credential() -> None:
     assert "secret" not in str([volume.keys() for volume in job["spec"]["template"]["spec"]["volumes"]])
     assert "/sweep/git" not in str(job)
     assert not [
-        one for one in required_secrets(KEEPING, a_source(is_public=True)) if one.purpose == "expiry, read"
+        secret
+        for secret in required_secrets(KEEPING, a_source(is_public=True))
+        if secret.purpose == "expiry, read"
     ]
     assert not is_judged(job, is_public=True)
 
@@ -126,11 +134,11 @@ def test_a_public_repository_is_read_without_a_credential() -> None:
 def test_it_reaches_the_git_server_by_a_label_that_no_trial_may_bear_beyond_the_settings(
     known: tuple[Egress, ...],
 ) -> None:
-    settings = replace(KEEPING, egress={one.name: one for one in known})
+    settings = replace(KEEPING, egress={egress.name: egress for egress in known})
     policies = {
-        one["metadata"]["name"]: one["spec"]
-        for one in manifests(a_platform(settings))
-        if one["kind"] == "NetworkPolicy" and one["metadata"]["namespace"] == "research"
+        manifest["metadata"]["name"]: manifest["spec"]
+        for manifest in manifests(a_platform(settings))
+        if manifest["kind"] == "NetworkPolicy" and manifest["metadata"]["namespace"] == "research"
     }
     labels = next(pods(the_job(settings)))["metadata"]["labels"]
 
@@ -138,7 +146,7 @@ def test_it_reaches_the_git_server_by_a_label_that_no_trial_may_bear_beyond_the_
 
     assert opened["podSelector"]["matchLabels"].items() <= labels.items()
     assert [port["port"] for port in opened["egress"][0]["ports"]] == ([8443] if known else [443])
-    assert len([one for one in policies.values() if one["podSelector"]]) == 1
+    assert len([policy for policy in policies.values() if policy["podSelector"]]) == 1
 
 
 def test_the_quota_has_room_for_it_and_for_no_other() -> None:
@@ -153,9 +161,9 @@ def test_it_passes_our_own_lint(controller: Controller, tmp_path: Path) -> None:
         if path.startswith("clusters/platform/"):
             (tmp_path / Path(path).name).write_bytes(content)
 
-    found = lint([str(tmp_path / name) for name in ("expiry.yaml", "access.yaml")], b"", tmp_path)
+    files = lint([str(tmp_path / name) for name in ("expiry.yaml", "access.yaml")], b"", tmp_path)
 
-    assert found.problems == ()
+    assert files.problems == ()
 
 
 def test_its_job_and_its_pod_are_no_trials() -> None:

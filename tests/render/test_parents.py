@@ -35,7 +35,7 @@ def rendered(folder: Path, settings: Settings) -> tuple[str, list[Any]]:
 
 def first_of(made: list[Any], row: str = "0") -> Any:
     """Give the Job of a row: kustomize sorts them by name."""
-    return next(one for one in made if one["metadata"]["labels"].get("sweepledger.dev/index") == row)
+    return next(item for item in made if item["metadata"]["labels"].get("sweepledger.dev/index") == row)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,8 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Any]]:
 
 
 def parents(manifest: Any) -> list[Any]:
-    (found,) = manifest["spec"]["template"]["spec"]["containers"]
-    return [each for each in found["volumeMounts"] if each["mountPath"] == "/sweep/parent"]
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    return [each for each in container["volumeMounts"] if each["mountPath"] == "/sweep/parent"]
 
 
 def test_only_the_trial_with_a_parent_sees_its_checkpoints_and_cannot_write_there(
@@ -82,9 +82,9 @@ def test_policy_and_admission_let_exactly_that_mount_through(
 ) -> None:
     name, made = plain if settings is SETTINGS else full
 
-    found = policy.check_batch(name, settings, tuple(made), file="x", parent_folders={0: PARENT})
+    problems = policy.check_batch(name, settings, tuple(made), file="x", parent_folders={0: PARENT})
 
-    assert found == ()
+    assert problems == ()
     if settings is FULL_SETTINGS:
         assert refusals(the_policy(), first_of(made)) == set()
 
@@ -109,9 +109,9 @@ def test_nothing_like_it_is_let_through(fault: str, full: tuple[str, list[Any]])
     name, made = full[0], copy.deepcopy(full[1])
 
     FAULTS[fault](parents(first_of(made))[0])
-    found = policy.check_batch(name, FULL_SETTINGS, tuple(made), file="x", parent_folders={0: PARENT})
+    problems = policy.check_batch(name, FULL_SETTINGS, tuple(made), file="x", parent_folders={0: PARENT})
 
-    assert {problem.code for problem in found} == {"volume-not-allowed"}
+    assert {problem.code for problem in problems} == {"volume-not-allowed"}
     if fault != "another trial's":  # which of its sweep's trials, admission cannot know
         (message,) = refusals(the_policy(), first_of(made))
         assert "checkpoints of its sweep" in message
@@ -120,9 +120,9 @@ def test_nothing_like_it_is_let_through(fault: str, full: tuple[str, list[Any]])
 def test_a_trial_without_a_parent_may_read_no_ones(plain: tuple[str, list[Any]]) -> None:
     name, made = plain
 
-    found = policy.check_batch(name, SETTINGS, tuple(made), file="x", parent_folders={1: PARENT})
+    problems = policy.check_batch(name, SETTINGS, tuple(made), file="x", parent_folders={1: PARENT})
 
-    assert {problem.code for problem in found} == {"volume-not-allowed"}
+    assert {problem.code for problem in problems} == {"volume-not-allowed"}
 
 
 def test_a_label_of_another_sweep_opens_nothing(full: tuple[str, list[Any]]) -> None:

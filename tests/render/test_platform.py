@@ -53,8 +53,8 @@ def test_each_folder_builds_and_lists_every_file_of_it(
     clusters = laid_out(tree, tmp_path)
 
     for folder in ("platform", controller.value):
-        written = manifests(tree, f"clusters/{folder}/")
-        assert len(kustomize.build(clusters / folder)) == len(written) > 0
+        documents = manifests(tree, f"clusters/{folder}/")
+        assert len(kustomize.build(clusters / folder)) == len(documents) > 0
 
 
 @pytest.mark.parametrize("controller", BY_CONTROLLER)
@@ -81,7 +81,7 @@ def test_the_platform_is_the_same_whoever_applies_it() -> None:
 
 
 def test_two_clusters_differ_in_values_alone() -> None:
-    one = a_platform(replace(BARE, namespace="vision"))
+    tree = a_platform(replace(BARE, namespace="vision"))
     other = a_platform(
         replace(BARE, namespace="speech"), GitSource("https://forge.example.net/lab/s.git", "stable")
     )
@@ -90,7 +90,7 @@ def test_two_clusters_differ_in_values_alone() -> None:
         text = content.decode().replace("https://forge.example.net/lab/s.git", URL)
         text = text.replace("stable", "main").replace("forge.example.net", "git.example.org")
         text = text.replace(manager("https://forge.example.net/lab/s.git"), manager(URL))
-        assert text.replace("speech", "vision") == one[path].decode(), path
+        assert text.replace("speech", "vision") == tree[path].decode(), path
 
 
 def manager(url: str) -> str:
@@ -167,7 +167,7 @@ OPEN = "allow-any-host-by-port"
 def test_the_collector_reaches_what_the_settings_name_and_a_policy_says_what_they_do_not(
     known: tuple[Egress, ...], anywhere: list[int]
 ) -> None:
-    tree = a_platform(replace(ARGOCD, egress={one.name: one for one in known}))
+    tree = a_platform(replace(ARGOCD, egress={item.name: item for item in known}))
 
     egress = {
         made["metadata"]["name"]: made["spec"]["egress"]
@@ -180,13 +180,13 @@ def test_the_collector_reaches_what_the_settings_name_and_a_policy_says_what_the
     opened = [port["port"] for rule in egress.pop(OPEN, ()) for port in rule["ports"] if "to" not in rule]
     assert opened == anywhere
     assert egress == {
-        f"allow-egress-{one.name}": [
+        f"allow-egress-{item.name}": [
             {
-                "to": [{"ipBlock": {"cidr": one.cidrs[0]}}],
-                "ports": [{"protocol": "TCP", "port": one.ports[0]}],
+                "to": [{"ipBlock": {"cidr": item.cidrs[0]}}],
+                "ports": [{"protocol": "TCP", "port": item.ports[0]}],
             }
         ]
-        for one in known
+        for item in known
     }
 
 
@@ -263,7 +263,7 @@ def test_the_collector_reads_results_and_never_runs_beside_itself() -> None:
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     assert volumes["results"]["persistentVolumeClaim"] == {"claimName": "results", "readOnly": True}
     assert "git" in mounted, "the credential is a file"
-    assert not [one for one in container["env"] if "valueFrom" in one]
+    assert not [item for item in container["env"] if "valueFrom" in item]
 
 
 def test_the_collector_is_suspended_while_no_image_is_named_for_it() -> None:
@@ -299,7 +299,10 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
     for container in (*pod["initContainers"], *pod["containers"]):
         for amounts in container["resources"].values():
             assert (amounts["memory"], amounts["ephemeral-storage"]) == ("512Mi", "2Gi")
-    assert next(one for one in pod["volumes"] if one["name"] == "work")["emptyDir"]["sizeLimit"] == "2Gi"
+    assert (
+        next(volume for volume in pod["volumes"] if volume["name"] == "work")["emptyDir"]["sizeLimit"]
+        == "2Gi"
+    )
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "tools"
 
 
@@ -316,7 +319,7 @@ def test_a_credential_is_for_one_server_and_read_from_files() -> None:
     kept, *_ = [word for word in https["command"] if word.startswith("--config=")]
     assert kept.startswith("--config=credential.https://git.example.org:8443/.helper=")
     assert "</sweep/git/password" in kept
-    environment = {one["name"]: one["value"] for one in ssh["env"]}
+    environment = {item["name"]: item["value"] for item in ssh["env"]}
     assert "StrictHostKeyChecking=yes" in environment["GIT_SSH_COMMAND"]
     assert not [word for word in ssh["command"] if word.startswith("--config=credential.")]
 
@@ -324,7 +327,7 @@ def test_a_credential_is_for_one_server_and_read_from_files() -> None:
 def test_collector_and_trials_ask_for_their_credential_in_the_same_words() -> None:
     patch = yaml.load(real_bases().files["components/clone-credentials/v1/patch.yaml"])
     (clone,) = patch["spec"]["template"]["spec"]["initContainers"]
-    (helper,) = [one["value"] for one in clone["env"] if one["name"] == "GIT_CONFIG_VALUE_0"]
+    (helper,) = [item["value"] for item in clone["env"] if item["name"] == "GIT_CONFIG_VALUE_0"]
 
     assert helper.replace("/sweep/credentials", CREDENTIAL) == CREDENTIAL_HELPER
 
@@ -341,8 +344,8 @@ def test_the_collector_finds_its_credential_after_the_clone(tmp_path: Path, sand
 
     subprocess.run(["git", "-c", here, *words[1:]], check=True)
 
-    found = Repository(tmp_path / "repository").run("credential", "fill", content=f"url={url}\n\n".encode())
-    assert "username=robot\npassword=secret word\n" in found
+    text = Repository(tmp_path / "repository").run("credential", "fill", content=f"url={url}\n\n".encode())
+    assert "username=robot\npassword=secret word\n" in text
 
 
 @pytest.mark.parametrize("mode", ResultsMode)
@@ -351,7 +354,9 @@ def test_the_collector_signs_whatever_way_its_commits_go(mode: ResultsMode) -> N
 
     assert "--config=commit.gpgSign=true" in clone_of(settings)["command"]
     assert "--config=user.signingKey=/sweep/git/signing" in clone_of(settings)["command"]
-    (needed,) = [one for one in required_secrets(settings, a_source()) if one.name == "sweep-git-write"]
+    (needed,) = [
+        secret for secret in required_secrets(settings, a_source()) if secret.name == "sweep-git-write"
+    ]
     assert "signing" in needed.keys
 
 
@@ -376,11 +381,11 @@ def test_one_export_is_two_volumes_and_only_trials_write() -> None:
         if made["kind"] == "PersistentVolume"
     }
 
-    written, read = volumes["research-results"], volumes["research-results-read"]
-    assert (written["accessModes"], read["accessModes"]) == (["ReadWriteMany"], ["ReadOnlyMany"])
-    assert (written["nfs"]["readOnly"], read["nfs"]["readOnly"]) == (False, True)
+    result, read = volumes["research-results"], volumes["research-results-read"]
+    assert (result["accessModes"], read["accessModes"]) == (["ReadWriteMany"], ["ReadOnlyMany"])
+    assert (result["nfs"]["readOnly"], read["nfs"]["readOnly"]) == (False, True)
     assert "ro" in read["mountOptions"]
-    assert written["claimRef"]["namespace"] == "research"
+    assert result["claimRef"]["namespace"] == "research"
     assert read["claimRef"]["namespace"] == "research-collector"
     assert {spec["persistentVolumeReclaimPolicy"] for spec in volumes.values()} == {"Retain"}
     for made in manifests(tree):

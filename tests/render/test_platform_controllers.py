@@ -30,7 +30,7 @@ def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
 
     directories = generator["git"].pop("directories")
     assert generator["git"] == {"repoURL": URL, "revision": "refs/heads/main", "requeueAfterSeconds": 30}
-    assert all(one["path"].startswith("overlays/active/") for one in directories)
+    assert all(directory["path"].startswith("overlays/active/") for directory in directories)
     assert (spec["goTemplate"], spec["goTemplateOptions"]) == (True, ["missingkey=error"])
     assert spec["syncPolicy"]["applicationsSync"] == "create-delete"
     assert template["spec"]["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
@@ -50,14 +50,14 @@ def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
 def is_followed(name: str) -> bool:
     """Tell whether the ApplicationSet makes an Application of a folder below overlays/active."""
 
-    def matches(one: dict[str, str]) -> bool:
+    def matches(item: dict[str, str]) -> bool:
         # Go's path.Match negates by ^ and escapes a hyphen, where fnmatch has ! and a hyphen at the end.
-        pattern = one["path"].replace(r"[^a-z0-9\-]", "[!a-z0-9-]")
+        pattern = item["path"].replace(r"[^a-z0-9\-]", "[!a-z0-9-]")
         return fnmatch.fnmatchcase(f"overlays/active/{name}", pattern)
 
     (generator,) = the("ApplicationSet", "research", a_platform(ARGOCD))["spec"]["generators"]
-    matching = [one for one in generator["git"]["directories"] if matches(one)]
-    return bool(matching) and not any(one.get("exclude") for one in matching)
+    matching = [directory for directory in generator["git"]["directories"] if matches(directory)]
+    return bool(matching) and not any(entry.get("exclude") for entry in matching)
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_the_project_of_the_platform_allows_every_kind_that_is_written_and_no_ot
         for kind in spec[listed]
     }
 
-    found = manifests(tree, "clusters/platform/")
-    written = {(made["apiVersion"].rpartition("/")[0], made["kind"]) for made in found}
+    documents = manifests(tree, "clusters/platform/")
+    result = {(made["apiVersion"].rpartition("/")[0], made["kind"]) for made in documents}
 
-    assert written == allowed
-    assert {made["metadata"].get("namespace") for made in found} - {None} == {
+    assert result == allowed
+    assert {made["metadata"].get("namespace") for made in documents} - {None} == {
         place["namespace"] for place in spec["destinations"]
     }
 
@@ -193,7 +193,7 @@ def test_the_three_pools_become_three_queues_with_what_their_nodes_hold() -> Non
     heavy = the("ClusterQueue", "research-gpu-heavy", tree)["spec"]["resourceGroups"][0]
     (flavor,) = heavy["flavors"]
 
-    quota = {one["name"]: one["nominalQuota"] for one in flavor["resources"]}
+    quota = {resource["name"]: resource["nominalQuota"] for resource in flavor["resources"]}
     assert quota == {"cpu": "192", "memory": "2Ti", "nvidia.com/gpu": "16", "ephemeral-storage": "1Ei"}
     assert heavy["coveredResources"] == list(quota)
     assert the("LocalQueue", "heavy", tree)["spec"] == {"clusterQueue": "research-gpu-heavy"}
@@ -203,7 +203,7 @@ def test_the_three_pools_become_three_queues_with_what_their_nodes_hold() -> Non
 
 
 def test_two_repositories_share_a_cluster_with_kueue() -> None:
-    one, other = (
+    item, other = (
         {
             (made["kind"], made["metadata"]["name"])
             for made in manifests(
@@ -214,9 +214,9 @@ def test_two_repositories_share_a_cluster_with_kueue() -> None:
         for name in ("vision", "speech")
     )
 
-    assert ("WorkloadPriorityClass", "vision-high") in one
-    assert len(one) == len(other) == 3 + 3 + 3
-    assert not one & other
+    assert ("WorkloadPriorityClass", "vision-high") in item
+    assert len(item) == len(other) == 3 + 3 + 3
+    assert not item & other
 
 
 def test_a_pool_without_an_end_has_no_sample_since_its_quota_would_be_a_guess() -> None:
@@ -276,11 +276,11 @@ def test_a_url_of_a_repository_is_accepted(url: str) -> None:
     ],
 )
 def test_a_url_that_leaks_or_expands_is_refused(url: str, says: str) -> None:
-    found = url_fault(url)
+    text = url_fault(url)
 
-    assert found is not None
-    assert says in found
-    assert "secret" not in found
+    assert text is not None
+    assert says in text
+    assert "secret" not in text
 
 
 @pytest.mark.parametrize("branch", ["", "-x", "a b", "a..b", "main/", "x.lock", "a'b"])

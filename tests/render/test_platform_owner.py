@@ -42,7 +42,7 @@ def test_every_object_names_the_repository_that_it_belongs_to(controller: Contro
 @pytest.mark.parametrize("controller", CONTROLLERS)
 def test_the_policy_is_asked_about_every_kind(controller: Controller) -> None:
     policy = the("ValidatingAdmissionPolicy", "research-owner", a_platform())
-    asked = {
+    requested = {
         (rule["apiGroups"][0], plural)
         for rule in policy["spec"]["matchConstraints"]["resourceRules"]
         for plural in rule["resources"]
@@ -51,7 +51,9 @@ def test_the_policy_is_asked_about_every_kind(controller: Controller) -> None:
     for made in applied(controller):
         group, kind = made["apiVersion"].rpartition("/")[0], made["kind"].lower()
         plurals = {f"{kind}s", f"{kind.removesuffix('y')}ies"}
-        assert made["kind"] in POLICIES or any((group, plural) in asked for plural in plurals), made["kind"]
+        assert made["kind"] in POLICIES or any((group, plural) in requested for plural in plurals), made[
+            "kind"
+        ]
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
@@ -96,6 +98,6 @@ def test_the_commands_of_two_repositories_apply_under_two_names_and_force_nothin
     ]
 
     managers = [{word for word in page.split() if "manager=sweepledger-" in word} for page in pages]
-    assert [len(found) for found in managers] == [1, 1, 1, 1]
+    assert [len(manager) for manager in managers] == [1, 1, 1, 1]
     assert managers[0] == managers[2] != managers[1] == managers[3]
     assert not [page for page in pages if "-k clusters" in page.partition("--force-conflicts")[2]]

@@ -18,9 +18,9 @@ from tests.repository import Sandbox
 @pytest.mark.parametrize("content", [b"", b"text\n", b"\x00\xff\r\n" * 1000])
 def test_blob_ids_equal_those_of_git(content: bytes, form: str, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", f"--object-format={form}", str(tmp_path)], check=True)
-    asked = ["git", "hash-object", "--stdin"]
-    told = subprocess.run(asked, cwd=tmp_path, input=content, capture_output=True, check=True).stdout
-    identity = told.decode().strip()
+    names = ["git", "hash-object", "--stdin"]
+    output = subprocess.run(names, cwd=tmp_path, input=content, capture_output=True, check=True).stdout
+    identity = output.decode().strip()
 
     assert blob_id(content, like=identity) == identity
 

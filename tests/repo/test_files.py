@@ -79,14 +79,14 @@ def test_a_removed_folder_does_not_exist(tmp_path: Path) -> None:
 
 
 @given(TREES, TREES)
-def test_a_difference_lists_added_changed_and_stale_files(wanted: FileTree, found: FileTree) -> None:
-    drift = files.difference(wanted, found)
+def test_a_difference_lists_added_changed_and_stale_files(wanted: FileTree, tree: FileTree) -> None:
+    drift = files.difference(wanted, tree)
 
-    patched = {path: content for path, content in found if path not in drift.stale}
+    patched = {path: content for path, content in tree if path not in drift.stale}
     patched |= {path: wanted[path] for path in (*drift.added, *drift.changed)}
     assert FileTree(patched) == wanted
-    assert not set(drift.added) & set(found.files)
-    assert bool(drift) == (wanted != found)
+    assert not set(drift.added) & set(tree.files)
+    assert bool(drift) == (wanted != tree)
 
 
 @given(TREES)

@@ -104,9 +104,9 @@ def test_all_trees_in_the_history_of_a_path_are_reachable(sandbox: Sandbox) -> N
     sandbox.commit("Second")
     second = sandbox.git("rev-parse", "HEAD:code").strip()
 
-    found = reachable_trees(Repository.find(sandbox.root), ("HEAD", None, "nowhere"), "code")
+    results = reachable_trees(Repository.find(sandbox.root), ("HEAD", None, "nowhere"), "code")
 
-    assert found == {first, second}
+    assert results == {first, second}
     assert reachable_trees(Repository.find(sandbox.root), ("HEAD",), "nowhere") == frozenset()
 
 

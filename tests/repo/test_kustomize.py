@@ -68,13 +68,13 @@ def test_the_variable_comes_before_path_and_path_before_the_wheel(
 
     monkeypatch.delenv("KUSTOMIZE")
     on_path.unlink()
-    found = kustomize.command()
-    assert found[0].endswith("kubectl")
-    assert found[1:] == ("kustomize",)
+    results = kustomize.command()
+    assert results[0].endswith("kubectl")
+    assert results[1:] == ("kustomize",)
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "message"),
     [
         ("echo no good >&2; exit 3", "ended with exit code 3:\n    no good"),
         ("true", "printed no manifests"),
@@ -84,14 +84,14 @@ def test_the_variable_comes_before_path_and_path_before_the_wheel(
     ids=["fails", "empty", "broken", "text"],
 )
 def test_an_error_of_kustomize_shows_its_message(
-    script: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUSTOMIZE", str(program(tmp_path / "kustomize", script)))
 
     with pytest.raises(ToolError) as caught:
         kustomize.build(tmp_path)
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_hanging_kustomize_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

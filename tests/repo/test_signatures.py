@@ -29,8 +29,10 @@ def signed_commit(sandbox: Sandbox, made: Path, message: str) -> str:
 
 
 def verdicts(sandbox: Sandbox, since: str, signers: list[str]) -> dict[str, bool]:
-    found = commit_signatures(Repository.find(sandbox.root), since, "HEAD", ["results/"], signers=signers)
-    return {touch.id: touch.is_signed for touch in found}
+    signatures = commit_signatures(
+        Repository.find(sandbox.root), since, "HEAD", ["results/"], signers=signers
+    )
+    return {touch.id: touch.is_signed for touch in signatures}
 
 
 def test_only_the_signature_of_a_listed_key_is_valid(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -43,9 +45,9 @@ def test_only_the_signature_of_a_listed_key_is_valid(sandbox: Sandbox, tmp_path:
     sandbox.write("results/a", "3")
     third = sandbox.commit("Nobody")
 
-    found = verdicts(sandbox, since, [line(listed)])
+    results = verdicts(sandbox, since, [line(listed)])
 
-    assert found == {first: True, second: False, third: False}
+    assert results == {first: True, second: False, third: False}
     assert not any(verdicts(sandbox, since, []).values())
 
 

@@ -77,12 +77,12 @@ def words(root: ET.Element, page: str = "wide") -> list[str]:
 
 
 def boxes(root: ET.Element, kind: str = "frame") -> list[Box]:
-    found = []
+    results = []
     for element in seen(root):
         if element.tag == f"{SVG}rect" and kind in classes(element):
             x, y, width, height = (float(element.get(name, "")) for name in ("x", "y", "width", "height"))
-            found.append(Box(x, y, x + width, y + height))
-    return found
+            results.append(Box(x, y, x + width, y + height))
+    return results
 
 
 def marks(root: ET.Element, kind: str) -> list[tuple[float, float]]:
@@ -98,5 +98,5 @@ def explained(root: ET.Element, kind: str) -> int:
 
 
 def paths(root: ET.Element, kind: str) -> list[str]:
-    found = (each for each in seen(root) if each.tag == f"{SVG}path" and kind in classes(each))
-    return [each.get("d", "") for each in found]
+    elements = (each for each in seen(root) if each.tag == f"{SVG}path" and kind in classes(each))
+    return [each.get("d", "") for each in elements]

@@ -86,8 +86,8 @@ def test_what_the_spec_no_longer_asks_for_never_wins_and_is_told() -> None:
     assert [outcome.in_spec for outcome in summary.outcomes] == [True, False, True]
     assert summary.best == 0.7
     assert [outcome.index for outcome in summary.top] == [2, 0]
-    (told,) = summary.warnings
-    assert told == (
+    (warning,) = summary.warnings
+    assert warning == (
         "trial t00000000001 (test_accuracy 0.9) is better than all ranked trials, "
         "but the current spec does not contain it"
     )
@@ -114,8 +114,8 @@ def test_a_better_trial_of_an_earlier_program_is_told(goal: Goal, old: float, *,
 
     assert summary.best == 0.5
     than = "is better than all ranked trials, but it ran an earlier program"
-    told = f"trial t00000000000 (test_accuracy {old}) {than}"
-    assert summary.warnings == ((told,) if is_told else ())
+    message = f"trial t00000000000 (test_accuracy {old}) {than}"
+    assert summary.warnings == ((message,) if is_told else ())
 
 
 def test_processes_and_containers_are_ranked_together_with_a_warning() -> None:
@@ -125,8 +125,8 @@ def test_processes_and_containers_are_ranked_together_with_a_warning() -> None:
 
     assert of(batch).warnings == ()
     assert of(mixed).best == 0.7
-    (told,) = of(mixed).warnings
-    assert told == (
+    (warning,) = of(mixed).warnings
+    assert warning == (
         "2 of the ranked trials ran as processes of `sweep local` and 1 in containers, "
         "which alone can make results differ"
     )
@@ -226,7 +226,7 @@ def test_replicates_are_counted_only_as_far_as_the_spec_asks_for_them() -> None:
     fewer = of(batch, in_spec=lambda _, replicate: replicate < 2)
     single = of(batch, in_spec=lambda _, replicate: replicate < 1)
 
-    assert [one.values for one in fewer.replicated] == [(0.5, 0.6), (0.4, 0.3)]
+    assert [results.values for results in fewer.replicated] == [(0.5, 0.6), (0.4, 0.3)]
     assert (single.replicated, single.best, single.verdict) == ((), 0.5, Verdict.BEST)
 
 
@@ -257,4 +257,4 @@ def test_values_of_other_kinds_are_other_assignments() -> None:
 
     summary = of(replace(batch, expected=(*batch.expected, *twice)))
 
-    assert [one.count for one in summary.replicated] == [1, 1, 1]
+    assert [results.count for results in summary.replicated] == [1, 1, 1]

@@ -14,8 +14,8 @@ def seeded(seed: int = SEED) -> Random:
     return Random(seed)  # noqa: S311 - the same numbers every time
 
 
-def finding(cause: Cause, found: tuple[CauseFinding, ...]) -> CauseFinding:
-    return next(each for each in found if each.cause is cause)
+def finding(cause: Cause, findings: tuple[CauseFinding, ...]) -> CauseFinding:
+    return next(each for each in findings if each.cause is cause)
 
 
 def test_planted_causes_are_named_and_no_others() -> None:

@@ -29,9 +29,9 @@ def test_each_parameter_has_a_plot_with_every_trial_value_and_mean() -> None:
 
 
 def test_the_share_of_each_parameter_stands_beside_its_name() -> None:
-    told = [each for each in words(drawn("slices", demo())) if "%" in each]
+    messages = [each for each in words(drawn("slices", demo())) if "%" in each]
 
-    assert told == ["log, 94 %", "log, 6 %"]
+    assert messages == ["log, 94 %", "log, 6 %"]
 
 
 def test_it_is_described_for_those_who_do_not_see_it() -> None:

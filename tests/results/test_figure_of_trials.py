@@ -11,8 +11,8 @@ def test_each_trial_is_a_dot_with_its_number_and_its_story() -> None:
 
     assert len(marks(root, "trial")) == 4
     assert {"1", "2", "3", "4", "trial, in the order of the summary"} <= set(words(root))
-    told = [each.findtext(f"{SVG}title") for each in root.iter(f"{SVG}circle")]
-    assert "t00000000002: test_accuracy 2 with a 2, b 0" in told
+    messages = [each.findtext(f"{SVG}title") for each in root.iter(f"{SVG}circle")]
+    assert "t00000000002: test_accuracy 2 with a 2, b 0" in messages
 
 
 def test_it_is_described_for_those_who_do_not_see_it() -> None:

@@ -34,9 +34,9 @@ FOUR = measured([(0.9, 3.0), (0.8, 1.0), (0.7, 2.0), (0.9, 3.5)])
 
 
 def test_the_front_is_what_no_other_beats_best_in_the_first_metric_first() -> None:
-    found = pareto_front(summarise([FOUR], description="", in_spec=lambda *_: True))
+    results = pareto_front(summarise([FOUR], description="", in_spec=lambda *_: True))
 
-    assert [values for _, values in found] == [(0.9, 3.0), (0.8, 1.0)]
+    assert [values for _, values in results] == [(0.9, 3.0), (0.8, 1.0)]
 
 
 def test_it_is_listed_and_drawn() -> None:
@@ -79,11 +79,11 @@ def test_a_lock_with_several_metrics_reads_back_and_others_say_nothing_of_it() -
 
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1))
 def test_the_front_is_what_the_words_say(pairs: list[tuple[float, float]]) -> None:
-    found = pareto_front(summarise([measured(pairs)], description="", in_spec=lambda *_: True))
+    results = pareto_front(summarise([measured(pairs)], description="", in_spec=lambda *_: True))
 
     beaten = {
         (up, down)
         for up, down in pairs
         if any(a >= up and b <= down and (a, b) != (up, down) for a, b in pairs)
     }
-    assert sorted(values for _, values in found) == sorted(pair for pair in pairs if pair not in beaten)
+    assert sorted(values for _, values in results) == sorted(pair for pair in pairs if pair not in beaten)

@@ -31,14 +31,14 @@ PUBLISHED = (
 
 
 def published() -> BatchRecords:
-    found = iter(PUBLISHED)
+    values = iter(PUBLISHED)
     grid: dict[str, list[Value]] = {
         "max_learning_rate": [0.4, 0.6],
         "momentum": [0.9, 0.99],
         "cutout": [5, 12],
         "batch_size": [128, 512],
     }
-    return a_grid(grid, lambda _: next(found))
+    return a_grid(grid, lambda _: next(values))
 
 
 def listed(
@@ -58,12 +58,12 @@ def listed(
     return BatchRecords(lock, tuple(expected), tuple(records))
 
 
-def found(batch: BatchRecords) -> Importance:
+def importance_of(batch: BatchRecords) -> Importance:
     return importance(summarise([batch], description=""))
 
 
 def by_name(batch: BatchRecords) -> dict[str, ParameterImportance]:
-    return {share.parameter: share for share in found(batch).parameters}
+    return {share.parameter: share for share in importance_of(batch).parameters}
 
 
 def randomly(count: int, seed: int, **domains: Sequence[Value]) -> list[dict[str, Value]]:
@@ -86,10 +86,10 @@ def test_the_published_grid_is_told_as_an_analysis_of_variance_would() -> None:
 
 
 def test_what_effects_do_not_explain_is_the_rest() -> None:
-    result = found(published())
-    told = [share.share for share in result.parameters if share.share is not None]
+    result = importance_of(published())
+    values = [share.share for share in result.parameters if share.share is not None]
 
-    assert result.rest == pytest.approx(1 - sum(told))
+    assert result.rest == pytest.approx(1 - sum(values))
 
 
 def test_a_sum_of_two_effects_is_shared_by_their_squares() -> None:
@@ -116,13 +116,13 @@ def test_a_parameter_without_effect_is_seldom_more_than_chance() -> None:
     seen = 0
     for seed in range(100):
         batch = listed(randomly(40, seed, a=[1, 2, 3], b=["x", "y"]), noise(seed))
-        seen += sum(share.is_significant for share in found(batch).parameters)
+        seen += sum(share.is_significant for share in importance_of(batch).parameters)
 
     assert seen <= 20, "of 200"
 
 
 def test_few_trials_tell_nothing() -> None:
-    shares = found(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"]))))
+    shares = importance_of(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"]))))
 
     assert [(share.share, share.reason) for share in shares.parameters] == [
         (None, "3 ok trials are too few, at least 8 are needed")
@@ -131,7 +131,7 @@ def test_few_trials_tell_nothing() -> None:
 
 
 def test_equal_objectives_tell_nothing() -> None:
-    shares = found(a_grid({"a": [1, 2, 3, 4], "b": [1, 2, 3]}, lambda _: 0.5)).parameters
+    shares = importance_of(a_grid({"a": [1, 2, 3, 4], "b": [1, 2, 3]}, lambda _: 0.5)).parameters
 
     assert {share.reason for share in shares} == {"all values of the objective are equal"}
 
@@ -199,7 +199,7 @@ def test_an_outlier_does_not_decide() -> None:
         metric=Metric("loss", Goal.MINIMIZE),
     )
 
-    result = found(batch)
+    result = importance_of(batch)
 
     assert result.scale.beyond == 1
     assert result.parameters[0].parameter == "a"
@@ -265,7 +265,7 @@ def test_without_shares_the_parameter_with_the_widest_means_is_first() -> None:
         lambda values: 0.1 * float(str(values["small"])) + 0.3 * float(str(values["large"])),
     )
 
-    first, second = found(batch).parameters
+    first, second = importance_of(batch).parameters
 
     assert (first.parameter, second.parameter) == ("large", "small")
     assert [(group.first, group.trials) for group in first.groups] == [(1, 2), (3, 2)]
@@ -277,7 +277,7 @@ def test_equal_means_keep_the_order_of_the_spec() -> None:
 
 
 def test_values_that_are_not_numbers_keep_the_order_of_the_table() -> None:
-    (optimizer,) = found(a_grid({"optimizer": ["sgd", "adam", True, 1]}, lambda _: 0.5)).parameters
+    (optimizer,) = importance_of(a_grid({"optimizer": ["sgd", "adam", True, 1]}, lambda _: 0.5)).parameters
 
     assert [group.first for group in optimizer.groups] == ["sgd", "adam", True, 1]
 
@@ -298,7 +298,7 @@ def test_a_trial_without_the_parameter_is_in_none_of_its_groups() -> None:
         for row in batch.expected
     )
 
-    (x,) = found(replace(batch, expected=expected)).parameters
+    (x,) = importance_of(replace(batch, expected=expected)).parameters
 
     assert [group.first for group in x.groups] == [1, 2]
 
@@ -311,7 +311,7 @@ def test_huge_objectives_have_a_mean() -> None:
 
 def test_single_trials_are_not_means() -> None:
     parameters = by_name(a_grid({"a": [1, 2], "b": [1, 2]}, lambda v: float(str(v["a"]))))
-    (single,) = found(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"])))).parameters
+    (single,) = importance_of(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"])))).parameters
 
     assert parameters["a"].has_means
     assert not single.has_means

@@ -38,17 +38,17 @@ def test_the_best_of_one_overstates_nothing() -> None:
 
 @given(st.lists(FINITE, min_size=2, max_size=8))
 def test_the_interval_is_scipys(values: list[float]) -> None:
-    found = inference.interval(values)
+    interval = inference.interval(values)
 
-    assert found is not None
+    assert interval is not None
     spread = statistics.stdev(values)
     if spread == 0:
-        assert found == Interval(inference.mean(values), inference.mean(values))
+        assert interval == Interval(inference.mean(values), inference.mean(values))
         return
     low, high = stats.t.interval(
         0.95, len(values) - 1, loc=statistics.mean(values), scale=spread / math.sqrt(len(values))
     )
-    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9, abs=1e-9 * spread)
+    assert (interval.low, interval.high) == pytest.approx((low, high), rel=1e-9, abs=1e-9 * spread)
 
 
 @given(st.lists(FINITE, min_size=2, max_size=6), st.randoms())
@@ -77,25 +77,25 @@ def test_the_pooled_deviation_weighs_samples_by_their_freedom() -> None:
 
 def test_the_optimism_is_what_selection_does_to_equal_means() -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
-    found, guessed = [], []
+    values, guessed = [], []
     for _ in range(4000):
         samples = [tuple(chance.gauss(0.9, 0.02) for _ in range(3)) for _ in range(8)]
-        found.append(max(map(inference.mean, samples)) - 0.9)
+        values.append(max(map(inference.mean, samples)) - 0.9)
         guess = inference.optimism(samples)
         assert guess is not None
         guessed.append(guess)
 
-    assert statistics.mean(guessed) == pytest.approx(statistics.mean(found), rel=0.03)
+    assert statistics.mean(guessed) == pytest.approx(statistics.mean(values), rel=0.03)
 
 
 def test_huge_values_have_an_honest_interval() -> None:
     huge = (1.7e308, -1.7e308, 1.7e308)
 
-    found = inference.interval(huge)
+    interval = inference.interval(huge)
 
     assert inference.deviation(huge) is not None
-    assert found is not None
-    assert not found.low > -math.inf or math.isfinite(found.low)
+    assert interval is not None
+    assert not interval.low > -math.inf or math.isfinite(interval.low)
     assert inference.pooled([huge, huge]) is not None
 
 
@@ -103,7 +103,9 @@ def test_intervals_of_few_values_cover_the_mean_as_often_as_they_say() -> None:
     chance = random.Random(11)  # noqa: S311 - no secret
     samples = ([chance.gauss(0, 1) for _ in range(3)] for _ in itertools.repeat(None, 4000))
     covered = sum(
-        found.low <= 0 <= found.high for one in samples if (found := inference.interval(one)) is not None
+        interval.low <= 0 <= interval.high
+        for sample in samples
+        if (interval := inference.interval(sample)) is not None
     )
 
     assert 0.94 <= covered / 4000 <= 0.96

@@ -46,10 +46,10 @@ def test_every_row_has_an_outcome_with_its_values_and_the_locks_program() -> Non
 
     assert [outcome.status for outcome in judged.outcomes] == [Status.MISSING, Status.OK, Status.MISSING]
     assert [outcome.index for outcome in judged.outcomes] == [0, 1, 2]
-    found = judged.outcomes[1]
-    assert found.assignment == {"learning_rate": 0.1, "batch_size": 64}
-    assert (found.program, found.code, found.data) == (a_program().digest, TREE, DATA)
-    assert (found.attempts, found.reason, found.record) == (1, None, a_record(1))
+    result = judged.outcomes[1]
+    assert result.assignment == {"learning_rate": 0.1, "batch_size": 64}
+    assert (result.program, result.code, result.data) == (a_program().digest, TREE, DATA)
+    assert (result.attempts, result.reason, result.record) == (1, None, a_record(1))
     missing = judged.outcomes[0]
     assert (missing.attempts, missing.reason, missing.record) == (0, None, None)
 
@@ -190,13 +190,13 @@ def test_a_trial_whose_files_cannot_be_used_has_a_record_of_the_collectors() -> 
 
     made = tuple(substitute_records(batch, {0: ("truncated", "foreign"), 1: ("empty",), 2: ("foreign",) * 9}))
 
-    assert [(one.index, one.reason, one.attempt) for one in made] == [
+    assert [(record.index, record.reason, record.attempt) for record in made] == [
         (0, "corrupt", 2),
         (2, "foreign", 3),
         (3, "foreign", 1),
     ]
     outcomes = evaluate(replace(batch, records=(*batch.records, *made))).outcomes
-    assert [(one.status, one.reason, one.record) for one in outcomes] == [
+    assert [(outcome.status, outcome.reason, outcome.record) for outcome in outcomes] == [
         (Status.CORRUPT, "foreign truncated", None),
         (Status.OK, None, a_record(1)),
         (Status.FOREIGN, "foreign", None),

@@ -161,9 +161,9 @@ def test_ten_thousand_records_take_less_than_three_seconds() -> None:
     contents = [record_json.to_line(each).encode() for each in batch.records]
 
     before = time.process_time()
-    found = tuple(each for each in map(record_json.read, contents) if isinstance(each, Record))
-    result_files(summarise([replace(batch, records=found)], description="Why?"))
+    records = tuple(each for each in map(record_json.read, contents) if isinstance(each, Record))
+    result_files(summarise([replace(batch, records=records)], description="Why?"))
     spent = time.process_time() - before
 
-    assert len(found) == 10_000
+    assert len(records) == 10_000
     assert spent < 30

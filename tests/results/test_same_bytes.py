@@ -58,17 +58,17 @@ def batches(readings: Iterable[Iterable[Record]]) -> list[BatchRecords]:
     return made
 
 
-def files(found: Iterable[BatchRecords]) -> FileTree:
+def files(results: Iterable[BatchRecords]) -> FileTree:
     def in_spec(assignment: Mapping[str, Any], _: int) -> bool:
         return bool(assignment["learning_rate"] != 1)
 
-    return result_files(summarise(found, description="Why?", in_spec=in_spec, spec_digest="sha256:0"))
+    return result_files(summarise(results, description="Why?", in_spec=in_spec, spec_digest="sha256:0"))
 
 
 def kept(tree: FileTree) -> list[list[Record]]:
     """Read the records back, as the next collector does."""
     return [
-        [one for one in records_jsonl.records(tree[records_path(name)]) if isinstance(one, Record)]
+        [record for record in records_jsonl.records(tree[records_path(name)]) if isinstance(record, Record)]
         for name in NAMES
     ]
 
@@ -96,11 +96,12 @@ def test_parts_that_are_merged_give_what_the_whole_gives(
     """Two readings that overlap, each written to git and read back, then merged in any order."""
     shares = (0.5, 0.7, 1)
     parts = [
-        [[one for one in records if chance.random() < share] for records in readings] for share in shares
+        [[record for record in records if chance.random() < share] for records in readings]
+        for share in shares
     ]
     read_back = [kept(files(batches(part))) for part in parts]
     chance.shuffle(read_back)
-    merged = [[one for part in read_back for one in part[place]] for place in range(len(NAMES))]
+    merged = [[record for part in read_back for record in part[place]] for place in range(len(NAMES))]
 
     assert files(batches(merged)) == files(batches(readings))
 
@@ -112,10 +113,13 @@ def test_what_was_written_is_worked_out_again_from_what_was_written(
 ) -> None:
     with_ours = [
         replace(
-            one,
-            records=(*one.records, *substitute_records(one, {0: ("truncated",), 2: ("foreign", "empty")})),
+            batch,
+            records=(
+                *batch.records,
+                *substitute_records(batch, {0: ("truncated",), 2: ("foreign", "empty")}),
+            ),
         )
-        for one in batches(readings)
+        for batch in batches(readings)
     ]
     first = files(with_ours)
 

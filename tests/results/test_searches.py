@@ -32,15 +32,15 @@ def early(batch: BatchRecords) -> EarlyStopping | None:
 
 
 def test_what_was_saved_is_what_whole_trials_took_at_the_own_pace_of_each() -> None:
-    found = early(ended(LONG, {3: "median", 4: "median", 5: "target"}))
+    stopping = early(ended(LONG, {3: "median", 4: "median", 5: "target"}))
 
-    assert found == EarlyStopping({"median": 2, "target": 1}, whole=4, steps=6, seconds=6.0)
+    assert stopping == EarlyStopping({"median": 2, "target": 1}, whole=4, steps=6, seconds=6.0)
 
 
 def test_without_a_whole_trial_nobody_can_say_what_was_saved() -> None:
-    found = early(ended(LONG, dict.fromkeys(range(6), "hyperband")))
+    stopping = early(ended(LONG, dict.fromkeys(range(6), "hyperband")))
 
-    assert found == EarlyStopping({"hyperband": 6}, whole=None, steps=0, seconds=0.0)
+    assert stopping == EarlyStopping({"hyperband": 6}, whole=None, steps=0, seconds=0.0)
     assert "saved is unknown" in readme(ended(LONG, dict.fromkeys(range(6), "hyperband")))
 
 
@@ -49,9 +49,11 @@ def test_where_nothing_was_ended_nothing_is_said() -> None:
     assert "Early stopping" not in readme(LONG)
 
 
-@pytest.mark.parametrize("told", ["x", {"rule": []}, {"rule": "median"}, {"rule": "<b>"}, {}, None, 7])
-def test_what_a_trial_writes_into_its_details_is_no_rule(told: object) -> None:
-    forged = tuple(replace(one, details=MappingProxyType({"stopped_early": told})) for one in LONG.records)
+@pytest.mark.parametrize("value", ["x", {"rule": []}, {"rule": "median"}, {"rule": "<b>"}, {}, None, 7])
+def test_what_a_trial_writes_into_its_details_is_no_rule(value: object) -> None:
+    forged = tuple(
+        replace(record, details=MappingProxyType({"stopped_early": value})) for record in LONG.records
+    )
 
     assert early(replace(LONG, records=forged)) is None
 
@@ -72,7 +74,7 @@ def test_a_pruned_trial_never_wins() -> None:
 
     assert summary.winner is not None
     assert summary.best == 0.1
-    assert {one.trial for one in summary.top}.isdisjoint(one.trial for one in LONG.expected[:3])
+    assert {result.trial for result in summary.top}.isdisjoint(trial.trial for trial in LONG.expected[:3])
 
 
 # ---------------------------------------------------------------------------------------- rounds and lineage
@@ -123,8 +125,8 @@ def test_a_search_without_parents_has_no_column_of_them_and_another_sweep_no_rou
 def with_epochs(batch: BatchRecords, epochs: list[int]) -> BatchRecords:
     """Say what each trial got."""
     trials = [
-        replace(one, assignment=MappingProxyType({**one.assignment, "epochs": amount}))
-        for one, amount in zip(batch.expected, epochs, strict=True)
+        replace(trial, assignment=MappingProxyType({**trial.assignment, "epochs": amount}))
+        for trial, amount in zip(batch.expected, epochs, strict=True)
     ]
     return replace(batch, expected=tuple(trials))
 
@@ -172,7 +174,7 @@ def test_only_a_search_with_parents_has_a_column_of_them_and_it_reads_back() -> 
     rows = summary_csv.read(text).rows
 
     assert text.splitlines()[0].endswith(",started,finished,parent")
-    assert [row.parent for row in rows] == [None] * 6 + [one.trial for one in first.expected[4:6]]
+    assert [row.parent for row in rows] == [None] * 6 + [trial.trial for trial in first.expected[4:6]]
     alone = dict(result_files(summarise([first], description="")))["summary.csv"].decode()
     assert alone.splitlines()[0].endswith(",started,finished")
 
@@ -200,7 +202,7 @@ def test_a_trial_that_was_ended_early_ends_in_a_cross() -> None:
 
 def test_points_that_are_not_finite_leave_no_line_and_one_point_is_no_curve() -> None:
     batch = with_curves([[0.1, 0.3], [0.2, 0.9]])
-    gone = tuple(replace(one, curve=((1, None), (2, 0.5))) for one in batch.records)
+    gone = tuple(replace(record, curve=((1, None), (2, 0.5))) for record in batch.records)
 
     assert "figures/curves.svg" not in report_files(summarise([replace(batch, records=gone)], description=""))
 

@@ -46,7 +46,7 @@ def a_space(*zips: tuple[str, ...], **domains: Domain) -> SearchSpace:
     return SearchSpace(tuple(Parameter(name, domain) for name, domain in domains.items()), zips)
 
 
-def drawn(
+def draw_assignments(
     sampler: Sampler, space: SearchSpace, count: int, *, seed: int = 1, cap: int | None = None
 ) -> list[dict[str, Value]]:
     """Take the first candidates of a block, whose cap is as many if nothing else is said."""
@@ -60,4 +60,6 @@ def digest_of_draws(sampler: Sampler) -> str:
         "constant": Constant("x"),
         "partner": Choice(("a", "b", "c")),
     }
-    return digest(drawn(sampler, a_space(("zipped", "partner"), **DOMAINS, **zipped), 300, seed=2**53))[:16]
+    return digest(
+        draw_assignments(sampler, a_space(("zipped", "partner"), **DOMAINS, **zipped), 300, seed=2**53)
+    )[:16]

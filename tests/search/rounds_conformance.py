@@ -56,11 +56,11 @@ def digest_of_rounds(method: Method) -> str:
     """Sum up a search: its first rounds, and one after a longer history."""
     sweep = a_sweep_of(method)
     trials = searched(sweep, score, 3) if method is not Method.BAYES else []
-    seen: list[Any] = [[dict(one.configuration), one.parent] for one in trials]
+    seen: list[Any] = [[dict(observation.configuration), observation.parent] for observation in trials]
     if method.is_sampler:
-        found = next_round(
+        outcome = next_round(
             sweep, history(sweep, score, 24), number=6
         )  # with a model, which takes ten trials to begin
-        assert isinstance(found, Round)
-        seen += [dict(one.configuration) for one in found.suggestions]
+        assert isinstance(outcome, Round)
+        seen += [dict(suggestion.configuration) for suggestion in outcome.suggestions]
     return digest(seen)[:16]

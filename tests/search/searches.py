@@ -50,11 +50,16 @@ def an_observation(assignment: Mapping[str, Value], value: Any = 1.0, **changes:
     return Observation(**{**made, **changes})
 
 
-def recorded(found: Round, score: Score) -> list[Observation]:
+def recorded(search_round: Round, score: Score) -> list[Observation]:
     """Run a round's trials."""
     return [
-        an_observation(one.configuration, score(one.configuration), round=found.number, parent=one.parent)
-        for one in found.suggestions
+        an_observation(
+            suggestion.configuration,
+            score(suggestion.configuration),
+            round=search_round.number,
+            parent=suggestion.parent,
+        )
+        for suggestion in search_round.suggestions
     ]
 
 
@@ -62,8 +67,11 @@ def history(sweep: Sweep, score: Score, count: int, *, seed: int = 1) -> list[Ob
     """Record assignments by chance, as rounds of the sweep's size."""
     assert sweep.search
     size = sweep.search.rounds.size
-    drawn = islice(feasible_configurations(sweep.search.space, seed), count)
-    return [an_observation(one, score(one), round=1 + at // size) for at, one in enumerate(drawn)]
+    assignments = islice(feasible_configurations(sweep.search.space, seed), count)
+    return [
+        an_observation(assignment, score(assignment), round=1 + at // size)
+        for at, assignment in enumerate(assignments)
+    ]
 
 
 def searched(
@@ -71,12 +79,12 @@ def searched(
 ) -> list[Observation]:
     """Go on for so many rounds, or until the search ends."""
     observations = list(known)
-    first = max((one.round or 0 for one in observations), default=0) + 1
+    first = max((observation.round or 0 for observation in observations), default=0) + 1
     for number in range(first, first + rounds):
-        found = next_round(sweep, observations, number=number)
-        if isinstance(found, SearchEnd):
+        outcome = next_round(sweep, observations, number=number)
+        if isinstance(outcome, SearchEnd):
             break
-        observations += recorded(found, score)
+        observations += recorded(outcome, score)
     return observations
 
 

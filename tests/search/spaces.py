@@ -48,10 +48,12 @@ def spaces(draw: st.DrawFn) -> SearchSpace:
     for older, name in enumerate(draw(st.permutations(names))):
         if older and draw(st.booleans()):
             parents = draw(st.permutations(names))
-            when = draw(conditions([one for one in parents if precedes(one, name, parameters)], parameters))
+            when = draw(
+                conditions([parent for parent in parents if precedes(parent, name, parameters)], parameters)
+            )
             parameters[name] = replace(parameters[name], when=when)
     derived = draw(derivations(names))
-    known = (*names, *(one.name for one in derived))
+    known = (*names, *(value.name for value in derived))
     constraints = draw(st.lists(tests(known), max_size=2))
     made = tuple(Constraint(expression, f"constraint {at}") for at, expression in enumerate(constraints))
     return SearchSpace(tuple(parameters.values()), zips, derived, made)
@@ -60,7 +62,7 @@ def spaces(draw: st.DrawFn) -> SearchSpace:
 def precedes(parent: str, child: str, parameters: Mapping[str, Parameter]) -> bool:
     """Tell whether a condition of the child on the parent makes no circle."""
     above = [condition.parameter for condition in parameters[parent].when]
-    return parent != child and all(precedes(one, child, parameters) for one in above)
+    return parent != child and all(precedes(item, child, parameters) for item in above)
 
 
 @st.composite
@@ -96,7 +98,7 @@ def conditions(
 def derivations(draw: st.DrawFn, names: Sequence[str]) -> tuple[DerivedValue, ...]:
     known, made = list(names), list[DerivedValue]()
     for name in ("y", "z")[: draw(st.integers(0, 2))]:
-        yes = st.sampled_from(known).map(lambda one: Name(one, 0))
+        yes = st.sampled_from(known).map(lambda item: Name(item, 0))
         expression = Conditional(draw(tests(known)), draw(yes), Literal(draw(st.sampled_from(ELSE))))
         made.append(DerivedValue(name, expression, name))
         known.append(name)
@@ -104,19 +106,19 @@ def derivations(draw: st.DrawFn, names: Sequence[str]) -> tuple[DerivedValue, ..
 
 
 def tests(names: Sequence[str]) -> st.SearchStrategy[Expression]:
-    name = st.sampled_from(names).map(lambda one: Name(one, 0))
+    name = st.sampled_from(names).map(lambda item: Name(item, 0))
     literals = [Literal(value) for value in POOL[:-1]]
     literal = st.sampled_from(literals)
     signs: st.SearchStrategy[ComparisonOperator] = st.sampled_from(("==", "!="))
     compared = st.tuples(name, signs, name | literal).map(
-        lambda found: Comparison(found[0], ((found[1], found[2]),))
+        lambda results: Comparison(results[0], ((results[1], results[2]),))
     )
     member = st.tuples(name, st.lists(literal, min_size=1, max_size=3)).map(
-        lambda found: Comparison(found[0], (("in", ListLiteral(tuple(found[1]))),))
+        lambda actual: Comparison(actual[0], (("in", ListLiteral(tuple(actual[1]))),))
     )
     simple = st.one_of(compared, member)
     both: st.SearchStrategy[Expression] = st.tuples(st.sampled_from(("and", "or")), simple, simple).map(
-        lambda found: BooleanOperation(found[0], (found[1], found[2]))  # type: ignore[arg-type]
+        lambda collected: BooleanOperation(collected[0], (collected[1], collected[2]))  # type: ignore[arg-type]
     )
     return st.one_of(simple, both)
 
@@ -160,7 +162,7 @@ def meaning(block: GridSearch | ConfigurationList) -> Meaning:
         kept = {name: value for name, value in candidate.items() if exists(name, candidate, space)}
         existing[canonical_json(kept)] = kept
         for derived in space.derived:
-            if all(one.name in kept for one in names_in(derived.expression)):
+            if all(item.name in kept for item in names_in(derived.expression)):
                 kept = {**kept, derived.name: evaluated(derived.expression, kept)}
         if all(holds(constraint, kept) for constraint in space.constraints):
             accepted.setdefault(canonical_json(kept), kept)
@@ -168,25 +170,25 @@ def meaning(block: GridSearch | ConfigurationList) -> Meaning:
 
 
 def product(space: SearchSpace) -> list[dict[str, Value]]:
-    found: list[dict[str, Value]] = []
+    assignments: list[dict[str, Value]] = []
     groups = {name: group for group in space.zips for name in group}
     names = [parameter.name for parameter in space.parameters]
     leaders = list(dict.fromkeys(groups.get(name, (name,)) for name in names))
     lengths = [len(points(space[group[0]].domain)) for group in leaders]
     for positions in itertools.product(*map(range, lengths)):
         at = {name: where for group, where in zip(leaders, positions, strict=True) for name in group}
-        found.append({name: points(space[name].domain)[at[name]] for name in names})
-    return found
+        assignments.append({name: points(space[name].domain)[at[name]] for name in names})
+    return assignments
 
 
 def listed(block: ConfigurationList) -> list[dict[str, Value]]:
-    found: list[dict[str, Value]] = []
+    assignments: list[dict[str, Value]] = []
     for assignment in block.assignments:
-        constants = {one.name: points(one.domain)[0] for one in block.space.parameters}
+        constants = {parameter.name: points(parameter.domain)[0] for parameter in block.space.parameters}
         merged = {**constants, **assignment}
         order = [*constants, *block.names]
-        found.append({name: merged[name] for name in dict.fromkeys(order) if name in merged})
-    return found
+        assignments.append({name: merged[name] for name in dict.fromkeys(order) if name in merged})
+    return assignments
 
 
 def points(domain: Domain) -> tuple[Value, ...]:
@@ -214,7 +216,7 @@ def exists(name: str, candidate: Mapping[str, Value], space: SearchSpace) -> boo
 
 
 def holds(constraint: Constraint, kept: Mapping[str, Value]) -> bool:
-    if any(one.name not in kept for one in names_in(constraint.expression)):
+    if any(name.name not in kept for name in names_in(constraint.expression)):
         return True
     return evaluated(constraint.expression, kept) is True
 

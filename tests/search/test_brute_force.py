@@ -22,31 +22,37 @@ def agrees_on_a_space(space: SearchSpace) -> None:
     """Hold a grid's expansion against its meaning: values, kinds, order of assignments and of names."""
     wanted = meaning(GridSearch(space))
 
-    found = explored(GridSearch(space))
+    expansion = explored(GridSearch(space))
 
     if not wanted.accepted:
-        assert isinstance(found, tuple)
-        assert {problem.code for problem in found} == {"constraint-nothing"}
+        assert isinstance(expansion, tuple)
+        assert {problem.code for problem in expansion} == {"constraint-nothing"}
     else:
-        assert isinstance(found, Expansion)
-        assert [repr(dict(one)) for one in found.configurations] == [repr(one) for one in wanted.accepted]
-        assert hides(space) or found.blocks[0].candidates == wanted.existing
+        assert isinstance(expansion, Expansion)
+        assert [repr(dict(configuration)) for configuration in expansion.configurations] == [
+            repr(assignment) for assignment in wanted.accepted
+        ]
+        assert hides(space) or expansion.blocks[0].candidates == wanted.existing
 
 
 def agrees_on_several(blocks: tuple[GridSearch | ConfigurationList, ...]) -> None:
     """Hold several blocks against the naive way: one after the other, each assignment once."""
     meanings = [meaning(block).accepted for block in blocks]
-    wanted = {canonical_json(one): one for accepted in reversed(meanings) for one in reversed(accepted)}
+    wanted = {
+        canonical_json(assignment): assignment
+        for accepted in reversed(meanings)
+        for assignment in reversed(accepted)
+    }
 
-    found = explored(*blocks)
+    expansion = explored(*blocks)
 
     if not all(meanings):
-        assert isinstance(found, tuple)
+        assert isinstance(expansion, tuple)
     else:
-        assert isinstance(found, Expansion)
-        assert {canonical_json(one) for one in found.configurations} == set(wanted)
-        assert sum(count.kept for count in found.blocks) == len(found.configurations) == len(wanted)
-        for count, accepted in zip(found.blocks, meanings, strict=True):
+        assert isinstance(expansion, Expansion)
+        assert {canonical_json(configuration) for configuration in expansion.configurations} == set(wanted)
+        assert sum(count.kept for count in expansion.blocks) == len(expansion.configurations) == len(wanted)
+        for count, accepted in zip(expansion.blocks, meanings, strict=True):
             assert count.candidates - count.rejected >= len(accepted) >= count.kept
 
 

@@ -5,7 +5,7 @@ import pytest
 from sweepledger.search.unit_cube import discrepancy, unit_points
 from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
 from sweepledger.structs.search_block import Sampler
-from tests.search.conformance import a_space, drawn
+from tests.search.conformance import a_space, draw_assignments
 
 
 def test_each_axis_gives_a_coordinate_and_constants_give_none() -> None:
@@ -41,12 +41,12 @@ def test_values_that_are_not_zipped_with_each_other_have_no_coordinate() -> None
 @pytest.mark.parametrize("sampler", [Sampler.SOBOL, Sampler.HALTON, Sampler.LATIN_HYPERCUBE])
 def test_quasi_random_methods_have_less_discrepancy_than_random_draws(sampler: Sampler) -> None:
     space = a_space(x=Uniform(0, 1), lr=LogUniform(1e-5, 0.1))
-    found = {
-        method: discrepancy(unit_points(space, drawn(method, space, 256)))
+    values = {
+        method: discrepancy(unit_points(space, draw_assignments(method, space, 256)))
         for method in (sampler, Sampler.RANDOM)
     }
 
-    even, random = found[sampler], found[Sampler.RANDOM]
+    even, random = values[sampler], values[Sampler.RANDOM]
     assert even is not None
     assert random is not None
     assert even < random / 2

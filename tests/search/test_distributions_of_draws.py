@@ -25,7 +25,7 @@ from sweepledger.structs.domain import (
 )
 from sweepledger.structs.search_block import Sampler
 from sweepledger.structs.values import Value
-from tests.search.conformance import a_space, drawn
+from tests.search.conformance import a_space, draw_assignments
 
 SEEDS = range(100)
 DRAWS = 1000
@@ -74,11 +74,11 @@ def multiples(q: float, cdf: Cdf, bounds: tuple[float, float]) -> dict[Value, fl
     low, high = bounds
     numbers = range(floor(low / q) - 1, floor(high / q) + 3)
     edges = cdf(np.array([(number - 0.5) * q for number in (*numbers, numbers.stop)]))
-    found: dict[Value, float] = {}
+    values: dict[Value, float] = {}
     for number, mass in zip(numbers, np.diff(edges), strict=True):
         value = min(max(round(number * q, 9), low), high)
-        found[value] = found.get(value, 0) + float(mass)
-    return found
+        values[value] = values.get(value, 0) + float(mass)
+    return values
 
 
 @cache
@@ -87,15 +87,15 @@ def critical_distance() -> float:
     return float(stats.kstwo.isf(LEVEL, DRAWS))
 
 
-def is_rejected_as_continuous(found: list[Value], cdf: Cdf) -> bool:
-    reached = cdf(np.sort(np.array(found, dtype=np.float64)))
+def is_rejected_as_continuous(values: list[Value], cdf: Cdf) -> bool:
+    reached = cdf(np.sort(np.array(values, dtype=np.float64)))
     steps = np.arange(DRAWS + 1) / DRAWS
     distance = max((steps[1:] - reached).max(), (reached - steps[:-1]).max())
     return bool(distance > critical_distance())
 
 
-def is_rejected_as_discrete(found: list[Value], masses: dict[Value, float]) -> bool:
-    counts = Counter(found)
+def is_rejected_as_discrete(values: list[Value], masses: dict[Value, float]) -> bool:
+    counts = Counter(values)
     assert set(counts) <= set(masses)
     common = [value for value, mass in masses.items() if mass * DRAWS >= LEAST_EXPECTED]
     pairs = [(counts[value], masses[value] * DRAWS) for value in common]
@@ -143,6 +143,6 @@ def test_the_statistical_tests_detect_small_deviations() -> None:
 
 
 def test_the_streams_above_are_what_the_method_random_draws_from() -> None:
-    found = drawn(Sampler.RANDOM, a_space(x=Normal(0, 1)), DRAWS, seed=5)
+    assignments = draw_assignments(Sampler.RANDOM, a_space(x=Normal(0, 1)), DRAWS, seed=5)
 
-    assert [candidate["x"] for candidate in found] == draws("x", Normal(0, 1), 5)
+    assert [candidate["x"] for candidate in assignments] == draws("x", Normal(0, 1), 5)

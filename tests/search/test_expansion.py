@@ -52,7 +52,7 @@ def of(*blocks: Block, **changes: object) -> Sweep:
     return a_sweep(blocks=blocks, **changes)
 
 
-def found(*blocks: Block, **changes: object) -> Expansion:
+def expansion_of(*blocks: Block, **changes: object) -> Expansion:
     made = search.explore(of(*blocks, **changes))
     assert isinstance(made, Expansion), made
     return made
@@ -79,31 +79,35 @@ def ids(sweep: Sweep) -> list[str]:
 def test_the_last_parameter_varies_fastest() -> None:
     space = a_space(a=Choice((1, 2)), b=Choice(("x", "y")))
 
-    assert values(found(GridSearch(space))) == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
+    assert values(expansion_of(GridSearch(space))) == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
 
 
 def test_a_zip_group_comes_where_its_first_member_is_written() -> None:
     space = replace(a_space(a=Choice((1, 2)), b=Choice(("x", "y")), c=Choice((3, 4))), zips=(("c", "a"),))
 
-    assert values(found(GridSearch(space))) == [(1, "x", 3), (1, "y", 3), (2, "x", 4), (2, "y", 4)]
+    assert values(expansion_of(GridSearch(space))) == [(1, "x", 3), (1, "y", 3), (2, "x", 4), (2, "y", 4)]
 
 
 def test_a_child_written_before_its_parent_keeps_the_written_order() -> None:
     child = Parameter("momentum", Choice((0.8, 0.9)), (Condition("optimizer", ("sgd",)),))
     space = SearchSpace((child, Parameter("optimizer", Choice(("adam", "sgd")))))
 
-    assert values(found(GridSearch(space))) == [("adam",), (0.8, "sgd"), (0.9, "sgd")]
+    assert values(expansion_of(GridSearch(space))) == [("adam",), (0.8, "sgd"), (0.9, "sgd")]
 
 
 def test_integers_step_by_one_and_multiples_of_q_stop_before_the_end() -> None:
-    assert values(found(GridSearch(a_space(n=IntUniform(3, 5))))) == [(3,), (4,), (5,)]
-    assert values(found(GridSearch(a_space(x=Quantized(Uniform(0.1, 0.4), 0.1))))) == [(0.1,), (0.2,), (0.3,)]
+    assert values(expansion_of(GridSearch(a_space(n=IntUniform(3, 5))))) == [(3,), (4,), (5,)]
+    assert values(expansion_of(GridSearch(a_space(x=Quantized(Uniform(0.1, 0.4), 0.1))))) == [
+        (0.1,),
+        (0.2,),
+        (0.3,),
+    ]
 
 
 def derived(expression: Expression, *inputs: Value) -> list[object]:
     """Give what an expression of `a` makes of its values."""
     space = replace(a_space(a=Choice(inputs)), derived=(DerivedValue("b", expression, "…"),))
-    return [row[1] for row in values(found(GridSearch(space)))]
+    return [row[1] for row in values(expansion_of(GridSearch(space)))]
 
 
 A = Name("a", 0)
@@ -113,7 +117,7 @@ def test_derived_values_come_last_and_are_rounded_to_fifteen_digits() -> None:
     third = DerivedValue("third", Arithmetic("/", A, Literal(3)), "a / 3")
     space = replace(a_space(a=Choice((1, 3))), derived=(third,))
 
-    assert values(found(GridSearch(space))) == [(1, 0.333333333333333), (3, 1)]
+    assert values(expansion_of(GridSearch(space))) == [(1, 0.333333333333333), (3, 1)]
     assert derived(Arithmetic("*", A, Literal(3)), 0.1) == [0.3]
 
 
@@ -152,7 +156,7 @@ def test_a_constraint_that_mentions_an_absent_parameter_is_satisfied() -> None:
     child = Parameter("b", Constant(9), (Condition("a", (1,)),))
     space = SearchSpace((Parameter("a", Choice((1, 2))), child), constraints=(less("b", 5),))
 
-    assert values(found(GridSearch(space))) == [(2,)]
+    assert values(expansion_of(GridSearch(space))) == [(2,)]
 
 
 # Identity
@@ -188,8 +192,12 @@ def test_blocks_in_another_order_give_the_same_trials() -> None:
 
 
 def test_more_draws_keep_the_first_ones() -> None:
-    few = found(RandomSearch(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=20))
-    many = found(RandomSearch(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=40))
+    few = expansion_of(
+        RandomSearch(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=20)
+    )
+    many = expansion_of(
+        RandomSearch(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=40)
+    )
 
     assert many.configurations[:20] == few.configurations
 
@@ -215,7 +223,7 @@ def test_two_trials_with_one_id_are_rejected(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_common_configurations_count_for_the_first_block() -> None:
-    both = found(GridSearch(a_space(a=Choice((1, 2)))), GridSearch(a_space(a=Choice((2, 3)))))
+    both = expansion_of(GridSearch(a_space(a=Choice((1, 2)))), GridSearch(a_space(a=Choice((2, 3)))))
 
     assert values(both) == [(1,), (2,), (3,)]
     assert [(count.candidates, count.duplicates, count.kept) for count in both.blocks] == [
@@ -227,14 +235,19 @@ def test_common_configurations_count_for_the_first_block() -> None:
 def test_a_list_adds_the_constants_that_it_does_not_name() -> None:
     space = a_space(b=Constant("same"))
 
-    listed = found(ConfigurationList(space, ({"a": 1}, {"a": 2, "b": "own"}, {"a": 1.0})))
+    listed = expansion_of(ConfigurationList(space, ({"a": 1}, {"a": 2, "b": "own"}, {"a": 1.0})))
 
-    assert [dict(one) for one in listed.configurations] == [{"b": "same", "a": 1}, {"b": "own", "a": 2}]
+    assert [dict(configuration) for configuration in listed.configurations] == [
+        {"b": "same", "a": 1},
+        {"b": "own", "a": 2},
+    ]
     assert listed.blocks[0].duplicates == 1
 
 
 def test_rejections_of_every_constraint_are_counted() -> None:
-    listed = found(GridSearch(a_space(less("a", 3), less("b", 2), a=IntUniform(1, 4), b=IntUniform(1, 2))))
+    listed = expansion_of(
+        GridSearch(a_space(less("a", 3), less("b", 2), a=IntUniform(1, 4), b=IntUniform(1, 2)))
+    )
 
     assert listed.blocks[0].rejected == 6
     assert listed.blocks[0].rejections == (4, 4)
@@ -338,17 +351,17 @@ def test_an_earlier_constraint_guards_a_later_one() -> None:
     guard = Constraint(Comparison(Name("a", 0), (("!=", Literal(0)),)), "a != 0")
     quotient = Comparison(Arithmetic("/", Literal(1), Name("a", 0)), (("<", Literal(1)),))
 
-    guarded = found(GridSearch(a_space(guard, Constraint(quotient, "1 / a < 1"), a=Choice((0, 1, 2)))))
+    guarded = expansion_of(GridSearch(a_space(guard, Constraint(quotient, "1 / a < 1"), a=Choice((0, 1, 2)))))
 
     assert values(guarded) == [(2,)]
 
 
-def codes(said: Sequence[Problem]) -> list[str]:
-    return [problem.code for problem in said]
+def codes(errors: Sequence[Problem]) -> list[str]:
+    return [problem.code for problem in errors]
 
 
 def test_a_constraint_that_rejects_nothing_has_a_warning() -> None:
-    (warning,) = found(GridSearch(a_space(less("a", 9), a=IntUniform(1, 4)))).warnings
+    (warning,) = expansion_of(GridSearch(a_space(less("a", 9), a=IntUniform(1, 4)))).warnings
 
     assert (warning.code, warning.severity) == ("constraint-everything", Severity.WARNING)
     assert warning.message == "rejects none of 4 combinations: a < 9"
@@ -357,14 +370,14 @@ def test_a_constraint_that_rejects_nothing_has_a_warning() -> None:
 def test_few_draws_and_listed_configurations_give_no_warning() -> None:
     space = a_space(less("a", 90), a=IntUniform(0, 50))
 
-    assert found(RandomSearch(Sampler.RANDOM, space, seed=1, cap=8)).warnings == ()
-    assert found(ConfigurationList(a_space(less("a", 90)), ({"a": 1},))).warnings == ()
+    assert expansion_of(RandomSearch(Sampler.RANDOM, space, seed=1, cap=8)).warnings == ()
+    assert expansion_of(ConfigurationList(a_space(less("a", 90)), ({"a": 1},))).warnings == ()
 
 
 def test_a_latin_hypercube_that_loses_points_has_a_warning() -> None:
     space = a_space(less("a", 0.5), a=Uniform(0, 1))
 
-    halved = found(RandomSearch(Sampler.LATIN_HYPERCUBE, space, seed=1, cap=10))
+    halved = expansion_of(RandomSearch(Sampler.LATIN_HYPERCUBE, space, seed=1, cap=10))
 
     assert len(halved.configurations) == 5
     assert codes(halved.warnings) == ["run-cap-short"]
@@ -373,8 +386,10 @@ def test_a_latin_hypercube_that_loses_points_has_a_warning() -> None:
 def test_an_unbalanced_number_of_sobol_points_has_a_warning() -> None:
     space = a_space(a=Uniform(0, 1))
 
-    assert codes(found(RandomSearch(Sampler.SOBOL, space, seed=1, cap=10)).warnings) == ["unbalanced-count"]
-    assert found(RandomSearch(Sampler.SOBOL, space, seed=1, cap=16)).warnings == ()
+    assert codes(expansion_of(RandomSearch(Sampler.SOBOL, space, seed=1, cap=10)).warnings) == [
+        "unbalanced-count"
+    ]
+    assert expansion_of(RandomSearch(Sampler.SOBOL, space, seed=1, cap=16)).warnings == ()
 
 
 def test_problems_of_all_blocks_are_reported_together() -> None:
@@ -418,7 +433,7 @@ def test_a_sweep_above_a_limit_is_rejected(changes: dict[str, object], code: str
     ids=["trials", "budget", "hours", "no gpu", "parallelism", "objects"],
 )
 def test_a_sweep_at_a_limit_is_accepted(changes: dict[str, object]) -> None:
-    assert len(found(GridSearch(a_space(a=IntUniform(1, 10))), **changes).configurations) == 10
+    assert len(expansion_of(GridSearch(a_space(a=IntUniform(1, 10))), **changes).configurations) == 10
 
 
 @pytest.mark.parametrize("replicates", [1, 2])
@@ -447,9 +462,9 @@ def test_a_plain_grid_is_compared_with_its_budget_before_the_expansion(
     ids=["trials", "combinations", "constrained"],
 )
 def test_a_sweep_above_all_limits_reports_its_budget_too(block: Block) -> None:
-    said = problems(block, budget=Budget(max_trials=20))
+    errors = problems(block, budget=Budget(max_trials=20))
 
-    assert sorted(codes(said)) == ["budget-exceeded", "too-many-trials"]
+    assert sorted(codes(errors)) == ["budget-exceeded", "too-many-trials"]
 
 
 def test_no_smaller_run_cap_is_suggested_if_it_would_examine_fewer_draws() -> None:

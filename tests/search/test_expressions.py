@@ -66,9 +66,9 @@ def test_an_expression_computes_what_it_computes_in_python(text: str) -> None:
     if isinstance(expected, list):
         expected = tuple(expected)
 
-    found = compute(text)
+    value = compute(text)
 
-    assert (type(found), found) == (type(expected), expected)
+    assert (type(value), value) == (type(expected), expected)
 
 
 @pytest.mark.parametrize(
@@ -201,11 +201,11 @@ def compound(parts: some.SearchStrategy[str]) -> some.SearchStrategy[str]:
 @given(some.recursive(NUMBERS, compound, max_leaves=8))
 def test_random_arithmetic_gives_pythons_numbers_or_an_error(text: str) -> None:
     try:
-        found = compute(text)
+        value = compute(text)
     except ComputeError:
         assert goes_out_of_range(text)
     else:
-        assert repr(found) == repr(python(text))
+        assert repr(value) == repr(python(text))
 
 
 def goes_out_of_range(text: str) -> bool:

@@ -42,15 +42,15 @@ def random(space: SearchSpace, cap: int) -> RandomSearch:
 
 
 def refused(*blocks: Block, **changes: object) -> list[Problem]:
-    found = search.explore(a_sweep(blocks=blocks, **changes))
-    assert not isinstance(found, Expansion)
-    return list(found)
+    result = search.explore(a_sweep(blocks=blocks, **changes))
+    assert not isinstance(result, Expansion)
+    return list(result)
 
 
 def explored(*blocks: Block) -> Expansion:
-    found = search.explore(a_sweep(blocks=blocks))
-    assert isinstance(found, Expansion), found
-    return found
+    result = search.explore(a_sweep(blocks=blocks))
+    assert isinstance(result, Expansion), result
+    return result
 
 
 def codes(problems: Sequence[Problem]) -> list[str]:
@@ -71,10 +71,10 @@ def test_a_million_combinations_may_have_a_short_constraint_and_not_a_long_one()
 def test_the_work_of_all_blocks_is_counted_together() -> None:
     grid = GridSearch(SearchSpace(tens(6), constraints=(below(Name("p0", 0), 3),)))
 
-    (found,) = refused(grid, grid, grid)
+    (problem,) = refused(grid, grid, grid)
 
-    assert found.code == "too-much-work"
-    assert " in all blocks, " in found.message
+    assert problem.code == "too-much-work"
+    assert " in all blocks, " in problem.message
 
 
 def test_the_work_of_comparing_lists_grows_with_their_items() -> None:
@@ -88,7 +88,7 @@ def test_the_work_of_comparing_lists_grows_with_their_items() -> None:
 def test_exact_arithmetic_counts_as_more_work() -> None:
     hard, easy = Normal(100, 50, 1e-6, 2e-6), Normal(100, 50, 1, 200)
 
-    dear, cheap = (estimate_work(random(SearchSpace((Parameter("x", one),)), 10)) for one in (hard, easy))
+    dear, cheap = (estimate_work(random(SearchSpace((Parameter("x", item),)), 10)) for item in (hard, easy))
 
     assert dear.steps > 10 * cheap.steps
 
@@ -96,10 +96,10 @@ def test_exact_arithmetic_counts_as_more_work() -> None:
 def test_hopeless_draws_end_early() -> None:
     space = SearchSpace((UNIT,), constraints=(below(Name("x", 0), 1e-4),))
 
-    (found,) = refused(random(space, 100_000))
+    (problem,) = refused(random(space, 100_000))
 
-    assert found.code == "run-cap-unreached"
-    looked_at = int(found.message.split(" draws")[0].split()[-1])
+    assert problem.code == "run-cap-unreached"
+    looked_at = int(problem.message.split(" draws")[0].split()[-1])
     assert EARLY_CHECK <= looked_at < 2 * EARLY_CHECK
 
 
@@ -108,10 +108,10 @@ def test_a_hundred_hopeless_blocks_share_one_work_limit(monkeypatch: pytest.Monk
     monkeypatch.setattr(expansion, "MAX_WORK", most)
     space = SearchSpace((UNIT,), constraints=(below(Name("x", 0), 1e-12),))
 
-    found = refused(*[random(space, 100)] * 100)
+    problems = refused(*[random(space, 100)] * 100)
 
-    looked_at = [int(one.message.split(" draws")[0].split()[-1]) for one in found]
-    assert len(found) == 100
+    looked_at = [int(problem.message.split(" draws")[0].split()[-1]) for problem in problems]
+    assert len(problems) == 100
     assert sum(looked_at) * estimate_work(random(space, 100)).steps <= 1.01 * most
 
 
@@ -135,10 +135,10 @@ def test_a_shuffled_grid_above_the_limit_is_rejected() -> None:
 def test_trials_times_columns_are_limited(replicates: int) -> None:
     space = SearchSpace(tuple(Parameter(f"x{number}", Uniform(0, 1)) for number in range(21)))
 
-    (found,) = refused(random(space, 100_000 // replicates), replicates=replicates)
+    (problem,) = refused(random(space, 100_000 // replicates), replicates=replicates)
 
-    assert found.code == "too-large-table"
-    assert "got 100000 trials * 21 columns" in found.message
+    assert problem.code == "too-large-table"
+    assert "got 100000 trials * 21 columns" in problem.message
 
 
 def test_derived_values_are_columns() -> None:
@@ -151,28 +151,28 @@ def test_columns_are_counted_after_the_expansion_too() -> None:
     space = SearchSpace((*tens(5), *(Parameter(f"c{number}", Constant(1)) for number in range(25))))
     constrained = replace(space, constraints=(below(Name("p0", 0), 8),))
 
-    (found,) = refused(GridSearch(constrained))
+    (problem,) = refused(GridSearch(constrained))
 
-    assert found.code == "too-large-table"
+    assert problem.code == "too-large-table"
 
 
 def test_a_long_text_in_every_trial_is_rejected_before_the_expansion() -> None:
     space = SearchSpace((*tens(5), Parameter("text", Constant("x" * 4_000))))
 
-    (found,) = refused(GridSearch(space))
+    (problem,) = refused(GridSearch(space))
 
-    assert found.code == "too-large-table"
-    assert "MiB = 100000 trials * 4002 bytes or more" in found.message
+    assert problem.code == "too-large-table"
+    assert "MiB = 100000 trials * 4002 bytes or more" in problem.message
 
 
 def test_long_texts_in_some_trials_are_rejected_after_the_expansion() -> None:
     texts = Choice(("x", "y" * 4_000, "z" * 4_000))
     space = SearchSpace((UNIT, Parameter("text", texts)))
 
-    (found,) = refused(random(space, 50_000))
+    (problem,) = refused(random(space, 50_000))
 
-    assert found.code == "too-large-table"
-    assert "64 MiB" in found.message
+    assert problem.code == "too-large-table"
+    assert "64 MiB" in problem.message
 
 
 def test_blocks_that_repeat_each_other_count_once() -> None:
@@ -200,10 +200,10 @@ def test_only_finite_numbers_are_drawn(domain: Beta | Quantized) -> None:
 
 
 def test_a_draw_that_is_not_finite_is_a_problem() -> None:
-    (found,) = refused(random(SearchSpace((Parameter("x", Beta(2, 1e300)),)), 5))
+    (problem,) = refused(random(SearchSpace((Parameter("x", Beta(2, 1e300)),)), 5))
 
-    assert found.code == "out-of-range"
-    assert "'x'" in found.message
+    assert problem.code == "out-of-range"
+    assert "'x'" in problem.message
 
 
 # What never is
@@ -217,10 +217,12 @@ def conditional() -> SearchSpace:
 
 
 def test_a_parameter_that_never_exists_has_a_warning() -> None:
-    found = explored(GridSearch(conditional()))
+    result = explored(GridSearch(conditional()))
 
-    assert [(one.code, one.severity) for one in found.warnings] == [("never-present", Severity.WARNING)]
-    assert found.warnings[0].message == "exists in none of 3 configurations"
+    assert [(problem.code, problem.severity) for problem in result.warnings] == [
+        ("never-present", Severity.WARNING)
+    ]
+    assert result.warnings[0].message == "exists in none of 3 configurations"
 
 
 def test_a_derived_value_that_never_exists_has_a_warning() -> None:
@@ -247,9 +249,9 @@ def test_one_listed_value_shows_that_a_parameter_exists() -> None:
 def test_a_constraint_that_is_never_evaluated_has_a_warning() -> None:
     space = replace(conditional(), constraints=(below(sum_of("ab"), 1), below(Name("a", 0), 2)))
 
-    found = explored(GridSearch(space))
+    result = explored(GridSearch(space))
 
-    (told,) = [one for one in found.warnings if one.code == "constraint-everything"]
-    assert told.message.startswith("is evaluated for none of 3 combinations")
-    assert found.blocks[0].unevaluated == (3, 1)
-    assert found.blocks[0].rejections == (0, 1)
+    (problem,) = [warning for warning in result.warnings if warning.code == "constraint-everything"]
+    assert problem.message.startswith("is evaluated for none of 3 combinations")
+    assert result.blocks[0].unevaluated == (3, 1)
+    assert result.blocks[0].rejections == (0, 1)

@@ -28,77 +28,79 @@ program: train.py
 
 
 def sweep(method: str = "grid", more: str = "", n: str = "min: 1, max: 4") -> Sweep:
-    found = parse_sweep(SPEC.format(method=method, more=more, n=n).encode(), "sweeps/peak.yaml", Settings())
-    assert isinstance(found, Sweep), found
-    return found
+    result = parse_sweep(SPEC.format(method=method, more=more, n=n).encode(), "sweeps/peak.yaml", Settings())
+    assert isinstance(result, Sweep), result
+    return result
 
 
 RANDOM = {"method": "random", "more": "seed: 3\nrun_cap: 6\n"}
 
 
-@pytest.mark.parametrize("written", [{}, RANDOM], ids=["grid", "random"])
-def test_a_sweep_contains_exactly_its_expansion(written: dict[str, str]) -> None:
-    asked = membership(sweep(**written))
-    found = explore(sweep(**written))
+@pytest.mark.parametrize("result", [{}, RANDOM], ids=["grid", "random"])
+def test_a_sweep_contains_exactly_its_expansion(result: dict[str, str]) -> None:
+    contains = membership(sweep(**result))
+    expansion = explore(sweep(**result))
 
-    assert isinstance(found, Expansion)
-    assert not isinstance(asked, tuple)
-    assert all(asked(one, 0) for one in found.configurations)
-    for one in found.configurations:
-        assert not asked({**one, "m": 99}, 0)
-        assert not asked({**one, "more": 1}, 0)
-        assert not asked({"x": one["x"]}, 0)
-        assert not asked(one, 1)
-        assert asked({name: one[name] for name in sorted(one, reverse=True)}, 0)
+    assert isinstance(expansion, Expansion)
+    assert not isinstance(contains, tuple)
+    assert all(contains(assignment, 0) for assignment in expansion.configurations)
+    for configuration in expansion.configurations:
+        assert not contains({**configuration, "m": 99}, 0)
+        assert not contains({**configuration, "more": 1}, 0)
+        assert not contains({"x": configuration["x"]}, 0)
+        assert not contains(configuration, 1)
+        assert contains({name: configuration[name] for name in sorted(configuration, reverse=True)}, 0)
 
 
 def test_values_are_the_same_where_trials_are() -> None:
-    asked = membership(sweep())
+    contains = membership(sweep())
 
-    assert not isinstance(asked, tuple)
-    assert asked({"x": 1.0, "m": 2}, 0)
-    assert asked({"x": 2.5, "m": 2.0}, 0)
-    assert not asked({"x": "true", "m": 2}, 0)
-    assert not asked({"x": 1, "m": True}, 0)
-    assert not asked({"x": 1, "m": "2"}, 0)
+    assert not isinstance(contains, tuple)
+    assert contains({"x": 1.0, "m": 2}, 0)
+    assert contains({"x": 2.5, "m": 2.0}, 0)
+    assert not contains({"x": "true", "m": 2}, 0)
+    assert not contains({"x": 1, "m": True}, 0)
+    assert not contains({"x": 1, "m": "2"}, 0)
 
 
 def test_a_sweep_contains_its_replicate_numbers() -> None:
-    asked = membership(replace(sweep(), replicates=2))
+    contains = membership(replace(sweep(), replicates=2))
 
-    assert not isinstance(asked, tuple)
-    assert [asked({"x": 1, "m": 1}, replicate) for replicate in range(3)] == [True, True, False]
+    assert not isinstance(contains, tuple)
+    assert [contains({"x": 1, "m": 1}, replicate) for replicate in range(3)] == [True, True, False]
 
 
 def test_a_sweep_without_configurations_has_problems() -> None:
     lost = sweep(more="constraints: [m > 9]\n")
 
-    found = membership(lost)
+    contains = membership(lost)
 
-    assert isinstance(found, tuple)
-    assert [problem.code for problem in found] == ["constraint-nothing"]
+    assert isinstance(contains, tuple)
+    assert [problem.code for problem in contains] == ["constraint-nothing"]
 
 
 @settings(max_examples=60, deadline=None)
 @given(spaces())
 def test_any_space_contains_its_configurations(space: SearchSpace) -> None:
     any_sweep = replace(sweep(), blocks=(GridSearch(space),))
-    found, asked = explore(any_sweep), membership(any_sweep)
+    expansion, contains = explore(any_sweep), membership(any_sweep)
 
-    if not isinstance(found, Expansion):
+    if not isinstance(expansion, Expansion):
         return
-    assert not isinstance(asked, tuple)
-    assert all(asked(MappingProxyType(dict(one)), 0) for one in found.configurations)
+    assert not isinstance(contains, tuple)
+    assert all(
+        contains(MappingProxyType(dict(configuration)), 0) for configuration in expansion.configurations
+    )
 
 
 def test_a_large_grid_is_not_listed() -> None:
     begun = time.process_time()
 
-    asked = membership(sweep(n="min: 1, max: 20000"))
+    contains = membership(sweep(n="min: 1, max: 20000"))
 
-    assert not isinstance(asked, tuple)
-    assert asked({"x": 1, "m": 20000}, 0)
-    assert not asked({"x": 1, "m": 20001}, 0)
+    assert not isinstance(contains, tuple)
+    assert contains({"x": 1, "m": 20000}, 0)
+    assert not contains({"x": 1, "m": 20001}, 0)
     assert time.process_time() - begun < 1
 
 

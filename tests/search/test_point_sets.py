@@ -22,7 +22,7 @@ from tests.search.conformance import (
     WITH_BETA,
     a_space,
     digest_of_draws,
-    drawn,
+    draw_assignments,
 )
 from tests.sweeps import a_sweep
 
@@ -48,30 +48,30 @@ every_sampler = pytest.mark.parametrize("sampler", Sampler)
 def test_a_candidate_has_every_parameter_in_the_order_written(sampler: Sampler) -> None:
     space = a_space(b=UNIT, fixed=Constant(3), a=Choice((1, 2)))
 
-    found = drawn(sampler, space, COUNT)
+    assignments = draw_assignments(sampler, space, COUNT)
 
-    assert len(found) == COUNT
-    assert {tuple(candidate) for candidate in found} == {("b", "fixed", "a")}
-    assert {candidate["fixed"] for candidate in found} == {3}
+    assert len(assignments) == COUNT
+    assert {tuple(candidate) for candidate in assignments} == {("b", "fixed", "a")}
+    assert {candidate["fixed"] for candidate in assignments} == {3}
 
 
 @every_sampler
 def test_values_lie_within_their_domains(sampler: Sampler) -> None:
     space = a_space(lr=LogUniform(1e-5, 0.1), n=IntUniform(2, 5), name=Choice(("a", "b")))
 
-    found = drawn(sampler, space, COUNT)
+    assignments = draw_assignments(sampler, space, COUNT)
 
-    assert all(1e-5 <= float(str(candidate["lr"])) <= 0.1 for candidate in found)
-    assert {candidate["n"] for candidate in found} == {2, 3, 4, 5}
-    assert {candidate["name"] for candidate in found} == {"a", "b"}
+    assert all(1e-5 <= float(str(candidate["lr"])) <= 0.1 for candidate in assignments)
+    assert {candidate["n"] for candidate in assignments} == {2, 3, 4, 5}
+    assert {candidate["name"] for candidate in assignments} == {"a", "b"}
 
 
 @every_sampler
 def test_a_seed_determines_the_draws(sampler: Sampler) -> None:
     space = a_space(**WITH_BETA)
 
-    first, again = (drawn(sampler, space, COUNT, seed=1) for _ in range(2))
-    other = drawn(sampler, space, COUNT, seed=2)
+    first, again = (draw_assignments(sampler, space, COUNT, seed=1) for _ in range(2))
+    other = draw_assignments(sampler, space, COUNT, seed=2)
 
     assert first == again
     assert first != other
@@ -79,43 +79,43 @@ def test_a_seed_determines_the_draws(sampler: Sampler) -> None:
 
 @every_sampler
 def test_no_point_comes_twice(sampler: Sampler) -> None:
-    found = drawn(sampler, a_space(x=UNIT), 5000)
+    assignments = draw_assignments(sampler, a_space(x=UNIT), 5000)
 
-    assert len({candidate["x"] for candidate in found}) == 5000
+    assert len({candidate["x"] for candidate in assignments}) == 5000
 
 
 @every_sampler
 def test_an_added_parameter_does_not_change_the_others(sampler: Sampler) -> None:
-    few = drawn(sampler, a_space(x=UNIT, y=Choice((1, 2, 3))), COUNT)
+    few = draw_assignments(sampler, a_space(x=UNIT, y=Choice((1, 2, 3))), COUNT)
 
-    more = drawn(sampler, a_space(x=UNIT, y=Choice((1, 2, 3)), z=UNIT, fixed=Constant(1)), COUNT)
+    more = draw_assignments(sampler, a_space(x=UNIT, y=Choice((1, 2, 3)), z=UNIT, fixed=Constant(1)), COUNT)
 
     assert [{"x": candidate["x"], "y": candidate["y"]} for candidate in more] == few
 
 
 @pytest.mark.parametrize("sampler", [Sampler.RANDOM, Sampler.LATIN_HYPERCUBE])
 def test_reordered_parameters_keep_their_values(sampler: Sampler) -> None:
-    found = drawn(sampler, a_space(x=UNIT, y=UNIT), COUNT)
+    assignments = draw_assignments(sampler, a_space(x=UNIT, y=UNIT), COUNT)
 
-    turned = drawn(sampler, a_space(y=UNIT, x=UNIT), COUNT)
+    turned = draw_assignments(sampler, a_space(y=UNIT, x=UNIT), COUNT)
 
-    assert turned == found
+    assert turned == assignments
 
 
 @every_sampler
 def test_a_constant_takes_no_dimension(sampler: Sampler) -> None:
-    without = drawn(sampler, a_space(x=UNIT, y=UNIT), COUNT)
+    without = draw_assignments(sampler, a_space(x=UNIT, y=UNIT), COUNT)
 
-    found = drawn(sampler, a_space(fixed=Constant(1), x=UNIT, y=UNIT), COUNT)
+    assignments = draw_assignments(sampler, a_space(fixed=Constant(1), x=UNIT, y=UNIT), COUNT)
 
-    assert [{**candidate, "fixed": 1} for candidate in without] == found
+    assert [{**candidate, "fixed": 1} for candidate in without] == assignments
 
 
 @every_sampler
 def test_parameters_are_drawn_independently(sampler: Sampler) -> None:
-    found = drawn(sampler, a_space(x=UNIT, y=UNIT, z=UNIT), 1024)
+    assignments = draw_assignments(sampler, a_space(x=UNIT, y=UNIT, z=UNIT), 1024)
 
-    columns = np.array([[float(str(value)) for value in candidate.values()] for candidate in found])
+    columns = np.array([[float(str(value)) for value in candidate.values()] for candidate in assignments])
     correlations = np.corrcoef(columns.T)
 
     assert abs(correlations - np.eye(3)).max() < 0.1
@@ -125,9 +125,11 @@ def test_parameters_are_drawn_independently(sampler: Sampler) -> None:
 def test_the_order_of_names_in_a_zip_changes_no_draw(sampler: Sampler) -> None:
     domains: dict[str, Domain] = {"x": UNIT, "a": Choice((1, 2, 3)), "b": Choice(("x", "y", "z"))}
 
-    one, other = (drawn(sampler, a_space(group, **domains), COUNT) for group in (("a", "b"), ("b", "a")))
+    assignments, other = (
+        draw_assignments(sampler, a_space(group, **domains), COUNT) for group in (("a", "b"), ("b", "a"))
+    )
 
-    assert one == other
+    assert assignments == other
 
 
 @every_sampler
@@ -135,9 +137,9 @@ def test_zipped_parameters_move_together(sampler: Sampler) -> None:
     widths, depths = (64, 128, 256), (2, 4, 8)
     space = a_space(("width", "depth"), width=Choice(widths), x=UNIT, depth=Choice(depths))
 
-    found = drawn(sampler, space, COUNT)
+    assignments = draw_assignments(sampler, space, COUNT)
 
-    pairs = Counter((candidate["width"], candidate["depth"]) for candidate in found)
+    pairs = Counter((candidate["width"], candidate["depth"]) for candidate in assignments)
     assert set(pairs) == set(zip(widths, depths, strict=True))
     assert min(pairs.values()) > COUNT / 5
 
@@ -146,18 +148,18 @@ def test_zipped_parameters_move_together(sampler: Sampler) -> None:
 def test_raising_the_count_keeps_the_first_candidates(sampler: Sampler) -> None:
     space = a_space(**WITH_BETA)
 
-    few, many = drawn(sampler, space, 20), drawn(sampler, space, COUNT)
+    few, many = draw_assignments(sampler, space, 20), draw_assignments(sampler, space, COUNT)
 
     assert many[:20] == few
 
 
 @pytest.mark.parametrize("sampler", PREFIX_STABLE)
 def test_there_are_more_candidates_than_the_cap(sampler: Sampler) -> None:
-    assert len(drawn(sampler, a_space(x=UNIT), 5000, cap=2)) == 5000
+    assert len(draw_assignments(sampler, a_space(x=UNIT), 5000, cap=2)) == 5000
 
 
 def test_a_latin_hypercube_has_exactly_as_many_points_as_its_cap() -> None:
-    assert len(drawn(Sampler.LATIN_HYPERCUBE, a_space(x=UNIT), 1000, cap=7)) == 7
+    assert len(draw_assignments(Sampler.LATIN_HYPERCUBE, a_space(x=UNIT), 1000, cap=7)) == 7
 
 
 @every_sampler
@@ -173,16 +175,16 @@ def test_each_stratum_of_each_dimension_has_one_point(sampler: Sampler, seed: in
     names = [f"p{number}" for number in range(8)]
     space = a_space(**dict.fromkeys(names, UNIT))
 
-    found = drawn(sampler, space, 256, seed=seed)
+    assignments = draw_assignments(sampler, space, 256, seed=seed)
 
     for name in names:
-        assert sorted(int(float(str(candidate[name])) * 256) for candidate in found) == list(range(256))
+        assert sorted(int(float(str(candidate[name])) * 256) for candidate in assignments) == list(range(256))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_scrambled_sobol_points_are_still_a_net(seed: int) -> None:
-    found = next(point_sets.sobol_points(seed, ["x", "y"]))
-    points = list(zip(*found, strict=True))
+    values = next(point_sets.sobol_points(seed, ["x", "y"]))
+    points = list(zip(*values, strict=True))
 
     for split in range(7):
         boxes = Counter((int(x * 2**split), int(y * 2 ** (6 - split))) for x, y in points)
@@ -221,11 +223,11 @@ def test_scipys_sobol_points_never_change() -> None:
 
 
 def test_chunks_follow_each_other_and_are_powers_of_two() -> None:
-    found = [chunk for chunk, _ in zip(index_chunks(), range(12), strict=False)]
+    chunks = [chunk for chunk, _ in zip(index_chunks(), range(12), strict=False)]
 
-    assert found[0].start == 0
-    assert all(left.stop == right.start for left, right in pairwise(found))
-    assert {len(chunk).bit_count() for chunk in found} == {1}
+    assert chunks[0].start == 0
+    assert all(left.stop == right.start for left, right in pairwise(chunks))
+    assert {len(chunk).bit_count() for chunk in chunks} == {1}
 
 
 @every_sampler
@@ -276,9 +278,9 @@ def digests_in(python: str, *samplers: Sampler, **environment: str) -> str:
     ],
 )
 def test_draws_do_not_depend_on_hash_seed_and_locale(hash_seed: str, language: str) -> None:
-    found = digests_in(sys.executable, *Sampler, PYTHONHASHSEED=hash_seed, LC_ALL=language)
+    text = digests_in(sys.executable, *Sampler, PYTHONHASHSEED=hash_seed, LC_ALL=language)
 
-    assert found == " ".join(DIGESTS.values())
+    assert text == " ".join(DIGESTS.values())
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])

@@ -153,12 +153,12 @@ def test_every_integer_of_the_widest_range_is_within_it() -> None:
 
 @pytest.mark.parametrize("domain", SETTLED.values(), ids=SETTLED)
 def test_fast_and_exact_quantiles_agree_within_the_error_bound(domain: Continuous) -> None:
-    found = continuous_quantile(domain)
-    assert found.exact
+    quantile = continuous_quantile(domain)
+    assert quantile.exact
 
     for u in [2.0**-54, LAST, *stream(1, "x", purpose="test").uniforms(range(300))]:
-        fast = found.fast(u)
-        assert abs(float(found.exact(u) - Decimal(fast))) <= found.slack(fast)
+        fast = quantile.fast(u)
+        assert abs(float(quantile.exact(u) - Decimal(fast))) <= quantile.slack(fast)
 
 
 def nudged(fast: Callable[[float], float], part: float) -> Callable[[float], float]:

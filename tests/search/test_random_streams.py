@@ -28,10 +28,10 @@ LONG = (65_537, 99_999, 1_000_000, 10**12, 2**53)
 
 
 def test_draws_never_change() -> None:
-    found = stream(7, "optimizer.lr", purpose="random")
+    result = stream(7, "optimizer.lr", purpose="random")
 
-    assert found.uniforms(range(5)) == GOLDEN
-    assert found.uniforms(range(10**15, 10**15 + 1)) == [GOLDEN_FAR]
+    assert result.uniforms(range(5)) == GOLDEN
+    assert result.uniforms(range(10**15, 10**15 + 1)) == [GOLDEN_FAR]
 
 
 def test_draws_follow_the_documented_rules() -> None:
@@ -39,33 +39,33 @@ def test_draws_follow_the_documented_rules() -> None:
     block = hashlib.blake2b((12).to_bytes(8, "big"), key=key).digest()
     words = struct.unpack(">8Q", block)
 
-    found = stream(7, "optimizer.lr", purpose="random").uniforms(range(96, 104))
+    uniforms = stream(7, "optimizer.lr", purpose="random").uniforms(range(96, 104))
 
-    assert found == [(word >> 11) / 2**53 for word in words]
+    assert uniforms == [(word >> 11) / 2**53 for word in words]
 
 
 @given(st.integers(0, 100), st.integers(0, 100))
 def test_a_draw_depends_on_its_number_only(start: int, count: int) -> None:
-    found = stream(1, "x", purpose="random")
+    result = stream(1, "x", purpose="random")
 
-    together = found.uniforms(range(start, start + count))
+    together = result.uniforms(range(start, start + count))
 
-    assert together == [found.uniforms(range(at, at + 1))[0] for at in range(start, start + count)]
+    assert together == [result.uniforms(range(at, at + 1))[0] for at in range(start, start + count)]
 
 
 def test_seed_name_and_purpose_each_make_another_stream() -> None:
     streams = [stream(1, "x", purpose="a"), stream(2, "x", purpose="a"), stream(1, "y", purpose="a")]
     streams += [stream(1, "x", purpose="b"), stream(1, 'x","a', purpose="")]
 
-    firsts = {found.uniforms(range(1))[0] for found in streams}
+    firsts = {item.uniforms(range(1))[0] for item in streams}
 
     assert len(firsts) == 5
 
 
 def test_integers_below_a_limit_are_evenly_spread() -> None:
-    found = stream(1, "x", purpose="below")
+    result = stream(1, "x", purpose="below")
 
-    counts = Counter(found.below(number, 3) for number in range(30_000))
+    counts = Counter(result.below(number, 3) for number in range(30_000))
 
     assert set(counts) == {0, 1, 2}
     assert all(abs(count - 10_000) < 300 for count in counts.values())
@@ -88,19 +88,19 @@ def test_a_mixed_permutation_has_every_number_once() -> None:
 def test_a_long_permutation_stays_in_its_range_and_repeats_nothing(count: int) -> None:
     place = permutation(3, "x", count)
 
-    found = [place(position) for position in (*range(1000), *range(count - 1000, count))]
+    values = [place(position) for position in (*range(1000), *range(count - 1000, count))]
 
-    assert len(set(found)) == 2000
-    assert 0 <= min(found) < count / 50
-    assert count * 49 / 50 < max(found) < count
+    assert len(set(values)) == 2000
+    assert 0 <= min(values) < count / 50
+    assert count * 49 / 50 < max(values) < count
 
 
 def test_neighbours_do_not_stay_neighbours_in_a_long_permutation() -> None:
     place = permutation(3, "x", 10**12)
 
-    found = [place(position) for position in range(2000)]
+    values = [place(position) for position in range(2000)]
 
-    gaps = [abs(left - right) for left, right in pairwise(found)]
+    gaps = [abs(left - right) for left, right in pairwise(values)]
     assert 0.31 < sum(gaps) / len(gaps) / 10**12 < 0.36  # a third, for independent numbers
 
 

@@ -19,18 +19,18 @@ from tests.search.searches import MIXED, a_search, an_observation, history, loss
 
 
 def test_the_expansion_of_a_search_has_no_configurations() -> None:
-    found = explore(a_search())
+    expansion = explore(a_search())
 
-    assert isinstance(found, Expansion)
-    assert found.configurations == ()
-    assert [count.kept for count in found.blocks] == [0]
+    assert isinstance(expansion, Expansion)
+    assert expansion.configurations == ()
+    assert [count.kept for count in expansion.blocks] == [0]
 
 
 def test_a_search_without_a_feasible_configuration_is_rejected() -> None:
-    found = explore(a_search(constraints=["width * depth > 10000"]))
+    expansion = explore(a_search(constraints=["width * depth > 10000"]))
 
-    assert isinstance(found, tuple)
-    assert [problem.code for problem in found] == ["constraint-nothing"]
+    assert isinstance(expansion, tuple)
+    assert [problem.code for problem in expansion] == ["constraint-nothing"]
 
 
 def test_the_order_of_records_does_not_change_a_round() -> None:
@@ -47,20 +47,24 @@ def test_a_round_has_its_size_and_only_new_configurations() -> None:
     observations = searched(sweep, loss, 5)
 
     assert len(observations) == 20
-    assert len({canonical_json(one.configuration) for one in observations}) == 20
+    assert len({canonical_json(observation.configuration) for observation in observations}) == 20
 
 
 def test_another_round_or_seed_proposes_other_configurations() -> None:
-    found = [next_round(a_search(seed=seed), (), number=number) for seed, number in [(1, 1), (2, 1), (1, 2)]]
+    outcomes = [
+        next_round(a_search(seed=seed), (), number=number) for seed, number in [(1, 1), (2, 1), (1, 2)]
+    ]
 
-    assert len({str(one.suggestions) for one in found if isinstance(one, Round)}) == 3
+    assert len({str(outcome.suggestions) for outcome in outcomes if isinstance(outcome, Round)}) == 3
 
 
 def test_a_search_finds_good_values() -> None:
     sweep = a_search(parameters={name: MIXED[name] for name in ("momentum", "width", "depth")})
 
-    late = [one.values or () for one in searched(sweep, loss, 20) if (one.round or 0) > 10]
-    by_chance = [one.values or () for one in history(sweep, loss, 40)]
+    late = [
+        observation.values or () for observation in searched(sweep, loss, 20) if (observation.round or 0) > 10
+    ]
+    by_chance = [observation.values or () for observation in history(sweep, loss, 40)]
 
     assert sum(map(sum, late)) < sum(map(sum, by_chance)) / 3
 
@@ -80,11 +84,13 @@ def test_a_search_has_a_reason_to_end(changes: dict[str, object], reason: str) -
     sweep = a_search(**changes)
     observations = searched(sweep, lambda _: 1.0, 3)
 
-    found = next_round(sweep, observations, number=1 + max(one.round or 0 for one in observations))
+    outcome = next_round(
+        sweep, observations, number=1 + max(observation.round or 0 for observation in observations)
+    )
 
-    assert isinstance(found, SearchEnd)
-    assert found.reason == reason
-    assert found.text
+    assert isinstance(outcome, SearchEnd)
+    assert outcome.reason == reason
+    assert outcome.text
 
 
 def test_the_last_round_has_the_remaining_size() -> None:
@@ -109,13 +115,13 @@ def test_every_limit_shortens_the_last_round_and_ends_the_search_with_its_messag
     sweep = replace(a_search(), run=run, **changes)
 
     observations = searched(sweep, loss, 9)
-    found = next_round(sweep, observations, number=3)
+    outcome = next_round(sweep, observations, number=3)
 
     assert len(observations) == 6
-    assert isinstance(found, SearchEnd)
-    assert found.reason == "budget"
-    assert found.text.startswith("6 trials exist; with more, the sweep must ")
-    assert says in found.text
+    assert isinstance(outcome, SearchEnd)
+    assert outcome.reason == "budget"
+    assert outcome.text.startswith("6 trials exist; with more, the sweep must ")
+    assert says in outcome.text
 
 
 def test_a_nearly_exhausted_space_gives_its_remaining_configurations() -> None:
@@ -123,29 +129,29 @@ def test_a_nearly_exhausted_space_gives_its_remaining_configurations() -> None:
 
     observations = searched(sweep, lambda _: 1.0, 5)
 
-    assert sorted((one.configuration["a"], one.configuration["b"]) for one in observations) == [
-        (a, b) for a in (1, 2, 3) for b in ("x", "y")
-    ]
+    assert sorted(
+        (observation.configuration["a"], observation.configuration["b"]) for observation in observations
+    ) == [(a, b) for a in (1, 2, 3) for b in ("x", "y")]
 
 
 def test_trials_of_another_sweep_are_evidence_and_may_be_proposed_here() -> None:
     sweep = a_search(parameters={"a": {"values": [1, 2]}}, rounds={"size": 2, "max": 1})
     elsewhere = [an_observation({"a": value}, 0.5, round=None) for value in (1, 2, 3)]
 
-    found = next_round(sweep, elsewhere, number=1)
+    outcome = next_round(sweep, elsewhere, number=1)
 
-    assert isinstance(found, Round)
-    assert len(found.suggestions) == 2
+    assert isinstance(outcome, Round)
+    assert len(outcome.suggestions) == 2
 
 
 def test_a_missing_trial_is_known_but_no_evidence() -> None:
     sweep = a_search(parameters={"a": {"values": [1, 2]}}, rounds={"size": 2, "max": 9})
     missing = an_observation({"a": 1}, None, status=Status.MISSING)
 
-    found = next_round(sweep, [missing], number=2)
+    outcome = next_round(sweep, [missing], number=2)
 
-    assert isinstance(found, Round)
-    assert [dict(one.configuration) for one in found.suggestions] == [{"a": 2}]
+    assert isinstance(outcome, Round)
+    assert [dict(suggestion.configuration) for suggestion in outcome.suggestions] == [{"a": 2}]
 
 
 def test_every_proposal_satisfies_the_constraints() -> None:
@@ -155,8 +161,8 @@ def test_every_proposal_satisfies_the_constraints() -> None:
 
     assert len(observations) == 32
     assert all(
-        int(str(one.configuration["width"])) * int(str(one.configuration["depth"])) <= 256
-        for one in observations
+        int(str(observation.configuration["width"])) * int(str(observation.configuration["depth"])) <= 256
+        for observation in observations
     )
 
 
@@ -164,11 +170,11 @@ def test_rounds_count_redrawn_proposals() -> None:
     sweep = a_search(constraints=["width == 256 and depth == 6"], rounds={"size": 6, "max": 9})
     known = history(sweep, loss, 12)
 
-    found = next_round(sweep, known, number=3)
+    outcome = next_round(sweep, known, number=3)
 
-    assert isinstance(found, Round)
-    assert len(recorded(found, loss)) == 6
-    assert found.redrawn > 0
+    assert isinstance(outcome, Round)
+    assert len(recorded(outcome, loss)) == 6
+    assert outcome.redrawn > 0
 
 
 def test_a_resource_has_rungs_that_end_at_its_maximum() -> None:

@@ -73,18 +73,20 @@ def optunas(
 ) -> list[dict[str, Any]]:
     """Let Optuna propose a round over the parameters as a person would write them for it."""
     study = optuna.create_study(sampler=sampler)
-    for one in sorted(known, key=attrgetter("round", "trial")):
-        assert one.values
-        distributions = {name: distribution(parameters[name]) for name in one.configuration}
-        params = dict(one.configuration)
-        study.add_trial(optuna.create_trial(params=params, distributions=distributions, value=one.values[0]))
+    for observation in sorted(known, key=attrgetter("round", "trial")):
+        assert observation.values
+        distributions = {name: distribution(parameters[name]) for name in observation.configuration}
+        params = dict(observation.configuration)
+        study.add_trial(
+            optuna.create_trial(params=params, distributions=distributions, value=observation.values[0])
+        )
     proposed = list[dict[str, Any]]()
     for _ in range(SIZE):
-        trial, found = study.ask(), dict[str, Any]()
+        trial, document = study.ask(), dict[str, Any]()
         for name, domain in parameters.items():
-            if all(found.get(parent) == wanted for parent, wanted in domain.get("when", {}).items()):
-                found[name] = trial._suggest(name, distribution(domain))  # noqa: SLF001 - any distribution
-        proposed.append(found)
+            if all(document.get(parent) == wanted for parent, wanted in domain.get("when", {}).items()):
+                document[name] = trial._suggest(name, distribution(domain))  # noqa: SLF001 - any distribution
+        proposed.append(document)
     return proposed
 
 
@@ -116,16 +118,18 @@ def test_a_round_is_what_optuna_proposes_from_the_same_trials(
     known = history(sweep, loss, count)
     number = 1 + count // SIZE
 
-    found = next_round(sweep, known, number=number)
+    outcome = next_round(sweep, known, number=number)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wanted = optunas(parameters, known, sampler(derive_seed(SEED, number, "engine") % SEED_LIMIT))
 
-    assert isinstance(found, Round)
-    assert [one.configuration.keys() for one in found.suggestions] == [one.keys() for one in wanted]
+    assert isinstance(outcome, Round)
+    assert [suggestion.configuration.keys() for suggestion in outcome.suggestions] == [
+        item.keys() for item in wanted
+    ]
     far = [
         (name, apart(parameters[name], left.configuration[name], value))
-        for left, right in zip(found.suggestions, wanted, strict=True)
+        for left, right in zip(outcome.suggestions, wanted, strict=True)
         for name, value in right.items()
     ]
-    assert [one for one in far if one[1] > ROUNDED] == []
+    assert [item for item in far if item[1] > ROUNDED] == []

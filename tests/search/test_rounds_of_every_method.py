@@ -51,9 +51,10 @@ def test_every_suggestion_is_legal_and_new(method: Method) -> None:
     trials = searched(sweep, score, 3)
 
     assert len(trials) >= 7
-    assert len({canonical_json(one.configuration) for one in trials}) == len(trials)
-    assert all(is_legal(sweep, one.configuration) for one in trials)
-    assert all(abs(one.configuration["decay"] - one.configuration["rate"] / 10) < 1e-12 for one in trials)  # type: ignore[operator]
+    assert len({canonical_json(observation.configuration) for observation in trials}) == len(trials)
+    assert all(is_legal(sweep, observation.configuration) for observation in trials)
+    values = [observation.configuration for observation in trials]
+    assert all(abs(each["decay"] - each["rate"] / 10) < 1e-12 for each in values)  # type: ignore[operator]
 
 
 @every_method
@@ -62,9 +63,9 @@ def test_rounds_do_not_depend_on_the_order_of_records(method: Method) -> None:
     known = searched(sweep, score, 1)
     mixed = random.Random(5).sample(known, len(known))  # noqa: S311 - an order, no secret
 
-    found = [next_round(sweep, listed, number=2) for listed in (known, mixed)]
+    outcomes = [next_round(sweep, listed, number=2) for listed in (known, mixed)]
 
-    assert found[0] == found[1]
+    assert outcomes[0] == outcomes[1]
 
 
 @every_method
@@ -75,26 +76,28 @@ def test_failed_diverged_and_missing_trials_do_not_end_a_search(method: Method) 
     ends = [Status.FAILED, Status.DIVERGED, Status.MISSING, Status.OOM, Status.CANCELLED]
     known = [
         an_observation(
-            one.configuration, one.values if at >= 5 else None, status=Status.OK if at >= 5 else ends[at]
+            observation.configuration,
+            observation.values if at >= 5 else None,
+            status=Status.OK if at >= 5 else ends[at],
         )
-        for at, one in enumerate(recorded(first, score))
+        for at, observation in enumerate(recorded(first, score))
     ]
 
-    found = next_round(sweep, known, number=2)
+    outcome = next_round(sweep, known, number=2)
 
-    assert isinstance(found, Round)
-    names = {canonical_json(one.configuration) for one in known}
-    assert not names & {canonical_json(one.configuration) for one in found.suggestions}
+    assert isinstance(outcome, Round)
+    names = {canonical_json(observation.configuration) for observation in known}
+    assert not names & {canonical_json(suggestion.configuration) for suggestion in outcome.suggestions}
 
 
 @every_method
 def test_a_round_names_its_library(method: Method) -> None:
-    found = next_round(a_sweep_of(method), (), number=1)
+    outcome = next_round(a_sweep_of(method), (), number=1)
 
-    assert isinstance(found, Round)
+    assert isinstance(outcome, Round)
     library = "sweepledger" if method.has_parents else "cmaes" if method is Method.CMA_ES else "optuna"
-    assert found.engine.partition(" ")[0] == library
-    assert found.number == 1
+    assert outcome.engine.partition(" ")[0] == library
+    assert outcome.number == 1
 
 
 PROGRAM = """
@@ -106,7 +109,7 @@ print(*(digest_of_rounds(method) for method in Method))
 
 @pytest.mark.full_suite("every hash seed and locale")
 def test_rounds_do_not_depend_on_hash_seed_locale_or_threads() -> None:
-    found = set()
+    results = set()
     for hash_seed, language, threads in [("0", "C", "1"), ("4294967295", "C.UTF-8", "2")]:
         environment = {
             "PATH": os.environ["PATH"],
@@ -124,9 +127,9 @@ def test_rounds_do_not_depend_on_hash_seed_locale_or_threads() -> None:
             check=False,
         )
         assert not process.stderr
-        found.add(process.stdout)
+        results.add(process.stdout)
 
-    assert found == {" ".join(map(digest_of_rounds, Method)) + "\n"}
+    assert results == {" ".join(map(digest_of_rounds, Method)) + "\n"}
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
@@ -138,15 +141,15 @@ def test_rounds_of_any_space_are_legal_and_without_repetition(
     scores = st.floats(-1, 1) | st.none()
     known = searched(sweep, lambda _: data.draw(scores), 2)
 
-    found = next_round(sweep, known, number=3)
+    outcome = next_round(sweep, known, number=3)
 
-    names = [canonical_json(one.configuration) for one in known]
-    if isinstance(found, SearchEnd):
-        assert found.reason == "exhausted"
+    names = [canonical_json(observation.configuration) for observation in known]
+    if isinstance(outcome, SearchEnd):
+        assert outcome.reason == "exhausted"
     else:
-        names += [canonical_json(one.configuration) for one in found.suggestions]
-        assert all(is_legal(sweep, one.configuration) for one in found.suggestions)
-        assert next_round(sweep, known[::-1], number=3) == found
+        names += [canonical_json(suggestion.configuration) for suggestion in outcome.suggestions]
+        assert all(is_legal(sweep, suggestion.configuration) for suggestion in outcome.suggestions)
+        assert next_round(sweep, known[::-1], number=3) == outcome
     assert len(set(names)) == len(names)
 
 
@@ -156,10 +159,10 @@ def test_decoding_the_coordinates_of_a_configuration_gives_it_back(space: Search
     sweep = with_space(a_search(parameters=NUMBERS), space)
     code, settle = encode_space(space), configuration_builder(space)
 
-    for one in history(sweep, lambda _: 0.0, 5, seed=seed):
-        places = code.encode(one.configuration)
+    for observation in history(sweep, lambda _: 0.0, 5, seed=seed):
+        places = code.encode(observation.configuration)
         assert places is not None
-        assert settle(code.decode(lambda dimension: places[dimension.name])) == one.configuration  # noqa: B023
+        assert settle(code.decode(lambda dimension: places[dimension.name])) == observation.configuration  # noqa: B023
 
 
 @every_method
@@ -191,13 +194,13 @@ def test_a_search_with_several_metrics_improves_the_pareto_front() -> None:
     for method in (Method.TPE, Method.NSGA2):
         sweep = a_sweep_of(method, metric=..., metrics=metrics, rounds={"size": 8, "max": 20})
 
-        trials = searched(sweep, lambda one: (one["momentum"], one["momentum"] * one["depth"]), 10)
+        trials = searched(sweep, lambda item: (item["momentum"], item["momentum"] * item["depth"]), 10)
 
-        late = [one.values or () for one in trials if (one.round or 0) > 8]
-        early = [one.values or () for one in trials if one.round == 1]
-        assert sum(one[1] - one[0] for one in late) / len(late) > sum(one[1] - one[0] for one in early) / len(
-            early
-        )
+        late = [observation.values or () for observation in trials if (observation.round or 0) > 8]
+        early = [observation.values or () for observation in trials if observation.round == 1]
+        assert sum(values[1] - values[0] for values in late) / len(late) > sum(
+            entry[1] - entry[0] for entry in early
+        ) / len(early)
 
 
 def test_cma_es_requires_two_numeric_parameters() -> None:

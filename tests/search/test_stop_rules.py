@@ -28,9 +28,9 @@ def a_curve(*values: float | None, whole: bool = True) -> LearningCurve:
 
 
 def thresholds(rule: Any, metric: Metric, *curves: LearningCurve) -> dict[int, float]:
-    found = compile_stop_rules(rule, metric, curves)
-    assert all(isinstance(one, ThresholdRule) for one in found)
-    return {step: limit for one in found if isinstance(one, ThresholdRule) for step, limit in one.points}
+    rules = compile_stop_rules(rule, metric, curves)
+    assert all(isinstance(item, ThresholdRule) for item in rules)
+    return {step: limit for item in rules if isinstance(item, ThresholdRule) for step, limit in item.points}
 
 
 FIVE = tuple(a_curve(last / 20, last / 10) for last in (1, 2, 3, 4, 9))
@@ -88,10 +88,10 @@ def test_thresholds_lie_between_min_iter_and_max_iter(first: int, last: int | No
 def test_hyperbands_threshold_at_each_band_is_the_best_one_in_eta() -> None:
     curves = [a_curve(*[0.1 * rank + 0.01 * step for step in range(1, 10)]) for rank in range(9)]
 
-    found = thresholds(HyperbandStop(max_iter=27, s=3), UP, *curves)
+    values = thresholds(HyperbandStop(max_iter=27, s=3), UP, *curves)
 
     # Of nine the best three are one in three: the fourth, at the place 9 / 3, is the threshold W&B takes.
-    assert found == {step: pytest.approx(0.5 + 0.01 * step) for step in (1, 3, 9)}
+    assert values == {step: pytest.approx(0.5 + 0.01 * step) for step in (1, 3, 9)}
     assert list(thresholds(HyperbandStop(min_iter=2, eta=2), UP, *curves)) == [2, 4, 8]
 
 
@@ -135,10 +135,10 @@ def test_long_curves_give_no_more_thresholds_than_a_curve_has_points() -> None:
         LearningCurve(tuple((step, 0.5) for step in range(start, 5000, 7)), True) for start in (1, 2, 3)
     ]
 
-    (found,) = compile_stop_rules(PercentileStop(), UP, curves)
+    (rule,) = compile_stop_rules(PercentileStop(), UP, curves)
 
-    assert isinstance(found, ThresholdRule)
-    assert len(found.points) <= MAX_THRESHOLDS
+    assert isinstance(rule, ThresholdRule)
+    assert len(rule.points) <= MAX_THRESHOLDS
 
 
 VALUES = st.lists(st.one_of(st.none(), st.floats(-1e3, 1e3)), min_size=1, max_size=8)
@@ -157,27 +157,27 @@ VALUES = st.lists(st.one_of(st.none(), st.floats(-1e3, 1e3)), min_size=1, max_si
     st.randoms(use_true_random=False),
 )
 def test_rules_are_independent_of_the_order_of_curves_and_turn_with_the_goal(
-    drawn: list[tuple[list[float | None], bool]], rule: Any, chance: random.Random
+    results: list[tuple[list[float | None], bool]], rule: Any, chance: random.Random
 ) -> None:
-    curves = [a_curve(*values, whole=whole) for values, whole in drawn]
+    curves = [a_curve(*values, whole=whole) for values, whole in results]
     turned = [
         a_curve(*[value if value is None else -value for value in values], whole=whole)
-        for values, whole in drawn
+        for values, whole in results
     ]
     shuffled = chance.sample(curves, len(curves))
 
-    found = thresholds(rule, UP, *curves)
+    actual = thresholds(rule, UP, *curves)
 
-    assert thresholds(rule, UP, *shuffled) == found
-    assert thresholds(rule, DOWN, *turned) == pytest.approx({step: -limit for step, limit in found.items()})
-    assert all(math.isfinite(limit) for limit in found.values())
+    assert thresholds(rule, UP, *shuffled) == actual
+    assert thresholds(rule, DOWN, *turned) == pytest.approx({step: -limit for step, limit in actual.items()})
+    assert all(math.isfinite(limit) for limit in actual.values())
 
 
 @given(st.lists(VALUES, min_size=3, max_size=12))
-def test_the_best_recorded_trial_would_never_be_pruned(drawn: list[list[float | None]]) -> None:
-    rows = [[0.0 if value is None else value for value in values] for values in drawn]
+def test_the_best_recorded_trial_would_never_be_pruned(results: list[list[float | None]]) -> None:
+    rows = [[0.0 if value is None else value for value in values] for values in results]
     for metric, best in ((UP, max), (DOWN, min)):
-        found = thresholds(PercentileStop(min_trials=1), metric, *(a_curve(*row) for row in rows))
-        for step, limit in found.items():
+        actual = thresholds(PercentileStop(min_trials=1), metric, *(a_curve(*row) for row in rows))
+        for step, limit in actual.items():
             reached = [best(row[:step]) for row in rows if len(row) >= step]
             assert not metric.better(limit, best(reached))

@@ -23,10 +23,10 @@ def a_climb(method: str, **changes: Any) -> Sweep:
 
 def epochs(trials: Sequence[Observation]) -> list[list[int]]:
     """List what the trials of each round get."""
-    found: dict[int, list[int]] = {}
-    for one in trials:
-        found.setdefault(one.round or 0, []).append(int(str(one.configuration["epochs"])))
-    return [sorted(found[number]) for number in sorted(found)]
+    results: dict[int, list[int]] = {}
+    for observation in trials:
+        results.setdefault(observation.round or 0, []).append(int(str(observation.configuration["epochs"])))
+    return [sorted(results[number]) for number in sorted(results)]
 
 
 def values(assignment: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,29 +42,34 @@ def test_halving_promotes_a_third_to_three_times_the_resource() -> None:
 def test_promoted_trials_keep_their_values_and_name_their_parents() -> None:
     trials = searched(a_climb("halving"), loss, 2)
 
-    first = sorted((one for one in trials if one.round == 1), key=lambda one: one.values or ())
-    second = {one.parent: one for one in trials if one.round == 2}
-    assert set(second) == {one.id for one in first[:9]}
-    assert all(values(second[one.id].configuration) == values(one.configuration) for one in first[:9])
+    first = sorted(
+        (observation for observation in trials if observation.round == 1), key=lambda item: item.values or ()
+    )
+    second = {observation.parent: observation for observation in trials if observation.round == 2}
+    assert set(second) == {observation.id for observation in first[:9]}
+    assert all(
+        values(second[observation.id].configuration) == values(observation.configuration)
+        for observation in first[:9]
+    )
 
 
 def test_a_search_ends_after_its_last_rung() -> None:
     sweep = a_climb("halving")
 
-    found = next_round(sweep, searched(sweep, loss, 4), number=5)
+    outcome = next_round(sweep, searched(sweep, loss, 4), number=5)
 
-    assert isinstance(found, SearchEnd)
-    assert found.reason == "last-rung"
+    assert isinstance(outcome, SearchEnd)
+    assert outcome.reason == "last-rung"
 
 
 @pytest.mark.parametrize("method", GOING_ON)
 def test_with_a_metric_to_maximize_the_largest_values_are_promoted(method: str) -> None:
     sweep = a_climb(method, metric={"name": "accuracy", "goal": "maximize"})
 
-    trials = searched(sweep, lambda one: -loss(one), 2)
+    trials = searched(sweep, lambda item: -loss(item), 2)
 
-    of_first = {one.id: one.values or () for one in trials if one.round == 1}
-    gone = {one.parent for one in trials if one.round == 2 and one.parent}
+    of_first = {observation.id: observation.values or () for observation in trials if observation.round == 1}
+    gone = {observation.parent for observation in trials if observation.round == 2 and observation.parent}
     assert max(of_first, key=lambda name: of_first[name]) in gone
     assert min(of_first, key=lambda name: of_first[name]) not in gone
 
@@ -76,20 +81,25 @@ def test_only_ok_trials_are_promoted(method: str, status: Status) -> None:
     first = next_round(sweep, (), number=1)
     assert isinstance(first, Round)
     known = recorded(first, loss)
-    broken = [an_observation(one.configuration, one.values, status=status) for one in known[:2]]
+    broken = [
+        an_observation(observation.configuration, observation.values, status=status)
+        for observation in known[:2]
+    ]
 
-    found = next_round(sweep, [*broken, *known[2:]], number=2)
+    outcome = next_round(sweep, [*broken, *known[2:]], number=2)
 
-    assert isinstance(found, Round)
-    assert not {one.parent for one in found.suggestions} & {one.id for one in broken}
+    assert isinstance(outcome, Round)
+    assert not {suggestion.parent for suggestion in outcome.suggestions} & {
+        observation.id for observation in broken
+    }
 
 
 def test_hyperbands_brackets_are_those_of_the_paper() -> None:
     paper = [(27, 1), (12, 3), (6, 9), (4, 27)]
 
-    found = hyperband_brackets(27, Resource("epochs", 1, 27, 3))
+    results = hyperband_brackets(27, Resource("epochs", 1, 27, 3))
 
-    assert [(count, 3**rung) for rung, count in found] == paper
+    assert [(count, 3**rung) for rung, count in results] == paper
 
 
 def test_hyperband_continues_all_brackets_in_each_round() -> None:
@@ -107,7 +117,7 @@ def test_asha_fills_a_round_with_promotions_and_then_with_new_trials() -> None:
     trials = searched(a_climb("asha", rounds={"size": 6, "max": 9}), loss, 3)
 
     assert epochs(trials) == [[1] * 6, [1] * 4 + [3] * 2, [1] * 5 + [3]]
-    assert len({one.parent for one in trials if one.parent}) == 3
+    assert len({observation.parent for observation in trials if observation.parent}) == 3
 
 
 def test_a_population_continues_and_its_worst_members_copy_the_best() -> None:
@@ -116,13 +126,19 @@ def test_a_population_continues_and_its_worst_members_copy_the_best() -> None:
     trials = searched(sweep, loss, 9)
 
     assert epochs(trials) == [[2] * 10, [4] * 10, [6] * 10, [7] * 10]
-    first = sorted((one for one in trials if one.round == 1), key=lambda one: one.values or ())
-    second = [one for one in trials if one.round == 2]
+    first = sorted(
+        (observation for observation in trials if observation.round == 1), key=lambda item: item.values or ()
+    )
+    second = [observation for observation in trials if observation.round == 2]
     same = [
-        one for one in second if values(one.configuration) in [values(other.configuration) for other in first]
+        observation
+        for observation in second
+        if values(observation.configuration) in [values(other.configuration) for other in first]
     ]
-    assert {one.parent for one in same} == {one.id for one in first[:8]}
-    assert {one.parent for one in second if one not in same} <= {one.id for one in first[:2]}
+    assert {observation.parent for observation in same} == {entry.id for entry in first[:8]}
+    assert {observation.parent for observation in second if observation not in same} <= {
+        entry.id for entry in first[:2]
+    }
 
 
 def test_a_population_without_ok_members_ends_the_search() -> None:
@@ -130,10 +146,10 @@ def test_a_population_without_ok_members_ends_the_search() -> None:
     first = next_round(sweep, (), number=1)
     assert isinstance(first, Round)
 
-    found = next_round(sweep, recorded(first, lambda _: None), number=2)
+    outcome = next_round(sweep, recorded(first, lambda _: None), number=2)
 
-    assert isinstance(found, SearchEnd)
-    assert found.reason == "exhausted"
+    assert isinstance(outcome, SearchEnd)
+    assert outcome.reason == "exhausted"
 
 
 @pytest.mark.parametrize("method", GOING_ON)
@@ -150,12 +166,14 @@ def test_configurations_are_legal_on_every_rung(method: str) -> None:
         },
     )
 
-    trials = searched(sweep, lambda one: float(one["depth"]), 4)
+    trials = searched(sweep, lambda item: float(item["depth"]), 4)
 
-    assert len({canonical_json(one.configuration) for one in trials}) == len(trials)
-    for one in trials:
-        assert int(str(one.configuration["width"])) * int(str(one.configuration["depth"])) <= 512
-        assert ("momentum" in one.configuration) is (one.configuration["optimizer"] == "sgd")
+    assert len({canonical_json(trial.configuration) for trial in trials}) == len(trials)
+    for observation in trials:
+        assert (
+            int(str(observation.configuration["width"])) * int(str(observation.configuration["depth"])) <= 512
+        )
+        assert ("momentum" in observation.configuration) is (observation.configuration["optimizer"] == "sgd")
 
 
 @pytest.mark.parametrize("method", GOING_ON)

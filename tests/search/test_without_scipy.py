@@ -8,7 +8,7 @@ from sweepledger.errors import ToolError
 from sweepledger.search.unit_cube import discrepancy
 from sweepledger.structs.domain import Beta, Domain, Uniform
 from sweepledger.structs.search_block import Sampler
-from tests.search.conformance import a_space, drawn
+from tests.search.conformance import a_space, draw_assignments
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("sampler", [sampler for sampler in Sampler if sampler is not Sampler.SOBOL])
 def test_other_samplers_and_the_discrepancy_do_not_need_it(sampler: Sampler) -> None:
-    points = [[float(str(each["x"]))] for each in drawn(sampler, a_space(x=Uniform(0, 1)), 8)]
+    points = [[float(str(each["x"]))] for each in draw_assignments(sampler, a_space(x=Uniform(0, 1)), 8)]
 
     assert len(points) == 8
     assert discrepancy(points) is not None
@@ -37,6 +37,6 @@ def test_other_samplers_and_the_discrepancy_do_not_need_it(sampler: Sampler) -> 
 )
 def test_the_extra_is_named_when_it_is_needed(sampler: Sampler, domain: Domain, what: str) -> None:
     with pytest.raises(ToolError, match=f"{what} requires SciPy, which is not installed") as caught:
-        drawn(sampler, a_space(x=domain), 8)
+        draw_assignments(sampler, a_space(x=domain), 8)
 
     assert caught.value.hint == "`pip install 'sweepledger[sampling]'`"

@@ -16,10 +16,10 @@ def test_a_grid_of_the_largest_size_is_taken_and_one_trial_more_is_not() -> None
 
 
 def test_a_grid_of_any_size_is_counted_and_not_made() -> None:
-    (found,) = messages(parameters={f"p{n}": axis(90) for n in range(100)})
+    (message,) = messages(parameters={f"p{n}": axis(90) for n in range(100)})
 
-    assert found.startswith("must make at most 100000 trials, got 2656139888758747693387813220357796")
-    assert len(found) < 150
+    assert message.startswith("must make at most 100000 trials, got 2656139888758747693387813220357796")
+    assert len(message) < 150
 
 
 def test_equal_factors_are_written_as_a_power() -> None:
@@ -93,10 +93,10 @@ def test_a_grid_with_conditions_is_counted_exactly_by_the_search() -> None:
 
 def test_the_lists_of_all_parameters_are_counted_together() -> None:
     half = {"linspace": [0, 1, 50_000]}
-    drawn: dict[str, Any] = {"method": "random", "seed": 0, "run_cap": 3}
+    document: dict[str, Any] = {"method": "random", "seed": 0, "run_cap": 3}
 
-    assert good(**drawn, parameters={"a": half, "b": half})
-    assert messages(**drawn, parameters={"a": half, "b": half, "c": axis(2)}) == [
+    assert good(**document, parameters={"a": half, "b": half})
+    assert messages(**document, parameters={"a": half, "b": half, "c": axis(2)}) == [
         "must list at most 100000 values in all parameters together, got 100002"
     ]
 
@@ -119,11 +119,11 @@ def test_assignments_name_no_more_than_a_file_has_columns() -> None:
 
 @pytest.mark.parametrize("kind", ["log_uniform", "q_log_uniform", "inv_log_uniform"])
 def test_exponents_must_give_two_numbers(kind: str) -> None:
-    drawn: dict[str, Any] = {"method": "random", "seed": 0, "run_cap": 3}
+    document: dict[str, Any] = {"method": "random", "seed": 0, "run_cap": 3}
     near, far = ({"distribution": kind, "min": 0, "max": most} for most in (1e-17, 1e-3))
 
-    assert bad(**drawn, parameters={"a": near}) == [("parameters.a.max", "exponent-range")]
-    assert good(**drawn, parameters={"a": far})
+    assert bad(**document, parameters={"a": near}) == [("parameters.a.max", "exponent-range")]
+    assert good(**document, parameters={"a": far})
 
 
 @pytest.mark.parametrize(("shape", "is_good"), [(1e-3, True), (1e5, True), (9e-4, False), (1e300, False)])

@@ -46,18 +46,18 @@ SIGNS = {
 @pytest.mark.parametrize("sign", SIGNS)
 def test_template_syntax_is_refused_wherever_it_could_be_filled_in(sign: str) -> None:
     text = f"a{sign}b"
-    found = parsed(
+    sweep = parsed(
         a_spec(description=text, parameters={"p": {"values": ["x", text, ["y", text]]}, "q": {"value": text}})
     )
 
-    assert isinstance(found, tuple)
-    assert {problem.path for problem in found} == {
+    assert isinstance(sweep, tuple)
+    assert {problem.path for problem in sweep} == {
         "parameters.p.values[1]",
         "parameters.p.values[2][1]",
         "parameters.q.value",
         "description",
     }
-    assert {(problem.code, problem.message, problem.hint) for problem in found} == {
+    assert {(problem.code, problem.message, problem.hint) for problem in sweep} == {
         ("template-syntax", f"must not contain {sign!r}, got {text!r}", SIGNS[sign])
     }
 

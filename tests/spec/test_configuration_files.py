@@ -7,14 +7,16 @@ import pytest
 from sweepledger.problems import Problem
 from sweepledger.structs.search_block import ConfigurationList
 from sweepledger.structs.sweep import Sweep
-from tests.written_specs import SETTINGS, a_spec, parse_sweep, written
+from tests.written_specs import SETTINGS, a_spec, parse_sweep, spec_bytes
 
 SPEC = {"method": "list", "parameters": {"epochs": {"value": 2}}, "file": "points.csv"}
 
 
 def listed(content: bytes | None, **changes: Any) -> Sweep | tuple[Problem, ...]:
     files = {} if content is None else {"points.csv": content}
-    return parse_sweep(written(a_spec(**{**SPEC, **changes})), "sweeps/lr.yaml", SETTINGS, beside=files.get)
+    return parse_sweep(
+        spec_bytes(a_spec(**{**SPEC, **changes})), "sweeps/lr.yaml", SETTINGS, beside=files.get
+    )
 
 
 def assignments(content: bytes) -> list[dict[str, Any]]:
@@ -25,16 +27,16 @@ def assignments(content: bytes) -> list[dict[str, Any]]:
     return [dict(assignment) for assignment in block.assignments]
 
 
-def told(content: bytes | None, **changes: Any) -> list[str]:
-    found = listed(content, **changes)
-    assert isinstance(found, tuple)
-    return [str(problem) for problem in found]
+def listed_messages(content: bytes | None, **changes: Any) -> list[str]:
+    sweep = listed(content, **changes)
+    assert isinstance(sweep, tuple)
+    return [str(problem) for problem in sweep]
 
 
 def test_each_line_is_an_assignment() -> None:
-    found = assignments(b"rate,width\n0.1,64\n1e-3,128\n")
+    documents = assignments(b"rate,width\n0.1,64\n1e-3,128\n")
 
-    assert found == [{"rate": 0.1, "width": 64}, {"rate": 0.001, "width": 128}]
+    assert documents == [{"rate": 0.1, "width": 64}, {"rate": 0.001, "width": 128}]
 
 
 def test_the_digest_is_of_both_files_whatever_their_line_ends() -> None:
@@ -48,8 +50,8 @@ def test_the_digest_is_of_both_files_whatever_their_line_ends() -> None:
 
 
 def test_what_is_wrong_with_a_value_is_told_at_its_place_in_the_csv() -> None:
-    (ambiguous,) = told(b'rate, mode\n0.1, on\n0.2,"${HOME}"\n')
-    (template,) = told(b'rate, mode\n0.1, x\n0.2,"${HOME}"\n')
+    (ambiguous,) = listed_messages(b'rate, mode\n0.1, on\n0.2,"${HOME}"\n')
+    (template,) = listed_messages(b'rate, mode\n0.1, x\n0.2,"${HOME}"\n')
 
     assert ambiguous == (
         "sweeps/points.csv:2:6: mode: must mean the same to every YAML reader, got on: "
@@ -63,13 +65,13 @@ def test_what_is_wrong_with_a_value_is_told_at_its_place_in_the_csv() -> None:
 
 
 def test_a_value_is_no_document() -> None:
-    (problem,) = told(b'a\n"' + b"x" * 5000 + b'"\n')
+    (problem,) = listed_messages(b'a\n"' + b"x" * 5000 + b'"\n')
 
     assert "points.csv:2:1: a: must be at most 4096 characters, got 5000 [value-too-long]" in problem
 
 
 def test_a_file_that_is_not_there_is_told_in_the_spec() -> None:
-    (problem,) = told(None)
+    (problem,) = listed_messages(None)
 
     assert "file: must be a file next to the spec, but there is no 'sweeps/points.csv' [list-file]" in problem
     assert problem.startswith("sweeps/lr.yaml:")
@@ -77,27 +79,29 @@ def test_a_file_that_is_not_there_is_told_in_the_spec() -> None:
 
 @pytest.mark.parametrize("name", ["../points.csv", "a/points.csv", "/etc/passwd", "points.yaml", ".csv"])
 def test_no_file_is_opened_but_a_csv_beside_the_spec(name: str) -> None:
-    asked: list[str] = []
+    names: list[str] = []
 
     def beside(name: str) -> bytes | None:
-        asked.append(name)
+        names.append(name)
         return b"a\n1\n"
 
-    found = parse_sweep(written(a_spec(**{**SPEC, "file": name})), "sweeps/lr.yaml", SETTINGS, beside=beside)
+    sweep = parse_sweep(
+        spec_bytes(a_spec(**{**SPEC, "file": name})), "sweeps/lr.yaml", SETTINGS, beside=beside
+    )
 
-    assert isinstance(found, tuple)
-    assert [problem.code for problem in found] == ["list-file"]
-    assert asked == []
+    assert isinstance(sweep, tuple)
+    assert [problem.code for problem in sweep] == ["list-file"]
+    assert names == []
 
 
 def test_columns_are_held_to_the_rules_of_names() -> None:
-    assert "parameter-name" in told(b"1a\n2\n")[0]
-    assert "parameter-collision" in told(b"rate,Rate\n1,2\n")[0]
+    assert "parameter-name" in listed_messages(b"1a\n2\n")[0]
+    assert "parameter-collision" in listed_messages(b"rate,Rate\n1,2\n")[0]
 
 
 def test_expressions_know_the_columns() -> None:
     assert isinstance(listed(b"a,b\n1,2\n", constraints=["a < b"]), Sweep)
-    assert "'c'" in told(b"a,b\n1,2\n", constraints=["a < c"])[0]
+    assert "'c'" in listed_messages(b"a,b\n1,2\n", constraints=["a < c"])[0]
 
 
 def test_each_block_may_have_a_file() -> None:
@@ -106,30 +110,30 @@ def test_each_block_may_have_a_file() -> None:
     )
     files = {"a.csv": b"x\n1\n", "b.csv": b"y\n2\n"}
 
-    sweep = parse_sweep(written(spec), "sweeps/lr.yaml", SETTINGS, beside=files.get)
+    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", SETTINGS, beside=files.get)
 
     assert isinstance(sweep, Sweep)
     assert sweep.columns == ("x", "y")
 
 
 def test_problems_of_a_file_are_told_in_its_own_time() -> None:
-    found = told(b"a\n" + b'"${x}i"\n' * 20_000)
+    results = listed_messages(b"a\n" + b'"${x}i"\n' * 20_000)
 
-    assert len(found) == 51
+    assert len(results) == 51
 
 
 def test_a_file_that_many_blocks_name_is_read_once_and_counts_each_time() -> None:
-    asked: list[str] = []
+    names: list[str] = []
 
     def beside(name: str) -> bytes | None:
-        asked.append(name)
+        names.append(name)
         return b"a\n" + b"".join(b"%d\n" % number for number in range(30_000))
 
     blocks = [{"method": "list", "file": "a.csv"}] * 100
     spec = a_spec(method=..., parameters=..., blocks=blocks)
 
-    found = parse_sweep(written(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
+    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
 
-    assert isinstance(found, tuple)
-    assert asked == ["a.csv"]
-    assert [(problem.path, problem.code) for problem in found] == [("blocks[3].file", "too-large")]
+    assert isinstance(sweep, tuple)
+    assert names == ["a.csv"]
+    assert [(problem.path, problem.code) for problem in sweep] == [("blocks[3].file", "too-large")]

@@ -10,7 +10,7 @@ from tests.written_specs import a_spec, good, hints, parsed, problems_of
 VALUES: dict[str, Any] = {"value": 1, "values": [1, 2], "min": 1, "max": 2, "probabilities": [0.5, 0.5]}
 
 
-def said(domain: dict[str, Any]) -> list[tuple[str, str]]:
+def paths_and_codes(domain: dict[str, Any]) -> list[tuple[str, str]]:
     """Draw from one parameter; give places within it, and codes."""
     problems = problems_of(a_spec(method="random", seed=0, run_cap=5, parameters={"a": domain}))
     return [(problem.path.removeprefix("parameters.a").lstrip("."), problem.code) for problem in problems]
@@ -22,12 +22,12 @@ def test_each_distribution_needs_its_keys_and_takes_them_alone(kind: str) -> Non
     needed = {key: VALUES[key] for key in form.needs}
     bounds = {"max": 2} if kind == "truncated_normal" else {}
 
-    assert said({"distribution": kind, **needed, **bounds}) == []
+    assert paths_and_codes({"distribution": kind, **needed, **bounds}) == []
     for key in form.needs:
         rest = {name: value for name, value in needed.items() if name != key}
-        assert said({"distribution": kind, **rest}) == [(key, "missing-key")]
+        assert paths_and_codes({"distribution": kind, **rest}) == [(key, "missing-key")]
     for key in {"mu", "a", "q", "step", "count"} - form.keys:
-        assert said({"distribution": kind, **needed, **bounds, key: 2}) == [(key, "parameter-key")]
+        assert paths_and_codes({"distribution": kind, **needed, **bounds, key: 2}) == [(key, "parameter-key")]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_each_distribution_needs_its_keys_and_takes_them_alone(kind: str) -> Non
 def test_a_parameter_has_one_form_and_its_keys(
     domain: dict[str, Any], problems: list[tuple[str, str]]
 ) -> None:
-    assert said(domain) == problems
+    assert paths_and_codes(domain) == problems
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_what_other_tools_call_a_key_is_recognised(key: str, meant: str) -> None
     ids=str,
 )
 def test_wrong_numbers_are_found_where_they_stand(domain: dict[str, Any], problem: tuple[str, str]) -> None:
-    assert said(domain) == [problem]
+    assert paths_and_codes(domain) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_wrong_numbers_are_found_where_they_stand(domain: dict[str, Any], proble
     ids=str,
 )
 def test_what_just_fits_is_taken(domain: dict[str, Any]) -> None:
-    assert said(domain) == []
+    assert paths_and_codes(domain) == []
 
 
 def test_zipped_values_may_repeat_where_every_search_zips_them() -> None:
@@ -141,8 +141,8 @@ def test_zipped_values_may_repeat_where_every_search_zips_them() -> None:
 
     assert good(parameters=shared, zip=[["a", "b"]])
     assert good(method=..., parameters=shared, blocks=[zipped])
-    found = parsed(a_spec(method=..., parameters=shared, blocks=[zipped, plain]))
-    assert isinstance(found, tuple)
-    assert [(problem.path, problem.code) for problem in found] == [
+    sweep = parsed(a_spec(method=..., parameters=shared, blocks=[zipped, plain]))
+    assert isinstance(sweep, tuple)
+    assert [(problem.path, problem.code) for problem in sweep] == [
         ("parameters.a.values[1]", "duplicate-value")
     ]

@@ -45,21 +45,21 @@ def read(path: Path) -> ParsedSpec | Settings | tuple[Problem, ...]:
 
 def problems(path: Path) -> tuple[Problem, ...]:
     """Say everything that is said of a file, warnings included, as `sweep validate` does."""
-    found = read(path)
-    if isinstance(found, Settings):
-        return found.warnings
-    if not isinstance(found, ParsedSpec):
-        return found
-    expansion = explore(found.sweep, found.source)
+    spec = read(path)
+    if isinstance(spec, Settings):
+        return spec.warnings
+    if not isinstance(spec, ParsedSpec):
+        return spec
+    expansion = explore(spec.sweep, spec.source)
     explored = expansion.warnings if isinstance(expansion, Expansion) else expansion
-    return tuple(sorted((*found.warnings, *explored)))
+    return tuple(sorted((*spec.warnings, *explored)))
 
 
 def asked_for(path: Path) -> Iterator[str]:
     """Write down what a sweep comes to: how many trials, of which blocks, the first and the last."""
-    found = read(path)
-    assert isinstance(found, ParsedSpec)
-    sweep, expansion = found.sweep, explore(found.sweep)
+    spec = read(path)
+    assert isinstance(spec, ParsedSpec)
+    sweep, expansion = spec.sweep, explore(spec.sweep)
     assert isinstance(expansion, Expansion)
     yield f"{len(expansion.configurations) * sweep.replicates} trials, {sweep.replicates} an assignment"
     for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
@@ -80,16 +80,16 @@ def test_of_a_valid_example_nothing_is_said(path: Path) -> None:
 
 @pytest.mark.parametrize("path", VALID, ids=lambda path: path.name)
 def test_a_valid_example_asks_for_the_trials_that_stand_beside_it(path: Path) -> None:
-    found = "".join(f"{text}\n" for text in asked_for(path))
+    result = "".join(f"{text}\n" for text in asked_for(path))
 
-    assert found == path.with_suffix(".txt").read_text(encoding="utf-8")
+    assert result == path.with_suffix(".txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.name)
 def test_an_invalid_example_has_exactly_the_problems_that_stand_beside_it(path: Path) -> None:
-    found = "".join(f"{problem}\n" for problem in problems(path))
+    text = "".join(f"{problem}\n" for problem in problems(path))
 
-    assert found == path.with_suffix(".txt").read_text(encoding="utf-8")
+    assert text == path.with_suffix(".txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.name)
@@ -106,10 +106,10 @@ def test_every_text_stands_beside_an_example(folder: str) -> None:
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.name)
 def test_messages_are_lower_case_and_have_no_full_stop(path: Path) -> None:
-    found = problems(path)
+    errors = problems(path)
 
-    assert found
-    for problem in found:
+    assert errors
+    for problem in errors:
         assert problem.message[0] == problem.message[0].lower()
         assert not problem.message.endswith(".")
         assert problem.hint is None or not problem.hint.endswith(".")

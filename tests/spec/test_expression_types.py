@@ -22,8 +22,8 @@ KNOWN: dict[str, ValueTypes] = {
 
 
 def findings(text: str) -> list[tuple[int | None, str, str | None]]:
-    found, _ = check_types(parse_expression(text), KNOWN)
-    return [(finding.offset, finding.message, finding.hint) for finding in found]
+    problems, _ = check_types(parse_expression(text), KNOWN)
+    return [(finding.offset, finding.message, finding.hint) for finding in problems]
 
 
 @pytest.mark.parametrize(
@@ -95,18 +95,18 @@ def test_what_can_never_succeed_is_reported_at_the_nearest_name(text: str) -> No
 
 
 def test_every_mistake_is_found_and_none_because_of_another() -> None:
-    found, kinds = check_types(
+    problems, kinds = check_types(
         parse_expression("(optimizer + 1) * 2 < 'x' or gone or not missing < lr"), KNOWN
     )
 
-    assert [finding.message.partition(",")[0] for finding in found] == [
+    assert [finding.message.partition(",")[0] for finding in problems] == [
         "+ must have a number",
         "< must compare two numbers or two texts",
         "must be the name of a parameter or a derived value",
         "must be the name of a parameter or a derived value",
     ]
     assert kinds == {ValueType.BOOLEAN}
-    assert all(isinstance(finding, TypeProblem) for finding in found)
+    assert all(isinstance(finding, TypeProblem) for finding in problems)
 
 
 VALUES: dict[str, list[Value]] = {
@@ -146,8 +146,8 @@ def test_what_computes_has_no_finding_where_it_was_looked_at_and_a_kind_foretold
     except (ExpressionError, ComputeError):
         return
 
-    found, kinds = check_types(expression, KNOWN)
+    problems, kinds = check_types(expression, KNOWN)
 
     assert type_of(value) in kinds
     # `and`, `or` and `if` may pass by what could never succeed.
-    assert not found or any(word in text for word in (" and ", " or ", " if ", " < "))
+    assert not problems or any(word in text for word in (" and ", " or ", " if ", " < "))

@@ -109,9 +109,9 @@ def test_a_list_stands_in_the_spec_or_in_a_file() -> None:
     "name", ["x.tsv", "../x.csv", "/x.csv", "a/x.csv", "", ".csv", "-x.csv", "x.CSV", "a\\x.csv", "x.csv\n"]
 )
 def test_a_list_lies_beside_the_spec(name: str) -> None:
-    (found,) = listed(assignments=..., file=name)
+    (results,) = listed(assignments=..., file=name)
 
-    assert found in {("file", "list-file"), ("file", "out-of-range")}
+    assert results in {("file", "list-file"), ("file", "out-of-range")}
 
 
 def test_beside_a_list_parameters_are_constants() -> None:
@@ -211,9 +211,11 @@ def test_a_grid_of_two_integers_is_no_warning() -> None:
 def test_shared_bounds_are_warned_of_once() -> None:
     blocks = [DRAWN, DRAWN | {"method": "sobol"}]
 
-    found = good_spec(method=..., parameters={"dropout": {"min": 0, "max": 1}}, blocks=blocks).warnings
+    problems = good_spec(method=..., parameters={"dropout": {"min": 0, "max": 1}}, blocks=blocks).warnings
 
-    assert [(problem.path, problem.code) for problem in found] == [("parameters.dropout", "integer-bounds")]
+    assert [(problem.path, problem.code) for problem in problems] == [
+        ("parameters.dropout", "integer-bounds")
+    ]
 
 
 CURVE = {"name": "accuracy", "source": "stdout"}
@@ -236,8 +238,8 @@ CURVE = {"name": "accuracy", "source": "stdout"}
 def test_hyperband_has_min_iter_or_max_iter_and_s(keys: dict[str, int], *, whole: bool) -> None:
     spec = {**DRAWN, "metric": CURVE, "early_terminate": {"type": "hyperband", **keys}}
 
-    found = [] if whole else [("early_terminate", "early-stop")]
-    assert (bad(**spec) if not whole else list(good_spec(**spec).warnings)) == found
+    results = [] if whole else [("early_terminate", "early-stop")]
+    assert (bad(**spec) if not whole else list(good_spec(**spec).warnings)) == results
 
 
 def test_a_metrics_target_needs_a_method_or_a_stop_that_uses_it() -> None:

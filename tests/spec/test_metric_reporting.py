@@ -11,7 +11,7 @@ from tests.written_specs import bad, good
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("document", "output"),
     [
         ({}, {"source": "result"}),
         ({"format": "json"}, {"source": "result"}),
@@ -35,12 +35,12 @@ from tests.written_specs import bad, good
         ),
     ],
 )
-def test_what_is_not_usual_is_said_to_the_launcher(written: dict[str, Any], said: dict[str, Any]) -> None:
-    assert good(metric={"name": "loss", **written}).metric.reported == said
+def test_what_is_not_usual_is_said_to_the_launcher(document: dict[str, Any], output: dict[str, Any]) -> None:
+    assert good(metric={"name": "loss", **document}).metric.reported == output
 
 
 @pytest.mark.parametrize(
-    ("written", "place"),
+    ("document", "place"),
     [
         ({"source": "stdout", "format": "json"}, "metric.format"),
         ({"source": "stdout", "format": "csv"}, "metric.format"),
@@ -58,15 +58,15 @@ def test_what_is_not_usual_is_said_to_the_launcher(written: dict[str, Any], said
         ({"source": "stdout", "format": "log", "reduce": "max"}, "metric.reduce"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(written: dict[str, Any], place: str) -> None:
-    assert bad(metric={"name": "loss", **written}) == [(place, "metric-format")]
+def test_what_does_not_fit_together_is_refused(document: dict[str, Any], place: str) -> None:
+    assert bad(metric={"name": "loss", **document}) == [(place, "metric-format")]
 
 
 @pytest.mark.parametrize(
-    "written", [{"format": "xml"}, {"reduce": "mean"}, {"source": "file", "format": "log"}]
+    "result", [{"format": "xml"}, {"reduce": "mean"}, {"source": "file", "format": "log"}]
 )
-def test_words_that_there_are_not_are_refused_once(written: dict[str, str]) -> None:
-    assert len(bad(metric={"name": "loss", **written})) == 1
+def test_words_that_there_are_not_are_refused_once(result: dict[str, str]) -> None:
+    assert len(bad(metric={"name": "loss", **result})) == 1
 
 
 def test_a_lock_keeps_how_the_metric_was_reported() -> None:
@@ -78,6 +78,6 @@ def test_a_lock_keeps_how_the_metric_was_reported() -> None:
         Metric("loss", held.metric.goal, format=MetricFormat.REGEX, patterns=("(?P<value>.)",)),
         Metric("loss", held.metric.goal, format=MetricFormat.JSONL, capture=True),
     ):
-        written = batch_yaml.write(a_lock(metric=metric), banner="a banner")
+        text = batch_yaml.write(a_lock(metric=metric), banner="a banner")
 
-        assert batch_yaml.read(written).metric == metric
+        assert batch_yaml.read(text).metric == metric

@@ -38,10 +38,10 @@ def test_a_refused_name_comes_with_one_that_fits() -> None:
     rule = "must be lower-case letters, digits and inner hyphens, begin with a letter"
     rule += " and have at most 36 characters"
 
-    found = parsed(a_spec(name="My Sweep_1!"), path="sweeps/My Sweep_1!.yaml")
+    sweep = parsed(a_spec(name="My Sweep_1!"), path="sweeps/My Sweep_1!.yaml")
 
-    assert isinstance(found, tuple)
-    assert [(problem.message, problem.hint) for problem in found] == [
+    assert isinstance(sweep, tuple)
+    assert [(problem.message, problem.hint) for problem in sweep] == [
         (f"{rule}, got 'My Sweep_1!'", "for example my-sweep-1")
     ]
 
@@ -52,10 +52,10 @@ def test_no_name_is_suggested_that_would_be_refused(name: str, hint: str | None)
 
 
 def test_reserved_names_are_listed() -> None:
-    found = parsed(a_spec(name="main"), path="sweeps/main.yaml")
+    sweep = parsed(a_spec(name="main"), path="sweeps/main.yaml")
 
-    assert isinstance(found, tuple)
-    assert [(problem.message, problem.hint) for problem in found] == [
+    assert isinstance(sweep, tuple)
+    assert [(problem.message, problem.hint) for problem in sweep] == [
         ("must not be a reserved name, got 'main'", "reserved: con, default, kube-system, main")
     ]
 

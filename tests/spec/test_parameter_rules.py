@@ -20,9 +20,9 @@ def test_parameter_names_fit_options_and_variables(name: str) -> None:
     ["", "_a", "1a", "--lr", "a b", "a=b", "x" * 64, "ä", "trial", "a.", "a..b", "a.__b", "__class__", "a\n"],
 )
 def test_other_parameter_names_are_refused(name: str) -> None:
-    (found,) = bad(parameters={name: {"value": 1}})
+    (results,) = bad(parameters={name: {"value": 1}})
 
-    assert found[1] == "parameter-name"
+    assert results[1] == "parameter-name"
 
 
 @pytest.mark.parametrize("other", ["A", "a.b", "a-b", "A_b"])
@@ -35,9 +35,9 @@ def test_parameters_that_share_a_variable_are_refused(other: str) -> None:
 
 
 def test_a_third_parameter_of_the_same_variable_is_held_against_the_first() -> None:
-    found = messages(parameters={"a_b": {"value": 1}, "a-b": {"value": 1}, "A_B": {"value": 1}})
+    results = messages(parameters={"a_b": {"value": 1}, "a-b": {"value": 1}, "A_B": {"value": 1}})
 
-    assert found == [
+    assert results == [
         "must differ from 'a_b' (line 8) in more than case and punctuation, got 'a-b'",
         "must differ from 'a_b' (line 8) in more than case and punctuation, got 'A_B'",
     ]

@@ -6,7 +6,7 @@ from sweepledger.structs.run_config import Resources, RunConfig, Shape
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
-from tests.written_specs import DIGEST, SETTINGS, a_spec, good, parse_sweep, written
+from tests.written_specs import DIGEST, SETTINGS, a_spec, good, parse_sweep, spec_bytes
 
 
 def test_defaults_are_those_of_the_values() -> None:
@@ -60,7 +60,7 @@ def test_everything_given_is_in_the_sweep() -> None:
 
 
 def test_the_digest_is_of_the_text_whatever_the_line_ends() -> None:
-    text = written(a_spec())
+    text = spec_bytes(a_spec())
 
     unix = parse_sweep(text, "sweeps/lr.yaml", SETTINGS)
     windows = parse_sweep(b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"), "sweeps/lr.yaml", SETTINGS)

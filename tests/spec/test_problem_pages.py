@@ -16,7 +16,7 @@ ENTRY = re.compile(
     r"- \*\*What it means:\*\* .+\n- \*\*Why it matters:\*\* .+\n"
     r"- \*\*Example:\*\* .+\n- \*\*Write instead:\*\* .+\n"
 )
-ENTRIES = [found["code"] for found in ENTRY.finditer(PAGE)]
+ENTRIES = [item["code"] for item in ENTRY.finditer(PAGE)]
 
 CODE_POSITION = 5
 """Of `code` among the fields of Problem, for calls that name no field."""

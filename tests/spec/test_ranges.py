@@ -48,11 +48,11 @@ def test_steps_are_counted_without_being_made() -> None:
 
 
 def test_steps_of_many_digits_are_the_nearest_floats() -> None:
-    found = stepped(0.1234567890123456, 0.1234567890123460, 5e-17)
+    values = stepped(0.1234567890123456, 0.1234567890123460, 5e-17)
 
-    assert len(found) == 9
-    assert (found[1], found[-1]) == (0.12345678901234565, 0.123456789012346)
-    assert is_distinct(found)
+    assert len(values) == 9
+    assert (values[1], values[-1]) == (0.12345678901234565, 0.123456789012346)
+    assert is_distinct(values)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ DECIMALS = st.decimals(min_value=-1000, max_value=1000, places=4)
 def test_every_step_is_the_decimal_sum(low: Decimal, step: Decimal, count: int) -> None:
     high = low + step * (count - 1)
 
-    found = stepped(float(low), float(high), float(step))
+    values = stepped(float(low), float(high), float(step))
 
-    assert [Decimal(repr(point)) for point in found] == [low + step * index for index in range(count)]
+    assert [Decimal(repr(point)) for point in values] == [low + step * index for index in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_points_are_those_of_numpy_without_its_noise(
     count=st.integers(2, 20),
 )
 def test_both_ends_are_as_written(spacing: Spacing, start: float, stop: float, count: int) -> None:
-    found = spaced(spacing, start, stop, count)
+    values = spaced(spacing, start, stop, count)
 
-    assert len(found) == count
-    assert (found[0], found[-1]) == (start, stop)
+    assert len(values) == count
+    assert (values[0], values[-1]) == (start, stop)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_points_that_are_equal_or_out_of_order_are_told(
 
 @given(start=st.floats(1e-3, 1e3), ratio=st.floats(1.5, 100), count=st.integers(3, 20))
 def test_geometric_points_have_equal_ratios(start: float, ratio: float, count: int) -> None:
-    found = spaced(Spacing.GEOMETRIC, start, start * ratio, count)
+    values = spaced(Spacing.GEOMETRIC, start, start * ratio, count)
 
-    for left, right in pairwise(found):
+    for left, right in pairwise(values):
         assert math.isclose(right / left, ratio ** (1 / (count - 1)), rel_tol=1e-8)
 
 

@@ -23,7 +23,7 @@ from tests.written_specs import (
     messages,
     parse_sweep,
     parsed,
-    written,
+    spec_bytes,
 )
 
 
@@ -83,16 +83,16 @@ IMAGES = [
 def unlisted(image: str) -> Sweep | tuple[Problem, ...]:
     """Parse a spec under settings that list no images."""
     return parse_sweep(
-        written(a_spec(run={"image": image})), "sweeps/lr.yaml", replace(SETTINGS, images={}, code=None)
+        spec_bytes(a_spec(run={"image": image})), "sweeps/lr.yaml", replace(SETTINGS, images={}, code=None)
     )
 
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_images_have_a_digest_or_are_local(image: str) -> None:
-    found = unlisted(image)
+    sweep = unlisted(image)
 
-    assert isinstance(found, Sweep)
-    assert found.run.image == image
+    assert isinstance(sweep, Sweep)
+    assert sweep.run.image == image
 
 
 @pytest.mark.parametrize("image", [f"registry.example.org/train{tag}@{DIGEST}" for tag in ("", ":1.4")])
@@ -131,9 +131,9 @@ def test_other_images_are_refused(image: str) -> None:
 
 
 def test_credentials_in_an_image_are_not_repeated() -> None:
-    (found,) = messages(run={"image": "user:hunter2@host/train"})
+    (message,) = messages(run={"image": "user:hunter2@host/train"})
 
-    assert "hunter2" not in found
+    assert "hunter2" not in message
 
 
 @pytest.mark.parametrize("image", ["train:1.4", f"x train@{DIGEST}"])
@@ -197,20 +197,20 @@ def test_a_dataset_is_one_of_the_settings() -> None:
 
 
 def test_without_datasets_the_settings_are_named() -> None:
-    found = parse_sweep(written(a_spec(run={"data": "x"})), "sweeps/lr.yaml", Settings())
+    sweep = parse_sweep(spec_bytes(a_spec(run={"data": "x"})), "sweeps/lr.yaml", Settings())
 
-    assert isinstance(found, tuple)
-    assert found[0].hint == "the settings have none: add it to datasets in sweepledger.yaml"
+    assert isinstance(sweep, tuple)
+    assert sweep[0].hint == "the settings have none: add it to datasets in sweepledger.yaml"
 
 
 def test_no_trial_asks_for_the_api_server_whose_address_is_for_the_collector() -> None:
     known = {name: Egress(name, ("192.0.2.1/32",), (6443,)) for name in ("api-server", "store")}
     spec = a_spec(run={"egress": ["store", "api-server"]})
 
-    found = parse_sweep(written(spec), "sweeps/lr.yaml", replace(SETTINGS, egress=known))
+    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", replace(SETTINGS, egress=known))
 
-    assert isinstance(found, tuple)
-    assert [(one.path, one.code, one.hint) for one in found] == [
+    assert isinstance(sweep, tuple)
+    assert [(problem.path, problem.code, problem.hint) for problem in sweep] == [
         ("run.egress[1]", "unknown-egress", "known: 'store'")
     ]
 
@@ -271,17 +271,17 @@ def test_disruptions_are_counted_where_kubernetes_counts_them(run: dict[str, Any
 
 
 def test_a_shape_of_several_pods_takes_no_number_of_disruptions() -> None:
-    found = parse_sweep(
-        written(a_spec(run={"shape": "job-set", "max_disruptions": 3})), "sweeps/lr.yaml", Settings()
+    sweep = parse_sweep(
+        spec_bytes(a_spec(run={"shape": "job-set", "max_disruptions": 3})), "sweeps/lr.yaml", Settings()
     )
 
-    assert isinstance(found, tuple)
-    assert "shape-key" in {problem.code for problem in found}
+    assert isinstance(sweep, tuple)
+    assert "shape-key" in {problem.code for problem in sweep}
 
 
 def with_settings(settings: Settings, **run: Any) -> Sweep | list[str]:
-    found = parse_sweep(written(a_spec(run=run)), "sweeps/lr.yaml", settings)
-    return found if isinstance(found, Sweep) else [problem.code for problem in found]
+    sweep = parse_sweep(spec_bytes(a_spec(run=run)), "sweeps/lr.yaml", settings)
+    return sweep if isinstance(sweep, Sweep) else [problem.code for problem in sweep]
 
 
 def test_what_a_spec_leaves_out_the_settings_say() -> None:
@@ -320,28 +320,28 @@ def test_a_queue_holds_jobs_back_and_nothing_else_does() -> None:
     assert free == ["shape-limit"]
 
 
-@pytest.mark.parametrize(("trials", "found"), [(50, []), (51, ["shape-limit"])])
-def test_of_trials_with_several_pods_there_are_at_most_fifty(trials: int, found: list[str]) -> None:
+@pytest.mark.parametrize(("trials", "results"), [(50, []), (51, ["shape-limit"])])
+def test_of_trials_with_several_pods_there_are_at_most_fifty(trials: int, results: list[str]) -> None:
     run = {"shape": "job-set", "image": "train", "nodes": 2, "parallelism": trials}
 
-    assert explored(run=run, parameters={"x": axis(trials)}) == found
+    assert explored(run=run, parameters={"x": axis(trials)}) == results
 
 
 def explored(**changes: Any) -> list[str]:
-    found = search.explore(good(**changes))
-    problems = found.warnings if isinstance(found, Expansion) else found
+    expansion = search.explore(good(**changes))
+    problems = expansion.warnings if isinstance(expansion, Expansion) else expansion
     return [problem.code for problem in problems]
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "trials", "found"), [(32, 64, []), (33, 64, ["pool-nodes"]), (100, 32, []), (1, 64, [])]
+    ("parallelism", "trials", "results"), [(32, 64, []), (33, 64, ["pool-nodes"]), (100, 32, []), (1, 64, [])]
 )
 def test_more_trials_at_once_than_the_nodes_can_bear_are_told(
-    parallelism: int, trials: int, found: list[str]
+    parallelism: int, trials: int, results: list[str]
 ) -> None:
     run = {"pool": "gpu-heavy", "resources": {"gpu": 1}, "parallelism": parallelism}
 
-    assert explored(run=run, parameters={"x": axis(trials)}) == found
+    assert explored(run=run, parameters={"x": axis(trials)}) == results
 
 
 def test_a_pool_without_an_end_has_room_for_all() -> None:
@@ -364,10 +364,10 @@ def test_no_sweep_exceeds_the_limits_of_the_settings() -> None:
     sweep = with_settings(tight, resources={"gpu": 1}, pool="gpu-light")
 
     assert isinstance(sweep, Sweep)
-    found = search.explore(sweep)
-    assert isinstance(found, tuple)
-    assert [problem.code for problem in found] == ["budget-exceeded", "budget-exceeded"]
-    assert "by the limits of sweepledger.yaml" in found[0].message
+    expansion = search.explore(sweep)
+    assert isinstance(expansion, tuple)
+    assert [problem.code for problem in expansion] == ["budget-exceeded", "budget-exceeded"]
+    assert "by the limits of sweepledger.yaml" in expansion[0].message
 
 
 @pytest.mark.parametrize("name", ["A", "a_b", "_", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "a" * 128])
@@ -404,7 +404,7 @@ def test_other_variables_are_refused(name: str) -> None:
     ],
 )
 def test_values_of_variables_reach_the_trial_as_written_or_are_refused(value: Any, code: str) -> None:
-    assert [found for _, found in bad(run={"environment": {"A": value}})] == [code]
+    assert [text for _, text in bad(run={"environment": {"A": value}})] == [code]
 
 
 @pytest.mark.parametrize("value", ["", " ", "$HOME", "a=b", "ä 'x' \"y\" \\", "x" * 4096])
@@ -421,10 +421,10 @@ def test_a_variable_is_given_once() -> None:
 
 
 def test_a_variable_that_seems_a_secret_is_refused_without_its_value() -> None:
-    found = parsed(a_spec(run={"environment": {"HF_TOKEN": "hf_0123456789"}}))
+    sweep = parsed(a_spec(run={"environment": {"HF_TOKEN": "hf_0123456789"}}))
 
-    assert isinstance(found, tuple)
-    (problem,) = found
+    assert isinstance(sweep, tuple)
+    (problem,) = sweep
     assert (problem.path, problem.code) == ("run.environment.HF_TOKEN", "secret-exposed")
     assert "0123456789" not in str(problem)
 
@@ -476,7 +476,7 @@ def test_batches_are_named_by_the_spec_of_their_sweep() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "found"),
+    ("changes", "results"),
     [
         ({"cancel": ["x-b1-3f9a1c2e"]}, ("cancel[0]", "batch-name")),
         ({"cancel": ["lr"]}, ("cancel[0]", "batch-name")),
@@ -488,8 +488,8 @@ def test_batches_are_named_by_the_spec_of_their_sweep() -> None:
         ({"retry": [1]}, ("retry[0]", "wrong-type")),
     ],
 )
-def test_other_batches_are_refused(changes: dict[str, Any], found: tuple[str, str]) -> None:
-    assert bad(**changes) == [found]
+def test_other_batches_are_refused(changes: dict[str, Any], results: tuple[str, str]) -> None:
+    assert bad(**changes) == [results]
 
 
 @pytest.mark.parametrize(("method", "at_once"), [("halving", 9), ("pbt", 9), ("hyperband", 17), ("tpe", 1)])

@@ -31,7 +31,7 @@ def parts(part: dict[str, Any], place: str) -> Iterator[tuple[str, dict[str, Any
             yield from parts(part[key], f"{place}.{key}")
 
 
-PARTS = [found for name in NAMES for found in parts(load_schema(name), name)]
+PARTS = [item for name in NAMES for item in parts(load_schema(name), name)]
 
 
 def validator(part: dict[str, Any], place: str) -> Draft202012Validator:
@@ -62,14 +62,14 @@ def test_every_mapping_refuses_unknown_keys(place: str, part: dict[str, Any]) ->
 
 
 def pattern(name: str, *path: str) -> str:
-    found: Any = load_schema(name)
+    result: Any = load_schema(name)
     for key in path:
-        found = found[key]
-    return str(found["pattern"])
+        result = result[key]
+    return str(result["pattern"])
 
 
 @pytest.mark.parametrize(
-    ("found", "rule"),
+    ("text", "rule"),
     [
         (pattern("sweep", "properties", "name"), SWEEP_NAME),
         (pattern("sweep", "properties", "metric", "properties", "name"), METRIC_NAME),
@@ -88,8 +88,8 @@ def pattern(name: str, *path: str) -> str:
         ),
     ],
 )
-def test_editors_and_rules_hold_names_to_the_same_pattern(found: str, rule: re.Pattern[str]) -> None:
-    assert found == f"^{rule.pattern}$"
+def test_editors_and_rules_hold_names_to_the_same_pattern(text: str, rule: re.Pattern[str]) -> None:
+    assert text == f"^{rule.pattern}$"
 
 
 def test_top_and_blocks_have_the_same_search_keys() -> None:

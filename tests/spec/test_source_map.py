@@ -38,10 +38,10 @@ def source(**changes: Any) -> SourceMap:
 
 
 @pytest.fixture(scope="module")
-def written() -> SourceMap:
-    found = parse(SPEC, "sweeps/lr.yaml", SETTINGS)
-    assert isinstance(found, ParsedSpec), "\n".join(map(str, found))
-    return found.source
+def source_map() -> SourceMap:
+    spec = parse(SPEC, "sweeps/lr.yaml", SETTINGS)
+    assert isinstance(spec, ParsedSpec), "\n".join(map(str, spec))
+    return spec.source
 
 
 @pytest.mark.parametrize(
@@ -66,46 +66,46 @@ def written() -> SourceMap:
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else None,
 )
 def test_each_part_has_the_position_at_which_it_is_written(
-    written: SourceMap, part: tuple[str | int, ...], position: SourcePosition
+    source_map: SourceMap, part: tuple[str | int, ...], position: SourcePosition
 ) -> None:
-    assert written.position(*part) == position
+    assert source_map.position(*part) == position
 
 
-def test_a_part_of_the_map_answers_like_the_whole(written: SourceMap) -> None:
-    block = written.part("blocks", 0)
+def test_a_part_of_the_map_answers_like_the_whole(source_map: SourceMap) -> None:
+    block = source_map.part("blocks", 0)
 
-    assert block.position() == written.position("blocks", 0)
-    assert block.position("constraints", 1) == written.position("blocks", 0, "constraints", 1)
+    assert block.position() == source_map.position("blocks", 0)
+    assert block.position("constraints", 1) == source_map.position("blocks", 0, "constraints", 1)
     assert block.problem("is wrong", "constraints", 1, code="x").line == 14
 
 
-def test_an_unknown_part_is_where_the_part_around_it_is(written: SourceMap) -> None:
-    assert written.position("blocks", 0, "parameters", "rate", "max") == written.position(
+def test_an_unknown_part_is_where_the_part_around_it_is(source_map: SourceMap) -> None:
+    assert source_map.position("blocks", 0, "parameters", "rate", "max") == source_map.position(
         "blocks", 0, "parameters", "rate"
     )
-    assert written.position("blocks", 0, "constraints", 2) == written.position("blocks", 0)
-    assert written.position("early_stop") == NO_POSITION
+    assert source_map.position("blocks", 0, "constraints", 2) == source_map.position("blocks", 0)
+    assert source_map.position("early_stop") == NO_POSITION
 
 
 def test_each_block_has_its_own_position() -> None:
     blocks = [{"method": "grid", "parameters": {"a": {"values": [number]}}} for number in range(3)]
 
-    found = source(method=..., parameters={"rate": {"value": 0.1}}, blocks=blocks)
+    source_map = source(method=..., parameters={"rate": {"value": 0.1}}, blocks=blocks)
 
-    assert [found.position("blocks", number).path for number in range(3)] == [
+    assert [source_map.position("blocks", number).path for number in range(3)] == [
         "blocks[0]",
         "blocks[1]",
         "blocks[2]",
     ]
-    assert found.position("blocks", 2, "parameters", "rate").path == "parameters.rate"
-    assert found.position("blocks", 2, "parameters", "a").path == "blocks[2].parameters.a"
+    assert source_map.position("blocks", 2, "parameters", "rate").path == "parameters.rate"
+    assert source_map.position("blocks", 2, "parameters", "a").path == "blocks[2].parameters.a"
 
 
 def test_a_program_is_where_its_name_is_and_the_code_at_its_key() -> None:
-    found = source(command=..., program="train.py")
+    source_map = source(command=..., program="train.py")
 
-    assert found.position("run", "code_path").path == found.position("scripts", 0).path == "program"
-    assert found.position("run", "code_path").column < found.position("scripts", 0).column
+    assert source_map.position("run", "code_path").path == source_map.position("scripts", 0).path == "program"
+    assert source_map.position("run", "code_path").column < source_map.position("scripts", 0).column
 
 
 @pytest.mark.parametrize("keys", [("parallelism", "nodes", "pool"), ("nodes", "pool"), ("pool",)])
@@ -113,14 +113,14 @@ def test_the_nodes_are_decided_by_the_first_of_three_keys(keys: tuple[str, ...])
     run = {"pool": "gpu-heavy", "nodes": 2, "parallelism": 2}
     shape = {"shape": "train-job", "image": "train", "resources": {"gpu": 1}} if "nodes" in keys else {}
 
-    found = source(run={**shape, **{key: run[key] for key in keys}})
+    source_map = source(run={**shape, **{key: run[key] for key in keys}})
 
-    assert found.position("run", "parallelism").path == f"run.{keys[0]}"
+    assert source_map.position("run", "parallelism").path == f"run.{keys[0]}"
 
 
 def test_what_a_spec_leaves_to_defaults_has_no_position() -> None:
-    found = source()
+    source_map = source()
 
-    assert found.position("run", "parallelism") == NO_POSITION
-    assert found.position("run", "shape") == NO_POSITION
-    assert found.position("budget", "max_trials") == NO_POSITION
+    assert source_map.position("run", "parallelism") == NO_POSITION
+    assert source_map.position("run", "shape") == NO_POSITION
+    assert source_map.position("budget", "max_trials") == NO_POSITION

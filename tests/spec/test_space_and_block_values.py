@@ -26,7 +26,7 @@ E = 2.718281828459045
 
 
 @pytest.mark.parametrize(
-    ("written", "built"),
+    ("document", "built"),
     [
         ({"value": None}, Constant(None)),
         ({"value": 3, "distribution": "constant"}, Constant(3)),
@@ -82,8 +82,8 @@ E = 2.718281828459045
     ],
     ids=str,
 )
-def test_each_form_becomes_one_domain(written: dict[str, Any], built: Domain) -> None:
-    assert build_domain(written) == built
+def test_each_form_becomes_one_domain(document: dict[str, Any], built: Domain) -> None:
+    assert build_domain(document) == built
 
 
 def space(**changes: Any) -> SearchSpace:
@@ -92,7 +92,7 @@ def space(**changes: Any) -> SearchSpace:
 
 
 def test_nested_parameters_have_dotted_names_and_the_conditions_of_their_groups() -> None:
-    found = space(
+    result = space(
         parameters={
             "optimizer": {"values": ["adam", "sgd"]},
             "sgd": {
@@ -108,7 +108,7 @@ def test_nested_parameters_have_dotted_names_and_the_conditions_of_their_groups(
     )
 
     is_sgd = Condition("optimizer", ("sgd",))
-    assert found.parameters == (
+    assert result.parameters == (
         Parameter("optimizer", Choice(("adam", "sgd"))),
         Parameter("sgd.nesterov", Choice((True, False)), (is_sgd,)),
         Parameter("sgd.momentum", Choice((0.9, 0.99)), (is_sgd, Condition("sgd.nesterov", (True,)))),
@@ -118,25 +118,25 @@ def test_nested_parameters_have_dotted_names_and_the_conditions_of_their_groups(
 
 
 def test_derived_values_stand_after_those_they_use_and_else_as_written() -> None:
-    found = space(derived={"d": "c + b", "a": "rate", "b": "2 * a", "c": "a + 1"})
+    result = space(derived={"d": "c + b", "a": "rate", "b": "2 * a", "c": "a + 1"})
 
-    assert [derived.name for derived in found.derived] == ["a", "c", "b", "d"]
-    assert found.derived[3].text == "c + b"
+    assert [derived.name for derived in result.derived] == ["a", "c", "b", "d"]
+    assert result.derived[3].text == "c + b"
 
 
 def test_constraints_keep_their_order() -> None:
-    found = space(constraints=["rate < 0.2", "rate > 0"])
+    result = space(constraints=["rate < 0.2", "rate > 0"])
 
-    assert [constraint.text for constraint in found.constraints] == ["rate < 0.2", "rate > 0"]
+    assert [constraint.text for constraint in result.constraints] == ["rate < 0.2", "rate > 0"]
 
 
 def test_zipped_parameters_are_named_in_groups() -> None:
-    found = space(
+    result = space(
         parameters={"a": {"values": [1, 1]}, "b": {"values": [1, 2]}, "c": {"value": 3}},
         zip=[["a", "b"]],
     )
 
-    assert found.zips == (("a", "b"),)
+    assert result.zips == (("a", "b"),)
 
 
 @pytest.mark.parametrize("method", list(Sampler))
@@ -148,12 +148,12 @@ def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
 
 
 def test_a_grid_is_in_the_order_written_unless_it_is_shuffled() -> None:
-    (written,) = good(run_cap=5).blocks
+    (search,) = good(run_cap=5).blocks
     (shuffled,) = good(grid_order="shuffled", seed=3, run_cap=1).blocks
 
-    assert isinstance(written, GridSearch)
+    assert isinstance(search, GridSearch)
     assert isinstance(shuffled, GridSearch)
-    assert (written.cap, written.seed) == (5, None)
+    assert (search.cap, search.seed) == (5, None)
     assert (shuffled.cap, shuffled.seed) == (1, 3)
 
 
@@ -223,7 +223,7 @@ def test_warnings_stop_nothing_and_are_beside_the_sweep() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "key"),
+    ("document", "key"),
     [
         ({"linspace": [1, 1.0000000000000002, 9]}, "linspace"),
         ({"geomspace": [12345678901, 12345678903, 3]}, "geomspace"),
@@ -231,5 +231,5 @@ def test_warnings_stop_nothing_and_are_beside_the_sweep() -> None:
         ({"min": 1e-14, "max": 2e-14, "count": 5, "distribution": "log_uniform"}, "count"),
     ],
 )
-def test_points_that_rounding_makes_one_are_refused(written: dict[str, Any], key: str) -> None:
-    assert (f"parameters.a.{key}", "range-count") in bad(parameters={"a": written})
+def test_points_that_rounding_makes_one_are_refused(document: dict[str, Any], key: str) -> None:
+    assert (f"parameters.a.{key}", "range-count") in bad(parameters={"a": document})

@@ -164,10 +164,10 @@ def test_kinds_and_bounds_are_told_in_words(change: dict[str, Any], message: str
 
 @pytest.mark.parametrize("key", ["name", "method", "metric", "parameters", "command"])
 def test_a_spec_says_what_it_must(key: str) -> None:
-    found = parsed(a_spec(**{key: ...}))
+    sweep = parsed(a_spec(**{key: ...}))
 
-    assert isinstance(found, tuple)
-    assert [(problem.path, problem.code, problem.line) for problem in found] == [(key, "missing-key", 1)]
+    assert isinstance(sweep, tuple)
+    assert [(problem.path, problem.code, problem.line) for problem in sweep] == [(key, "missing-key", 1)]
 
 
 def test_a_block_says_its_method() -> None:
@@ -186,10 +186,10 @@ command: [train, "${arg}"]
 runs: {}
 run: {timeout: 10 minutes, parallelism: "4"}
 """
-    found = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
+    sweep = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
-    assert isinstance(found, tuple)
-    assert [(problem.line, problem.column, problem.code) for problem in found] == [
+    assert isinstance(sweep, tuple)
+    assert [(problem.line, problem.column, problem.code) for problem in sweep] == [
         (2, 9, "wrong-value"),
         (3, 32, "wrong-value"),
         (5, 24, "ambiguous-scalar"),
@@ -206,10 +206,10 @@ run: {timeout: 10 minutes, parallelism: "4"}
 def test_of_a_place_that_could_not_be_read_nothing_more_is_said() -> None:
     text = "name: *x\nmethod: on\nmetric: !!map\nparameters: ~\ncommand: [010]\n1: 2\n"
     text += "run:\n  data: yes\n  timeout:\n"
-    found = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
+    sweep = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
-    assert isinstance(found, tuple)
-    assert {problem.code for problem in found} == {
+    assert isinstance(sweep, tuple)
+    assert {problem.code for problem in sweep} == {
         "alias",
         "ambiguous-scalar",
         "tag",
@@ -235,10 +235,10 @@ def test_the_version_is_one(version: Any, accepted: bool) -> None:  # noqa: FBT0
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "null"])
 def test_an_empty_spec_is_refused(text: str) -> None:
-    found = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
+    sweep = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
-    assert isinstance(found, tuple)
-    (problem,) = found
+    assert isinstance(sweep, tuple)
+    (problem,) = sweep
     assert str(problem) == (
         "sweeps/lr.yaml: must contain a sweep, got an empty file [empty-file]\n"
         "  hint: `sweep new NAME` writes a starter spec"
@@ -247,7 +247,7 @@ def test_an_empty_spec_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[1]", "x", "5", "true"])
 def test_a_spec_is_a_mapping(text: str) -> None:
-    found = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
+    sweep = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
-    assert isinstance(found, tuple)
-    assert [(problem.code, problem.line, problem.hint) for problem in found] == [("wrong-type", 1, None)]
+    assert isinstance(sweep, tuple)
+    assert [(problem.code, problem.line, problem.hint) for problem in sweep] == [("wrong-type", 1, None)]

@@ -22,13 +22,13 @@ MODULES = [
 
 @pytest.mark.parametrize("name", MODULES)
 def test_values_cannot_be_changed(name: str) -> None:
-    found = [
+    values = [
         value
         for value in vars(importlib.import_module(name)).values()
         if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == name
     ]
 
-    for value in found:
+    for value in values:
         # A private class may be what a module counts or reads with.
         assert value.__dataclass_params__.frozen or value.__name__.startswith("_"), value  # type: ignore[attr-defined]
         assert "__slots__" in vars(value), f"{value} takes any attribute"

@@ -183,14 +183,14 @@ def test_only_an_ok_trial_has_a_metric_to_rank() -> None:
 def test_a_problem_is_one_line_and_its_hint_another_whatever_they_quote() -> None:
     problem = Problem("a\n::error::b.yaml", 1, 1, "p\r##[error]", "got\u2028x", "code", "do\n::this")
 
-    said = str(problem)
+    message = str(problem)
 
-    assert said == (
+    assert message == (
         "a\\x0a::error::b.yaml:1:1: p\\x0d\\x23#[error]: got\\u2028x [code]\n  hint: do\\x0a::this"
     )
 
 
 def test_no_line_of_a_problem_begins_a_command_to_a_ci_runner() -> None:
-    said = str(Problem("::error::b.yaml", 0, 0, "", "x", "code", "::warning::y"))
+    message = str(Problem("::error::b.yaml", 0, 0, "", "x", "code", "::warning::y"))
 
-    assert not any(line.lstrip().startswith("::") for line in said.split("\n"))
+    assert not any(line.lstrip().startswith("::") for line in message.split("\n"))

@@ -249,20 +249,20 @@ def test_a_misused_command_says_what_it_expects(capsys: Capture, arguments: list
 def test_help_lists_every_hyperparameter_with_its_default(capsys: Capture) -> None:
     code = main(["mnist", "-h"], {})
 
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert code == 0
-    assert "--learning_rate=0.1" in said
-    assert "--width=16" in said
+    assert "--learning_rate=0.1" in output
+    assert "--width=16" in output
 
 
 def test_help_names_the_workloads_and_their_networks(capsys: Capture) -> None:
     code = main(["--help"], {})
 
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert code == 0
-    assert ", ".join(data.WORKLOADS) in said
-    assert "--network=eidf (fashion-mnist, mnist, mnist-5k): PyTorch's MNIST example" in said
-    assert all(len(line) <= 80 for line in said.splitlines())
+    assert ", ".join(data.WORKLOADS) in output
+    assert "--network=eidf (fashion-mnist, mnist, mnist-5k): PyTorch's MNIST example" in output
+    assert all(len(line) <= 80 for line in output.splitlines())
 
 
 def test_a_seed_may_be_an_argument(capsys: Capture) -> None:
@@ -290,22 +290,22 @@ def test_a_description_lists_layers_shapes_and_sizes(capsys: Capture) -> None:
 
 
 def test_a_description_uses_the_given_values(capsys: Capture) -> None:
-    said = described(capsys, "mnist", "--network=resnet9", "--width=1", "--batch_norm=off")
+    output = described(capsys, "mnist", "--network=resnet9", "--width=1", "--batch_norm=off")
 
-    assert "BatchNorm2d" not in said
-    assert "1 x 32 x 32" in said
+    assert "BatchNorm2d" not in output
+    assert "1 x 32 x 32" in output
 
 
 @pytest.mark.parametrize(("workload", "network"), TRAININGS)
 def test_every_training_is_described_for_people_and_for_programs(
     capsys: Capture, workload: str, network: str
 ) -> None:
-    said = described(capsys, workload, f"--network={network}")
+    output = described(capsys, workload, f"--network={network}")
     data = json.loads(described(capsys, workload, f"--network={network}", "--format=json"))
 
     names = list(hyperparameters_of(workload, network))
-    assert all(len(line) <= 80 for line in said.splitlines())
-    assert all(any(line.startswith(f"{name} ") for line in said.splitlines()) for name in names)
+    assert all(len(line) <= 80 for line in output.splitlines())
+    assert all(any(line.startswith(f"{name} ") for line in output.splitlines()) for name in names)
     assert [knob["name"] for knob in data["knobs"]] == names
     assert all(knob["unit"] and knob["meaning"] and knob["rule"] for knob in data["knobs"])
     assert data["parameters"] == sum(layer["parameters"] for layer in data["layers"])

@@ -73,9 +73,9 @@ def test_the_first_rows_of_a_class_train_and_the_rest_test(mnist_5k: Dataset, ro
 
 
 def test_prepared_digits_are_those_of_the_package(tmp_path: Path, mnist_5k: Dataset) -> None:
-    said = prepare("mnist", tmp_path / "new")
+    message = prepare("mnist", tmp_path / "new")
 
-    assert said == f"wrote {tmp_path}/new/{ROWS_FILE} (5000 MNIST digits, sha256:{ROWS_SHA256})"
+    assert message == f"wrote {tmp_path}/new/{ROWS_FILE} (5000 MNIST digits, sha256:{ROWS_SHA256})"
     assert load("mnist", tmp_path / "new") == mnist_5k
     assert mnist_5k.digest == f"sha256:{ROWS_SHA256}"
 
@@ -84,19 +84,19 @@ def test_preparing_again_touches_nothing(folder_with: Put, rows: bytes) -> None:
     folder = folder_with(ROWS_FILE, rows)
     before = (folder / ROWS_FILE).stat()
 
-    said = prepare("mnist", folder)
+    message = prepare("mnist", folder)
 
     after = (folder / ROWS_FILE).stat()
-    assert said.startswith("nothing to do: ")
+    assert message.startswith("nothing to do: ")
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_preparing_replaces_a_damaged_file_and_leaves_no_other(folder_with: Put, rows: bytes) -> None:
     folder = folder_with(ROWS_FILE, rows[:-1])
 
-    said = prepare("mnist", folder)
+    message = prepare("mnist", folder)
 
-    assert said.startswith("replaced a file with a wrong checksum with ")
+    assert message.startswith("replaced a file with a wrong checksum with ")
     assert (folder / ROWS_FILE).read_bytes() == rows
     assert [path.name for path in folder.iterdir()] == [ROWS_FILE]
 
@@ -241,8 +241,8 @@ def test_an_idx_file_that_is_not_what_it_should_be_is_named(
     folder_with: Put, name: str, content: bytes, message: str
 ) -> None:
     files = FILES | {name: content}
-    for present, written in files.items():
-        folder = folder_with(present, written)
+    for present, result in files.items():
+        folder = folder_with(present, result)
 
     error = str(refusal(folder, files))
 

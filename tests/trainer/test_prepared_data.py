@@ -47,10 +47,10 @@ def test_the_prepared_file_gives_what_the_archive_gives(
 ) -> None:
     before = data.load(NAME, folder, manifests=manifests)
 
-    said = prepare(NAME, folder, manifests=manifests)
+    message = prepare(NAME, folder, manifests=manifests)
     (folder / "cifar-10-binary.tar.gz").unlink()
 
-    assert said == f"wrote {folder}/cifar10.u8 (22 images of cifar10, {before.digest})"
+    assert message == f"wrote {folder}/cifar10.u8 (22 images of cifar10, {before.digest})"
     assert data.load(NAME, folder, manifests=manifests) == before
     assert [path.name for path in folder.iterdir()] == ["cifar10.u8"]
 
@@ -60,7 +60,7 @@ def test_the_pixels_are_pages_of_the_file_and_nothing_written_reaches_it(
     folder: Path, manifests: Mapping[str, Manifest]
 ) -> None:
     prepare(NAME, folder, manifests=manifests)
-    written = (folder / "cifar10.u8").read_bytes()
+    content = (folder / "cifar10.u8").read_bytes()
 
     dataset = data.load(NAME, folder, manifests=manifests)
     mapped = Path("/proc/self/maps").read_text()
@@ -68,7 +68,7 @@ def test_the_pixels_are_pages_of_the_file_and_nothing_written_reaches_it(
     dataset.train.pixels[0] ^= 255
 
     assert f"{folder}/cifar10.u8" in mapped.replace("\\040", " ")
-    assert (folder / "cifar10.u8").read_bytes() == written
+    assert (folder / "cifar10.u8").read_bytes() == content
 
 
 def test_the_published_files_can_be_elsewhere_and_are_only_read(

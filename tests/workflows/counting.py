@@ -45,8 +45,8 @@ def main() -> None:
 
 
 def _checked(app: Any, arguments: list[str], counts: Counter[str]) -> dict[str, Any]:
-    said = io.StringIO()
-    with redirect_stdout(said), redirect_stderr(said):
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
         code = app._run_command_line(["check", *arguments])  # noqa: SLF001 - as `main` runs it, without its signals
     try:
         left = os.waitpid(-1, os.WNOHANG)[0]
@@ -57,7 +57,7 @@ def _checked(app: Any, arguments: list[str], counts: Counter[str]) -> dict[str, 
         "code": code,
         "counts": dict(counts),
         "left": left,
-        "said": said.getvalue(),
+        "said": output.getvalue(),
         "mebibytes": _peak_kibibytes() // 1024,
     }
 

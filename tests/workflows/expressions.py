@@ -18,20 +18,20 @@ class Expressions:
 
     def filled(self, text: str) -> str:
         """Replace every expression by its value, as text."""
-        return MARKED.sub(lambda found: _text(self.value(found[1])), text)
+        return MARKED.sub(lambda result: _text(self.value(result[1])), text)
 
     def holds(self, text: str | None) -> bool:
         """Tell whether a step with this condition runs; one without runs while nothing has failed."""
         if text is None:
             return bool(self._calls["success"])
-        found = MARKED.fullmatch(text.strip())
-        return self.value(found[1] if found else text) not in FALSY
+        result = MARKED.fullmatch(text.strip())
+        return self.value(result[1] if result else text) not in FALSY
 
     def value(self, text: str) -> Any:
         """Evaluate one expression."""
         tokens = list(TOKEN.finditer(text.strip()))
-        assert "".join(found[0] for found in tokens).strip() == text.strip(), f"cannot read {text!r}"
-        value, rest = self._or([found[0].strip() for found in tokens])
+        assert "".join(token[0] for token in tokens).strip() == text.strip(), f"cannot read {text!r}"
+        value, rest = self._or([token[0].strip() for token in tokens])
         assert not rest, f"{rest} is left over of {text!r}"
         return value
 
@@ -69,10 +69,10 @@ class Expressions:
             return first[1:-1].replace("''", "'"), rest
         if rest[:2] == ["(", ")"]:
             return self._calls[first], rest[2:]
-        found: Any = self._contexts
+        document: Any = self._contexts
         for part in first.split("."):
-            found = found.get(part) if isinstance(found, Mapping) else None
-        return found, rest
+            document = document.get(part) if isinstance(document, Mapping) else None
+        return document, rest
 
 
 def _text(value: Any) -> str:

@@ -81,8 +81,8 @@ class Checker:
         assert stdout is not None
         stdin.write(json.dumps(["--base", "main", "--format", "github", "--report", str(report)]) + "\n")
         stdin.flush()
-        found: dict[str, Any] = json.loads(stdout.readline())
-        return found
+        document: dict[str, Any] = json.loads(stdout.readline())
+        return document
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -91,15 +91,15 @@ def test_a_hostile_change_gets_a_verdict_and_nothing_else(
 ) -> None:
     brought(sandbox, SPECS[row] if row in SPECS else CHANGES[row])
 
-    found = checker.verdict()
+    document = checker.verdict()
 
-    assert found["code"] in {0, 1, 3, 5}, found["said"]
-    assert "Traceback" not in found["said"]
-    assert set(found["counts"]) <= PROGRAMS, found["counts"]
-    assert found["left"] == 0
-    assert found["mebibytes"] <= MEBIBYTES
+    assert document["code"] in {0, 1, 3, 5}, document["said"]
+    assert "Traceback" not in document["said"]
+    assert set(document["counts"]) <= PROGRAMS, document["counts"]
+    assert document["left"] == 0
+    assert document["mebibytes"] <= MEBIBYTES
     assert not (sandbox.root.parent / MARK).exists()
-    commands = [line for line in found["said"].splitlines() if line.lstrip().startswith("::")]
+    commands = [line for line in document["said"].splitlines() if line.lstrip().startswith("::")]
     assert all(re.match(r"::(?:error|warning) (?:file=|title=)", line) for line in commands)
 
 
@@ -213,11 +213,11 @@ def test_w4_what_has_no_hash_or_another_is_not_installed(
     lock = lock or f"typo==1 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
     (tmp_path / "trusted/.github").mkdir(parents=True)
     (tmp_path / "trusted/.github/sweep.lock").write_text(lock)
-    found = re.search(r"run: (python3 -m pip .*)", (TEAMS / "check.yaml").read_text())
-    assert found is not None
+    result = re.search(r"run: (python3 -m pip .*)", (TEAMS / "check.yaml").read_text())
+    assert result is not None
 
     done = subprocess.run(
-        ["bash", "-c", found[1]],
+        ["bash", "-c", result[1]],
         cwd=tmp_path,
         env={
             "PATH": f"{installed_machine}:/usr/bin:/bin",

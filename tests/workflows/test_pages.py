@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger import __version__
-from tests.pages import Person, told
+from tests.pages import Person, page_steps
 from tests.workflows.runner import ROOT, Host
 
 VIRTUAL = "python3 -m venv .venv && . .venv/bin/activate\n"
@@ -41,7 +41,7 @@ def team(tmp_path: Path, machine: Path) -> Path:
     remote = tmp_path / "team.git"
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(remote)], check=True)
     founder = person(tmp_path / "founder", machine, {"URL": str(remote)})
-    for text, happens in told("how-to/run-for-a-team.md"):
+    for text, happens in page_steps("how-to/run-for-a-team.md"):
         if text:
             founder.type(text)
         elif happens == "the lock is made":
@@ -64,7 +64,7 @@ def test_the_tutorial_leads_from_a_fork_to_a_results_commit_in_a_repository_made
         "the reviewer merges": lambda: merged(team),
     }
 
-    for text, happens in told("first-sweep.md"):
+    for text, happens in page_steps("first-sweep.md"):
         if happens in acts:
             acts[happens]()
         elif happens:
@@ -74,11 +74,11 @@ def test_the_tutorial_leads_from_a_fork_to_a_results_commit_in_a_repository_made
             # A virtual environment of one's own would fetch what this machine has already.
             who.type(text.replace(VIRTUAL, ""))
 
-    assert "width-b1-" in author.said
+    assert "width-b1-" in author.output
     assert git(team, "log", "-1", "--format=%s", "main").startswith(
         "results(width): 6/6 trials, best score 0.9"
     )
-    assert "verified" in author.said or "unsigned" in author.said
+    assert "verified" in author.output or "unsigned" in author.output
 
 
 def checked(folder: Path, machine: Path, team: Path, fork: Path) -> None:

@@ -161,8 +161,8 @@ def test_the_ruleset_demands_the_jobs_by_the_names_that_they_have() -> None:
     ]
     (checks,) = [rule["parameters"] for rule in rules if rule["type"] == "required_status_checks"]
 
-    for one in checks["required_status_checks"]:
-        assert f"name: {one['context']}\n" in (TEAMS / "check.yaml").read_text()
+    for required_status_check in checks["required_status_checks"]:
+        assert f"name: {required_status_check['context']}\n" in (TEAMS / "check.yaml").read_text()
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="skipped: make not found")

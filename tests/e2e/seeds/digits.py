@@ -14,8 +14,8 @@ FILE, ROW, SIDE, CLASSES, TEST = "mnist-5k.u8", 785, 28, 10, 100
 def values() -> dict[str, object]:
     """Look up this trial's set as the seeds' scripts do: item JOB_ID of the whole file."""
     sets = yaml.safe_load(Path("hyperparams.yml").read_text())
-    found: dict[str, object] = sets[int(os.environ["JOB_ID"]) - 1]["hyperparam_set"]
-    return found
+    hyperparam_set: dict[str, object] = sets[int(os.environ["JOB_ID"]) - 1]["hyperparam_set"]
+    return hyperparam_set
 
 
 def load(count: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
@@ -23,8 +23,8 @@ def load(count: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     content = bytearray((Path(os.environ["SWEEP_DATA"]) / FILE).read_bytes())
     rows = torch.frombuffer(content, dtype=torch.uint8).view(-1, ROW)
     of_class = [rows[rows[:, -1] == kind] for kind in range(CLASSES)]
-    train = torch.cat([one[:-TEST][:count] for one in of_class])
-    test = torch.cat([one[-TEST:][: count // 2] for one in of_class])
+    train = torch.cat([item[:-TEST][:count] for item in of_class])
+    test = torch.cat([item[-TEST:][: count // 2] for item in of_class])
     order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))
     return _tensors(train[order]), _tensors(test)
 
