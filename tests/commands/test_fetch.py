@@ -193,6 +193,18 @@ def test_no_link_and_no_path_leads_out(sandbox: Sandbox, state: Path, tmp_path: 
         fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_is_not_opened(
+    make: Callable[[Path], None], sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path
+) -> None:
+    place = state / "results" / batch.name / "1/artifacts/uid-1/model.bin"
+    place.unlink()
+    make(place)
+
+    with pytest.raises(StorageError, match="does not exist"):
+        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+
+
 @pytest.mark.parametrize("path", ["../model.bin", "/etc/passwd", "a/../../b", "a//b", "line\nend"])
 def test_a_hostile_name_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(StorageError, match="must be a plain path"):

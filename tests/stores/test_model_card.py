@@ -1,5 +1,6 @@
 """The model card of a sweep's best trial."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,34 @@ def test_a_value_cannot_break_out_of_the_table() -> None:
     text = model_card.card(contents, hostile)
 
     assert "| `x` | `a\\|b'c <script>` |\n" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "![a](https://evil.example/x)"),
+        *(
+            "# A heading",
+            "---",
+            "a\n\n---\nlicense: mit\n---\n",
+            "> quoted",
+            "- item",
+            "``` `code",
+            "a\r\n# b",
+        ),
+        *("a\u2028# b", "<!-- hidden", "| a | b |"),
+    ],
+)
+def test_a_description_is_no_markup(text: str) -> None:
+    contents = replace(some_contents(), description=text)
+
+    card = model_card.card(contents, contents.trials[1])
+
+    (line,) = [line for line in card.splitlines() if line.startswith("`")]
+    assert (line[0], line[-1], line.count("`")) == ("`", "`", 2)
+    assert card.replace(line, "") == model_card.card(
+        replace(contents, description="x"), contents.trials[1]
+    ).replace("`x`", "", 1)
 
 
 def test_without_a_ranked_trial_there_is_no_card(tmp_path: Path) -> None:

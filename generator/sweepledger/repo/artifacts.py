@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -131,7 +132,7 @@ def read_list(source: ByteSource, listed: ArtifactList) -> tuple[Artifact, ...]:
 def open_file(roots: Iterable[Path], path: str) -> Iterator[ByteSource]:
     """Open a file, by its path below, in the first of a trial's folders that has it. Raises StorageError.
 
-    No link on the path is followed: the trial can write to its folder.
+    No link on the path is followed, and only a regular file is opened: the trial can write to its folder.
     """
     folders = tuple(roots)
     for folder in folders:
@@ -156,5 +157,8 @@ def _open(folder: Path, parts: list[str]) -> int | None:
             finally:
                 os.close(parent)
     except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         return None
     return descriptor

@@ -48,7 +48,7 @@ def _lines(contents: SweepContents, best: FinishedTrial) -> Iterator[str]:
     yield "---"
     yield from ("", f"# {contents.sweep}", "")
     if contents.description:
-        yield from (contents.description, "")
+        yield from (_code(contents.description), "")
     names = ", ".join(f"`{metric.name}` ({metric.goal})" for metric in contents.metrics)
     count = len(contents.trials)
     yield f"The best of {count} finished trials of the sweep `{contents.sweep}` by {names}: trial `{best.id}`,"
@@ -76,4 +76,9 @@ def _front_matter(contents: SweepContents, best: FinishedTrial) -> dict[str, Any
 
 
 def _cell(text: str) -> str:
-    return "`" + text.replace("`", "'").replace("|", "\\|").replace("\n", " ") + "`"
+    return _code(text).replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    """Return text of an author on one line, where nothing in it is markup."""
+    return "`" + " ".join(text.replace("`", "'").splitlines()) + "`"
