@@ -6,10 +6,10 @@ import pytest
 
 from sweepledger.commands.check import check
 from sweepledger.problems import Severity
-from tests.commands.test_check_platform import pristine, standing
+from tests.commands.test_check_platform import platform_sandbox, pristine
 from tests.repository import Sandbox
 
-__all__ = ["pristine", "standing"]  # the fixtures
+__all__ = ["platform_sandbox", "pristine"]  # the fixtures
 
 FOLDERS = ("overlays", "base", "sweeps", "results", "clusters")
 
@@ -40,18 +40,20 @@ def test_a_submodule_in_the_place_of_a_checked_folder_is_refused(folder: str, sa
     assert (folder, "file-mode") in refused(sandbox)
 
 
-def test_a_platform_behind_a_link_is_refused_before_and_after_the_link_is_merged(standing: Sandbox) -> None:
-    shutil.move(standing.root / "clusters", standing.root / "moved")
-    (standing.root / "clusters").symlink_to("moved")
-    standing.commit("Move the platform")
-    before = refused(standing)
-    standing.git("push", "-q", "origin", "HEAD:main")
-    (policy,) = (standing.root / "moved/platform").glob("network*.yaml")
+def test_a_platform_behind_a_link_is_refused_before_and_after_the_link_is_merged(
+    platform_sandbox: Sandbox,
+) -> None:
+    shutil.move(platform_sandbox.root / "clusters", platform_sandbox.root / "moved")
+    (platform_sandbox.root / "clusters").symlink_to("moved")
+    platform_sandbox.commit("Move the platform")
+    before = refused(platform_sandbox)
+    platform_sandbox.git("push", "-q", "origin", "HEAD:main")
+    (policy,) = (platform_sandbox.root / "moved/platform").glob("network*.yaml")
     policy.write_text("# nothing is refused\n")
-    standing.commit("Edit what nobody owns")
+    platform_sandbox.commit("Edit what nobody owns")
 
     assert ("clusters", "file-mode") in before
-    assert ("clusters", "file-mode") in refused(standing)
+    assert ("clusters", "file-mode") in refused(platform_sandbox)
 
 
 def test_links_elsewhere_are_allowed(sandbox: Sandbox) -> None:
