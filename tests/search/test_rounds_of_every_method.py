@@ -162,7 +162,9 @@ def test_decoding_the_coordinates_of_a_configuration_gives_it_back(space: Search
     for observation in history(sweep, lambda _: 0.0, 5, seed=seed):
         places = code.encode(observation.configuration)
         assert places is not None
-        assert settle(code.decode(lambda dimension: places[dimension.name])) == observation.configuration  # noqa: B023
+        # A dimension below zipped parameters, of which one depends on another, may be asked for although it is absent.
+        decoded = code.decode(lambda dimension: places.get(dimension.name, 0))  # noqa: B023
+        assert settle(decoded) == observation.configuration
 
 
 @every_method
