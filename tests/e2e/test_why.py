@@ -104,7 +104,9 @@ PLANTS: Mapping[str, Plant] = {
     "why-gpu": Plant(
         {"unschedulable": 1}, says="Insufficient nvidia.com/gpu", remedy="wait for nodes", run=gpus(1)
     ),
-    "why-gpus": Plant({"quota": 1}, says="exceeded quota: one-gpu", remedy="ask the platform team", run=gpus(2)),
+    "why-gpus": Plant(
+        {"quota": 1}, says="exceeded quota: one-gpu", remedy="ask the platform team", run=gpus(2)
+    ),
     "why-held": Plant({"suspended": 1}, says="no queue holds it", remedy="kubectl", values=HOUR),
     "no-build": Plant({"not-synced": 1}, says="not-there.yaml", remedy=""),
     "no-digest": Plant({"refused": 1}, says="images are named by digest", remedy=""),
