@@ -165,7 +165,7 @@ CASES: tuple[tuple[str, str, dict[str, str], str, str], ...] = (
     ),
     (
         *("SweepCollectorUnschedulable", "no node takes its pod"),
-        {'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="p"}': "1x30"},
+        {'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="sweep-collector-1-x"}': "1x30"},
         *("4m", "6m"),
     ),
     (
@@ -221,7 +221,8 @@ HEALTHY = {
     SUCCESS: "0+300x24",
     SYNCED: "0+1800x4",
     f"kube_cronjob_spec_suspend{{{COLLECTOR}}}": "0x120",
-    'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="p"}': "0x120",
+    'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="sweep-collector-1-x"}': "0x120",
+    'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="sweep-sync-1-x"}': "1x120",
     f'{FAILED_RUN},reason="BackoffLimitExceeded"}}': "1x120",
     f'{FAILED_RUN},reason="Evicted"}}': "0x120",
     'kube_job_status_start_time{namespace="sweeps-collector",job_name="sweep-collector-1"}': "0x120",

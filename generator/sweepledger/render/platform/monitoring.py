@@ -94,7 +94,7 @@ def rule_groups(settings: Settings) -> list[dict[str, Any]]:
 def _collector_rules(settings: Settings) -> Iterator[dict[str, Any]]:
     names, every = Names.of(settings), settings.results.every_minutes
     chosen = f'namespace="{names.collector}",cronjob="{COLLECTOR_ACCOUNT}"'
-    pods = f'namespace="{names.collector}"'
+    pods = f'namespace="{names.collector}",pod=~"{COLLECTOR_ACCOUNT}-.*"'
     success = f"kube_cronjob_status_last_successful_time{{{chosen}}}"
     seconds = int(LATE_RUNS * every * MINUTE)
     selector = f"--selector={COMPONENT_LABEL}={COLLECTOR_ACCOUNT}"
