@@ -93,6 +93,19 @@ def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbo
     with pytest.raises(UsageError, match="exists"):
         write_proposals(sandbox.workspace, explained.proposals)
 
+    sandbox.commit("Separate them")
+    assert generate(sandbox.workspace, [proposal.name])
+    sandbox.commit("Request what separates them")
+    separating = batches.of_sweep(batches.in_work_tree(sandbox.root), proposal.name)[-1]
+    for index in range(separating.lock.trials):
+        # The best of the old data with the new code: all of the gain is the code's.
+        leave(tmp_path / "v", separating, index, metrics={"score": 0.701 + (index - 2) / 1000}, data=DIGESTS["a"])
+    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {separating.name})
+
+    separated = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")
+    assert separated.explanation.named == (Cause.CODE,)
+    assert separated.proposals == ()
+
 
 def test_without_replicates_two_configurations_need_replicates(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})

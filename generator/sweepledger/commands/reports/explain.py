@@ -11,7 +11,7 @@ from typing import Any
 
 from sweepledger import spec, storage
 from sweepledger.commands.reports.compare import Side, side_at
-from sweepledger.commands.reports.recorded import RecordedResults
+from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.commands.repository.code_changes import LISTED_FILES, file_changes
@@ -47,6 +47,8 @@ UNKNOWN_NOISE_REPLICATES = 5
 """Replicates if nothing is known of the seed noise."""
 KEPT_KEYS = ("metric", "metrics", "program", "command")
 """Keys of a spec that say what runs and what is measured: a proposal takes them over."""
+PROPOSAL_SUFFIXES = ("best", "old-data", "old-environment", "old-data-environment")
+"""Ends of the names of proposed sweeps: what they run, or which parts of the program they return to those of A."""
 SHORT = 12
 
 
@@ -132,6 +134,7 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
                 f"{side.reference}: no trial is ok and has {side.lock.metric.name}",
                 hint=f"`sweep logs {side.sweep} --failed` shows why trials failed",
             )
+    tables += [_RunTable.of(results) for results in _proposed_results(workspace, second)]
     others = [run for table in tables for run in table.of_rows(table.results.table.rows)]
     explanation = explain(runs[0], runs[1], first.lock.metric.goal, others=others)
     best = tuple(
@@ -140,7 +143,7 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
     )
     programs = [
         table.program_of(explanation.winners[place], side)
-        for place, (table, side) in enumerate(zip(tables, (first, second), strict=True))
+        for place, (table, side) in enumerate(zip(tables[:2], (first, second), strict=True))
     ]
     explained = ExplainedComparison(
         first, second, explanation, _differences(workspace, programs, best), (best[0], best[1]), ()
@@ -231,6 +234,22 @@ class _RunTable:
             return None
         environment = self.environments.get((row.batch, row.index))
         return _RanProgram(program, row.node_class, row.ran != RAN_PROCESS, environment)
+
+
+def _proposed_results(workspace: Workspace, b: Side) -> Iterator[RecordedResults]:
+    """Yield what HEAD has recorded of sweeps that were proposed for B, with the metric of B."""
+    head = workspace.repository.commit("HEAD") or b.commit
+    for suffix in PROPOSAL_SUFFIXES:
+        results = recorded_results(workspace.repository, head, _proposal_name(b.sweep, suffix))
+        if results is not None and (results.lock.metric.name, results.lock.metric.goal) == (
+            b.lock.metric.name,
+            b.lock.metric.goal,
+        ):
+            yield results
+
+
+def _proposal_name(sweep: str, suffix: str) -> str:
+    return suggest_sweep_name(f"explain-{sweep}-{suffix}") or f"explain-{suffix}"
 
 
 def _differences(
@@ -362,7 +381,7 @@ class _ProposalBuilder:
     ) -> Proposal:
         """Return the sweep of some configurations, with some parts of the program as in A."""
         a, b = self.explained.a, self.explained.b
-        name = suggest_sweep_name(f"explain-{b.sweep}-{suffix}") or f"explain-{suffix}"
+        name = _proposal_name(b.sweep, suffix)
         replicates = self._replicates()
         run = dict(self.document.get("run", {}))
         notes = [*self._notes(reverted)]
