@@ -99,7 +99,13 @@ def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbo
     separating = batches.of_sweep(batches.in_work_tree(sandbox.root), proposal.name)[-1]
     for index in range(separating.lock.trials):
         # The best of the old data with the new code: all of the gain is the code's.
-        leave(tmp_path / "v", separating, index, metrics={"score": 0.701 + (index - 2) / 1000}, data=DIGESTS["a"])
+        leave(
+            tmp_path / "v",
+            separating,
+            index,
+            metrics={"score": 0.701 + (index - 2) / 1000},
+            data=DIGESTS["a"],
+        )
     assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {separating.name})
 
     separated = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")
