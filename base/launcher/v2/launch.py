@@ -1164,7 +1164,8 @@ class LastWords:
     def cause(self, secrets: Iterable[bytes]) -> str:
         """Return the last exception of a traceback, else the last line, without the values of secrets."""
         text = self.end
-        for part in sorted((part for secret in secrets for part in secret.split(b"\n")), key=len, reverse=True):
+        parts = [part for secret in secrets for part in secret.split(b"\n")]
+        for part in sorted(parts, key=len, reverse=True):
             text = text.replace(part, b"***") if part else text
         lines = [line.rstrip() for line in text.decode(errors="replace").split("\n")]
         if len(self.end) == LAST_WORDS:
@@ -1469,7 +1470,7 @@ def format_of(line: str, objective: str) -> str:
 
 
 def near_miss(line: str, objective: str) -> str:
-    """Return the objective's name and a number that a person would take for its value; nothing if there is none."""
+    """Return the objective's name and a number that a person would take for its value, or nothing."""
     name = re.escape(objective)
     found = re.search(rf"(?<![\w.-]){name}(?:\s*[:=]\s*|\s+){DECIMAL}", line[:LONGEST_MATCH])
     return found[0][:100] if found else ""
