@@ -1,5 +1,6 @@
 """`sweep export slurm` on a real Slurm of three nodes: the trials of a cluster, by another scheduler."""
 
+import contextlib
 import csv
 import json
 import os
@@ -96,9 +97,12 @@ def test_an_array_of_a_thousand_trials_records_each_once_although_a_node_is_drai
         subprocess.run(["scontrol", "requeue", job], env=slurm.environment, check=False, capture_output=True)
     killed = 0
     while killed < 5:
-        for pid in chance.sample(launcher_processes(sandbox), 1):
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
+        assert slurm.queue(), f"the array ended after {killed} of 5 jobs were killed"
+        running = launcher_processes(sandbox)
+        with contextlib.suppress(ProcessLookupError):  # it may have ended in the meantime
+            for pid in chance.sample(running, min(1, len(running))):
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
         time.sleep(0.5)
     wait_for("the array has ended", lambda: not slurm.queue(), ARRAY_SECONDS)
     slurm.run("scontrol", "update", f"NodeName={NODES[1]}", "State=RESUME")
