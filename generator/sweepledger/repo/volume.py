@@ -42,14 +42,23 @@ def attempt_records(results: Path, batch: str, index: int) -> Iterator[bytes | N
 
 def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | None]:
     """Yield the record files in a trial's folder, relative to an open folder."""
+    with _trial_folder(path, parent) as folder:
+        if folder is not None:
+            yield from _bounded(_record_names(path, folder), lambda name: _read_file(name, folder))
+
+
+@contextmanager
+def _trial_folder(path: str, parent: int | None = None) -> Iterator[int | None]:
+    """Open a folder that trials may have replaced; None if it is missing, a link or no folder. Raises StorageError."""
     try:
         folder = _retry_stale(lambda: os.open(path, FOLDER_FLAGS, dir_fd=parent))
     except OSError as error:
-        if error.errno in NOT_REGULAR_ERRNOS:
-            return
-        raise storage_error(path, error) from error
+        if error.errno not in NOT_REGULAR_ERRNOS:
+            raise storage_error(path, error) from error
+        yield None
+        return
     try:
-        yield from _bounded(_record_names(path, folder), lambda name: _read_file(name, folder))
+        yield folder
     finally:
         os.close(folder)
 
@@ -122,16 +131,8 @@ def trial_files(results: Path, batch: str, index: int) -> list[str]:
 
 def _names_below(path: str) -> list[str]:
     """Return the names in a folder; none if it is missing or no folder."""
-    try:
-        folder = os.open(path, FOLDER_FLAGS)
-    except OSError as error:
-        if error.errno in NOT_REGULAR_ERRNOS:
-            return []
-        raise storage_error(path, error) from error
-    try:
-        return _names(folder)
-    finally:
-        os.close(folder)
+    with _trial_folder(path) as folder:
+        return [] if folder is None else _names(folder)
 
 
 def read_output(results: Path, batch: str, index: int, name: str, start: int) -> bytes:
@@ -140,37 +141,41 @@ def read_output(results: Path, batch: str, index: int, name: str, start: int) ->
     Raises StorageError.
     """
     path = f"{results}/{batch}/{index}"
-    try:
-        folder = os.open(path, FOLDER_FLAGS)
+    with _trial_folder(path) as folder:
+        if folder is None:
+            return b""
         try:
             descriptor = os.open(name, FILE_FLAGS, dir_fd=folder)
+        except OSError as error:
+            if error.errno in NOT_REGULAR_ERRNOS:
+                return b""
+            raise storage_error(f"{path}/{name}", error) from error
+        try:
+            is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            return os.pread(descriptor, LARGEST_TRIAL_FILE, start) if is_regular else b""
         finally:
-            os.close(folder)
-    except OSError as error:
-        if error.errno in NOT_REGULAR_ERRNOS:
-            return b""
-        raise storage_error(f"{path}/{name}", error) from error
-    try:
-        is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return os.pread(descriptor, LARGEST_TRIAL_FILE, start) if is_regular else b""
-    finally:
-        os.close(descriptor)
+            os.close(descriptor)
 
 
 def newest_output(results: Path, batch: str, index: int) -> tuple[str, bytes]:
     """Return the pod uid of a trial's newest attempt with the head of its standard output; empty without one."""
-    folder = results / batch / str(index)
-    try:
-        with os.scandir(folder) as entries:
-            kept = [entry for entry in entries if entry.name.endswith(".out")]
-            newest = max(kept, key=lambda entry: entry.stat(follow_symlinks=False).st_mtime_ns, default=None)
-    except OSError as error:
-        if error.errno in NOT_REGULAR_ERRNOS:
+    path = f"{results}/{batch}/{index}"
+    with _trial_folder(path) as folder:
+        if folder is None:
             return "", b""
-        raise storage_error(folder, error) from error
-    if newest is None:
-        return "", b""
-    return newest.name.removesuffix(".out"), _read_file(newest.path) or b""
+        try:
+            with os.scandir(folder) as entries:
+                kept = [entry for entry in entries if entry.name.endswith(".out")]
+                newest = max(
+                    kept, key=lambda entry: entry.stat(follow_symlinks=False).st_mtime_ns, default=None
+                )
+        except OSError as error:
+            if error.errno in NOT_REGULAR_ERRNOS:  # a file was deleted meanwhile
+                return "", b""
+            raise storage_error(path, error) from error
+        if newest is None:
+            return "", b""
+        return newest.name.removesuffix(".out"), _read_file(newest.name, folder) or b""
 
 
 DELETING_PREFIX = ".gone-"
