@@ -134,8 +134,8 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
                 f"{side.reference}: no trial is ok and has {side.lock.metric.name}",
                 hint=f"`sweep logs {side.sweep} --failed` shows why trials failed",
             )
-    tables += [_RunTable.of(results) for results in _proposed_results(workspace, second)]
-    others = [run for table in tables for run in table.of_rows(table.results.table.rows)]
+    proposed = [_RunTable.of(results) for results in _proposed_results(workspace, second)]
+    others = [run for table in (*tables, *proposed) for run in table.of_rows(table.results.table.rows)]
     explanation = explain(runs[0], runs[1], first.lock.metric.goal, others=others)
     best = tuple(
         next(row.assignment for row in side.rows.values() if _configuration(row) == winner)
@@ -143,7 +143,7 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
     )
     programs = [
         table.program_of(explanation.winners[place], side)
-        for place, (table, side) in enumerate(zip(tables[:2], (first, second), strict=True))
+        for place, (table, side) in enumerate(zip(tables, (first, second), strict=True))
     ]
     explained = ExplainedComparison(
         first, second, explanation, _differences(workspace, programs, best), (best[0], best[1]), ()
