@@ -19,7 +19,7 @@ from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
 from sweepledger.site.columns import TrialColumn, trial_columns
 from sweepledger.site.history import EventKind, FilePromotion, SweepHistory, spec_changes
 from sweepledger.site.pages import render, to_json
-from sweepledger.site.programs import explained_moves, program_versions
+from sweepledger.site.programs import explained_moves, program_texts, program_versions
 from sweepledger.structs.record import ERROR_DETAILS, Artifact, Record, Status, TrialResult
 
 SPARK_POINTS = 60
@@ -140,15 +140,12 @@ def _laptop_batches(summary: Summary) -> list[str]:
 
 
 def _program(summary: Summary) -> dict[str, Any]:
-    program, best = summary.lock.program, _best(summary)
+    best = _best(summary)
     return {
         "metric": f"{summary.metric.name}, {summary.metric.goal}",
         "best": best["value"] + (f" ({best['interval']})" if best["interval"] else ""),
         "trials": str(len(summary.outcomes)),
-        "image": program.image,
-        "code": f"{program.code.path}@{program.code.tree[:12]}",
-        "data": f"{program.data.name}@{program.data.digest[:19]}" if program.data else "none",
-        "command": " ".join(map(display.one_line, program.command)),
+        **program_texts(summary.lock.program),
     }
 
 

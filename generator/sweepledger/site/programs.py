@@ -28,14 +28,8 @@ class ProgramVersion:
 
     def as_data(self, *, with_patch: bool) -> dict[str, Any]:
         """Return the JSON data."""
-        program, data = self.program, self.program.data
-        shown: dict[str, Any] = {
-            "batches": self.batches,
-            "image": program.image,
-            "code": f"{program.code.path}@{program.code.tree[:12]}",
-            "data": f"{data.name}@{data.digest[:19]}" if data else "none",
-            "command": " ".join(map(display.one_line, program.command)),
-        }
+        program = self.program
+        shown: dict[str, Any] = {"batches": self.batches, **program_texts(program)}
         if program.environment is not None:
             shown["environment lock"] = program.environment.digest[:19]
         if self.change is not None:
@@ -43,6 +37,17 @@ class ProgramVersion:
             if with_patch:
                 shown["patch"] = self.change.patch
         return shown
+
+
+def program_texts(program: Program) -> dict[str, str]:
+    """Return a program as the pages name it."""
+    data = program.data
+    return {
+        "image": program.image,
+        "code": f"{program.code.path}@{program.code.tree[:12]}",
+        "data": f"{data.name}@{data.digest[:19]}" if data else "none",
+        "command": " ".join(map(display.one_line, program.command)),
+    }
 
 
 def program_versions(history: SweepHistory, summary: Summary) -> tuple[ProgramVersion, ...]:
