@@ -19,7 +19,6 @@ from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX, Workspace
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.formats import json
-from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
 from sweepledger.plan import counts_towards
 from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
@@ -146,12 +145,9 @@ class _SiteBuilder:
         self._previous = previous
         self._reader = HistoryReader(self._repository, commit)
         self._entries = self._reader.entries
-        self._listing = self._repository.files(commit, SPECS, ACTIVE, ARCHIVE, RESULTS, SETTINGS_FILE)
-        self._inputs = _files_by_sweep(self._listing)
-        self._settings_blob = self._listing[SETTINGS_FILE].id if SETTINGS_FILE in self._listing else ""
-        self._evidence_blobs = {
-            path: entry.id for path, entry in self._listing.items() if path.endswith(EVIDENCE_SUFFIX)
-        }
+        listing = self._reader.listing
+        self._inputs = _files_by_sweep(listing)
+        self._settings_blob = listing[SETTINGS_FILE].id if SETTINGS_FILE in listing else ""
         self._files: dict[str, bytes] = {}
         self.made: dict[str, dict[str, Any]] = {}
         self.rebuilt: list[str] = []
@@ -166,7 +162,7 @@ class _SiteBuilder:
         entries = [(one.commit.id, one.kind, one.text) for one in self._entries[sweep]]
         blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
         promoted = [asdict(one) for one in self._reader.promoted if one.sweep == sweep]
-        inputs = digest([blobs, entries, self._settings_blob, self._evidence_blobs, promoted])
+        inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence, promoted])
         if not self._keep(sweep, inputs):
             shown = self._reader.history(sweep, self._inputs[sweep])
             pages = sweep_pages(shown, self._origin(sweep))

@@ -41,6 +41,7 @@ class HistoryReader:
     def __init__(self, repository: Repository, commit: str) -> None:
         self._repository = repository
         self._commit = commit
+        self.listing = repository.files(commit)
         self.settings: Settings = at_commit.settings_or_defaults(repository, commit)
         self.log = history(repository, commit)
         self.entries: dict[str, list[LogEntry]] = defaultdict(list)
@@ -61,7 +62,7 @@ class HistoryReader:
             except GeneratorError as error:
                 problem = str(error)
         content = self._repository.read(self._commit, spec).get(spec)
-        read = self._sweep(spec) if summary is None or self.has_evidence else None
+        read = self._sweep(spec) if summary is None or self.evidence else None
         return SweepHistory(
             name=sweep,
             summary=summary,
@@ -80,9 +81,9 @@ class HistoryReader:
         )
 
     @cached_property
-    def has_evidence(self) -> bool:
-        """Whether the commit has evidence of other systems, which specs may start from."""
-        return any(path.endswith(EVIDENCE_SUFFIX) for path in self._repository.files(self._commit))
+    def evidence(self) -> Mapping[str, str]:
+        """The evidence of other systems, which specs may start from: path and blob id."""
+        return {path: entry.id for path, entry in self.listing.items() if path.endswith(EVIDENCE_SUFFIX)}
 
     def _spec_versions(self, sweep: str, spec: str) -> Iterator[SpecVersion]:
         changes = [entry for entry in self.entries[sweep] if entry.kind == EventKind.SPEC]
@@ -142,8 +143,7 @@ class HistoryReader:
         return tuple(sorted(self._promoted(), key=lambda one: (one.date, one.file), reverse=True))
 
     def _promoted(self) -> Iterator[FilePromotion]:
-        repository, commit = self._repository, self._commit
-        listing = repository.files(commit)
+        repository, commit, listing = self._repository, self._commit, self.listing
         paths = sorted(path for path in listing if path.endswith(statement.SUFFIX))
         if not paths:
             return
