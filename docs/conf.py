@@ -1,5 +1,6 @@
 """The documentation as a site, built by `make docs`: Sphinx, because its search works without a server."""
 
+import posixpath
 import re
 from pathlib import Path, PurePosixPath
 
@@ -23,9 +24,8 @@ html_title = f"sweepledger {__version__}"
 html_static_path: list[str] = []
 html_show_sphinx = False
 html_copy_source = False
-html_show_search_summary = (
-    False  # the search would fetch every page that it lists, which browsers refuse from a disk
-)
+# The search would fetch every page that it lists, which browsers refuse from a disk.
+html_show_search_summary = False
 html_last_updated_fmt = None
 nitpicky = True
 
@@ -33,11 +33,11 @@ LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]+)\]\((?P<target>(?![a-z]+:|#)[^)\s#
 
 
 def relink(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Make links to files that are no pages plain names: the site has only the documentation."""
+    """Turn links to files that are no pages into plain names: the site has only the documentation."""
     folder = PurePosixPath("docs") / PurePosixPath(docname).parent
 
     def replaced(link: re.Match[str]) -> str:
-        path = normal(folder / link["target"])
+        path = posixpath.normpath(folder / link["target"])
         if path == "README.md":
             above = "../" * docname.count("/")
             return f"[{link['text']}]({above}index.md)"
@@ -45,17 +45,6 @@ def relink(_app: Sphinx, docname: str, source: list[str]) -> None:
         return link[0] if is_page else link["text"] if "`" in link["text"] else f"`{path}`"
 
     source[0] = LINK.sub(replaced, source[0])
-
-
-def normal(path: PurePosixPath) -> str:
-    """Return a path of the repository without `..`."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            parts.pop()
-        else:
-            parts.append(part)
-    return "/".join(parts)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -10,6 +10,7 @@ import pytest
 
 from sweepledger.spec.rules import metric_patterns
 from sweepledger.spec.rules.metric_patterns import pattern_error
+from sweepledger.structs.metric import LONGEST_MATCH
 from tests.launcher.folders import LAUNCHERS
 from tests.written_specs import bad, messages
 
@@ -135,7 +136,7 @@ def test_a_spec_and_the_launcher_count_alike_in_random_patterns() -> None:
 def test_the_bounds_are_those_of_the_launcher() -> None:
     launcher = LAUNCHERS["v2"].module
 
-    assert (metric_patterns.MAX_WAYS, metric_patterns.LONGEST_MATCH) == (
+    assert (metric_patterns.MAX_WAYS, LONGEST_MATCH) == (
         launcher.MOST_WAYS,
         launcher.LONGEST_MATCH,
     )

@@ -26,13 +26,12 @@ from sweepledger.formats import json
 from sweepledger.problems import escape_line
 from sweepledger.reader.value_edit import KeyPath, key_paths, read_values, replace_value, value_at
 from sweepledger.repo import files
-from sweepledger.repo.git import NO_OBJECT, Change, Repository, create_commit, create_tag, fetch
+from sweepledger.repo.git import FILE_MODE, NO_OBJECT, Change, Repository, create_commit, create_tag, fetch
 from sweepledger.results.summary import Summary
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import bytes_digest, canonical_json
 
-PLAIN_MODE = "100644"
 BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*", re.ASCII)
 
 
@@ -425,9 +424,9 @@ def _configuration(repository: Repository, commit: str, path: str) -> bytes:
     if path not in entries:
         raise UsageError(f"{path} does not exist at {commit[:12]}", hint="commit it first")
     for place, entry in sorted(entries.items()):
-        if place not in {path, claim} or entry.mode != PLAIN_MODE:
+        if place not in {path, claim} or entry.mode != FILE_MODE:
             raise UsageError(
-                f"{place}: must be a plain file of mode {PLAIN_MODE}, or must not exist, at {commit[:12]}",
+                f"{place}: must be a plain file of mode {FILE_MODE}, or must not exist, at {commit[:12]}",
                 hint=f"move what is there, or make it a file (`git update-index --chmod=-x`); {claim} is written, too",
             )
     return repository.blobs([entries[path].id])[entries[path].id]

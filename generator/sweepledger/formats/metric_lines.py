@@ -10,11 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sweepledger.structs.metric import Metric, MetricFormat
+from sweepledger.structs.metric import LONGEST_MATCH, Metric, MetricFormat
 
 LONGEST_LINE = 64 * 1024
-LONGEST_MATCH = 1000
-"""Characters of a line that patterns are applied to."""
 LARGEST_STEP = 2**53
 _NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
 _DECIMAL = (

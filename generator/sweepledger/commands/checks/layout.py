@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.problems import Problem
 from sweepledger.repo.files import PYTHON_CACHE
-from sweepledger.repo.git import Entry
+from sweepledger.repo.git import FILE_MODE, Entry
 from sweepledger.repo.state import STATE, leads_into_state
 from sweepledger.structs.names import file_system_name
 
 GENERATED_FOLDERS = ("overlays/", "base/", "sweeps/", "results/", "clusters/")
 FOLDERS = tuple(folder.rstrip("/") for folder in GENERATED_FOLDERS)
 PLACES = frozenset({"sweepledger.yaml", *FOLDERS})
-PLAIN = "100644"
-FILES = frozenset({PLAIN, "100755"})
+FILES = frozenset({FILE_MODE, "100755"})
 KINDS = {"120000": "a symbolic link", "160000": "a submodule", "100755": "an executable file"}
 
 LARGEST_CHANGE = 96 * 2**20
@@ -87,7 +86,7 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
             message = "must not exist: git or a controller would interpret it"
             yield Problem(path, 0, 0, "", message, SIDE, "remove it, and commit the removal")
         if path.lower() == ATTRIBUTES:
-            if entry.mode != PLAIN:
+            if entry.mode != FILE_MODE:
                 yield from _entry_problems(path, entry)
             if entry.mode in FILES and _rewrites(context.workspace.repository.blobs([entry.id])[entry.id]):
                 message = "must not change the content of files: filter, ident, export-… and the like"
@@ -160,9 +159,11 @@ def _rewrites(content: bytes) -> bool:
 
 
 def _entry_problems(path: str, entry: Entry) -> Iterator[Problem]:
-    if entry.mode != PLAIN:
-        message = f"must be a plain file of mode {PLAIN}, got {KINDS.get(entry.mode, entry.mode)}"
-        yield Problem(path, 0, 0, "", message, "file-mode", f"`git rm --cached` it, or `chmod 644` ({PLAIN})")
+    if entry.mode != FILE_MODE:
+        message = f"must be a plain file of mode {FILE_MODE}, got {KINDS.get(entry.mode, entry.mode)}"
+        yield Problem(
+            path, 0, 0, "", message, "file-mode", f"`git rm --cached` it, or `chmod 644` ({FILE_MODE})"
+        )
     if PYTHON_CACHE in path.split("/"):
         message = "must not exist: it is a cache of Python"
         yield Problem(path, 0, 0, "", message, SIDE, "`git rm` it, and name __pycache__/ in .gitignore")

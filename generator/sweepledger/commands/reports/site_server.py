@@ -11,8 +11,6 @@ from sweepledger.errors import UsageError
 from sweepledger.repo import files
 from sweepledger.site import RUNNING_DATA, RUNNING_PAGE, running_page, to_json, with_running_link
 
-PORT = 8571
-
 
 class SiteServer:
     """Answers with the pages of a branch's newest commit, which it builds when the branch has moved."""
@@ -27,7 +25,7 @@ class SiteServer:
         self._kubectl = kubectl
         self._built = ""
 
-    def listen(self, port: int = PORT) -> LoopbackServer:
+    def listen(self, port: int) -> LoopbackServer:
         """Build the site, and return a server of it. Raises as `site` does, and UsageError for a used port."""
         self._follow()
         return LoopbackServer(self.answer, port)

@@ -15,15 +15,13 @@ from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE
 from sweepledger.render.overlay import batch_digest
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Entry, Repository
+from sweepledger.repo.git import FILE_MODE, Entry, Repository
 from sweepledger.results.paths import RECORDS, batch_of_records, laptop_path, results_folder
 from sweepledger.results.provenance import PROVENANCE_FILE
 from sweepledger.results.tree import RESULTS
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.record import ExpectedTrial, Record
 from sweepledger.structs.values import bytes_digest
-
-PLAIN_MODE = "100644"
 
 
 @dataclass(frozen=True)
@@ -171,8 +169,8 @@ def _row_differences(
 def mode_differences(entries: Mapping[str, Entry]) -> Iterator[FileDifference]:
     """Report the files that are links or executable: the collector writes neither."""
     for path, entry in entries.items():
-        if entry.mode != PLAIN_MODE:
-            yield FileDifference(path, "", "", f"must have the mode {PLAIN_MODE}, got {entry.mode}")
+        if entry.mode != FILE_MODE:
+            yield FileDifference(path, "", "", f"must have the mode {FILE_MODE}, got {entry.mode}")
 
 
 def _digests_to(digest: str) -> Callable[[bytes], bool]:

@@ -91,6 +91,15 @@ def rule_groups(settings: Settings) -> list[dict[str, Any]]:
     return [{"name": f"{settings.namespace}-sweeps", "interval": "1m", "rules": rules}]
 
 
+def _without_success(chosen: str, seconds: int) -> str:
+    """Return the condition that a CronJob has not succeeded for some time, or ever since it exists."""
+    success = f"kube_cronjob_status_last_successful_time{{{chosen}}}"
+    return (
+        f"(time() - {success} > {seconds}) or (time() - kube_cronjob_created{{{chosen}}} > {seconds} "
+        f"unless on (namespace, cronjob) {success})"
+    )
+
+
 def _collector_rules(settings: Settings) -> Iterator[dict[str, Any]]:
     names, every = Names.of(settings), settings.results.every_minutes
     chosen = f'namespace="{names.collector}",cronjob="{COLLECTOR_ACCOUNT}"'
@@ -101,8 +110,7 @@ def _collector_rules(settings: Settings) -> Iterator[dict[str, Any]]:
     logs = f"kubectl --namespace {names.collector} logs {selector} --all-containers"
     yield _rule(
         "SweepCollectorLate",
-        f"(time() - {success} > {seconds}) or (time() - kube_cronjob_created{{{chosen}}} > {seconds} "
-        f"unless on (namespace, cronjob) {success})",
+        _without_success(chosen, seconds),
         "critical",
         "The collector has not succeeded for two runs: ended trials are not recorded.",
         f"`sweep doctor` says why; its output: `{logs}`",
@@ -149,12 +157,10 @@ def _sync_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         return
     place = Names.of(settings).collector
     chosen = f'namespace="{place}",cronjob="{SYNC_ACCOUNT}"'
-    success = f"kube_cronjob_status_last_successful_time{{{chosen}}}"
     seconds = max(SYNC_MINUTES, int(LATE_RUNS * settings.results.every_minutes)) * MINUTE
     yield _rule(
         "SweepSyncLate",
-        f"(time() - {success} > {seconds}) or (time() - kube_cronjob_created{{{chosen}}} > {seconds} "
-        f"unless on (namespace, cronjob) {success})",
+        _without_success(chosen, seconds),
         "warning",
         "Recorded results have not been written to the stores of results.sync. The records are complete.",
         f"kubectl --namespace {place} logs --selector={COMPONENT_LABEL}={SYNC_ACCOUNT} --all-containers",

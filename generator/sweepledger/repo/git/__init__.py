@@ -34,7 +34,7 @@ from sweepledger.repo.git.proposal import (
     superseded_proposals,
 )
 from sweepledger.repo.git.remote import fetch, publish, tracking_ref
-from sweepledger.repo.git.repository import Entry, Repository
+from sweepledger.repo.git.repository import FILE_MODE, Entry, Repository
 from sweepledger.repo.git.signatures import CommitSignature, commit_signatures
 from sweepledger.repo.git.work_tree import (
     commit_on_head,
@@ -47,6 +47,7 @@ from sweepledger.repo.git.work_tree import (
 )
 
 __all__ = [
+    "FILE_MODE",
     "NO_OBJECT",
     "REMOTE",
     "Change",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import Entry, Repository
+from sweepledger.repo.git.repository import FILE_MODE, Entry, Repository
 from sweepledger.storage import storage_errors
 from sweepledger.structs.names import IDENTITY_EMAIL, IDENTITY_NAME
 
@@ -59,7 +59,7 @@ def create_commit(repository: Repository, base: str, change: Change) -> str | No
         lines += [f"0 {NO_OBJECT}\t{path}" for path in sorted(change.removes)]
         lines += [f"{entry.mode} {entry.id}\t{path}" for path, entry in sorted(change.entries.items())]
         blobs = _write_blobs(repository, change.writes.values(), Path(scratch))
-        lines += [f"100644 {blob}\t{path}" for path, blob in zip(change.writes, blobs, strict=True)]
+        lines += [f"{FILE_MODE} {blob}\t{path}" for path, blob in zip(change.writes, blobs, strict=True)]
         repository.run(
             "update-index",
             "-z",

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import LITERAL_PATHS, Repository
+from sweepledger.repo.git.repository import FILE_MODE, LITERAL_PATHS, Repository
 
 FIELDS = "%H%x00%an%x00%aI%x00%s"
 """Separated by the only character that names, subjects and paths cannot contain."""
 
-REGULAR = frozenset({"100644", "100755"})
+REGULAR = frozenset({FILE_MODE, "100755"})
 
 
 def reachable_trees(repository: Repository, revisions: Iterable[str | None], path: str) -> frozenset[str]:

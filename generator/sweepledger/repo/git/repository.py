@@ -139,6 +139,7 @@ _BARE = re.compile(rb"\bbare\b(?!\s*=\s*false\b)")
 
 
 LOCK_MESSAGE = re.compile(r"nable to create '(?P<path>[^'\n]+\.lock)': File exists")
+FILE_MODE = "100644"
 TREE_MODE = "040000"
 LINK_MODE = "120000"
 PROMISOR = r"^remote\..*\.promisor$"

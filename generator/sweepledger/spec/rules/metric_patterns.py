@@ -10,9 +10,9 @@ from re import _constants as kinds  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
+from sweepledger.structs.metric import LONGEST_MATCH
+
 GROUPS = frozenset({"name", "value", "step"})
-LONGEST_MATCH = 1000
-"""Characters of a line that the launcher applies patterns to."""
 MAX_WAYS = 10 * LONGEST_MATCH**2
 """Two repeats without a limit, and few short ones. More could take hours on one line; `a?` 40 times, years."""
 NON_ASCII = 128
