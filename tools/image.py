@@ -28,15 +28,15 @@ def main() -> int:
     push.add_argument(
         "--checksums", type=Path, help="a file for the digest and the name, as sha256sum writes them"
     )
-    asked = parser.parse_args()
-    if asked.verb == "push":
-        name = pushed(asked.image, asked.place)
-        if asked.checksums:
-            asked.checksums.write_text(checksum_line(name), encoding="utf-8")
+    arguments = parser.parse_args()
+    if arguments.verb == "push":
+        name = pushed(arguments.image, arguments.place)
+        if arguments.checksums:
+            arguments.checksums.write_text(checksum_line(name), encoding="utf-8")
         print(name)
         return 0
-    first, second = built(asked.image), built(asked.image)
-    print(f"{asked.image}: {first}")
+    first, second = built(arguments.image), built(arguments.image)
+    print(f"{arguments.image}: {first}")
     if first != second:
         print(f"built again it is another: {second}", file=sys.stderr)
         return 1
@@ -44,17 +44,17 @@ def main() -> int:
 
 
 def built(image: str) -> str:
-    """Build from what is committed, and give the id: the digest of all layers and of the configuration."""
+    """Build the committed files and return the id: the digest of all layers and of the configuration."""
     base = os.environ.get("BASE") or (ROOT / "images/base.txt").read_text(encoding="utf-8").strip()
     with tempfile.TemporaryDirectory(prefix="sweep-image-") as scratch:
-        tree, told = Path(scratch) / "tree", Path(scratch) / "id"
+        tree, id_file = Path(scratch) / "tree", Path(scratch) / "id"
         subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(tree)], check=True)
         flags = [
             "--timestamp=0",
             "--no-cache",
             "--quiet",
             "--iidfile",
-            str(told),
+            str(id_file),
             "--build-arg",
             f"BASE={base}",
         ]
@@ -62,16 +62,24 @@ def built(image: str) -> str:
         file = tree / "images" / image / "Containerfile"
         argv = ["buildah", "build", *flags, *more, "--file", str(file), "--tag", local(image), str(tree)]
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
-        return told.read_text(encoding="utf-8").strip()
+        return id_file.read_text(encoding="utf-8").strip()
 
 
 def pushed(image: str, place: str) -> str:
-    """Push what was built, and give its name by the digest that the registry has."""
+    """Push a built image and return its name with the digest in the registry."""
     with tempfile.TemporaryDirectory(prefix="sweep-image-") as scratch:
-        told = Path(scratch) / "digest"
-        argv = ["buildah", "push", "--quiet", "--digestfile", str(told), local(image), f"docker://{place}"]
+        digest_file = Path(scratch) / "digest"
+        argv = [
+            "buildah",
+            "push",
+            "--quiet",
+            "--digestfile",
+            str(digest_file),
+            local(image),
+            f"docker://{place}",
+        ]
         subprocess.run(argv, check=True)
-        return f"{place}@{told.read_text(encoding='utf-8').strip()}"
+        return f"{place}@{digest_file.read_text(encoding='utf-8').strip()}"
 
 
 def checksum_line(name: str) -> str:

@@ -238,10 +238,10 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def _folder(name: str, asked: object) -> Path:
-    """Name the folder after the pins and after what is asked of them: a program more is another folder."""
+def _folder(name: str, wanted: object) -> Path:
+    """Name the folder after the pins and after the programs that are built from them."""
     parts = [(PINS / name / file).read_bytes() for file in ("go.mod", "go.sum")]
-    parts.append(json.dumps(asked, sort_keys=True).encode())
+    parts.append(json.dumps(wanted, sort_keys=True).encode())
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
     return BUILT / f"{name}-{digest[:12]}"
 

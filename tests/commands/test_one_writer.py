@@ -26,10 +26,10 @@ if not path.exists():
     sys.exit('Error from server (NotFound): leases.coordination.k8s.io "sweep-collector" not found')
 held = json.loads(path.read_text())
 if "replace" in sys.argv:
-    asked = json.load(sys.stdin)
-    if asked["metadata"]["resourceVersion"] != held["metadata"]["resourceVersion"]:
+    update = json.load(sys.stdin)
+    if update["metadata"]["resourceVersion"] != held["metadata"]["resourceVersion"]:
         sys.exit("Error from server (Conflict): the object has been modified")
-    held = asked
+    held = update
     held["metadata"]["resourceVersion"] = str(int(held["metadata"]["resourceVersion"]) + 1)
     path.write_text(json.dumps(held))
 print(json.dumps(held))

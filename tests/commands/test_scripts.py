@@ -20,7 +20,7 @@ run: {{code: {{path: {folder}}}}}
 """
 
 
-def asked(sandbox: Sandbox, runs: str, *, name: str = "peak", folder: str = "code") -> Path:
+def new_spec(sandbox: Sandbox, runs: str, *, name: str = "peak", folder: str = "code") -> Path:
     return sandbox.write(f"sweeps/{name}.yaml", SPEC.format(name=name, runs=runs, folder=folder))
 
 
@@ -38,7 +38,7 @@ def warned(sandbox: Sandbox) -> list[str]:
 
 
 def test_a_program_that_the_commit_lacks_is_refused_at_its_place(sandbox: Sandbox) -> None:
-    asked(sandbox, "program: trian.py")
+    new_spec(sandbox, "program: trian.py")
 
     (problem,) = refused(sandbox)
 
@@ -50,7 +50,7 @@ def test_a_program_that_the_commit_lacks_is_refused_at_its_place(sandbox: Sandbo
 
 
 def test_check_says_what_generate_says(sandbox: Sandbox) -> None:
-    asked(sandbox, "program: trian.py")
+    new_spec(sandbox, "program: trian.py")
 
     with pytest.raises(SpecError) as caught:
         check(sandbox.workspace)
@@ -59,14 +59,14 @@ def test_check_says_what_generate_says(sandbox: Sandbox) -> None:
 
 
 def test_the_programs_of_all_sweeps_are_looked_at_in_one_run(sandbox: Sandbox) -> None:
-    asked(sandbox, "program: trian.py")
-    asked(sandbox, "program: trial.py", name="other")
+    new_spec(sandbox, "program: trian.py")
+    new_spec(sandbox, "program: trial.py", name="other")
 
     assert [problem.file for problem in refused(sandbox)] == ["sweeps/other.yaml", "sweeps/peak.yaml"]
 
 
 def test_a_program_that_is_there_is_fine(sandbox: Sandbox) -> None:
-    asked(sandbox, "program: train.py")
+    new_spec(sandbox, "program: train.py")
 
     assert warned(sandbox) == []
     assert [generated.warnings for generated in generate(sandbox.workspace)] == [()]
@@ -74,7 +74,7 @@ def test_a_program_that_is_there_is_fine(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("command", ["[python, code/trian.py]", "[python, code/lib/train.py, --fast]"])
 def test_a_path_into_the_code_among_the_arguments_may_be_a_slip(sandbox: Sandbox, command: str) -> None:
-    asked(sandbox, f"command: {command}")
+    new_spec(sandbox, f"command: {command}")
 
     (generated,) = generate(sandbox.workspace)
 
@@ -99,7 +99,7 @@ def test_a_path_into_the_code_among_the_arguments_may_be_a_slip(sandbox: Sandbox
     ],
 )
 def test_other_arguments_are_no_files_of_the_code(sandbox: Sandbox, command: str) -> None:
-    asked(sandbox, f"command: {command}")
+    new_spec(sandbox, f"command: {command}")
 
     assert warned(sandbox) == []
 
@@ -108,7 +108,7 @@ def test_other_arguments_are_no_files_of_the_code(sandbox: Sandbox, command: str
 def test_a_program_named_as_if_it_lay_beside_the_code_is_told_its_path(
     sandbox: Sandbox, command: str
 ) -> None:
-    asked(sandbox, f"command: {command}")
+    new_spec(sandbox, f"command: {command}")
 
     (generated,) = generate(sandbox.workspace)
 
@@ -126,7 +126,7 @@ def test_a_program_that_is_nowhere_in_the_code_is_not_there_for_a_trial(
     if is_there:
         sandbox.write("tools/start.sh", "true")
         sandbox.commit("Bring a tool")
-    asked(sandbox, "command: [bash, tools/start.sh, code/train.py]")
+    new_spec(sandbox, "command: [bash, tools/start.sh, code/train.py]")
 
     (generated,) = generate(sandbox.workspace)
 
@@ -139,7 +139,7 @@ def test_a_program_that_is_nowhere_in_the_code_is_not_there_for_a_trial(
 
 
 def test_a_path_that_begins_at_the_root_is_told_where_it_begins(sandbox: Sandbox) -> None:
-    asked(sandbox, "program: code/train.py")
+    new_spec(sandbox, "program: code/train.py")
 
     (problem,) = refused(sandbox)
 
@@ -149,7 +149,7 @@ def test_a_path_that_begins_at_the_root_is_told_where_it_begins(sandbox: Sandbox
 def test_a_program_that_git_ignores_is_not_what_a_batch_runs(sandbox: Sandbox) -> None:
     sandbox.write(".gitignore", "made.py\n")
     sandbox.write("code/made.py", "print(1)")
-    asked(sandbox, "program: made.py")
+    new_spec(sandbox, "program: made.py")
     sandbox.commit("Ask")
 
     (problem,) = refused(sandbox)
@@ -167,7 +167,7 @@ def test_what_lies_in_a_folder_below_or_starts_as_a_folder_or_is_linked_is_there
     (sandbox.root / "code/link").symlink_to("lib")
     sandbox.commit("Grow")
     for number, path in enumerate(("lib/train.py", "app", "link/train.py")):
-        asked(sandbox, f"program: {path}", name=f"s{number}")
+        new_spec(sandbox, f"program: {path}", name=f"s{number}")
 
     assert [generated.warnings for generated in generate(sandbox.workspace)] == [(), (), ()]
     assert validate(sandbox.workspace).problems == ()
@@ -176,13 +176,13 @@ def test_what_lies_in_a_folder_below_or_starts_as_a_folder_or_is_linked_is_there
 def test_a_folder_without_a_start_is_no_program(sandbox: Sandbox) -> None:
     sandbox.write("code/lib/train.py", "print(1)")
     sandbox.commit("Grow")
-    asked(sandbox, "program: lib")
+    new_spec(sandbox, "program: lib")
 
     assert [problem.code for problem in refused(sandbox)] == ["program-missing"]
 
 
 def test_a_merged_batch_is_not_held_against_code_that_moved_on(sandbox: Sandbox) -> None:
-    asked(sandbox, "program: train.py")
+    new_spec(sandbox, "program: train.py")
     generate(sandbox.workspace)
     sandbox.commit("Ask")
     sandbox.push()
@@ -195,7 +195,7 @@ def test_a_merged_batch_is_not_held_against_code_that_moved_on(sandbox: Sandbox)
 
 
 def test_validate_warns_of_what_the_work_tree_lacks(sandbox: Sandbox) -> None:
-    asked(sandbox, "program: trian.py")
+    new_spec(sandbox, "program: trian.py")
     assert warned(sandbox) == ["must name a file of code/, got 'trian.py'"]
 
     sandbox.write("code/trian.py", "not committed")
@@ -204,7 +204,7 @@ def test_validate_warns_of_what_the_work_tree_lacks(sandbox: Sandbox) -> None:
 
 
 def test_validate_warns_where_the_code_is_no_folder(sandbox: Sandbox) -> None:
-    asked(sandbox, "program: train.py", folder="nowhere")
+    new_spec(sandbox, "program: train.py", folder="nowhere")
 
     (problem,) = validate(sandbox.workspace).problems
 
@@ -213,7 +213,7 @@ def test_validate_warns_where_the_code_is_no_folder(sandbox: Sandbox) -> None:
 
 
 def test_the_usual_folder_of_the_code_is_missed_where_the_program_is_named(sandbox: Sandbox) -> None:
-    spec = asked(sandbox, "program: train.py")
+    spec = new_spec(sandbox, "program: train.py")
     spec.write_text(spec.read_text().replace("run: {code: {path: code}}\n", ""))
 
     (problem,) = validate(sandbox.workspace).problems

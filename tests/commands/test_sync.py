@@ -74,10 +74,10 @@ def test_a_server_that_fails_keeps_no_other_from_its_results(
 ) -> None:
     record(sandbox, tmp_path / "volume")
     storage = f"sqlite:///{tmp_path}/optuna.db"
-    asked = []
+    attempted = []
 
     def unreachable(self: object, sweep: str, place: str) -> None:
-        asked.append(sweep)
+        attempted.append(sweep)
         raise ToolError("MLflow does not answer", hint="")
 
     monkeypatch.setattr(StoreKind, "version", unreachable)
@@ -85,7 +85,7 @@ def test_a_server_that_fails_keeps_no_other_from_its_results(
     synced = command.sync_stores(with_stores(sandbox.workspace, mlflow="https://mlflow.example.org"))
 
     assert (synced.synced, [str(failure) for failure in synced.failures]) == ((), ["MLflow does not answer"])
-    assert asked == ["peak"]
+    assert attempted == ["peak"]
     monkeypatch.undo()
     both = with_stores(sandbox.workspace, mlflow="https://mlflow.example.org", optuna=storage)
     assert [each.store for each in command.sync_stores(both).synced] == ["optuna"], "mlflow is not installed"

@@ -65,8 +65,8 @@ class Hand:
     results: Path
     pods: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     """By batch and how: the uids of all pods that were seen."""
-    told: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By uid: what the API said last of a pod."""
+    pods_by_uid: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By uid: the last state of a pod."""
     _done: set[str] = field(default_factory=set)
 
     def pass_over(self, planned: Iterable[PlannedBatch]) -> None:
@@ -75,7 +75,7 @@ class Hand:
             for pod in self.team.pods(item.batch):
                 how, uid = item.hows[_index(pod)], pod["metadata"]["uid"]
                 self.pods[item.batch.name, how].add(uid)
-                self.told[uid] = pod
+                self.pods_by_uid[uid] = pod
                 if uid not in self._done and self._has_begun(item.batch, pod) and self._end(how, pod):
                     self._done.add(uid)
 

@@ -50,7 +50,7 @@ def script(sweep: Sweep) -> tuple[dict[str, Any], list[str]]:
     return names, whats(exported.losses)
 
 
-def asked(names: dict[str, Any], storage: Any, count: int) -> list[dict[str, Any]]:
+def first_values(names: dict[str, Any], storage: Any, count: int) -> list[dict[str, Any]]:
     """Return the values that the script's study gives to trials, without running them."""
     names["STORAGE"] = storage
     study = names["create_study"]()
@@ -86,7 +86,7 @@ def test_the_space_of_a_search_comes_back_from_the_storage_that_the_script_fills
     names, _ = script(sweep)
     journal = tmp_path / "journal.log"
 
-    asked(names, JournalStorage(JournalFileBackend(str(journal))), 3)
+    first_values(names, JournalStorage(JournalFileBackend(str(journal))), 3)
 
     again = sweep_of(READERS["optuna"](journal.read_bytes(), name="again"))
     assert again.blocks[0].space == sweep.blocks[0].space
@@ -110,7 +110,7 @@ def test_a_study_gets_the_configurations_of_a_static_sweep_in_their_order(change
     expected = [dict(each) for each in assignments_of(sweep)]
     names, _ = script(sweep)
 
-    values = asked(names, None, len(expected))
+    values = first_values(names, None, len(expected))
 
     assert json.dumps(values, sort_keys=True) == json.dumps(expected, sort_keys=True), "types, too"
     assert names["TRIALS"] == len(expected)

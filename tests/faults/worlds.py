@@ -302,25 +302,23 @@ class Launching(World):
         records = {path.name: json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json"))}
         for record in records.values():
             LAUNCHERS[self.version].schema.validate(record)
-        told = {
+        timeless = {
             name: {key: record[key] for key in ("trial", "row", "uid", "status", "metrics")}
             for name, record in records.items()
         }
-        return told, sorted(
-            path.name for path in folder.iterdir() if path.is_file()
-        ) if folder.is_dir() else []
+        names = sorted(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+        return timeless, names
 
     def is_done(self) -> bool:
         """The node has the record where the volume had no room for it."""
-        told = (self.cwd / "termination-log").read_bytes()
-        return super().is_done() or (told.endswith(b"}\n") and json.loads(told)["status"] == "ok")
+        message = (self.cwd / "termination-log").read_bytes()
+        return super().is_done() or (message.endswith(b"}\n") and json.loads(message)["status"] == "ok")
 
     def refuse_halves(self) -> None:
-        told = self.outcome()
-        assert isinstance(told, tuple)
-        wanted = self.wanted
+        outcome, wanted = self.outcome(), self.wanted
+        assert isinstance(outcome, tuple)
         assert isinstance(wanted, tuple)
-        assert told[0] in ({}, wanted[0])
+        assert outcome[0] in ({}, wanted[0])
 
 
 class LaunchingVersion2(Launching):

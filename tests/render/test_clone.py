@@ -129,8 +129,8 @@ def test_a_server_without_filters_still_gives_the_locked_tree(origin: Path, tmp_
 def test_the_password_reaches_git_from_a_file_with_or_without_a_line_end(tmp_path: Path) -> None:
     (tmp_path / "username").write_text("reader\n")
     (tmp_path / "password").write_text("s3cret")
-    asked = {one["name"]: one["value"] for one in container("clone-credentials/v1")["env"]}
-    helper = {name: value.replace("/sweep/credentials", str(tmp_path)) for name, value in asked.items()}
+    environment = {one["name"]: one["value"] for one in container("clone-credentials/v1")["env"]}
+    helper = {name: value.replace("/sweep/credentials", str(tmp_path)) for name, value in environment.items()}
 
     done = subprocess.run(
         ["git", "credential", "fill"],

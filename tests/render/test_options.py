@@ -298,8 +298,8 @@ def test_a_table_of_several_shards_is_paid_for_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hyperparams_csv.split_rows, "__kwdefaults__", {"limit": 60})
-    asked = a_sweep(run=replace(a_sweep().run, resources=Resources("1", "2Gi")))
+    modest = a_sweep(run=replace(a_sweep().run, resources=Resources("1", "2Gi")))
 
-    (container,) = pod_of(built(a_batch(sweep=asked), tmp_path))["containers"]
+    (container,) = pod_of(built(a_batch(sweep=modest), tmp_path))["containers"]
 
     assert container["resources"]["limits"]["memory"] == "2049Mi"

@@ -215,9 +215,9 @@ def _annotations(output: str) -> list[Annotation]:
     for one in COMMAND.finditer(output):
         if one["name"] in {"error", "warning", "notice"}:
             pairs = (pair.split("=", 1) for pair in (one["properties"] or "").split(",") if pair)
-            told = {name: _plain(value) for name, value in pairs}
-            place = told.get("file", ""), int(told.get("line", 0))
-            found.append(Annotation(one["name"], *place, told.get("title", ""), _plain(one["message"])))
+            fields = {name: _plain(value) for name, value in pairs}
+            place = fields.get("file", ""), int(fields.get("line", 0))
+            found.append(Annotation(one["name"], *place, fields.get("title", ""), _plain(one["message"])))
     return found
 
 

@@ -127,8 +127,8 @@ def test_the_audit_says_what_it_found_or_why_it_could_not_look(without_network: 
 
     assert set(ran.steps) == {"Fetch the branch", "Provide Python", AUDIT}
     assert "No findings to report" in ran.output
-    told = ("No known vulnerabilities found", "known vulnerabilit", "could not be audited", "connect")
-    assert any(words in ran.output for words in told), ran.output
+    verdicts = ("No known vulnerabilities found", "known vulnerabilit", "could not be audited", "connect")
+    assert any(words in ran.output for words in verdicts), ran.output
     assert ran.is_green == (ran.output.count("No known vulnerabilities found") == 3)
     assert "canary-29cc" not in ran.output
 

@@ -235,11 +235,11 @@ def test_a_round_that_is_due_is_asked_for_on_main_by_one_commit_and_once(
 
     ran = host.run(TEAMS / "next.yaml", event, secrets=secrets)
     sandbox.pull()
-    asked = sandbox.git("log", "-1", "--format=%s").strip()
+    subject = sandbox.git("log", "-1", "--format=%s").strip()
     again = host.run(TEAMS / "next.yaml", event, secrets=secrets)
 
     assert ran.is_green, ran.output
-    assert asked == "next(hill): round 2, 3 trials of tpe"
+    assert subject == "next(hill): round 2, 3 trials of tpe"
     assert again.is_green, again.output
     assert sandbox.git("ls-remote", "origin", "main").split()[0] == sandbox.git("rev-parse", "HEAD").strip()
     assert "canary-5d1f" not in ran.output + ran.summary + sandbox.git("log", "-p", "--all")
