@@ -55,7 +55,7 @@ def _bootstrap(data: dict[str, Any]) -> Bootstrap:
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a bootstrap file must hold texts for url, branch and files")
     if not isinstance(data["shapes"], list):
-        raise ValueError(f"a bootstrap file must hold a list of shapes, but got {data['shapes']!r}")
+        raise TypeError(f"shapes must be a list, but got {data['shapes']!r}")
     return Bootstrap(
         controller=Controller(data["controller"]),
         url=data["url"],
