@@ -120,11 +120,13 @@ def labels(draft: Draft) -> Iterator[Problem]:
 
 def reserved_labels(draft: Draft) -> Iterator[Problem]:
     """Settings must not set labels that programs act on."""
-    for key in draft.names("labels"):
-        if key in RESERVED_LABELS or _is_in_domain(key, RESERVED_DOMAINS):
-            message = f"must not be a label that a program acts on, got {safe_repr(key)}"
-            hint = "use your own domain, for example example.org/team"
-            yield draft.problem(("labels", key), message, code="label-reserved", hint=hint, at_key=True)
+    maps: tuple[DocumentPath, ...] = (("labels",), ("monitoring", "labels"))
+    for place in maps:
+        for key in draft.names(*place):
+            if key in RESERVED_LABELS or _is_in_domain(key, RESERVED_DOMAINS):
+                message = f"must not be a label that a program acts on, got {safe_repr(key)}"
+                hint = "use your own domain, for example example.org/team"
+                yield draft.problem((*place, key), message, code="label-reserved", hint=hint, at_key=True)
 
 
 def _is_in_domain(key: str, domains: tuple[str, ...]) -> bool:
