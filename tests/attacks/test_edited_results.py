@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,7 @@ def uses(sandbox: Sandbox, before: str, out: Path) -> dict[str, Callable[[], obj
         "metrics": lambda: metrics_text(metrics(workspace)),
     }
     for store in ("tensorboard", "parquet", "wandb", "model-card"):  # all that write files
-        every[store] = lambda store=store: sync(workspace, store, "peak", place=str(out / store))
+        every[store] = partial(sync, workspace, store, "peak", place=str(out / store))
     return every
 
 

@@ -15,7 +15,7 @@ from tests.tiers import parameters
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 ACTIVE, ARCHIVE = "overlays/active", "overlays/archive"
-Edit = Callable[[Path], None]
+Edit = Callable[[Path], object]
 
 
 def batch(root: Path, sweep: str) -> Path:
