@@ -3,6 +3,7 @@
 import pytest
 
 from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
 from tests.repository import Sandbox
 
 SPELLINGS = [
@@ -136,6 +137,29 @@ def test_new_code_where_diffs_were_hidden_before_is_refused(sandbox: Sandbox) ->
     errors = check(sandbox.workspace, base="origin/main").problems
 
     assert ("vendor/train.py", "diff-hidden") in {(problem.file, problem.code) for problem in errors}
+
+
+@pytest.mark.parametrize("code", ["{path: vendor}", "{path: ., include: [vendor/*.py]}"])
+def test_the_code_of_merged_sweeps_stays_visible_though_their_specs_are_not_read(
+    code: str, sandbox: Sandbox
+) -> None:
+    sandbox.write("vendor/train.py", "print(1)\n")
+    sandbox.commit("Add a program")
+    path = sandbox.spec("other")
+    path.write_text(
+        path.read_text()
+        .replace("code/train.py", "vendor/train.py")
+        .replace("code: {path: code}", f"code: {code}")
+    )
+    generate(sandbox.workspace)
+    sandbox.commit("Train elsewhere")
+    sandbox.push()
+    sandbox.write(".gitattributes", "vendor/** -diff\n")
+    sandbox.commit("Attributes")
+
+    errors = check(sandbox.workspace, base="origin/main").problems
+
+    assert {(problem.file, problem.code) for problem in errors} == {("vendor/train.py", "diff-hidden")}
 
 
 @pytest.mark.parametrize(

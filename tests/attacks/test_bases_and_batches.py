@@ -85,3 +85,38 @@ def test_a_base_that_the_batch_does_not_use_may_come_with_it(sandbox: Sandbox) -
     sandbox.commit("Ask for a sweep")
 
     assert "base-with-batch" not in {code for _, code in problems(sandbox)}
+
+
+KUSTOMIZATIONS = {
+    "as it is": "- ../../../base/components/late/v1",
+    "in quotes": '- "../../../base/components/late/v1"',
+    "in a list of one line": "- ../../../base/trial/v2\ncomponents: [../../../base/components/late/v1]",
+    "with an escaped letter": r'- "../../../base/components/\x6cate/v1"',
+    "with a long escaped letter": r'- "../../../base/components/\U0000006cate/v1"',
+    "with an escaped slash": r'- "../../../base/components\/late/v1"',
+    "over two lines": '- "../../../base/components/la\\\n  te/v1"',
+}
+
+
+@pytest.mark.parametrize("text", KUSTOMIZATIONS.values(), ids=KUSTOMIZATIONS)
+def test_a_merged_overlay_that_waits_for_a_base_is_built_once_it_comes(text: str, sandbox: Sandbox) -> None:
+    batch = sandbox.merged()
+    file = sandbox.root / "overlays/active" / batch / "kustomization.yaml"
+    file.write_text(f"resources:\n{text}\n")
+    sandbox.commit("Merged despite the check")
+    sandbox.push()
+    sandbox.write("base/components/late/v1/kustomization.yaml", "kind: Component\n")
+    sandbox.commit("Add a base")
+
+    builds = check(sandbox.workspace, base="origin/main")
+
+    assert batch not in builds.builds.unchanged
+    assert builds.problems
+
+
+def test_a_base_that_no_overlay_waits_for_builds_none(sandbox: Sandbox) -> None:
+    batch = sandbox.merged()
+    sandbox.write("base/components/late/v1/kustomization.yaml", "kind: Component\n")
+    sandbox.commit("Add a base")
+
+    assert check(sandbox.workspace, base="origin/main").builds.unchanged == (batch,)

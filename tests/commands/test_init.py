@@ -267,3 +267,18 @@ def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_wri
         if path.is_file():
             assert (tmp_path / "merging" / inside).read_bytes() == path.read_bytes()
     assert (tmp_path / "plain/.github/sweep.in").read_text() == f"sweepledger[sampling]=={__version__}\n"
+
+
+def test_the_namespace_is_derived_once_and_a_renamed_clone_keeps_it(tmp_path: Path) -> None:
+    init(tmp_path / "vision-lab")
+    text = (tmp_path / "vision-lab/sweepledger.yaml").read_text()
+    git(tmp_path, "clone", "-q", str(tmp_path / "vision-lab"), str(tmp_path / "other-name"))
+    older = tmp_path / "other-name/sweepledger.yaml"
+
+    namespaces = [Workspace.find(tmp_path / name).settings.namespace for name in ("vision-lab", "other-name")]
+    older.write_text(re.sub(r"^namespace: .*\n", "", text, flags=re.MULTILINE))
+
+    assert namespaces == ["vision-lab-sweeps"] * 2
+    assert re.search(r"^namespace: vision-lab-sweeps\b", text, re.MULTILINE)
+    # A repository from before keeps the one that all had.
+    assert Workspace.find(tmp_path / "other-name").settings.namespace == "sweeps"

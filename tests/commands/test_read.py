@@ -326,7 +326,7 @@ def test_many_trials_are_sorted_in_no_time(sandbox: Sandbox) -> None:
     sandbox.merged()
     head = ",".join([*FIRST_COLUMNS, "params.x", "metrics.score", *LAST_COLUMNS])
     rows = [
-        f"t{index:012x},b,{index},0,,{'ok' if index % 2 else 'failed'},,1,p,{index},{index},1,,0,c,process,,,"
+        f"t{index:011x},b,{index},0,,{'ok' if index % 2 else 'failed'},,1,p,{index},{index},1,,0,c,process,,,"
         for index in range(6000)
     ]
     sandbox.write("results/peak/summary.csv", "\n".join([head, *rows, ""]))

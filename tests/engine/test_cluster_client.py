@@ -8,7 +8,7 @@ from sweepledger.engine.cluster import kubectl, submission
 from sweepledger.engine.cluster.health import HealthStatus, check_claim, check_object
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import ToolError
-from sweepledger.structs.kubernetes import QUEUE_LABEL
+from sweepledger.structs.kubernetes import OWNER_ANNOTATION, QUEUE_LABEL
 
 
 def program(path: Path, script: str) -> str:
@@ -129,3 +129,34 @@ def test_a_cron_job_whose_last_run_failed_is_wrong_and_its_logs_are_named(
     assert found.state is state
     if found.is_fault:
         assert "logs --selector=app.kubernetes.io/component=sweep-sync" in (found.hint or "")
+
+
+def owned(owner: str | None, **metadata: object) -> dict[str, object]:
+    annotations = {} if owner is None else {"annotations": {OWNER_ANNOTATION: owner}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "sweep", "namespace": "sweeps", **annotations, **metadata},
+        "data": {},
+    }
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "https://git.example.org/theirs.git",
+        "https://git.example.org/Ours.git",
+        "https://git.example.org/ours",
+        "https://git.example.org/ours.git/",
+        "ssh://git@git.example.org/ours.git",
+    ],
+)
+def test_an_object_of_another_repository_is_wrong_and_not_to_be_applied(other: str) -> None:
+    ours = "https://git.example.org/ours.git"
+
+    found = check_object(owned(ours), owned(other), nodes=1, apply="kubectl apply")
+
+    assert found.state is HealthStatus.WRONG
+    assert found.details == f"it belongs to the repository {other}"
+    assert "set another `namespace`" in (found.hint or "")
+    assert check_object(owned(ours), owned(ours), nodes=1, apply="").state is HealthStatus.OK

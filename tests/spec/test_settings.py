@@ -344,6 +344,14 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("submit: {ttl: 5m}", ("submit.ttl", "duration")),
         ("labels: {kueue.x-k8s.io/queue-name: a}", ("labels['kueue.x-k8s.io/queue-name']", "label-reserved")),
         ("labels: {job-name: a}", ("labels.job-name", "label-reserved")),
+        (
+            "monitoring: {labels: {app.kubernetes.io/part-of: a}}",
+            ("monitoring.labels['app.kubernetes.io/part-of']", "label-reserved"),
+        ),
+        (
+            "monitoring: {labels: {argocd.argoproj.io/instance: a}}",
+            ("monitoring.labels['argocd.argoproj.io/instance']", "label-reserved"),
+        ),
         ("labels: {a/b/c: d}", ("labels['a/b/c']", "label")),
         ("labels: {/b: d}", ("labels['/b']", "label")),
         ("signers: [a@b]", ("signers[0]", "signer")),

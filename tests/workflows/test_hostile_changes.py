@@ -253,6 +253,22 @@ def test_w6_no_workflow_reads_what_another_has_left() -> None:
     assert "workflow_run" not in "".join(path.read_text() for path in (*OURS.iterdir(), *TEAMS.iterdir()))
 
 
+def test_only_administrators_make_a_release_tag_and_nobody_moves_one() -> None:
+    made, kept = (
+        json.loads((ROOT / ".github/rulesets" / name).read_text())
+        for name in ("releases.json", "release-tags.json")
+    )
+
+    for rules in (made, kept):
+        assert (rules["target"], rules["enforcement"]) == ("tag", "active")
+        assert rules["conditions"]["ref_name"] == {"include": ["refs/tags/v*"], "exclude": []}
+    administrators = {"actor_id": 5, "actor_type": "RepositoryRole", "bypass_mode": "always"}
+    assert (made["bypass_actors"], made["rules"]) == ([administrators], [{"type": "creation"}])
+    assert kept["bypass_actors"] == []
+    assert {rule["type"] for rule in kept["rules"]} == {"update", "deletion", "non_fast_forward"}
+    assert "    tags: ['v*']\n" in (OURS / "release.yaml").read_text()
+
+
 def test_w2_owners_approve_what_judges_others() -> None:
     owners = (ROOT / ".github/CODEOWNERS").read_text()
     rules = (ROOT / ".github/rulesets/main.json").read_text()

@@ -54,6 +54,8 @@ def _bootstrap(data: dict[str, Any]) -> Bootstrap:
     texts = (data["url"], data["branch"], *data["files"], *data["files"].values())
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a bootstrap file must hold texts for url, branch and files")
+    if not isinstance(data["shapes"], list):
+        raise TypeError(f"shapes must be a list, but got {data['shapes']!r}")
     return Bootstrap(
         controller=Controller(data["controller"]),
         url=data["url"],

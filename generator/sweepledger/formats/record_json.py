@@ -212,20 +212,22 @@ def _is_curve(points: list[Any]) -> bool:
 _NUMBERS = (int, float)
 _LONG = 2**63
 _HEX = "[0-9a-f]{64}"
+TRIAL_ID = "t[0-9a-f]{11}"
+BATCH_NAME = "[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _LEAP_YEAR = "[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00"
 _DAY = (
     "[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:{_LEAP_YEAR})-02-29"
 )
-_TIME = rf"(?!0000)(?:{_DAY})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z"
+TIME = rf"(?!0000)(?:{_DAY})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z"
 _METRIC_NAME = re.compile("[A-Za-z][A-Za-z0-9_./@-]{0,62}").fullmatch
 # A relative path below its folder; file names cannot contain NUL.
 _PATH = r"(?!/|[\s\S]*//|(?:[\s\S]*/)?\.{1,2}(?:/|(?![\s\S])))[^\u0000]{1,1024}"
 
 _FIELDS: Mapping[str, _Field] = {
-    "trial": _text("t[0-9a-f]{11}"),
+    "trial": _text(TRIAL_ID),
     "row": _text(_HEX),
-    "batch": _text("[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?"),
+    "batch": _text(BATCH_NAME),
     "index": _Field((int,), lambda value: 0 <= value < MAX_ROWS),
     "uid": _text("[A-Za-z0-9][A-Za-z0-9._-]{0,127}"),
     "attempt": _Field((int,), lambda value: 1 <= value <= MAX_ATTEMPTS),
@@ -233,8 +235,8 @@ _FIELDS: Mapping[str, _Field] = {
     "reason": _text("[a-z0-9][a-z0-9-]{0,63}", optional=True),
     "metrics": _Field((dict,), _are_metrics),
     "seconds": _Field((int, float), lambda value: 0 <= value <= LONGEST_SECONDS),
-    "started": _text(_TIME),
-    "finished": _text(_TIME),
+    "started": _text(TIME),
+    "finished": _text(TIME),
     "ran": _text("[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}"),
     "code": _text("[0-9a-f]{40}|[0-9a-f]{64}"),
     "data": _text(f"sha256:{_HEX}", optional=True),
@@ -281,7 +283,7 @@ def is_time(value: object) -> bool:
     return type(value) is str and _MATCHES_TIME(value) is not None
 
 
-_MATCHES_TIME = re.compile(_TIME, re.ASCII).fullmatch
+_MATCHES_TIME = re.compile(TIME, re.ASCII).fullmatch
 
 
 def from_data(data: dict[str, Any], *, is_small: bool = False) -> Record:

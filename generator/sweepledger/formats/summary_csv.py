@@ -15,6 +15,7 @@ from typing import Any
 from sweepledger.formats import csv_cells
 from sweepledger.formats.csv_cells import Cell
 from sweepledger.formats.json import load as load_json
+from sweepledger.formats.record_json import BATCH_NAME, LARGEST_NUMBER, TIME, TRIAL_ID
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value, canonical, canonical_json
 
@@ -44,6 +45,8 @@ MAX_METRIC_COLUMNS = 256
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_OF_RECORDS = re.compile(rf"{TRIAL_ID}\n{BATCH_NAME}\n(?:{TIME})?\n(?:{TIME})?", re.ASCII).fullmatch
+"""Checks trial, batch and both times at once: whoever reads them makes paths and numbers from them."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 _WORDS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
 
@@ -239,9 +242,17 @@ def _row(cells: Mapping[str, Cell], parameters: Sequence[str], metrics: Sequence
     values = {name: cells[PARAMETER_PREFIX + name] for name in parameters}
     numbers = {name: _number(cells[METRIC_PREFIX + name]) for name in metrics}
     seed = _text(cells["seed"])
+    trial, batch = _required(cells, "trial"), _required(cells, "batch")
+    started, finished = _text(cells["started"]), _text(cells["finished"])
+    if not _OF_RECORDS(f"{trial}\n{batch}\n{started or ''}\n{finished or ''}"):
+        raise ValueError(
+            f"must have a trial, its batch and its times, but got {trial!r}, {batch!r}, {started!r}, {finished!r}"
+        )
+    if any(number is not None and abs(number) > LARGEST_NUMBER for number in numbers.values()):
+        raise ValueError(f"a metric must be at most {LARGEST_NUMBER:g}")
     return SummaryRow(
-        trial=_required(cells, "trial"),
-        batch=_required(cells, "batch"),
+        trial=trial,
+        batch=batch,
         index=int(_required(cells, "index")),
         replicate=int(_required(cells, "replicate")),
         in_spec=_truth(cells["in_spec"]),
@@ -257,8 +268,8 @@ def _row(cells: Mapping[str, Cell], parameters: Sequence[str], metrics: Sequence
         code=_required(cells, "code"),
         ran=_text(cells["ran"]),
         data=_text(cells["data"]),
-        started=_text(cells["started"]),
-        finished=_text(cells["finished"]),
+        started=started,
+        finished=finished,
         parent=_text(cells[PARENT_COLUMN]) if PARENT_COLUMN in cells else None,
         error=_text(cells[ERROR_COLUMN]) if ERROR_COLUMN in cells else None,
     )

@@ -100,6 +100,18 @@ def base_folders(content: bytes) -> tuple[str, ...]:
     return tuple(folder for folder in map(_folder_of, named) if folder)
 
 
+def may_build_on(content: bytes, folder: str) -> bool:
+    """Return whether an overlay's kustomization may build on a folder below `base/`, mostly by a search for bytes."""
+    is_plain = content.isascii() and b"\0" not in content and _ESCAPE.search(content) is None
+    if is_plain and folder.encode() not in content:
+        return False
+    return folder in base_folders(content)
+
+
+_ESCAPE = re.compile(rb'\\[^n"]')
+"""Escapes of YAML that can hide a name, and others that no generator writes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Listed:
     problems: tuple[Problem, ...]

@@ -29,6 +29,10 @@ GENERATOR_LABELS: Mapping[str, str] = MappingProxyType(
 OWNER_ANNOTATION = "sweepledger.dev/repository"
 """On objects of a platform: the address of the repository that they belong to."""
 
+GIT_READ_SECRET = "sweep-git-read"  # noqa: S105 - a Secret's name, not its content
+GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
+"""With the collector's credential and signing key."""
+
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"

@@ -1,9 +1,11 @@
 """What `.gitattributes` does to a review and a merge: no diff of what runs is hidden, and no change merges itself."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.checks.layout import ATTRIBUTES, LINE_ENDS, SIDE
+from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -18,6 +20,11 @@ FOLDED = frozenset({"gitlab-generated", "linguist-generated", "linguist-vendored
 """Attributes by which hosts fold the diff of a file; any value but `false` turns them on."""
 PLAIN_MERGES = frozenset({"binary", "set", "text", "unset"})
 """Values of `merge` with which a conflict is left to a person."""
+
+CODE_IN_LOCK = re.compile(
+    rb'^  code:\n    path: "([A-Za-z0-9_./-]+)"\n    tree: "[0-9a-f]+"\n  data:', re.MULTILINE
+)
+"""Code that is a folder, in a lock as the generator writes it."""
 
 Obeyed = Mapping[str, tuple[tuple[str, str], ...]]
 
@@ -55,8 +62,17 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
 def _locked_code(context: CheckContext) -> set[CodeSelection]:
     """Return the code of the newest batch of every sweep."""
     newest: dict[str, StoredBatch] = {batch.sweep: batch for batch in context.present}
-    locked = (batch.lock.program.code for batch in batches.readable(newest.values()))
-    return {code.selection or CodeSelection((code.path,)) for code in locked}
+    read, folders = [], set()
+    for batch in newest.values():
+        # What is merged was checked; hundreds of its locks have the code in the same place.
+        merged = batch.folder in context.unchanged and LOCK_FILE in batch.contents.paths()
+        named = CODE_IN_LOCK.findall(batch.contents.read(LOCK_FILE)) if merged else []
+        folders.update(named) if len(named) == 1 else read.append(batch)
+    codes = [batch.lock.program.code for batch in batches.readable(read)]
+    return {
+        *(CodeSelection((folder.decode(),)) for folder in folders),
+        *(code.selection or CodeSelection((code.path,)) for code in codes),
+    }
 
 
 def _hidden(obeyed: Obeyed) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sweepledger import policy
-from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
+from sweepledger.commands.checks.context import (
+    BASE,
+    KUSTOMIZATION,
+    CheckContext,
+    load_references,
+    referenced_bases,
+)
 from sweepledger.commands.repository import base_files, batch_builder, rendered_manifests
 from sweepledger.errors import RepositoryError, ToolError
 from sweepledger.problems import Problem
@@ -31,7 +37,11 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
     active = [batch for batch in context.present if batch.is_active]
     merged = {stood.folder: stood for stood in context.merged}
     if context.changed_bases:
-        load_references(stood for stood in context.merged if stood.is_active)
+        merged_active = [stood for stood in context.merged if stood.is_active]
+        if context.changed_versions:
+            load_references(merged_active)
+        else:
+            batches.prefetch(merged_active, KUSTOMIZATION)
     to_build = [batch for batch in active if everything or not _is_as_merged(context, batch, merged)]
     if to_build:
         kustomize.command()
@@ -48,11 +58,19 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
 def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]) -> bool:
     """Return whether every file that the build reads equals the base commit's: then the build is equal, too."""
     original = merged.get(batch.folder)
-    if original is None or batches.difference(original, batch):
+    if original is None:
         return False
-    # Most changes do not touch any base; then no lock needs to be read.
+    if batch.folder not in context.unchanged and batches.difference(original, batch):
+        return False
+    # Most changes do not touch any base; then nothing needs to be read, nor a lock if they only add versions.
+    if context.changed_versions:
+        bases = referenced_bases(original)
+        return not any(path.startswith(f"{base}/") for path in context.changed_bases for base in bases)
+    if not context.added_versions or KUSTOMIZATION not in original.contents.paths():
+        return True
+    content = original.contents.read(KUSTOMIZATION)
     return not any(
-        path.startswith(f"{base}/") for path in context.changed_bases for base in referenced_bases(original)
+        policy.may_build_on(content, version.removeprefix(BASE)) for version in context.added_versions
     )
 
 

@@ -11,7 +11,7 @@ from sweepledger.errors import RepositoryError
 from sweepledger.formats import bootstrap_yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity
-from sweepledger.render.platform import GitSource, flux
+from sweepledger.render.platform import flux
 from sweepledger.repo import files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import uncommitted_paths
@@ -67,14 +67,10 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
     way_out = f"run `sweep bootstrap {settings.controller}` and commit what it writes"
     try:
         recorded = bootstrap.read_bootstrap(context.workspace.root)
-        source = (
-            GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
-            if recorded
-            else None
-        )
-    except (RepositoryError, ValueError) as error:
-        other_hint = error.hint if isinstance(error, RepositoryError) else way_out
-        yield Problem(BOOTSTRAP_FILE, 0, 0, "", str(error), "drift", other_hint)
+        source = bootstrap.recorded_source(recorded) if recorded else None
+    except RepositoryError as error:
+        message = str(error).removeprefix(f"{BOOTSTRAP_FILE}: ")
+        yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", error.hint)
         return
     if recorded is None or source is None:
         if BOOTSTRAP_FILE in context.base_entries and settings.controller in CONTROLLERS:

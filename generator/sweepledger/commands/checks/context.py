@@ -41,11 +41,24 @@ class CheckContext:
     @cached_property
     def merged(self) -> tuple[StoredBatch, ...]:
         """The batches of the base commit; a broken one is replaced by its repaired version in the work tree."""
-        committed = batches.in_commit(self.workspace.repository, self.base)
-        present = {batch.folder: batch for batch in self.present}
+        present = {batch.folder: batch for batch in self.present if batch.folder not in self.unchanged}
         return tuple(
             self._mended(batch, present[batch.folder]) if batch.folder in present else batch
-            for batch in committed
+            for batch in self._committed
+        )
+
+    @cached_property
+    def _committed(self) -> tuple[StoredBatch, ...]:
+        return batches.in_commit(self.workspace.repository, self.base)
+
+    @cached_property
+    def unchanged(self) -> frozenset[str]:
+        """The folders of batches that are in the work tree as the base commit has them."""
+        present = {batch.folder: batch for batch in self.present}
+        return frozenset(
+            batch.folder
+            for batch in self._committed
+            if batch.folder in present and not batches.difference(batch, present[batch.folder])
         )
 
     @cached_property
@@ -132,6 +145,22 @@ class CheckContext:
         return tuple(sorted(path for path, name in names.items() if present.get(name) != packaged.get(name)))
 
     @cached_property
+    def added_versions(self) -> frozenset[str]:
+        """The version folders below `base/` that have changed files, and that the base commit lacks."""
+        return frozenset(
+            match[0] for match in self._changed_folders if match and match[0] not in self.versions
+        )
+
+    @cached_property
+    def changed_versions(self) -> bool:
+        """Whether a base file has changed beside those of such folders."""
+        return not all(match and match[0] in self.added_versions for match in self._changed_folders)
+
+    @cached_property
+    def _changed_folders(self) -> tuple[re.Match[str] | None, ...]:
+        return tuple(map(BASE_VERSION.match, self.changed_bases))
+
+    @cached_property
     def versions(self) -> frozenset[str]:
         """The version folders below `base/` of the base commit, such as `base/trial/v1`."""
         matches = (BASE_VERSION.match(path) for path in self.base_entries)
@@ -155,8 +184,8 @@ class CheckContext:
         return is_content_of(self.base_entries.get(path), content)
 
     def _mended(self, merged: StoredBatch, present: StoredBatch) -> StoredBatch:
-        """Return the work tree's version if the merged batch is broken and its history contains this version."""
-        if not (batches.difference(merged, present) and is_broken(merged) and batches.readable([present])):
+        """Return a work tree's version that differs, if the merged batch is broken and its history has this version."""
+        if not (is_broken(merged) and batches.readable([present])):
             return merged
         repository = self.workspace.repository
         tree = repository.tree_id("HEAD", present.folder)

@@ -57,6 +57,8 @@ def _batch_problems(
     if not copies and not is_broken(batch):
         yield _problem(context, batch.folder, "a merged batch is missing", "batch-vanished")
     for copy in copies:
+        if copy.folder == batch.folder and copy.folder in context.unchanged:
+            continue
         drift = batches.difference(batch, copy)
         for path in (*drift.added, *drift.changed, *drift.stale):
             yield _problem(context, f"{copy.folder}/{path}", "a merged batch never changes", "batch-edited")

@@ -22,6 +22,7 @@ from sweepledger.formats import records_jsonl
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.reader import read_document
 from sweepledger.reader.yaml_edit import format_block
+from sweepledger.repo import files
 from sweepledger.results.causes import (
     PROGRAM,
     Cause,
@@ -154,6 +155,7 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
 def write_proposals(workspace: Workspace, proposals: Iterable[Proposal]) -> None:
     """Write the specs of proposals, of which none may exist. Raises UsageError, StorageError."""
     listed = tuple(proposals)
+    files.refuse_links(workspace.root, *(proposal.path for proposal in listed))
     for proposal in listed:
         if (workspace.root / proposal.path).exists():
             raise UsageError(f"{proposal.path} exists", hint="remove or rename it first")
@@ -419,8 +421,9 @@ class _ProposalBuilder:
         noise, moved = self.explained.explanation.noise, abs(self.explained.explanation.moved)
         if noise is None or not moved:
             return UNKNOWN_NOISE_REPLICATES
-        wanted = math.ceil(2 * (NORMAL_QUANTILES * noise / moved) ** 2)
-        return min(MOST_REPLICATES, max(FEWEST_REPLICATES, wanted))
+        ratio = NORMAL_QUANTILES * noise / moved
+        # The square of the ratio of a large and a tiny number is no number any more.
+        return max(FEWEST_REPLICATES, math.ceil(min(MOST_REPLICATES, 2 * ratio * ratio)))
 
     def _notes(self, reverted: Sequence[Cause]) -> Iterator[str]:
         """Yield what a spec cannot say: the code is that of the commit, the data that of the settings."""

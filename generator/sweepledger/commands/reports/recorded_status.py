@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sweepledger.errors import StorageError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import TABLE_FILE
+from sweepledger.formats.record_json import MAX_ROWS
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_file
@@ -26,6 +28,8 @@ from sweepledger.repo.git import Repository
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import results_folder
 from sweepledger.safe_open import read_regular
+from sweepledger.structs.metric import METRIC_NAME
+from sweepledger.structs.record import Status
 
 INDEX = "index/status.json"
 LARGEST_INDEX = 64 * 2**20
@@ -53,7 +57,7 @@ class StatusIndex:
     @classmethod
     def read(cls, root: Path, state: Path) -> "StatusIndex":
         """Return the index; empty if there is none that this version wrote."""
-        with suppress(OSError, ValueError, TypeError, KeyError):
+        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
             content = read_regular(state / INDEX, LARGEST_INDEX)
             data = json.loads(content or b"{}")
             if data["version"] == __version__:
@@ -69,12 +73,12 @@ class StatusIndex:
             head, best, front = entry["head"], entry["best"], entry["front"]
             rows = [self._rows[head, line] for line in front]
             return RecordedStatus(
-                Counter[str](entry["counts"]),
-                entry["metric"],
+                Counter(dict(starmap(_count, entry["counts"].items()))),
+                _metric_name(entry["metric"]),
                 None if best is None else self._rows[head, best],
                 tuple(rows),
             )
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             return None
 
     @cached_property
@@ -128,6 +132,20 @@ class StatusIndex:
                 _stamp(f"{root}/{batch_records.records_file(batch)}"),
             ]
         return " ".join(stamps)
+
+
+def _count(state: str, trials: Any) -> tuple[str, int]:
+    """Return a state and the number of its trials. Raises ValueError for what is neither."""
+    if type(trials) is not int or not 0 < trials <= MAX_ROWS:
+        raise ValueError(f"must be a number of trials, but got {trials!r}")
+    return str(Status(state)), trials
+
+
+def _metric_name(text: str) -> str:
+    """Return the name of a metric. Raises ValueError, TypeError for any other text."""
+    if METRIC_NAME.fullmatch(text) is None:
+        raise ValueError(f"must be the name of a metric, but got {text!r}")
+    return text
 
 
 def _stamp(path: str) -> str:

@@ -114,15 +114,25 @@ def compare_platform(
     expected = FileTree({**rendered.files, BOOTSTRAP_FILE: _bootstrap_file(settings, source, rendered)})
     tree = files.read_folder(root / CLUSTERS_FOLDER)
     existing = {f"{CLUSTERS_FOLDER}/{path}": content for path, content in tree}
-    recorded = before.files if before else {}
+    # A record is a file of the repository as others: no entry makes a team's own file one of the platform's.
+    recorded = {
+        path: digest
+        for path, digest in (before.files if before else {}).items()
+        if not path.startswith(EXTRA_FOLDER)
+    }
     return PlatformComparison(
         expected, existing, frozenset(recorded), _unedited_files(settings, recorded, existing)
     )
 
 
 def recorded_source(recorded: Bootstrap) -> GitSource:
-    """Return what the last bootstrap was made for. Raises ValueError for an address that no cluster can read."""
-    return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
+    """Return what the last bootstrap was made for. Raises RepositoryError for what no cluster can read."""
+    try:
+        return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
+    except ValueError as error:
+        raise RepositoryError(
+            f"{BOOTSTRAP_FILE}: {error}", hint="`sweep bootstrap --repo URL --branch NAME` writes it again"
+        ) from error
 
 
 def shapes_in_use(workspace: Workspace) -> frozenset[Shape]:

@@ -7,7 +7,7 @@ from sweepledger import __version__, storage
 from sweepledger.commands.repository import at_commit, base_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
-from sweepledger.errors import UsageError
+from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import files
 from sweepledger.repo.git import (
     Change,
@@ -42,7 +42,7 @@ class Upgraded:
 def upgrade(workspace: Workspace, *, check: bool = False) -> Upgraded:
     """Write what this version writes otherwise: the pinned version and the platform; with `check` only return it.
 
-    Raises RepositoryError if `clusters/` cannot be read, StorageError.
+    Raises RepositoryError if `clusters/` or the pinned version cannot be read, StorageError.
     """
     root = workspace.root
     files.refuse_links(root, PIN_FILE, bootstrap.CLUSTERS_FOLDER)
@@ -87,7 +87,10 @@ def _new_pin(workspace: Workspace) -> bytes | None:
     path = workspace.root / PIN_FILE
     if not path.is_file():
         return None
-    before = files.read_input(path).decode()
+    try:
+        before = files.read_input(path).decode()
+    except UnicodeDecodeError as error:
+        raise RepositoryError(f"{PIN_FILE}: must be text in UTF-8", hint="restore it from git") from error
     after = PIN.sub(rf"\g<1>{__version__}", before)
     return None if after == before else after.encode()
 

@@ -14,14 +14,18 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.cel import list_literal, literal, owned_by
 from sweepledger.render.platform.objects import (
     EXPIRY_ACCOUNT,
-    GIT_READ_SECRET,
-    GIT_WRITE_SECRET,
     SYNC_ACCOUNT,
     Names,
     labels,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, EGRESS_LABEL, QUEUE_LABEL
+from sweepledger.structs.kubernetes import (
+    COLLECTOR_ACCOUNT,
+    EGRESS_LABEL,
+    GIT_READ_SECRET,
+    GIT_WRITE_SECRET,
+    QUEUE_LABEL,
+)
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import Pool, scheduling_fields
 from sweepledger.structs.settings import GIT_EGRESS, CollectorSettings, Settings

@@ -7,7 +7,6 @@ keeps a merged file from asking for more than the rights of the service account 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import (
     APPLIER_ACCOUNT,
-    GIT_READ_SECRET,
     ROOT_ACCOUNT,
     WEBHOOK_SECRET,
     Names,
@@ -15,6 +14,7 @@ from sweepledger.render.platform.objects import (
     manifest,
 )
 from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import GIT_READ_SECRET
 from sweepledger.structs.settings import Settings
 
 KUSTOMIZATION = "kustomize.toolkit.fluxcd.io/v1/Kustomization"

@@ -8,13 +8,11 @@ from sweepledger.render.platform.cron_jobs import SIGNER, SIGNING_KEY
 from sweepledger.render.platform.notifications import NOTIFY_SECRET, STATUS_SECRET
 from sweepledger.render.platform.objects import (
     BANNER,
-    GIT_READ_SECRET,
-    GIT_WRITE_SECRET,
     WEBHOOK_SECRET,
     Names,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, TRIAL_USER
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, GIT_READ_SECRET, GIT_WRITE_SECRET, TRIAL_USER
 from sweepledger.structs.settings import Controller, ResultsMode, Settings
 from sweepledger.structs.values import bytes_digest
 

@@ -27,9 +27,7 @@ APPLIER_ACCOUNT = "sweep-applier"
 ROOT_ACCOUNT = "sweep-root"
 """Flux makes and removes the batches' Kustomizations with its rights."""
 
-GIT_READ_SECRET = "sweep-git-read"  # noqa: S105 - a Secret's name, not its content
-GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
-WEBHOOK_SECRET = "sweep-webhook"  # noqa: S105 - likewise
+WEBHOOK_SECRET = "sweep-webhook"  # noqa: S105 - a Secret's name, not its content
 
 PART_OF = "app.kubernetes.io/part-of"
 PLATFORM = "sweepledger-platform"

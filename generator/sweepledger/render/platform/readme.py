@@ -3,8 +3,9 @@
 from sweepledger.render.platform import manual_setup
 from sweepledger.render.platform.cron_jobs import SIGNING_KEY
 from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_commands
-from sweepledger.render.platform.objects import BANNER, GIT_WRITE_SECRET, Names
+from sweepledger.render.platform.objects import BANNER, Names
 from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import GIT_WRITE_SECRET
 from sweepledger.structs.settings import Controller, ResultsMode, Settings
 
 FILES = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
+from sweepledger.structs.kubernetes import GIT_READ_SECRET, GIT_WRITE_SECRET
 from sweepledger.structs.names import MAX_LABEL_LENGTH
 from sweepledger.structs.settings import PEERS_EGRESS
 
@@ -47,6 +48,19 @@ def object_names(draft: Draft) -> Iterator[Problem]:
                 f"got {safe_repr(name)}"
             )
             yield draft.problem(place, message, code="cluster-name", at_key=at_key)
+
+
+def own_secrets(draft: Draft) -> Iterator[Problem]:
+    """No store and no trial gets the credentials by which the platform reads and writes git."""
+    places: list[DocumentPath] = [
+        ("results", "sync", name, "secret") for name in draft.names("results", "sync")
+    ]
+    places += [("secrets", name, "secret") for name in draft.names("secrets")]
+    for place in places:
+        name = draft.get(*place, kind=str)
+        if name in {GIT_READ_SECRET, GIT_WRITE_SECRET}:
+            message = f"must be another Secret: this one has a credential for git, got {safe_repr(name)}"
+            yield draft.problem(place, message, code="cluster-name", hint="create one of its own")
 
 
 def namespace(draft: Draft) -> Iterator[Problem]:
@@ -120,11 +134,13 @@ def labels(draft: Draft) -> Iterator[Problem]:
 
 def reserved_labels(draft: Draft) -> Iterator[Problem]:
     """Settings must not set labels that programs act on."""
-    for key in draft.names("labels"):
-        if key in RESERVED_LABELS or _is_in_domain(key, RESERVED_DOMAINS):
-            message = f"must not be a label that a program acts on, got {safe_repr(key)}"
-            hint = "use your own domain, for example example.org/team"
-            yield draft.problem(("labels", key), message, code="label-reserved", hint=hint, at_key=True)
+    maps: tuple[DocumentPath, ...] = (("labels",), ("monitoring", "labels"))
+    for place in maps:
+        for key in draft.names(*place):
+            if key in RESERVED_LABELS or _is_in_domain(key, RESERVED_DOMAINS):
+                message = f"must not be a label that a program acts on, got {safe_repr(key)}"
+                hint = "use your own domain, for example example.org/team"
+                yield draft.problem((*place, key), message, code="label-reserved", hint=hint, at_key=True)
 
 
 def _is_in_domain(key: str, domains: tuple[str, ...]) -> bool:

@@ -149,6 +149,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     pools.budget_names,
     pools.budget_limits,
     pools.currency,
+    cluster.own_secrets,
     cluster.labels,
     cluster.reserved_labels,
     environment.settings_secrets,

@@ -1,0 +1,129 @@
+"""The index of recorded sweeps in the state folder: of one that somebody planted or damaged nothing is shown."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger.commands.reports import status
+from sweepledger.commands.reports.recorded_status import INDEX
+from sweepledger.commands.reports.status import SweepStatus
+from sweepledger.errors import StorageError
+from sweepledger.repo.state import state_folder
+from tests.commands.test_read import recorded
+from tests.repository import Sandbox
+
+DEEP = b"[" * 100_000
+DOCUMENTS: dict[str, object] = {
+    "many levels": DEEP,
+    "many levels of objects": b'{"a":' * 100_000,
+    "no text": b"\xff\xfe",
+    "half a character": b'{"version":"0.1.0","sweeps":{"peak":{"files":"\\ud800"}}}',
+    "a long number": b"9" * 100_000,
+    "a list": [],
+    "nothing": None,
+}
+ENTRIES: dict[str, object] = {"a list": [], "text": "files", "nothing": None}
+MEMBERS: dict[str, tuple[str, object]] = {
+    "a list of counts": ("counts", [1]),
+    "counts that are text": ("counts", "ok"),
+    "a count that is text": ("counts", {"ok": "many"}),
+    "a count that is an object": ("counts", {"ok": {}}),
+    "a count below zero": ("counts", {"ok": -5}),
+    "a count that is true": ("counts", {"ok": True}),
+    "a count of four hundred digits": ("counts", {"ok": 10**400}),
+    "an unknown state": ("counts", {"\x1b[31mok": 3}),
+    "a metric that is a number": ("metric", 1),
+    "a metric that is a list": ("metric", ["score"]),
+    "a metric that moves the cursor": ("metric", "score\x1b[2J\n"),
+    "a best trial that is a number": ("best", 5),
+    "a best trial that is a list": ("best", ["a"]),
+    "a best trial of two cells": ("best", "x,y"),
+    "no columns": ("head", []),
+    "other columns": ("head", "a,b"),
+    "a front that is a number": ("front", 1),
+    "a front that is text": ("front", "abc"),
+    "a front of lists": ("front", [[1]]),
+    "other files": ("files", 1),
+}
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    folder = tmp_path_factory.mktemp("indexed")
+    sandbox = Sandbox.create(folder)
+    recorded(sandbox, folder / "volume", "1, 2")
+    return sandbox
+
+
+def shown(sandbox: Sandbox) -> tuple[SweepStatus, ...]:
+    return status.status(sandbox.workspace, state=state_folder(sandbox.workspace.repository))
+
+
+def index_of(sandbox: Sandbox) -> tuple[Path, dict[str, Any]]:
+    """Return the index as an honest run writes it."""
+    shutil.rmtree(sandbox.root / ".sweepledger", ignore_errors=True)
+    shown(sandbox)
+    path = sandbox.root / ".sweepledger" / INDEX
+    return path, json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        *(("document", name) for name in DOCUMENTS),
+        *(("entry", name) for name in ENTRIES),
+        *(("another entry", name) for name in ENTRIES),
+        *(("member", name) for name in MEMBERS),
+    ],
+)
+def test_a_damaged_index_is_computed_again(place: str, name: str, indexed: Sandbox) -> None:
+    path, document = index_of(indexed)
+    expected = shown(indexed)
+    match place:
+        case "document":
+            content = DOCUMENTS[name]
+            document = content if isinstance(content, dict) else {}
+            path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+        case "entry":
+            document["sweeps"]["peak"] = ENTRIES[name]
+        case "another entry":
+            document["sweeps"]["other"] = ENTRIES[name]
+        case _:
+            member, value = MEMBERS[name]
+            document["sweeps"]["peak"][member] = value
+    if document:
+        path.write_text(json.dumps(document))
+
+    assert shown(indexed) == expected
+
+
+@pytest.mark.parametrize("way", ["unmarked", "a link", "tracked", "tracked in other letters"])
+def test_an_index_that_this_clone_has_not_written_is_refused(
+    way: str, indexed: Sandbox, tmp_path: Path
+) -> None:
+    path, document = index_of(indexed)
+    document["sweeps"]["peak"]["metric"] = "planted"
+    state, start = indexed.root / ".sweepledger", indexed.git("rev-parse", "HEAD").strip()
+    path.write_text(json.dumps(document))
+    match way:
+        case "unmarked":
+            (state / "clone-id").unlink()
+        case "a link":
+            state.rename(tmp_path / "state")
+            state.symlink_to(tmp_path / "state")
+        case "tracked":
+            indexed.git("add", "--force", str(path))
+        case _:
+            place = indexed.root / ".SweepLedger" / INDEX
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(path.read_text())
+            indexed.git("add", "--force", str(place))
+
+    with pytest.raises(StorageError):
+        shown(indexed)
+
+    indexed.git("reset", "-q", "--hard", start)
+    indexed.git("clean", "-q", "-ffdx")

@@ -1,0 +1,159 @@
+"""Hostile settings of collector, monitoring, logs and stores, and files of monitoring beside what the settings give."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.problems import Problem, Severity
+from sweepledger.structs.settings import Controller
+from tests.attacks.changing import SETTINGS
+from tests.commands.test_bootstrap import URL
+from tests.repository import Sandbox
+from tests.spec.test_settings import settings
+from tests.tiers import parameters
+
+Edit = Callable[[Path], object]
+
+STORE = """egress: {{store: {{cidrs: [203.0.113.0/24], ports: [443]}}}}
+results: {{sync: {{{store}: {{to: '{to}', egress: store, secret: {name}}}}}}}"""
+REFUSED = [
+    *(
+        f"collector: {{memory: {text}}}"
+        for text in ("1", "1k", "1Ki", "0Mi", "-1Mi", "0.5Mi", "1023Ti", "[1]")
+    ),
+    *(
+        f"collector: {{memory: {text}}}"
+        for text in ("'256Mi\\n'", "\uff12\uff15\uff16Mi", "99999999999999999999Ti")
+    ),
+    *(f"collector: {{disk: {text}}}" for text in ("1Ki", "0Gi", "1000000Ti")),
+    *(
+        f"collector: {{priority_class: {text}}}"
+        for text in ('"a\\nb"', '"{{.x}}"', "''", "A", "'..'", "true")
+    ),
+    *(f"collector: {{pool: {text}}}" for text in ("nowhere", "''", '"a\\nb"')),
+    "collector: {namespace: kube-system}",
+    "collector: {command: [sh]}",
+    "collector: []",
+    "monitoring: []",
+    *(f"monitoring: {{labels: {{{text}: c}}}}" for text in ('"a b"', '"a\\nb"', "app.kubernetes.io/name")),
+    *(f"monitoring: {{labels: {{{text}: c}}}}" for text in ("argocd.argoproj.io/instance", "job-name")),
+    "monitoring: {labels: {kustomize.toolkit.fluxcd.io/name: c}}",
+    *(f"monitoring: {{labels: {{release: {text}}}}}" for text in ('"{{ x }}"', '"a\\nb"', "1", "a" * 64)),
+    *(
+        f"monitoring: {{notify: {{service: slack, channel: {text}}}}}"
+        for text in ('"a\\nb"', '"\\e[31m"', '"a\\u202eb"', "a" * 5000)
+    ),
+    "monitoring: {notify: {service: email, channel: x}}",
+    *(
+        f"secrets: {{a: {{secret: {text}, key: a, variable: A}}}}"
+        for text in ("sweep-git-read", "sweep-git-write")
+    ),
+    "budgets: {'{{x}}': {gpu_hours: 1}}",
+    *(f"logs: {{link: '{text}'}}" for text in ("javascript:alert(1)", "file:///etc/passwd", "https://x/{")),
+    *(f"logs: {{link: '{text}'}}" for text in ("https://x/{0}", "https://x/{trial.__class__}")),
+    *(f"logs: {{link: {text}}}" for text in ("https://user:password@x/{trial}", '"https://x/\\e]8;;"')),
+    *(
+        STORE.format(store=store, to=to, name=name)
+        for store, to, name in (
+            ("mlflow", "--x", "a"),
+            ("mlflow", "file:///etc", "a"),
+            ("mlflow", "https://x", "../a"),
+            ("mlflow", "https://x", "sweep-git-write"),
+            ("optuna", "postgresql://host/db", "sweep-git-read"),
+            ("optuna", "sqlite:////etc/passwd", "a"),
+            ("optuna", "postgresql://user:password@host/db", "a"),
+            ("wandb", "https://x", "a"),
+        )
+    ),
+]
+ACCEPTED = [
+    "collector: {memory: 512Mi, disk: 2Gi, priority_class: system-services}",
+    "monitoring: {enabled: true, labels: {release: kube-prometheus-stack, example.org/team: a}}",
+    "monitoring: {enabled: true, notify: {service: slack, channel: sweeps}}",
+    "secrets: {a: {secret: wandb, key: a, variable: A}}",
+    "logs: {link: 'https://logs.example.org/{namespace}/{batch}/{trial}'}",
+    STORE.format(store="mlflow", to="https://mlflow.example.org", name="mlflow"),
+]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_settings_that_a_controller_or_a_shell_would_interpret_are_refused(text: str) -> None:
+    assert isinstance(settings(text), list)
+
+
+@pytest.mark.parametrize("text", ACCEPTED)
+def test_their_valid_twins_are_accepted(text: str) -> None:
+    assert not isinstance(settings(text), list)
+
+
+def replaced(file: str, old: str, new: str) -> Edit:
+    def change(root: Path) -> None:
+        path = root / "clusters/monitoring" / file
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new, 1))
+
+    return change
+
+
+def added(file: str, text: str) -> Edit:
+    return lambda root: (root / "clusters/monitoring" / file).write_text(text)
+
+
+REMOTE = "resources: [https://evil.example/x?ref=main]\n"
+EDITS: dict[str, Edit] = {
+    "an alert that never fires": replaced("alerts.yaml", 'severity: "critical"', 'severity: "none"'),
+    "an alert about another namespace": replaced("prometheus-rules.yaml", "sweeps-collector", "other"),
+    "messages to another channel": replaced("notifications.yaml", 'channel: "sweeps"', 'channel: "evil"'),
+    "messages with another Secret": replaced("notifications.yaml", '"sweep-notify"', '"sweep-git-write"'),
+    "messages to another address": replaced("notifications.yaml", 'type: "slack"', 'address: "https://evil"'),
+    "a dashboard that runs a script": replaced("dashboard.json", '"Sweeps of', '"<script>alert(1)</script>'),
+    "a resource from elsewhere": replaced(
+        "kustomization.yaml", 'resources:\n- "', 'resources:\n- "https://e/'
+    ),
+    "metrics of Secrets": replaced("kube-state-metrics.yaml", 'kind: "Kustomization"', 'kind: "Secret"'),
+    "kustomization.yml": added("kustomization.yml", REMOTE),
+    "Kustomization": added("Kustomization", REMOTE),
+    "a further object": added("binding.yaml", "kind: ClusterRoleBinding\n"),
+    "a rule without its file": lambda root: (root / "clusters/monitoring/alerts.yaml").unlink(),
+}
+
+
+@pytest.fixture(scope="module")
+def monitored(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    sandbox = Sandbox.create(tmp_path_factory.mktemp("monitored"))
+    notify = "notify: {service: slack, channel: sweeps}"
+    sandbox.write("sweepledger.yaml", f"{SETTINGS}monitoring: {{enabled: true, {notify}}}\n")
+    bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, URL, "main"))
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+    return sandbox
+
+
+def errors(sandbox: Sandbox) -> list[Problem]:
+    problems = check(sandbox.workspace, base="origin/main").problems
+    return [problem for problem in problems if problem.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize(
+    "name",
+    parameters(
+        EDITS,
+        ("messages with another Secret", "a resource from elsewhere", "kustomization.yml"),
+        "more attacks",
+    ),
+)
+def test_files_of_monitoring_are_what_the_settings_give(name: str, monitored: Sandbox) -> None:
+    monitored.git("reset", "-q", "--hard", "origin/main")
+    monitored.git("clean", "-q", "-ffdx")
+    assert errors(monitored) == []
+    EDITS[name](monitored.root)
+    monitored.git("add", "--all")
+
+    refused = errors(monitored)
+
+    assert {problem.code for problem in refused} <= {"platform-edited", "drift"}
+    assert all(problem.file.startswith("clusters/monitoring/") for problem in refused)
+    assert refused
