@@ -37,10 +37,10 @@ from sweepledger.repo.git.remote import fetch, publish, tracking_ref
 from sweepledger.repo.git.repository import Entry, Repository
 from sweepledger.repo.git.signatures import CommitSignature, commit_signatures
 from sweepledger.repo.git.work_tree import (
+    WorkTreeChanges,
     commit_on_head,
     index_attributes,
     uncommitted_paths,
-    untracked_paths,
     without_repository_filters,
     work_tree_entries,
     work_tree_files,
@@ -55,6 +55,7 @@ __all__ = [
     "Entry",
     "Mirror",
     "Repository",
+    "WorkTreeChanges",
     "addition_subjects",
     "addition_times",
     "changed_lines",
@@ -89,7 +90,6 @@ __all__ = [
     "tracking_ref",
     "tree_patch",
     "uncommitted_paths",
-    "untracked_paths",
     "without_repository_filters",
     "work_tree_entries",
     "work_tree_files",
