@@ -10,7 +10,6 @@ from rich.text import Text
 
 from sweepledger.cli.response import escape_control_characters
 
-
 UNFOLDED_COLUMNS = frozenset({"", "trial"})
 """Columns that are folded last, because users copy ids from them."""
 

@@ -33,7 +33,7 @@ from sweepledger.repo.git.proposal import (
     remote_branches,
     superseded_proposals,
 )
-from sweepledger.repo.git.remote import fetch, publish, tracking_ref
+from sweepledger.repo.git.remote import fetch, last_update, publish, tracking_ref
 from sweepledger.repo.git.repository import Entry, Repository
 from sweepledger.repo.git.signatures import CommitSignature, commit_signatures
 from sweepledger.repo.git.work_tree import (
@@ -76,6 +76,7 @@ __all__ = [
     "index_attributes",
     "is_shallow",
     "last_change_time",
+    "last_update",
     "operation_in_progress",
     "present_since",
     "proposals",
