@@ -30,7 +30,7 @@ LARGEST_INDEX = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class BestTrial:
+class BestValue:
     """A trial, and its value of the first metric."""
 
     trial: str
@@ -43,7 +43,7 @@ class RecordedStatus:
 
     counts: Counter[str]
     metric: str
-    best: BestTrial | None
+    best: BestValue | None
     front: tuple[str, ...]
 
 
@@ -75,7 +75,7 @@ class StatusIndex:
         try:
             if entry is None or entry["files"] != self._signature(sweep, stored, views, entry["read"]):
                 return None
-            best = None if entry["best"] is None else BestTrial(*entry["best"])
+            best = None if entry["best"] is None else BestValue(*entry["best"])
             return RecordedStatus(Counter[str](entry["counts"]), entry["metric"], best, tuple(entry["front"]))
         except (KeyError, TypeError, ValueError):
             return None

@@ -13,7 +13,7 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.reports import why
-from sweepledger.commands.reports.recorded_status import BestTrial, RecordedStatus, StatusIndex
+from sweepledger.commands.reports.recorded_status import BestValue, RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
 from sweepledger.commands.rounds import next_round
@@ -262,7 +262,7 @@ class SweepStatus:
     counts: Counter[str]
     """Number of trials by state."""
     metric: str = ""
-    best: BestTrial | None = None
+    best: BestValue | None = None
     """The best trial by the first metric."""
     front: tuple[str, ...] = ()
     """The ids of the Pareto front, if there are several metrics."""
@@ -451,7 +451,7 @@ def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
         active=active,
         counts=counts,
         metric=metric.name if metric else "",
-        best=BestTrial(best[0].trial, best[0].metric(metric.name)) if best and metric else None,
+        best=BestValue(best[0].trial, best[0].metric(metric.name)) if best and metric else None,
         front=tuple(row.trial for row in catalog.pareto_rows(eligible, newest)),
         remarks=tuple(
             remark for name in active if name in counter.live for remark in counter.live[name].remarks
