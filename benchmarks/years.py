@@ -86,12 +86,18 @@ def measured(argv: list[str], folder: Path) -> Use:
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=_environment(),
     )
     code, seconds, mebibytes = done.stdout.split()
     if code != "0":
         raise SystemExit(f"{' '.join(argv)}: {done.stderr}")
     return Use(float(seconds), float(mebibytes))
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables of a command: as of an installed package, its bytecode is kept."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(ROOT)}
 
 
 def leave(results: Path, batch: StoredBatch, random: Random) -> None:

@@ -5,7 +5,6 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,11 @@ from sweepledger.cli.text.values import configuration_text, value_text
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.outputs import AttemptOutput, Logs
+from sweepledger.commands.reports.recorded_status import BestValue
 from sweepledger.commands.reports.status import SweepStatus, TrialState
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo import batches
 from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH
-from sweepledger.structs.record import Status
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -230,16 +228,10 @@ MANY = {
 }
 
 
-def a_row() -> SummaryRow:
-    nothing = (None, None, None, "c" * 40, None, None, None, None)
-    head = ("t0123456789a", "lr-b1-3f9a1c2e", 0, 0, True, Status.OK, None, 1, "d" * 64)
-    return SummaryRow(*head, {}, {}, *nothing)
-
-
 def a_tally(name: str, counts: dict[TrialState, int] = MANY) -> SweepStatus:
-    row = replace(a_row(), metrics={"accuracy": 0.987654})
+    best = BestValue("t0123456789a", 0.987654)
     active = (f"{name}-b1-3f9a1c2e", f"{name}-b2-00000000")
-    return SweepStatus(name, 2, active, Counter(counts), "accuracy", row)
+    return SweepStatus(name, 2, active, Counter(counts), "accuracy", best)
 
 
 def at(width: int, *statuses: SweepStatus) -> list[str]:

@@ -1,6 +1,7 @@
 """What only reads: log, show, results, status, and the history below them."""
 
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -464,6 +465,54 @@ def test_the_index_of_the_status_is_used_only_for_the_files_it_was_made_from(
     assert from_index.trials == 77, "nothing else was read"
     assert first == computed == broken == without
     assert first[0].trials == 3
+
+
+def test_the_index_of_the_status_watches_every_part_of_a_table(sandbox: Sandbox, tmp_path: Path) -> None:
+    name = recorded(sandbox, tmp_path / "volume").name
+    state = tmp_path / "state"
+    folder = sandbox.root / "overlays/archive" / name
+    head, *rows = (folder / "hyperparams.csv").read_text().splitlines(keepends=True)
+    (folder / "hyperparams.csv").unlink()
+    (folder / "hyperparams-000.csv").write_text(head + rows[0])
+    (folder / "hyperparams-001.csv").write_text(head + "".join(rows[1:]))
+    sandbox.commit("A table in parts")
+
+    first = status.status(sandbox.workspace, state=state)
+    (folder / "hyperparams-001.csv").write_text(head + rows[1])
+    less = status.status(sandbox.workspace, state=state)
+    (folder / "hyperparams-002.csv").write_text(head + rows[2])
+    more = status.status(sandbox.workspace, state=state)
+
+    assert (first[0].problems, first[0].trials) == ((), 3)
+    assert "2 row(s)" in str(less[0].problems)
+    assert more == first
+
+
+def test_the_index_of_the_status_follows_what_is_merged_and_what_runs_here(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sandbox.spec()
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    state = tmp_path / "state"
+    (name,) = (path.name for path in (sandbox.root / "overlays/active").iterdir() if path.is_dir())
+
+    planned, again = (status.status(sandbox.workspace, state=state) for _ in range(2))
+    sandbox.push()
+    pending = status.status(sandbox.workspace, state=state)
+    (state / "results" / name / "0").mkdir(parents=True)
+    started = status.status(sandbox.workspace, state=state)
+    shutil.rmtree(state / "results")
+    ended = status.status(sandbox.workspace, state=state)
+
+    assert (state / "index/status.json").is_file()
+    assert planned == again
+    assert [dict(one[0].counts) for one in (planned, pending, started)] == [
+        {"planned": 3},
+        {"pending": 3},
+        {"interrupted": 1, "pending": 2},
+    ]
+    assert ended == pending
 
 
 def test_the_last_entries_of_the_log_are_those_of_the_whole_log(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_several_metrics_and_replicates_go_through_the_records_into_the_next_rou
     assert listed[0].split()[:4] == ["trial", "front", "score", "cost"]
     assert [line.split()[2] == "yes" for line in listed[1:]] == [True] * 5 + [False]
     assert [trial["front"] for trial in data["trials"]] == [True] * 5 + [False]
-    assert {row.trial for row in result.front} == {trial["trial"] for trial in data["trials"][:5]}
+    assert set(result.front) == {trial["trial"] for trial in data["trials"][:5]}
     assert "front of 5 trials" in run_sweep("status", cwd=sandbox.root).stdout
     subject = sandbox.git("log", "-1", "--format=%s").strip()
     assert subject == "results(hill): 6/6 trials, front of 5 by score, cost"

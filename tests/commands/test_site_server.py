@@ -14,9 +14,11 @@ import pytest
 
 from sweepledger.commands.reports.site_server import SiteServer
 from sweepledger.commands.run import RunOptions, SweepRun
+from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.events import PodStarted
 from sweepledger.errors import UsageError
 from sweepledger.repo.state import create_state
+from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import SPEC, Sandbox
 
 PROGRAM = """import argparse, json, os, time
@@ -140,3 +142,46 @@ def test_the_command_serves_until_it_is_interrupted(sandbox: Sandbox, tmp_path: 
     assert rest == "shows HEAD until Ctrl-C\n"
     assert [batch["sweep"] for batch in data["batches"]] == ["peak"]
     assert process.returncode == 0
+
+
+def test_with_a_cluster_the_states_are_those_of_its_pods(
+    sandbox: Sandbox, cluster: Cluster, tmp_path: Path
+) -> None:
+    batch = sandbox.merged()
+    state = create_state(sandbox.workspace.repository)
+    served = SiteServer(sandbox.workspace, tmp_path / "out", "HEAD", state=state, kubectl=Kubectl())
+    cluster.job(batch, trials=3)
+    pending = running(served)["batches"]
+    cluster.attempt(batch, 1, "first")
+    cluster.stands("first", "Running")
+    started = running(served)["batches"]
+    cluster.ended("first", 0)
+    cluster.say("jobs", batch, {"completedIndexes": "0-2", "succeeded": 3, "startTime": MOMENT})
+    ended = running(served)["batches"]
+
+    assert [one["counts"] for one in (*pending, *started, *ended)] == [
+        {"pending": 3},
+        {"pending": 2, "running": 1},
+        {"ended": 3},
+    ]
+    (shown,) = started[0]["trials"]
+    assert (shown["state"], shown["steps"]) == ("running", [])
+
+
+def test_the_command_serves_what_runs_in_a_cluster(
+    sandbox: Sandbox, cluster: Cluster, tmp_path: Path
+) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    argv = [sys.executable, "-m", "sweepledger.cli", "site", "--serve", "--cluster", "--port", "0"]
+
+    with subprocess.Popen(
+        [*argv, "--out", str(tmp_path / "out")], cwd=sandbox.root, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[0]
+        with urllib.request.urlopen(f"{url}running.json", timeout=60) as answer:  # noqa: S310 - this machine
+            data = json.load(answer)
+        process.send_signal(signal.SIGINT)
+
+    assert [(one["batch"], one["counts"]) for one in data["batches"]] == [(batch, {"pending": 3})]

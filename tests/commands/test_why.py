@@ -1,6 +1,7 @@
 """`sweep why`: what git alone says of a trial, and what the objects of a real API server say."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ import pytest
 from sweepledger.commands.reports.why import WaitExplanation, why
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
+from sweepledger.formats.record_json import format_time
 from sweepledger.structs.settings import LogsSettings
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
@@ -143,3 +145,32 @@ def test_a_real_api_server_says_what_each_trial_waits_for(sandbox: Sandbox, clus
         ("unschedulable", 1),
     ]
     assert "mount failed: exit status 32" in explanation.batches[0].causes[3].cause.text
+
+
+def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(
+    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    sandbox.merged()
+    sandbox.git("fetch", "-q", "origin")
+    fetched = sandbox.root / ".git/FETCH_HEAD"
+    log = sandbox.root / ".git/logs/refs/remotes/origin/main"
+    pushed = max(int(line.split("\t")[0].split()[-2]) for line in log.read_text().splitlines())
+
+    os.utime(fetched, (pushed + 3600, pushed + 3600))
+    after_fetch = why(sandbox.workspace, "peak")
+    os.utime(fetched, (pushed - 3600, pushed - 3600))
+    after_push = why(sandbox.workspace, "peak")
+    text = run_sweep("why", "peak", cwd=sandbox.root).stdout
+    data = json.loads(run_sweep("why", "peak", "--format=json", cwd=sandbox.root).stdout)["data"]
+
+    assert (after_fetch.updated, after_push.updated) == (pushed + 3600, pushed)
+    shown = format_time(pushed)
+    assert data["branch"] == {"name": "origin/main", "updated": shown}
+    assert text.endswith(f"origin/main as this clone last heard of it, at {shown}\n")
+
+
+def test_without_a_remote_an_explanation_has_no_age(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.git("remote", "remove", "origin")
+
+    assert why(sandbox.workspace, "peak").updated is None

@@ -11,7 +11,7 @@ import pytest
 from sweepledger.results.importance import importance
 from sweepledger.site import Event, compare_page, home_page, sweep_pages
 from sweepledger.site.columns import trial_columns
-from sweepledger.site.history import EventKind
+from sweepledger.site.history import EventKind, SweepHistory
 from sweepledger.site.spending import monthly_times
 from tests.site.pages import HOSTILE, Elements, a_history, a_repeated_summary, a_summary
 
@@ -158,6 +158,23 @@ def test_the_home_page_says_how_far_the_best_moved_and_in_which_direction() -> N
     )
 
     assert "-0.25 worse" in home.text
+
+
+def test_the_home_page_says_what_each_results_commit_cost() -> None:
+    prices = {"peak-b1-3f9a1c2e": 7200.0}  # for 3.25 seconds each
+    priced, free = a_history(prices=prices), a_history(prices={})
+
+    def home(history: SweepHistory) -> tuple[Mapping[str, float], str]:
+        card = sweep_pages(history, COMMIT["id"]).card.as_data()
+        page = home_page([card], history.events, times=(), costs=(), commit=COMMIT, currency="EUR")
+        return card["costs"], Elements(page).text
+
+    (costs, text), (none, free_text) = home(priced), home(free)
+    assert costs == {priced.recorded["peak-b1-3f9a1c2e"]: 78.0}
+    assert "+78.00 EUR" in text
+    assert text.count("78.00 EUR") == 2, "its commit, and all of them"
+    assert none == {}
+    assert "EUR" not in free_text
 
 
 def test_a_sweep_without_results_has_a_page_with_its_spec() -> None:

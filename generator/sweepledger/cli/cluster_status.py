@@ -101,6 +101,9 @@ def explanation_response(explanation: "WaitExplanation") -> Response:
     lines = [line for batch in explanation.batches for line in _explanation_lines(batch, explanation.trial)]
     if not lines:
         lines = [Text(f"{explanation.sweep}: the spec requests no trials that are not recorded")]
+    if explanation.updated is not None:
+        updated = format_time(explanation.updated)
+        lines.append(_untrusted_text(f"{explanation.branch} as this clone last heard of it, at {updated}"))
     return Response(explanation.as_data(), tuple(lines))
 
 

@@ -103,11 +103,7 @@ def sweep_status_data(status: "SweepStatus") -> dict[str, Any]:
     """Return the state of one sweep."""
     from sweepledger.cli.text import values
 
-    best = (
-        None
-        if status.best is None
-        else {"trial": status.best.trial, "value": status.best.metric(status.metric)}
-    )
+    best = None if status.best is None else {"trial": status.best.trial, "value": status.best.value}
     return {
         "name": status.sweep,
         "batches": status.batches,
@@ -116,7 +112,7 @@ def sweep_status_data(status: "SweepStatus") -> dict[str, Any]:
         **{name: status.counts[name] for name in values.STATUS_COUNTS},
         "best": best,
         "laptop": list(status.laptop),
-        **({"front": [row.trial for row in status.front]} if status.front else {}),
+        **({"front": list(status.front)} if status.front else {}),
         **({"search": search_progress_data(status.search)} if status.search else {}),
         **({} if status.origin is None else {"links": origin_data(status.origin)}),
     }

@@ -14,10 +14,9 @@ from sweepledger.commands.checks import (
 )
 from sweepledger.commands.checks.builds import Builds
 from sweepledger.commands.checks.context import CheckContext, specs_to_read
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.plan import PoolUsage, pool_usage
 from sweepledger.problems import Problem, Severity
-from sweepledger.repo import git
 from sweepledger.structs.sweep import Sweep
 
 
@@ -78,7 +77,7 @@ def check(
     problems += cluster_files.check_platform(context, specs)
     built = builds.check_builds(context, everything=everything)
     usage = tuple(_pool_room(context, sweeps))
-    untracked = git.untracked_paths(workspace.repository, SETTINGS_FILE, *layout.GENERATED_FOLDERS)
+    untracked = context.work_tree.whole_folders(context.index)
     return CheckReport(len(paths), built, tuple(sorted([*problems, *built.problems])), usage, untracked)
 
 

@@ -95,16 +95,23 @@ class CommitFiles:
 class DiskFiles:
     """Files of the work tree: listed and read on demand."""
 
-    folder: Path
+    root: Path
+    place: str
+    """The folder, relative to the root."""
     blobs: BlobCache = field(compare=False, repr=False)
     """The blobs of the repository."""
     committed: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """The blob ids of a folder in which git sees no difference; empty if that is not known."""
+    """The blob ids of a folder that contains exactly these files; empty if that is not known."""
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder on this machine."""
+        return self.root / self.place
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The files of the folder. Raises StorageError for links and devices."""
-        return list_folder(self.folder)
+        return tuple(sorted(self.committed)) if self.committed else list_folder(self.folder)
 
     def paths(self) -> tuple[str, ...]:
         """List the files. Raises StorageError for links and devices."""
@@ -130,7 +137,7 @@ class DiskFiles:
 
     def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
         """Return the blob ids, and compute those that git does not know. Raises StorageError."""
-        if self.committed and self.committed.keys() == set(self.names):
+        if self.committed:
             return self.committed
         if len(like) > SHA1_DIGITS:
             return {name: blob_id(self.read(name), like=like) for name in self.names}

@@ -189,22 +189,23 @@ _RESTORE_HINT = (
 
 def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
     """Return the batches of a commit, active and archived, by sweep and number."""
-    return _batches(repository, repository.files(commit, ACTIVE, ARCHIVE))
+    return of_entries(repository, repository.files(commit, ACTIVE, ARCHIVE))
 
 
 def active_in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
     """Return the active batches of a commit, by sweep and number, without listing the archive."""
-    return _batches(repository, repository.files(commit, ACTIVE))
+    return of_entries(repository, repository.files(commit, ACTIVE))
 
 
 def of_sweep_in_commit(repository: Repository, commit: str | None, sweep: str) -> tuple[StoredBatch, ...]:
     """Return the batches of one sweep in a commit, by number, without listing the files of others."""
     named = (path for place in (ACTIVE, ARCHIVE) for path in repository.folders(commit, place))
     own = [path for path in named if (split_batch_name(path.rpartition("/")[2]) or ("",))[0] == sweep]
-    return _batches(repository, repository.files(commit, *own)) if own else ()
+    return of_entries(repository, repository.files(commit, *own)) if own else ()
 
 
-def _batches(repository: Repository, entries: Mapping[str, Entry]) -> tuple[StoredBatch, ...]:
+def of_entries(repository: Repository, entries: Mapping[str, Entry]) -> tuple[StoredBatch, ...]:
+    """Return the batches among files of a commit, active and archived, by sweep and number."""
     folders = _folder_ids(entries)
     locks: dict[str, set[str]] = {}
     for folder, ids in folders.items():
@@ -241,23 +242,37 @@ def in_work_tree(
 ) -> tuple[StoredBatch, ...]:
     """Return the batches of the work tree, by sweep and number. Raises StorageError.
 
-    `committed` has the blob ids of folders in which git sees no difference: they need not be computed.
+    `committed` has the blob ids of folders that contain exactly what git says: they need not be read.
     """
     blobs, known = BlobCache(Repository(root)), committed or {}
     return _sorted(
-        StoredBatch(path, DiskFiles(folder, blobs, known.get(path, {})))
+        StoredBatch(path, DiskFiles(root, path, blobs, known.get(path, {})))
         for place in (ACTIVE, ARCHIVE)
-        for folder in _folders(root / place)
-        for path in (f"{place}/{folder.name}",)
+        for path in _folders(root, place)
     )
 
 
-def unchanged_folders(index: Mapping[str, Entry], uncommitted: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return the blob ids of the batches in an index that contain no uncommitted path, by folder."""
-    folders = _folder_ids(index)
-    for path in uncommitted:
-        folders.pop("/".join(path.split("/")[:3]), None)
+def unchanged_folders(
+    merged: Iterable[StoredBatch], index: Mapping[str, Entry], changed: Iterable[str], unsure: Iterable[str]
+) -> dict[str, Mapping[str, str]]:
+    """Return the blob ids of the batches in an index, by folder; those of a commit where it has the same.
+
+    `changed` are the paths in which the index differs from the commit. Folders with `unsure` paths are left out.
+    """
+    folders: dict[str, Mapping[str, str]] = {batch.folder: batch.contents.blob_ids() for batch in merged}
+    paths: dict[str, set[str]] = {}
+    for path in changed:
+        paths.setdefault(_batch_folder(path), set()).add(path)
+    for folder, own in paths.items():
+        own |= {f"{folder}/{name}" for name in folders.pop(folder, ())}
+        folders |= _folder_ids({path: index[path] for path in own if path in index})
+    for path in unsure:
+        folders.pop(_batch_folder(path), None)
     return folders
+
+
+def _batch_folder(path: str) -> str:
+    return "/".join(path.split("/", 3)[:3])
 
 
 def readable(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
@@ -301,7 +316,7 @@ def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
     expected_ids = expected.contents.blob_ids()
     like = next(iter(expected_ids.values()), "")
     actual_ids = actual.contents.blob_ids(like=like)
-    if expected_ids == actual_ids:
+    if expected_ids is actual_ids or expected_ids == actual_ids:
         return Drift()
     if expected_ids.keys() != actual_ids.keys():
         # The archive may leave files out; their ids are in the lock, which most comparisons need not read.
@@ -319,15 +334,15 @@ def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
     )
 
 
-def _folders(place: Path) -> Iterator[Path]:
-    if not place.is_dir():
+def _folders(root: Path, place: str) -> Iterator[str]:
+    if not (root / place).is_dir():
         return
-    with os.scandir(place) as entries:
+    with os.scandir(root / place) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_symlink():
                 raise StorageError(f"{entry.path}: must be a folder, not a symbolic link")
             if entry.is_dir() and split_batch_name(entry.name) is not None:
-                yield place / entry.name
+                yield f"{place}/{entry.name}"
 
 
 def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:

@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +33,8 @@ DATA = "data"
 MARK = "clone-id"
 MARK_IN_GIT = "sweepledger/clone-id"
 MARK_BYTES = 64
+BEGINNING = "sweepl"
+"""What every plain path into the state folder contains."""
 SHORT_NAME = re.compile(r"sweepl~[0-9]+")
 """How Windows abbreviates the name."""
 HINT = "results in git are safe: remove the folder, and it is created again; trials that run here start again"
@@ -45,9 +48,25 @@ def is_state_name(name: str) -> bool:
 
 def leads_into_state(path: str) -> bool:
     """Return whether a path, or the target of a link, names the state folder."""
-    if path.isascii() and "sweepl" not in path.lower():
+    if path.isascii() and BEGINNING not in path.lower():
         return False  # nearly always
     return any(map(is_state_name, re.split(r"[/\\]", path)))
+
+
+def may_lead_into_state(paths: Iterable[str]) -> Iterable[str]:
+    """Return those of many paths that `leads_into_state` may be true of: usually few, which one search finds."""
+    listed = list(paths)
+    text = "\0".join(listed)
+    return _paths_with(text, BEGINNING) if text.isascii() else listed
+
+
+def _paths_with(text: str, part: str) -> Iterator[str]:
+    """Yield the paths that contain a part in any case, of a text in which NUL separates them."""
+    plain, at = text.lower(), 0
+    while (found := plain.find(part, at)) >= 0:
+        start, at = text.rfind("\0", 0, found) + 1, text.find("\0", found)
+        at = at if at >= 0 else len(text)
+        yield text[start:at]
 
 
 def state_folder(repository: Repository, chosen: Path | None = None) -> Path:

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.results import display
@@ -25,6 +25,7 @@ from sweepledger.structs.record import ERROR_DETAILS, Artifact, Record, Status, 
 SPARK_POINTS = 60
 MOST_VERSIONS = 50
 LONGEST_TEXT = 4000
+SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class SweepCard:
     """Day of the last change."""
     laptop: str = ""
     """That some of its results were made on a laptop; empty if none were."""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """What trials cost by the commit that recorded their batch first, where pools have prices."""
 
     def as_data(self) -> dict[str, Any]:
         """Return the card as JSON data."""
@@ -283,7 +286,18 @@ def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
         spark=_spark(summary),
         updated=updated,
         laptop=LAPTOP_WARNING if _laptop_batches(summary) else "",
+        costs=_costs(history, summary),
     )
+
+
+def _costs(history: SweepHistory, summary: Summary) -> dict[str, float]:
+    """Return what trials cost by the commit that recorded their batch first, where pools have prices."""
+    costs: dict[str, float] = defaultdict(float)
+    for one in summary.outcomes:
+        price, commit = history.prices.get(one.batch), history.recorded.get(one.batch)
+        if one.record is not None and price is not None and commit is not None:
+            costs[commit] += price * one.record.seconds / SECONDS_PER_HOUR
+    return {commit: round(cost, 6) for commit, cost in costs.items()}
 
 
 def _months(history: SweepHistory) -> dict[str, float]:

@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sweepledger.results import display
-from sweepledger.site.history import Event, FilePromotion
+from sweepledger.site.history import Event, EventKind, FilePromotion
 from sweepledger.site.spending import MonthlyCost, MonthlyTime
 
 SCRIPTS: Mapping[str, Sequence[str]] = {
@@ -106,8 +106,14 @@ def _environment() -> Environment:
         "duration": display.format_duration,
         "trials": display.count_trials,
         "change": _change,
+        "money": _money,
     }
     return environment
+
+
+def _money(amount: float) -> str:
+    """Return an amount with two digits, or so many that a small one is not zero."""
+    return f"{amount:,.2f}" if amount >= 0.01 else f"{amount:.2g}"  # noqa: PLR2004 - a hundredth
 
 
 def _change(number: float) -> str:
@@ -160,13 +166,15 @@ def home_page(
     """Return the home page: sweeps by state, the timeline, what was promoted, and what was spent by month."""
     ordered = sorted(cards, key=lambda card: card["updated"], reverse=True)
     by_state = [(state, [card for card in ordered if card["state"] == state]) for state in STATES]
-    goals = {card["name"]: card["goal"] for card in cards}
+    by_name = {card["name"]: card for card in cards}
     shown = events[::-1][:MOST_EVENTS]
     view = {
         "title": "Experiments",
         "root": "",
         "states": [(state, listed) for state, listed in by_state if listed],
-        "days": [(day, list(_commits(of_day, goals))) for day, of_day in groupby(shown, lambda one: one.day)],
+        "days": [
+            (day, list(_commits(of_day, by_name))) for day, of_day in groupby(shown, lambda one: one.day)
+        ],
         "hidden": len(events) - len(shown),
         "times": times,
         "longest": max((time.seconds for time in times), default=1.0) or 1.0,
@@ -179,21 +187,24 @@ def home_page(
             "trials": sum(card["trials"] for card in cards),
             "seconds": math.fsum(card["seconds"] for card in cards),
             "commits": len({event.commit for event in events}),
+            "cost": math.fsum(cost for card in cards for cost in card["costs"].values()),
         },
         "spark": spark_path,
     }
     return render("home.html.j2", "home", {"sweeps": [card["name"] for card in ordered]}, view)
 
 
-def _commits(events: Iterable[Event], goals: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the commits of a day with what they changed, and whether a change of the best is an improvement."""
+def _commits(events: Iterable[Event], cards: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the commits of a day with what they changed and cost, and whether the best improved."""
     for _, of_commit in groupby(events, lambda one: one.commit):
         listed = list(of_commit)
         changes = []
         for event in reversed(listed):
             gain = event.change or 0.0
-            better = gain > 0 if goals.get(event.sweep) == "maximize" else gain < 0
-            changes.append((event, "better" if better else "worse" if gain else "same"))
+            card = cards.get(event.sweep, {})
+            better = gain > 0 if card.get("goal") == "maximize" else gain < 0
+            cost = card.get("costs", {}).get(event.commit) if event.kind is EventKind.RESULTS else None
+            changes.append((event, cost, "better" if better else "worse" if gain else "same"))
         yield {"first": listed[0], "changes": changes}
 
 

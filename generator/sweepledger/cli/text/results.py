@@ -142,7 +142,7 @@ def _best_text(status: SweepStatus) -> str:
         return f"front of {count_text(len(status.front), 'trial')}"
     if status.best is None:
         return ""
-    return f"{status.metric} {number_text(status.best.metric(status.metric))} ({status.best.trial})"
+    return f"{status.metric} {number_text(status.best.value)} ({status.best.trial})"
 
 
 def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:

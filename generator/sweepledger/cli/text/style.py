@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from sweepledger.cli.response import escape_control_characters
-
-UNFOLDED_WIDTH = 10_000
-"""Columns of a console in which no table is folded."""
 
 UNFOLDED_COLUMNS = frozenset({"", "trial"})
 """Columns that are folded last, because users copy ids from them."""
@@ -32,12 +30,24 @@ class FirstFittingTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the table that Rich prints."""
-        unbounded = options.update(width=UNFOLDED_WIDTH)
         *wider, last = self.tables
-        fitting = (
-            table for table in wider if console.measure(table, options=unbounded).maximum <= options.max_width
+        yield next((table for table in wider if _width(table) <= options.max_width), last)
+
+
+def _width(table: Table) -> int:
+    """Return the columns of the console that an unfolded table of `new_table` takes.
+
+    Rich measures each line that a cell might be folded to, which takes as long as printing the table.
+    """
+    lines = (
+        max(
+            (cell_len(line) for cell in (column.header, *column.cells) for line in str(cell).split("\n")),
+            default=0,
         )
-        yield next(fitting, last)
+        for column in table.columns
+    )
+    gaps = table.padding[1] + table.padding[3]
+    return sum(lines) + gaps * max(0, len(table.columns) - 1)
 
 
 def new_table(*headings: str) -> Table:

@@ -14,7 +14,6 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import flux
 from sweepledger.repo import files
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import uncommitted_paths
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.settings import Controller, Settings
 
@@ -121,7 +120,7 @@ def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Pro
 def _touches_platform(context: CheckContext) -> bool:
     """Return whether the change touches what sets the cluster up; files of batches do not."""
     places = (SETTINGS_FILE, f"{bootstrap.CLUSTERS_FOLDER}/")
-    changed = context.changed_paths(*places) | set(uncommitted_paths(context.workspace.repository, *places))
+    changed = context.changed_paths(*places) | context.uncommitted(*places)
     own = {path for path in changed if not bootstrap.is_batch_file(path) and not path.startswith(EXTRA)}
     return bool(own or context.edited_bases)
 

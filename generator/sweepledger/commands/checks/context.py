@@ -15,15 +15,22 @@ from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.render.base_files import LAUNCHERS, SHAPE_VERSIONS
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Entry, index_attributes, reachable_trees, uncommitted_paths
+from sweepledger.repo.git import (
+    Entry,
+    WorkTreeChanges,
+    index_attributes,
+    reachable_trees,
+    uncommitted_paths,
+)
 from sweepledger.repo.package_data import base_folder
-from sweepledger.results.tree import RESULTS
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import PullRequestResults, Settings
 from sweepledger.structs.values import blob_id
 
 BASE = "base/"
+FOLDERS = ("overlays", "base", "sweeps", "results", "clusters")
+"""Folders that sweepledger writes to or reads specs from."""
 KUSTOMIZATION = "kustomization.yaml"
 BASE_VERSION = re.compile(r"base/(?:[^/]+/)+?v[0-9]+(?=/)", re.ASCII)
 
@@ -48,10 +55,6 @@ class CheckContext:
         )
 
     @cached_property
-    def _committed(self) -> tuple[StoredBatch, ...]:
-        return batches.in_commit(self.workspace.repository, self.base)
-
-    @cached_property
     def unchanged(self) -> frozenset[str]:
         """The folders of batches that are in the work tree as the base commit has them."""
         present = {batch.folder: batch for batch in self.present}
@@ -62,15 +65,24 @@ class CheckContext:
         )
 
     @cached_property
+    def _committed(self) -> tuple[StoredBatch, ...]:
+        return batches.of_entries(self.workspace.repository, self.base_entries)
+
+    @cached_property
     def present(self) -> tuple[StoredBatch, ...]:
         """The work tree's batches, active and archived."""
-        unchanged = batches.unchanged_folders(self.index, self.uncommitted)
+        unsure = {*self.work_tree.uncommitted, *self.work_tree.ignored, *self.work_tree.unwatched}
+        unchanged = batches.unchanged_folders(self._committed, self.index, self.changed, unsure)
         return batches.in_work_tree(self.workspace.root, committed=unchanged)
 
     @cached_property
-    def uncommitted(self) -> frozenset[str]:
-        """The paths of batches and results that differ from HEAD, untracked ones included."""
-        return frozenset(uncommitted_paths(self.workspace.repository, f"{RESULTS}/", "overlays/"))
+    def work_tree(self) -> WorkTreeChanges:
+        """The paths of settings and generated folders that differ from HEAD, or that git does not look at."""
+        return WorkTreeChanges.read(self.workspace.repository, SETTINGS_FILE, *FOLDERS)
+
+    def uncommitted(self, *places: str) -> frozenset[str]:
+        """Return the paths that start with one of some places and differ from HEAD, untracked ones included."""
+        return frozenset(path for path in self.work_tree.uncommitted if path.startswith(places))
 
     @cached_property
     def added(self) -> tuple[StoredBatch, ...]:
@@ -91,7 +103,14 @@ class CheckContext:
     @cached_property
     def index(self) -> Mapping[str, Entry]:
         """Every file that the next commit would contain, by path."""
-        return self.workspace.repository.index()
+        return self.workspace.repository.index(self.base)
+
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """The paths that differ between the base commit and the next one."""
+        merged = self.base_entries
+        new = (path for path, entry in self.index.items() if not _is_same(merged.get(path), entry))
+        return frozenset(new) | (merged.keys() - self.index.keys())
 
     @cached_property
     def settings(self) -> Settings:
@@ -176,8 +195,7 @@ class CheckContext:
 
     def changed_paths(self, *places: str) -> frozenset[str]:
         """Return the paths that start with one of some places and differ between the base commit and the next one."""
-        paths = (path for path in self.index.keys() | self.base_entries.keys() if path.startswith(places))
-        return frozenset(path for path in paths if self.index.get(path) != self.base_entries.get(path))
+        return frozenset(path for path in self.changed if path.startswith(places))
 
     def is_merged_content(self, path: str, content: bytes) -> bool:
         """Return whether a file of the base commit has this content."""
@@ -192,6 +210,10 @@ class CheckContext:
         is_committed = tree is not None and not uncommitted_paths(repository, present.folder)
         is_restored = is_committed and tree in reachable_trees(repository, [self.base], present.folder)
         return present if is_restored else merged
+
+
+def _is_same(merged: Entry | None, entry: Entry) -> bool:
+    return merged is entry or merged == entry  # nearly always the former, which is faster
 
 
 def is_broken(batch: StoredBatch) -> bool:

@@ -5,18 +5,18 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
-from sweepledger.commands.checks.context import CheckContext
+from sweepledger.commands.checks.context import FOLDERS, CheckContext
 from sweepledger.problems import Problem
 from sweepledger.repo.files import PYTHON_CACHE
 from sweepledger.repo.git import FILE_MODE, Entry
-from sweepledger.repo.state import STATE, leads_into_state
+from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
 from sweepledger.structs.names import file_system_name
 
-GENERATED_FOLDERS = ("overlays/", "base/", "sweeps/", "results/", "clusters/")
-FOLDERS = tuple(folder.rstrip("/") for folder in GENERATED_FOLDERS)
+GENERATED_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)
 PLACES = frozenset({"sweepledger.yaml", *FOLDERS})
+LINK = "120000"
 FILES = frozenset({FILE_MODE, "100755"})
-KINDS = {"120000": "a symbolic link", "160000": "a submodule", "100755": "an executable file"}
+KINDS = {LINK: "a symbolic link", "160000": "a submodule", "100755": "an executable file"}
 
 LARGEST_CHANGE = 96 * 2**20
 """Maximum total size in bytes of the changed files that are read; the largest batch is smaller."""
@@ -47,7 +47,7 @@ LONGEST_TARGET = 4096
 def check_state(context: CheckContext) -> Iterator[Problem]:
     """Refuse every path of the next commit that is, or leads into, the state folder of a clone."""
     targets = _link_targets(context)
-    for path in sorted(context.index):
+    for path in sorted({*may_lead_into_state(context.index), *targets}):
         if leads_into_state(path):
             message = f"must not be in git: a clone keeps what it runs and records in {STATE}"
         elif leads_into_state(targets.get(path, "")):
@@ -60,7 +60,7 @@ def check_state(context: CheckContext) -> Iterator[Problem]:
 
 def _link_targets(context: CheckContext) -> dict[str, str]:
     repository = context.workspace.repository
-    links = {path: entry.id for path, entry in context.index.items() if entry.is_link}
+    links = {path: entry.id for path, entry in context.index.items() if entry.mode == LINK}
     sizes = repository.sizes(links.values())
     short = {
         path: identity for path, identity in links.items() if 0 < sizes.get(identity, 0) <= LONGEST_TARGET
@@ -71,9 +71,7 @@ def _link_targets(context: CheckContext) -> dict[str, str]:
 
 def check_layout(context: CheckContext) -> Iterator[Problem]:
     """Check every entry of the next commit that differs from the base commit."""
-    changed = {
-        path: entry for path, entry in context.index.items() if context.base_entries.get(path) != entry
-    }
+    changed = {path: context.index[path] for path in sorted(context.changed & context.index.keys())}
     yield from _size_problems(context, changed)
     yield from _folder_problems(context)
     if any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed):

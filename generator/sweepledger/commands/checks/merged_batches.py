@@ -1,5 +1,6 @@
 """Merged batches and their bases never change; a batch leaves only with results or a cancellation."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -102,11 +103,9 @@ def _removed_cancellations(context: CheckContext, sweeps: Iterable[Sweep]) -> It
 
 def _removed_specs(context: CheckContext) -> Iterator[Problem]:
     """Yield a problem for each removed spec with an unrecorded batch: only a spec says which batch is cancelled."""
-    removed = {
-        path
-        for path in context.base_entries
-        if path.startswith(f"{SPECS}/") and not (context.workspace.root / path).is_file()
-    }
+    root, folder = context.workspace.root, f"{SPECS}/"
+    merged = (path for path in context.base_entries if path.startswith(folder))
+    removed = {path for path in merged if not os.path.isfile(f"{root}/{path}")}  # noqa: PTH113 - a third of the time
     needed = {
         path
         for batch in context.present
@@ -127,9 +126,9 @@ def _overlay_layout(context: CheckContext) -> Iterator[Problem]:
         if context.present and not (folder / KEEP_FILE).is_file():
             message = "must stay: a controller prunes only while the folder exists"
             yield _problem(context, f"{root}/{KEEP_FILE}", message, "overlay-layout")
-        for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
-            path = f"{root}/{entry.name}"
-            if entry.name != KEEP_FILE and path not in folders:
+        for name in sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else ():
+            path = f"{root}/{name}"
+            if name != KEEP_FILE and path not in folders:
                 # A merge that ignored this check must not block other changes, or the removal of the entry.
                 severity = Severity.WARNING if _is_as_merged(context, path) else Severity.ERROR
                 hint = "remove it from overlays/"

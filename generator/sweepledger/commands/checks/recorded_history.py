@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from sweepledger.commands.checks.context import CheckContext
-from sweepledger.commands.checks.laptop_results import LaptopResults
 from sweepledger.commands.repository.base_files import KEEP_FILES
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ARCHIVE
 from sweepledger.repo.git import commit_signatures
-from sweepledger.results.tree import RESULTS
+from sweepledger.results.paths import RESULTS
 from sweepledger.structs.settings import PullRequestResults
 from sweepledger.structs.sweep import Sweep
 
@@ -31,9 +30,12 @@ def check_recorded_history(
     if context.base is None:
         return
     repository = context.workspace.repository
-    edited = {path for path in context.uncommitted if path.startswith(places)}
+    edited = context.uncommitted(*places)
     changed = (context.changed_paths(*places) | edited) - {*KEEP_FILES, *_cancelled(context, sweeps)}
     if context.laptop and not edited:
+        # Few changes bring results, and what rebuilds them takes a tenth of a second to import.
+        from sweepledger.commands.checks.laptop_results import LaptopResults  # noqa: PLC0415
+
         laptop = LaptopResults(context)
         yield from laptop.problems()
         changed -= laptop.paths

@@ -1,5 +1,6 @@
 """`sweep status`: the state of every sweep and its trials, from git and the local engine or the cluster."""
 
+import os
 import re
 import time
 from collections import Counter
@@ -12,7 +13,7 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.reports import why
-from sweepledger.commands.reports.recorded_status import RecordedStatus, StatusIndex
+from sweepledger.commands.reports.recorded_status import BestValue, RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
 from sweepledger.commands.rounds import next_round
@@ -261,10 +262,10 @@ class SweepStatus:
     counts: Counter[str]
     """Number of trials by state."""
     metric: str = ""
-    best: SummaryRow | None = None
+    best: BestValue | None = None
     """The best trial by the first metric."""
-    front: tuple[SummaryRow, ...] = ()
-    """The Pareto front, if there are several metrics."""
+    front: tuple[str, ...] = ()
+    """The ids of the Pareto front, if there are several metrics."""
     remarks: tuple[Remark, ...] = ()
     """Remarks on its batches in the cluster."""
     problems: tuple[Problem, ...] = ()
@@ -357,17 +358,24 @@ def status(
     return statuses
 
 
+STATES = frozenset(TrialState)
+
+
 def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) -> SweepStatus:
-    """Return the status of a sweep, from the index if all of it is recorded and unchanged."""
+    """Return the status of a sweep, from the index if nothing runs here, and no file has changed."""
     stored = counter.stored
-    if not stored or any(batch.is_active for batch in stored):
+    if not stored or not all(map(counter.depends_on_files, stored)):
         return _sweep_status(sweep, counter)
-    known = index.get(sweep, stored)
-    if known is not None:
-        return SweepStatus(sweep, len(stored), (), known.counts, known.metric, known.best, known.front)
+    views = tuple(counter.view(batch) for batch in stored)
+    known = index.get(sweep, stored, views)
+    if known is not None and known.counts.keys() <= STATES:
+        active = tuple(batch.name for batch in stored if batch.is_active)
+        return SweepStatus(sweep, len(stored), active, known.counts, known.metric, known.best, known.front)
     status = _sweep_status(sweep, counter)
     if not status.problems and not status.remarks:
-        index.put(sweep, stored, RecordedStatus(status.counts, status.metric, status.best, status.front))
+        index.put(
+            sweep, stored, views, RecordedStatus(status.counts, status.metric, status.best, status.front)
+        )
     return status
 
 
@@ -446,8 +454,8 @@ def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
         active=active,
         counts=counts,
         metric=metric.name if metric else "",
-        best=best[0] if best else None,
-        front=catalog.pareto_rows(eligible, newest),
+        best=BestValue(best[0].trial, best[0].metric(metric.name)) if best and metric else None,
+        front=tuple(row.trial for row in catalog.pareto_rows(eligible, newest)),
         remarks=tuple(
             remark for name in active if name in counter.live for remark in counter.live[name].remarks
         ),
@@ -471,6 +479,19 @@ class _TrialCounter:
     is_engine_running: bool = False
     """Whether an engine runs trials on this machine now."""
     stored: tuple[StoredBatch, ...] = ()
+
+    def depends_on_files(self, batch: StoredBatch) -> bool:
+        """Return whether the states of a batch's trials follow from files of the work tree and from its `view`."""
+        return not batch.is_active or (batch.name not in self.live and not self._has_records_here(batch))
+
+    def view(self, batch: StoredBatch) -> str:
+        """Return what else than files the states of its trials follow from."""
+        if not batch.is_active:
+            return ""
+        return f"{batch.name in self.followed:d}{batch.name in self.recorded:d}"
+
+    def _has_records_here(self, batch: StoredBatch) -> bool:
+        return os.path.lexists(f"{self.results}/{batch.name}")
 
     def counts(self, rows: tuple[SummaryRow, ...]) -> tuple[Counter[str], tuple[Problem, ...]]:
         """Count the trials by state; return why those of some batches are missing."""

@@ -13,10 +13,12 @@ from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import GeneratorError, SpecError, ToolError, UsageError
+from sweepledger.formats.record_json import format_time
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import last_update
 from sweepledger.structs.settings import Controller, GenerateMode, ResultsMode
 
 
@@ -56,12 +58,20 @@ class WaitExplanation:
     sweep: str
     trial: str | None
     batches: tuple[BatchExplanation, ...]
+    branch: str
+    """The branch that controllers follow."""
+    updated: int | None = None
+    """When this clone last heard of the branch, in seconds since 1970; None without a remote."""
 
     def as_data(self) -> dict[str, object]:
         """Return the JSON data."""
         return {
             "sweep": self.sweep,
             "trial": self.trial,
+            "branch": {
+                "name": self.branch,
+                "updated": None if self.updated is None else format_time(self.updated),
+            },
             "batches": [batch.as_data() for batch in self.batches],
         }
 
@@ -80,7 +90,7 @@ def why(
     observer = BatchObserver.of(workspace, kubectl, clock())
     name = catalog.sweep_name(workspace.root, reference)
     if name in catalog.sweep_names(workspace, observer.here) | observer.committed_sweeps:
-        return WaitExplanation(name, None, tuple(_sweep_explanations(observer, name)))
+        return observer.explanation(name, None, *_sweep_explanations(observer, name))
     try:
         listed = catalog.find_trial(workspace.root, reference)
     except UsageError as error:
@@ -98,7 +108,7 @@ def why(
         else _recorded_trial(listed, row)
     )
     link = log_link(workspace, listed)
-    return WaitExplanation(listed.sweep, listed.id, (replace(explained, logs=link),))
+    return observer.explanation(listed.sweep, listed.id, replace(explained, logs=link))
 
 
 @dataclass(frozen=True)
@@ -133,6 +143,12 @@ class BatchObserver:
     def branch(self) -> str:
         """The branch that controllers follow, for messages."""
         return f"{self.workspace.settings.remote}/{self.workspace.settings.branch}"
+
+    def explanation(self, sweep: str, trial: str | None, *explained: BatchExplanation) -> WaitExplanation:
+        """Return an explanation that tells how old it is."""
+        settings = self.workspace.settings
+        updated = last_update(self.workspace.repository, settings.remote, settings.branch)
+        return WaitExplanation(sweep, trial, explained, self.branch, updated)
 
     def of_sweep(self, sweep: str) -> tuple[StoredBatch, ...]:
         """Return the batches of a sweep: those of the work tree, and those that only the base commit has."""

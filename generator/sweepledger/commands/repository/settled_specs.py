@@ -1,11 +1,13 @@
 """Specs that have their batches already, told by digests instead of by reading and expanding them."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SUFFIX, Workspace
 from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry
@@ -32,6 +34,7 @@ def settled_specs(
         return frozenset()
     growing = {batch.sweep for batch in added}
     newest = {batch.sweep: batch for batch in merged if batch.sweep not in growing}
+    batches.prefetch(newest.values(), LOCK_FILE)
     return frozenset(path for path in paths if _is_settled(workspace, base_entries, newest, path))
 
 
@@ -41,7 +44,7 @@ def _is_settled(
     batch = newest.get(path.name.removesuffix(SUFFIX))
     if batch is None:
         return False
-    location = workspace.display_path(path)
+    location = os.fspath(path).removeprefix(f"{workspace.root}{os.sep}").replace(os.sep, "/")
     content = read_input(path)
     # Earlier bytes that a batch was made from are a change as any other: they may lack a cancellation.
     return is_content_of(base_entries.get(location), content) and _was_made_from(batch, location, content)

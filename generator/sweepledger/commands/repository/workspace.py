@@ -85,7 +85,7 @@ class Workspace:
         refuse_links(self.root, SPECS)
         selected = tuple(names)
         if not selected:
-            return tuple(sorted((self.root / SPECS).glob("*.y*ml")))
+            return tuple(sorted((self.root / SPECS).glob("*.y*ml"), key=lambda path: path.name))
         return tuple(self._spec_path(name) for name in selected)
 
     def _spec_path(self, name: str) -> Path:

@@ -33,14 +33,14 @@ from sweepledger.repo.git.proposal import (
     remote_branches,
     superseded_proposals,
 )
-from sweepledger.repo.git.remote import fetch, publish, tracking_ref
+from sweepledger.repo.git.remote import fetch, last_update, publish, tracking_ref
 from sweepledger.repo.git.repository import FILE_MODE, Entry, Repository
 from sweepledger.repo.git.signatures import CommitSignature, commit_signatures
 from sweepledger.repo.git.work_tree import (
+    WorkTreeChanges,
     commit_on_head,
     index_attributes,
     uncommitted_paths,
-    untracked_paths,
     without_repository_filters,
     work_tree_entries,
     work_tree_files,
@@ -56,6 +56,7 @@ __all__ = [
     "Entry",
     "Mirror",
     "Repository",
+    "WorkTreeChanges",
     "addition_subjects",
     "addition_times",
     "changed_lines",
@@ -76,6 +77,7 @@ __all__ = [
     "index_attributes",
     "is_shallow",
     "last_change_time",
+    "last_update",
     "operation_in_progress",
     "present_since",
     "proposals",
@@ -90,7 +92,6 @@ __all__ = [
     "tracking_ref",
     "tree_patch",
     "uncommitted_paths",
-    "untracked_paths",
     "without_repository_filters",
     "work_tree_entries",
     "work_tree_files",

@@ -8,6 +8,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
 from sweepledger.errors import ContentionError, RepositoryError
 from sweepledger.repo.git.commit import Change, create_commit
@@ -95,6 +96,29 @@ def fetch(repository: Repository, remote: str, branch: str) -> str:
     if commit is None:
         raise RepositoryError(f"branch {branch} of {remote} has no commit")
     return commit
+
+
+def last_update(repository: Repository, remote: str, branch: str) -> int | None:
+    """Return when this clone last heard of a branch of a remote, in seconds since 1970; None if it never did.
+
+    That is the last fetch of the clone, or the last change of what it knows of the branch, for example by a push.
+    """
+    target = f"refs/remotes/{remote}/{branch}"
+    if repository.commit(target) is None:
+        return None
+    times = []
+    with suppress(OSError):
+        path = repository.run("rev-parse", "--git-path", "FETCH_HEAD").removesuffix("\n")
+        times.append(int((repository.folder / path).stat().st_mtime))
+    with suppress(RepositoryError):  # a clone may keep no reflog
+        shown = repository.run(
+            "log", "--walk-reflogs", "--max-count=1", "--format=%gd", "--date=unix", target, "--"
+        )
+        times += [int(time) for time in _REFLOG_TIME.findall(shown)]
+    return max(times, default=None)
+
+
+_REFLOG_TIME = re.compile(r"@\{([0-9]+)\}$", re.MULTILINE)
 
 
 def _fetch_ref(repository: Repository, remote: str, branch: str, target: str, *options: str) -> None:

@@ -141,6 +141,8 @@ _BARE = re.compile(rb"\bbare\b(?!\s*=\s*false\b)")
 LOCK_MESSAGE = re.compile(r"nable to create '(?P<path>[^'\n]+\.lock)': File exists")
 FILE_MODE = "100644"
 TREE_MODE = "040000"
+NO_MODE = "000000"
+UNMERGED = "U"
 LINK_MODE = "120000"
 PROMISOR = r"^remote\..*\.promisor$"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
@@ -182,6 +184,7 @@ class _Listing:
 
     files: dict[str, Entry]
     folders: dict[str, str]
+    submodules: dict[str, Entry]
 
     def files_below(self, *paths: str) -> dict[str, Entry]:
         """Return the files at and below some paths."""
@@ -391,7 +394,7 @@ class Repository:
 
     def _list(self, commit: str, below: tuple[str, ...]) -> _Listing:
         listed = self.run("ls-tree", "-r", "-t", "-z", "--full-tree", commit, "--", *below)
-        listing = _Listing({}, {})
+        listing = _Listing({}, {}, {})
         for line in filter(None, listed.split("\0")):
             meta, _, name = line.partition("\t")
             mode, kind, identity = meta.split(" ")
@@ -399,11 +402,30 @@ class Repository:
                 listing.files[name] = Entry(mode, identity)
             elif kind == "tree":
                 listing.folders[name] = identity
+            else:
+                listing.submodules[name] = Entry(mode, identity)
         return listing
 
-    def index(self) -> dict[str, Entry]:
-        """Return the entries of the index, submodules and links included."""
-        return staged_entries(self.run("ls-files", "--stage", "-z"))
+    def index(self, commit: str | None = None) -> dict[str, Entry]:
+        """Return the entries of the index, submodules and links included.
+
+        With the full id of a `commit` that is similar to it, only the differences are read.
+        """
+        if commit is None:
+            return staged_entries(self.run("ls-files", "--stage", "-z"))
+        options = ("--cached", "--raw", "-z", "--no-renames", "--abbrev=64", "--ignore-submodules=none")
+        words = self.run("diff-index", *options, commit, "--").split("\0")
+        listing = self._listing(commit, ())
+        entries = {**listing.files, **listing.submodules}
+        for meta, path in zip(words[::2], words[1::2], strict=False):
+            _, mode, _, identity, state = meta.split(" ")
+            if state == UNMERGED:
+                return self.index()
+            if mode == NO_MODE:
+                del entries[path]
+            else:
+                entries[path] = Entry(mode, identity)
+        return entries
 
     def contains(self, commit: str, ancestor: str) -> bool:
         """Return whether the history of a commit contains another commit."""

@@ -4,13 +4,16 @@
 index changes after all files, and the branch last, so that the same command completes the work after a crash.
 """
 
+import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Self
 
 from sweepledger import storage
 from sweepledger.errors import RepositoryError
@@ -34,6 +37,56 @@ def uncommitted_paths(repository: Repository, *below: str) -> tuple[str, ...]:
     return tuple(sorted(line[3:] for line in listed.split("\0") if line))
 
 
+@dataclass(frozen=True)
+class WorkTreeChanges:
+    """What git sees below some folders of the work tree, and what it was told not to look at."""
+
+    uncommitted: frozenset[str]
+    """Paths that differ from HEAD, untracked ones included."""
+    untracked: frozenset[str]
+    ignored: frozenset[str]
+    """Untracked paths that no commit would contain."""
+    unwatched: frozenset[str]
+    """Tracked paths that git does not compare, because the index says so (`assume-unchanged`, `skip-worktree`)."""
+
+    @classmethod
+    def read(cls, repository: Repository, *below: str) -> Self:
+        """Return the changes, by one walk through the folders. Raises RepositoryError."""
+        options = ("--porcelain", "-z", "--untracked-files=all", "--ignored", "--no-renames")
+        filters = without_repository_filters(repository)
+        listed = repository.run(
+            *filters, "status", *options, "--ignore-submodules=dirty", "--", *below, env=LITERAL_PATHS
+        )
+        paths: dict[str, set[str]] = {}
+        for line in filter(None, listed.split("\0")):
+            paths.setdefault(line[:2], set()).add(line[3:])
+        ignored, untracked = (frozenset(paths.pop(state, ())) for state in (IGNORED, UNTRACKED))
+        marked = repository.run("ls-files", "-v", "-z", "--", *below, env=LITERAL_PATHS)
+        return cls(
+            untracked.union(*paths.values()), untracked, ignored, frozenset(UNWATCHED.findall(f"\0{marked}"))
+        )
+
+    def whole_folders(self, tracked: Iterable[str]) -> tuple[str, ...]:
+        """Return the untracked paths; folders without tracked files stand for what they contain."""
+        known = sorted(tracked) if self.untracked else []
+        return tuple(sorted({_topmost(path, known) for path in self.untracked}))
+
+
+IGNORED, UNTRACKED = "!!", "??"
+UNWATCHED = re.compile(r"\0[^H\0] ([^\0]+)")
+"""A path with another mark than that of a file that is compared as usual."""
+
+
+def _topmost(path: str, tracked: Sequence[str]) -> str:
+    """Return the topmost folder of a path that contains no tracked file, with a slash; else the path."""
+    for at in (match.end() for match in re.finditer("/", path)):
+        folder = path[:at]
+        next_path = bisect_left(tracked, folder)
+        if next_path == len(tracked) or not tracked[next_path].startswith(folder):
+            return folder
+    return path
+
+
 def work_tree_entries(repository: Repository, paths: Iterable[str]) -> dict[str, Entry]:
     """Return the entries that `git add` would make of some paths, and write their blobs; the index stays as it is.
 
@@ -55,13 +108,6 @@ def work_tree_entries(repository: Repository, paths: Iterable[str]) -> dict[str,
         staged = repository.run("ls-files", "--stage", "-z", env=environment)
     wanted = frozenset(paths)
     return {path: entry for path, entry in staged_entries(staged).items() if path in wanted}
-
-
-def untracked_paths(repository: Repository, *below: str) -> tuple[str, ...]:
-    """Return untracked files and whole folders below some paths, without ignored ones."""
-    options = ("--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
-    listed = repository.run("ls-files", *options, "--", *below)
-    return tuple(sorted(path for path in listed.split("\0") if path))
 
 
 def work_tree_files(repository: Repository, *below: str) -> tuple[str, ...]:

@@ -1,0 +1,107 @@
+"""What git sees differ in the work tree, and what it was told not to look at."""
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.repo.git import Repository, WorkTreeChanges
+from tests.repository import Sandbox
+
+
+def test_each_change_has_its_kind(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/edited.yaml", "a")
+    sandbox.write("sweeps/staged.yaml", "a")
+    sandbox.write("sweeps/believed.yaml", "a")
+    sandbox.write("sweeps/left.yaml", "a")
+    sandbox.commit("Files")
+    sandbox.write(".gitignore", "*.tmp\n")
+    sandbox.git("update-index", "--assume-unchanged", "sweeps/believed.yaml")
+    sandbox.git("update-index", "--skip-worktree", "sweeps/left.yaml")
+    sandbox.write("sweeps/edited.yaml", "b")
+    sandbox.write("sweeps/staged.yaml", "b")
+    sandbox.git("add", "sweeps/staged.yaml")
+    sandbox.write("sweeps/new folder/ü.yaml", "a")
+    sandbox.write("sweeps/x.tmp", "a")
+    sandbox.write("elsewhere.yaml", "a")
+
+    changes = WorkTreeChanges.read(Repository.find(sandbox.root), "sweeps")
+
+    assert changes.uncommitted == {"sweeps/edited.yaml", "sweeps/staged.yaml", "sweeps/new folder/ü.yaml"}
+    assert changes.untracked == {"sweeps/new folder/ü.yaml"}
+    assert changes.ignored == {"sweeps/x.tmp"}
+    assert changes.unwatched == {"sweeps/believed.yaml", "sweeps/left.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("tracked", "named"),
+    [
+        ([], ("a/",)),
+        (["a/x"], ("a/b/",)),
+        (["a/b/x", "a/b.c"], ("a/b/c/",)),
+        (["a/b/c/x"], ("a/b/c/new",)),
+        (["a.b", "b/x"], ("a/",)),
+    ],
+)
+def test_a_folder_without_tracked_files_stands_for_what_it_contains(
+    tracked: list[str], named: tuple[str, ...]
+) -> None:
+    changes = WorkTreeChanges(frozenset(), frozenset({"a/b/c/new"}), frozenset(), frozenset())
+
+    assert changes.whole_folders(tracked) == named
+
+
+def test_the_index_is_the_commit_with_the_staged_changes(sandbox: Sandbox) -> None:
+    sandbox.write("kept", "a")
+    sandbox.write("removed", "a")
+    sandbox.write("edited", "a")
+    sandbox.commit("Files")
+    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},module")
+    sandbox.git("commit", "-q", "-m", "A submodule")
+    sandbox.git("rm", "-q", "removed")
+    sandbox.write("edited", "b")
+    sandbox.write("new ü", "b")
+    sandbox.git("add", "edited", "new ü")
+    repository = Repository.find(sandbox.root)
+
+    entries = repository.index(repository.commit("HEAD"))
+
+    assert entries == repository.index()
+    assert {"kept", "edited", "new ü", "module"} <= entries.keys()
+    assert "removed" not in entries
+
+
+def test_the_index_of_an_unfinished_merge_is_read_whole(sandbox: Sandbox) -> None:
+    sandbox.write("both", "a")
+    sandbox.commit("Ours")
+    base = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.git("checkout", "-q", "-b", "theirs", "HEAD~1")
+    sandbox.write("both", "b")
+    sandbox.commit("Theirs")
+    sandbox.git("checkout", "-q", "main")
+    with pytest.raises(Exception, match="merge"):
+        sandbox.git("merge", "-q", "theirs")
+    repository = Repository.find(sandbox.root)
+
+    assert repository.index(base) == repository.index()
+
+
+@pytest.mark.parametrize("mark", ["--assume-unchanged", "--skip-worktree"])
+def test_a_check_sees_edits_that_git_was_told_to_ignore(sandbox: Sandbox, mark: str) -> None:
+    name = sandbox.merged()
+    path = f"overlays/active/{name}/job.yaml"
+    sandbox.git("update-index", mark, path)
+    sandbox.write(path, (sandbox.root / path).read_text().replace("256", "512"))
+
+    report = check(sandbox.workspace)
+
+    assert [(problem.file, problem.code) for problem in report.problems] == [(path, "batch-edited")]
+
+
+def test_a_check_sees_a_file_that_no_commit_would_contain_in_a_merged_batch(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    sandbox.write(".git/info/exclude", "*.tmp\n")
+    path = f"overlays/active/{name}/x.tmp"
+    sandbox.write(path, "")
+
+    report = check(sandbox.workspace)
+
+    assert (path, "batch-edited") in [(problem.file, problem.code) for problem in report.problems]
