@@ -171,8 +171,8 @@ def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[st
         "$SWEEP_RESULT and delete `source: stdout`"
     )
     losses.append(Loss("metric.source", why))
-    goal = {"goal": metric["goal"]} if "goal" in metric else {}
-    return {"name": name, **goal, "source": "stdout", **dict(sorted(kept.items()))}
+    goal = metric.get("goal", "minimize")  # W&B's default
+    return {"name": name, "goal": goal, "source": "stdout", **dict(sorted(kept.items()))}
 
 
 def _program(data: Mapping[str, Any], renamed: Mapping[str, str], losses: list[Loss]) -> dict[str, Any]:

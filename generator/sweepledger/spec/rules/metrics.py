@@ -33,6 +33,17 @@ def metric_name(draft: Draft) -> Iterator[Problem]:
             yield draft.problem((*place, "name"), message, code="metric-name")
 
 
+def metric_goal(draft: Draft) -> Iterator[Problem]:
+    """A metric says its goal: an accuracy that is minimized by default would rank the worst trial first."""
+    names = draft.names()
+    for place in [("metric",)] * ("metric" in names) + [place for place, _ in draft.items("metrics")]:
+        name = draft.get(*place, "name", kind=str)
+        if name is not None and "goal" not in draft.names(*place):
+            message = f"has no goal, so {safe_repr(name)} is minimized"
+            hint = "write `goal: maximize`, or `goal: minimize` to confirm it"
+            yield draft.warning(place, message, code="goal-default", hint=hint, at_key=place == ("metric",))
+
+
 CODE = "metric-format"
 
 
