@@ -167,8 +167,8 @@ def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[st
         for key in sorted(metric.keys() - {"name", "goal"} - kept.keys())
     ]
     why = (
-        f"wandb.log calls are ignored: print a line `{name}=NUMBER`; or write JSON to the file "
-        "$SWEEP_RESULT and delete `source: stdout`"
+        f"wandb.log calls are ignored: print a line `{name}=NUMBER`; or, for a Python program, write "
+        "`format: jsonl, capture: true` instead of `source: stdout`, and they are recorded"
     )
     losses.append(Loss("metric.source", why))
     goal = metric.get("goal", "minimize")  # W&B's default

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.metric_patterns import pattern_error
 from sweepledger.spec.sections import has_blocks
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
@@ -17,6 +16,7 @@ from sweepledger.structs.metric import (
     MetricSource,
     Reduce,
 )
+from sweepledger.structs.metric_patterns import pattern_error
 from sweepledger.structs.search_block import ADAPTIVE_METHODS, MULTI_OBJECTIVE_METHODS
 
 
