@@ -255,7 +255,7 @@ def _lost_keys(data: Mapping[str, Any], *, known: AbstractSet[str]) -> Iterator[
     for key in data:
         if key not in known:
             why = LOST_KEYS.get(key, "is not a key of W&B's sweeps")
-            yield Loss(str(key), f"{why}; left out")
+            yield Loss(str(key) or "''", f"{why}; left out")
 
 
 NUMBERS = ("min", "max", "mu", "sigma", "q", "a", "b")
