@@ -44,7 +44,7 @@ def a_spec(**changes: Any) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "name": "lr",
         "method": "grid",
-        "metric": {"name": "accuracy"},
+        "metric": {"name": "accuracy", "goal": "minimize"},
         "parameters": {"rate": {"values": [0.1, 0.2]}},
         "command": ["train", "${args}"],
     }

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sweepledger.spec.rules import metric_patterns
-from sweepledger.spec.rules.metric_patterns import pattern_error
+from sweepledger.structs import metric_patterns
 from sweepledger.structs.metric import LONGEST_MATCH
+from sweepledger.structs.metric_patterns import pattern_error
 from tests.launcher.folders import LAUNCHERS
 from tests.written_specs import bad, messages
 
@@ -150,7 +150,13 @@ def test_a_pattern_of_many_levels_is_judged_once_per_level() -> None:
 
 
 def test_a_spec_with_a_slow_pattern_is_refused_in_its_place() -> None:
-    metric = {"name": "loss", "source": "stdout", "format": "regex", "patterns": [USUAL[0], SLOW[0]]}
+    metric = {
+        "name": "loss",
+        "goal": "minimize",
+        "source": "stdout",
+        "format": "regex",
+        "patterns": [USUAL[0], SLOW[0]],
+    }
 
     assert bad(metric=metric) == [("metric.patterns[1]", "metric-format")]
     assert messages(metric=metric)[0].startswith("must not repeat what has repeats or alternatives")

@@ -16,7 +16,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 LISTED = """name: listed
 method: list
-metric: {name: score}
+metric: {name: score, goal: maximize}
 file: points.csv
 command: [python, code/train.py, "${args}"]
 run: {code: {path: code}}
@@ -24,7 +24,7 @@ run: {code: {path: code}}
 
 REPEATED = """name: repeated
 method: grid
-metric: {name: score}
+metric: {name: score, goal: maximize}
 parameters: {x: {values: [1, 2]}}
 replicates: 2
 command: [python, code/train.py, "${args}"]

@@ -37,7 +37,7 @@ print(f"val_loss={loss(learning_rate, n_layer)}")
 """,
     "sweeps/fit.yaml": """name: fit
 method: grid
-metric: {name: val_loss, source: stdout}
+metric: {name: val_loss, goal: minimize, source: stdout}
 parameters: {learning_rate: {values: [0.1, 0.6]}}
 command: [python, train.py, config/tiny.py, "${args}"]
 run: {code: {path: ., exclude: [data/, "*.md"]}, resources: {memory: 256Mi}, timeout: 1m}
@@ -107,7 +107,7 @@ if __name__ == "__main__":
     "notebooks/explore.ipynb": "{}\n",
     "sweeps/fit.yaml": """name: fit
 method: grid
-metric: {name: val_loss, source: stdout}
+metric: {name: val_loss, goal: minimize, source: stdout}
 parameters:
   lr: {values: [0.1, 0.6]}
   model: {value: large}

@@ -38,7 +38,7 @@ def completed(text: str) -> tuple[str, str]:
     lines = []
     for key, line in {
         "name": "name: lr",
-        "metric": "metric: {name: score}",
+        "metric": "metric: {name: score, goal: maximize}",
         "command": 'command: [train, "${args}"]',
         "method": "method: grid",
         "parameters": "parameters: {width: {values: [64, 128]}}",

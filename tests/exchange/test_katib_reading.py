@@ -1,6 +1,7 @@
 """Katib's Experiments of both versions as specs, with every key used or named."""
 
 import contextlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Imported
+from sweepledger.exchange.fields import Fields
+from sweepledger.exchange.katib.collector import DEFAULT_FILTER, pattern_of_filter, read_collector
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
 from sweepledger.structs.early_stopping import PercentileStop
@@ -478,29 +481,89 @@ def test_the_number_of_failed_trials_that_ends_an_experiment_ends_a_batch() -> N
         ({"collector": {"kind": "File"}, "source": {
             "filter": {"metricsFormat": ["a(.)"]}, "fileSystemPath": {"path": "/m.log", "kind": "File"}}},
          {"source": "stdout"}, 'filter.metricsFormat: ["a(.)"]'),
+        ({"collector": {"kind": "StdOut"}, "source": {
+            "filter": {"metricsFormat": [r"([\w|-]+): ((-?\d+)(\.\d+)?)"]}}},
+         {"source": "stdout", "format": "regex",
+          "patterns": [r"(?P<name>[\w|-]+): (?P<value>(?:-?\d+)(?:\.\d+)?)"]}, None),
+        ({"collector": {"kind": "File"}, "source": {
+            "filter": {"metricsFormat": [r"(\w+) is (\S+)"]}, "fileSystemPath": {"path": "/m.log", "kind": "File"}}},
+         {"source": "result", "format": "regex", "patterns": [r"(?P<name>\w+) is (?P<value>\S+)"]}, None),
+        ({"collector": {"kind": "StdOut"}, "source": {"filter": {"metricsFormat": [DEFAULT_FILTER]}}},
+         {"source": "stdout"}, None),
         ({"collector": {"kind": "TensorFlowEvent"}, "source": {"fileSystemPath": {"path": "/logs"}}},
          {"source": "stdout"}, "collector.kind: TensorFlowEvent"),
         ({"collector": {"kind": "PrometheusMetric"}, "source": {"httpGet": {"port": 8080}}},
          {"source": "stdout"}, 'source.httpGet: {"port": 8080}'),
         ({"collector": {"kind": "Push"}}, {"source": "stdout"}, "collector.kind: Push"),
     ],
-    ids=["none", "file", "json", "filter", "tensorboard", "prometheus", "push"],
+    ids=[
+        *("none", "file", "json", "filter", "pattern", "pattern of a file"),
+        *("default filter", "tensorboard", "prometheus", "push"),
+    ],
 )  # fmt: skip
 def test_a_collector_is_the_source_and_format_of_the_metric_or_is_reported(
-    collector: dict[str, Any], keys: dict[str, str], lost: str | None
+    collector: dict[str, Any], keys: dict[str, Any], lost: str | None
 ) -> None:
     container = {"name": "main", "command": ["python", "t.py", "--log=/m.log", "--p=${trialParameters.p}"]}
     pod = {"spec": {"containers": [container]}}
     imported = a_trial("Job", {"template": pod}, metricsCollectorSpec=collector)
 
     metric = imported.spec["metric"]
-    assert {key: metric[key] for key in ("source", "format") if key in metric} == keys
+    assert {key: metric[key] for key in ("source", "format", "patterns") if key in metric} == keys
     passes_file = "--log=${envvar:SWEEP_RESULT}" in imported.spec["command"]
     assert passes_file == (keys["source"] == "result")
     prefix = "spec.metricsCollectorSpec"
     assert (lost is None) == (prefix not in " ".join(whats(imported.losses)))
     assert lost is None or any(what.endswith(lost) for what in whats(imported.losses))
     assert sweep_of(imported)
+
+
+@pytest.mark.parametrize(
+    ("filter_", "line"),
+    [
+        (DEFAULT_FILTER, "epoch 3: loss=0.25, val-accuracy = .9"),
+        (r"([\w|-]+)\s*=\s*((-?\d+)(\.\d+)?)", "accuracy=0.91 loss =-2"),
+        (r"{metricName: ([\w|-]+), metricValue: ((-?\d+)(\.\d+)?)}", "{metricName: loss, metricValue: 0.5}"),
+        (r"\((\w+)\)[()]: (\d+)", "(loss)): 12"),
+        (r"(?:it|at) ([^]=]+)=([0-9])", "it loss=3"),
+    ],
+    ids=["default", "numbers", "objects", "brackets", "sets"],
+)
+def test_a_pattern_finds_the_names_and_values_that_the_first_two_groups_of_a_filter_find(
+    filter_: str, line: str
+) -> None:
+    pattern = pattern_of_filter(filter_)
+
+    assert pattern is not None
+    found = [(match["name"], match["value"]) for match in re.finditer(pattern, line, re.ASCII)]
+    assert found == [(match[1], match[2]) for match in re.finditer(filter_, line, re.ASCII)] != []
+
+
+@pytest.mark.parametrize(
+    "filter_",
+    [
+        "a(.)",
+        r"(a+)+(b)",
+        r"[[:alpha:]](a)(b)",
+        r"(?i)(acc)=(\d+)",
+        r"(\w+)=(\d++)",
+        r"(?P<n>\w+)=(\d+)",
+        r"(\pL+)=(\d+)",
+        "(" * 2000,
+    ],
+    ids=["one group", "slow", "class", "flags", "possessive", "named", "letters", "long"],
+)
+def test_a_filter_that_python_reads_differently_has_no_pattern(filter_: str) -> None:
+    assert pattern_of_filter(filter_) is None
+
+
+def test_a_filter_does_not_find_a_metric_that_is_renamed() -> None:
+    source = {"filter": {"metricsFormat": [r"(\w+): (\d+)"]}}
+
+    read = read_collector(Fields.of({"source": source}, "spec"), is_renamed=True)
+
+    assert read.keys == {"source": "stdout"}
+    assert "filter.metricsFormat" in str(read.losses)
 
 
 def test_a_file_of_metrics_that_the_command_does_not_name_is_reported() -> None:

@@ -563,3 +563,11 @@ def test_a_distribution_that_is_a_list_is_left_to_the_rules_of_specs() -> None:
     text = b"method: random\nparameters: {a: {distribution: [x], min: 0, max: 1}}\n"
 
     assert wandb.read(text, name="q").spec["parameters"]["a"]["distribution"] == ["x"]
+
+
+def test_an_empty_key_is_named_in_the_report() -> None:
+    imported = wandb.read(
+        b"{method: grid, program: a.py, parameters: {x: {values: [1, 2]}}, '': 1}", name="x"
+    )
+
+    assert "''" in [loss.what for loss in imported.losses]

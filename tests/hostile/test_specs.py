@@ -26,7 +26,7 @@ from tests.written_specs import parse_sweep
 SPEC = """\
 name: lr
 method: grid
-metric: {name: score}
+metric: {name: score, goal: minimize}
 parameters:
   other: {value: 1}
 command: [train, "${args}"]
@@ -60,7 +60,7 @@ def run(text: str) -> bytes:
 
 
 def metric(text: str) -> bytes:
-    return spec("{name: score}", text)
+    return spec("{name: score, goal: minimize}", text)
 
 
 RANDOM = "method: random\nseed: 1\nrun_cap: 4"
@@ -241,7 +241,7 @@ REFUSED: dict[str, list[tuple[list[bytes], set[str]]]] = {
         ([run("{retries: 1000000}"), run("{retries: -1}")], {"out-of-range"}),
     ],
     "N23": [
-        ([spec("metric: {name: score}\n", "")], {"missing-key"}),
+        ([spec("metric: {name: score, goal: minimize}\n", "")], {"missing-key"}),
         ([metric(f"{{name: score, goal: {goal}}}") for goal in ("maximise", "MAX")], {"wrong-value"}),
         ([metric(f"{{name: {name}}}") for name in ('"acc,loss"', "=x", '"a\\nb"')], {"metric-name"}),
     ],

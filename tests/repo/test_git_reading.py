@@ -168,3 +168,18 @@ def test_all_files_of_a_commit_are_written_by_one_process(sandbox: Sandbox, comm
     assert made is not None
     assert repository.read(made, "new") == files
     assert commands.count("hash-object") == 1
+
+
+@pytest.mark.parametrize("name", ["index", "objects", "HEAD", "sweepledger/clone-id"])
+@pytest.mark.parametrize("kind", ["plain", "linked", "bare"])
+def test_the_paths_of_git_are_those_that_git_names(
+    sandbox: Sandbox, tmp_path: Path, kind: str, name: str
+) -> None:
+    folder = {"plain": sandbox.root, "linked": tmp_path / "linked", "bare": sandbox.remote}[kind]
+    if kind == "linked":
+        sandbox.git("worktree", "add", "-q", str(folder))
+    repository = Repository(folder)
+
+    named = folder / repository.run("rev-parse", "--git-path", name).removesuffix("\n")
+
+    assert repository.git_path(name).resolve() == named.resolve()

@@ -218,7 +218,7 @@ def test_shared_bounds_are_warned_of_once() -> None:
     ]
 
 
-CURVE = {"name": "accuracy", "source": "stdout"}
+CURVE = {"name": "accuracy", "goal": "minimize", "source": "stdout"}
 
 
 @pytest.mark.parametrize(

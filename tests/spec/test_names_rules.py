@@ -67,4 +67,4 @@ def test_metric_names_fit_a_column_and_a_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "=x", "a,b", "a b", "1a", "_a", "a" * 64, "a\n", "ä"])
 def test_other_metric_names_are_refused(name: str) -> None:
-    assert bad(metric={"name": name}) == [("metric.name", "metric-name")]
+    assert bad(metric={"name": name, "goal": "minimize"}) == [("metric.name", "metric-name")]

@@ -38,8 +38,8 @@ def test_a_third_parameter_of_the_same_variable_is_held_against_the_first() -> N
     results = messages(parameters={"a_b": {"value": 1}, "a-b": {"value": 1}, "A_B": {"value": 1}})
 
     assert results == [
-        "must differ from 'a_b' (line 8) in more than case and punctuation, got 'a-b'",
-        "must differ from 'a_b' (line 8) in more than case and punctuation, got 'A_B'",
+        "must differ from 'a_b' (line 9) in more than case and punctuation, got 'a-b'",
+        "must differ from 'a_b' (line 9) in more than case and punctuation, got 'A_B'",
     ]
 
 

@@ -119,7 +119,7 @@ def test_keys_of_wandb_alone_lead_to_the_importer(key: str) -> None:
             {"parameters": {"a": {"parameters": {"b": {"value": 1, "zip": 2}}}}},
             "parameters.a.parameters.b.zip",
         ),
-        ({"metric": {"name": "a", "pool": 2}}, "metric.pool"),
+        ({"metric": {"name": "a", "goal": "minimize", "pool": 2}}, "metric.pool"),
         ({"budget": {"max_trials": 5, "trials": 2}}, "budget.trials"),
     ],
 )

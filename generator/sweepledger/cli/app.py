@@ -114,6 +114,8 @@ def main() -> None:
     code = 0
     with ignore_broken_pipe():
         code = _run_command_line(sys.argv[1:])
+    # At its end, Python would search hundreds of modules for cycles: a fifth of the time of their imports.
+    gc.freeze()
     sys.exit(code)
 
 

@@ -6,6 +6,7 @@ turns nodes into plain data. `read_document` does both.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from sweepledger.problems import Problem, TextError
@@ -204,6 +205,10 @@ MAX_BYTES = 256 * 1024
 MAX_PROBLEMS = 50
 """More are of no use, and an untrusted file could have 10,000."""
 
+REMEMBERED_CHARACTERS = 32 * 1024
+REMEMBERED_FILES = 8
+"""Their nodes take a few megabytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentReading:
@@ -222,11 +227,11 @@ def read_document(content: bytes, file: str) -> DocumentReading:
         text = characters.decode(content)
     except UnicodeDecodeError as error:
         return DocumentReading(None, (_not_utf8(file, content, error.start),))
+    return _read_text(text, file) if len(text) > REMEMBERED_CHARACTERS else _remember_text(text, file)
+
+
+def _read_text(text: str, file: str) -> DocumentReading:
     problems = list(characters.invisible_problems(text, file))
-    return _read_text(text, file, problems)
-
-
-def _read_text(text: str, file: str, problems: list[Problem]) -> DocumentReading:
     visible, marks = characters.comment_out_directives(characters.INVISIBLE.sub(characters.REPLACEMENT, text))
     problems += [
         Problem(file, *mark, "", "must not have directives", code="directive", hint="delete the line")
@@ -249,6 +254,10 @@ def _read_text(text: str, file: str, problems: list[Problem]) -> DocumentReading
     return DocumentReading(
         Document(file, text, root, data, frozenset(walk.unread)), limit_problems(walk.problems)
     )
+
+
+_remember_text = lru_cache(maxsize=REMEMBERED_FILES)(_read_text)
+"""A command reads the same spec several times: from the work tree, and from the commits that it makes."""
 
 
 def _is_blank(node: Node) -> bool:

@@ -160,5 +160,4 @@ def _clone_id(repository: Repository) -> bytes:
 
 
 def _mark_in_git(repository: Repository) -> Path:
-    path = repository.run("rev-parse", "--git-path", MARK_IN_GIT).removesuffix("\n")
-    return repository.folder / path
+    return repository.git_path(MARK_IN_GIT)

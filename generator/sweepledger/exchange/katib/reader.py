@@ -302,7 +302,7 @@ def _metric(
     losses += objective.lost("additionalMetricNames", EVERY_METRIC)
     reduce = _reduced(objective, foreign, DEFAULT_STRATEGIES[goal], losses)
     losses += objective.rest()
-    reported = read_collector(fields.inner("metricsCollectorSpec"))
+    reported = read_collector(fields.inner("metricsCollectorSpec"), is_renamed=name != foreign)
     losses += reported.losses
     reduction = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
     target_key = {} if target is None else {"target": target}

@@ -167,12 +167,12 @@ def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[st
         for key in sorted(metric.keys() - {"name", "goal"} - kept.keys())
     ]
     why = (
-        f"wandb.log calls are ignored: print a line `{name}=NUMBER`; or write JSON to the file "
-        "$SWEEP_RESULT and delete `source: stdout`"
+        f"wandb.log calls are ignored: print a line `{name}=NUMBER`; or, for a Python program, write "
+        "`format: jsonl, capture: true` instead of `source: stdout`, and they are recorded"
     )
     losses.append(Loss("metric.source", why))
-    goal = {"goal": metric["goal"]} if "goal" in metric else {}
-    return {"name": name, **goal, "source": "stdout", **dict(sorted(kept.items()))}
+    goal = metric.get("goal", "minimize")  # W&B's default
+    return {"name": name, "goal": goal, "source": "stdout", **dict(sorted(kept.items()))}
 
 
 def _program(data: Mapping[str, Any], renamed: Mapping[str, str], losses: list[Loss]) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def _lost_keys(data: Mapping[str, Any], *, known: AbstractSet[str]) -> Iterator[
     for key in data:
         if key not in known:
             why = LOST_KEYS.get(key, "is not a key of W&B's sweeps")
-            yield Loss(str(key), f"{why}; left out")
+            yield Loss(str(key) or "''", f"{why}; left out")
 
 
 NUMBERS = ("min", "max", "mu", "sigma", "q", "a", "b")

@@ -38,7 +38,7 @@ BUSY_MARKS: Mapping[str, str] = {
 
 def operation_in_progress(repository: Repository) -> str | None:
     """Return the operation that git has begun here and not completed, such as `merge`."""
-    folder = _git_path(repository, "HEAD").parent
+    folder = repository.git_path("HEAD").parent
     return next((name for mark, name in BUSY_MARKS.items() if os.path.lexists(folder / mark)), None)
 
 
@@ -71,7 +71,7 @@ def commit_on_branch(
 
 def finish_update(repository: Repository, branch: str) -> None:
     """Bring the work tree to a commit that a killed process has left without it. Raises as `commit_on_branch`."""
-    own = _git_path(repository, OWN_FOLDER)
+    own = repository.git_path(OWN_FOLDER)
     _remove_own_lock(repository, own)
     with storage_errors(own):
         pending = read_regular(own / "update", 256)
@@ -89,7 +89,7 @@ def finish_update(repository: Repository, branch: str) -> None:
 
 def _move_branch(repository: Repository, ref: str, base: str, made: str, index_only: frozenset[str]) -> bool:
     """Move the branch from `base` to `made`, and its work tree with it; return False if it has moved already."""
-    own = _git_path(repository, OWN_FOLDER)
+    own = repository.git_path(OWN_FOLDER)
     steps = list_steps(repository, base, made)
     with _locked_index(repository, own) as index:
         storage.write_file(own / "update", f"{base} {made}\n".encode())
@@ -116,7 +116,7 @@ class _LockedIndex:
 @contextmanager
 def _locked_index(repository: Repository, own: Path) -> Iterator[_LockedIndex]:
     """Hold git's lock of the index for the block. Raises RepositoryError if another git holds it."""
-    index = _git_path(repository, "index")
+    index = repository.git_path("index")
     lock, mark = index.with_name("index.lock"), own / "lock"
     _remove_own_lock(repository, own)
     with storage_errors(mark):
@@ -142,7 +142,7 @@ def _locked_index(repository: Repository, own: Path) -> Iterator[_LockedIndex]:
 
 def _remove_own_lock(repository: Repository, own: Path) -> None:
     """Remove a lock of the index that a killed process of this program has left, and no lock of git."""
-    lock = _git_path(repository, "index").with_name("index.lock")
+    lock = repository.git_path("index").with_name("index.lock")
     with suppress(OSError):
         if lock.samefile(own / "lock"):
             lock.unlink()
@@ -207,7 +207,3 @@ def _is_unedited(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> b
         return False
     with storage_errors(path):
         return path.read_bytes() == contents[step.old.id]
-
-
-def _git_path(repository: Repository, name: str) -> Path:
-    return repository.folder / repository.run("rev-parse", "--git-path", name).removesuffix("\n")

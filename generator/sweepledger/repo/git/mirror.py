@@ -40,13 +40,14 @@ class Mirror:
             folder.mkdir(parents=True, exist_ok=True)
         self.repository = Repository(folder)
         self.repository.run("init", "--quiet", "--bare")
-        if self.repository.remote_url(REMOTE) is None:
-            self.repository.run("remote", "add", "--end-of-options", REMOTE, url)
-        self.repository.run("remote", "set-url", "--end-of-options", REMOTE, url)
+        known = self.repository.remote_url(REMOTE)
+        if known != url:
+            verb = "add" if known is None else "set-url"
+            self.repository.run("remote", verb, "--end-of-options", REMOTE, url)
 
     def borrow(self, repository: Repository) -> None:
         """Make all objects of another repository on this machine available without copying them."""
-        objects = repository.folder / repository.run("rev-parse", "--git-path", "objects").removesuffix("\n")
+        objects = repository.git_path("objects")
         alternates = self.repository.folder / "objects" / "info" / "alternates"
         with storage_errors(alternates):
             alternates.write_text(f"{objects.resolve()}\n", encoding="utf-8")

@@ -209,6 +209,8 @@ class Repository:
         """Small blobs, which never change either."""
         self._local: set[str] = set()
         """Objects that a partial clone is known to have."""
+        self._git_paths: dict[str, Path] = {}
+        """Paths in git's own folder by their names; they stay where they are."""
         forget_redirections()
 
     @classmethod
@@ -307,6 +309,16 @@ class Repository:
             )
         assert isinstance(output, bytes)
         return output
+
+    def git_path(self, name: str) -> Path:
+        """Return the path of a file of git's own, such as `index`; of a linked work tree it is elsewhere."""
+        if name not in self._git_paths:
+            if _is_plain(self.folder / ".git"):
+                self._git_paths[name] = self.folder / ".git" / name
+            else:
+                path = self.run("rev-parse", "--git-path", name).removesuffix("\n")
+                self._git_paths[name] = self.folder / path
+        return self._git_paths[name]
 
     def lock_hint(self, lock: Path) -> str:
         """Return a hint about a lock of git, which is never removed automatically."""

@@ -221,7 +221,7 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
 
 def _refuse_index_lock(repository: Repository) -> None:
     """Raise RepositoryError if another git is running, before any file changes."""
-    lock = repository.folder / repository.run("rev-parse", "--git-path", "index.lock").strip()
+    lock = repository.git_path("index.lock")
     if lock.exists():
         raise RepositoryError(f"{lock} exists: another git is running here", hint=repository.lock_hint(lock))
 

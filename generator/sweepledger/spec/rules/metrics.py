@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.metric_patterns import pattern_error
 from sweepledger.spec.sections import has_blocks
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
@@ -17,6 +16,7 @@ from sweepledger.structs.metric import (
     MetricSource,
     Reduce,
 )
+from sweepledger.structs.metric_patterns import pattern_error
 from sweepledger.structs.search_block import ADAPTIVE_METHODS, MULTI_OBJECTIVE_METHODS
 
 
@@ -31,6 +31,17 @@ def metric_name(draft: Draft) -> Iterator[Problem]:
                 f"got {safe_repr(name)}"
             )
             yield draft.problem((*place, "name"), message, code="metric-name")
+
+
+def metric_goal(draft: Draft) -> Iterator[Problem]:
+    """A metric says its goal: an accuracy that is minimized by default would rank the worst trial first."""
+    names = draft.names()
+    for place in [("metric",)] * ("metric" in names) + [place for place, _ in draft.items("metrics")]:
+        name = draft.get(*place, "name", kind=str)
+        if name is not None and "goal" not in draft.names(*place):
+            message = f"has no goal, so {safe_repr(name)} is minimized"
+            hint = "write `goal: maximize`, or `goal: minimize` to confirm it"
+            yield draft.warning(place, message, code="goal-default", hint=hint, at_key=place == ("metric",))
 
 
 CODE = "metric-format"

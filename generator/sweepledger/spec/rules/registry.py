@@ -26,6 +26,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
     names.sweep_name,
     names.file_name,
     metrics.metric_name,
+    metrics.metric_goal,
     metrics.source_format,
     metrics.reduction,
     methods.method_given,
