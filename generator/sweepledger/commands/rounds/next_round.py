@@ -45,7 +45,7 @@ class RoundDue:
 
 @dataclass(frozen=True)
 class ResultsPending:
-    """The next round depends on results that are pending."""
+    """Before the next round, or the end, results that are pending must be recorded."""
 
     evidence: RoundEvidence
 
@@ -74,14 +74,19 @@ class RenderInputs:
 
 def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     """Return the next step. Raises UsageError after a sweep's last possible batch, RepositoryError."""
-    if evidence.pending:
+    if evidence.is_full:
         return ResultsPending(evidence)
     ended = _ended_by_cancel(evidence)
     if ended is not None:
-        return ended
-    proposal = next_round(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
+        return _unless_pending(ended)
+    proposal = next_round(
+        evidence.sweep,
+        evidence.observations,
+        number=evidence.rounds + 1,
+        pending=evidence.pending_trials,
+    )
     if isinstance(proposal, SearchEnd):
-        return SearchEnded(evidence, proposal.reason, proposal.text)
+        return _unless_pending(SearchEnded(evidence, proposal.reason, proposal.text))
     request = _batch_request(evidence, proposal, inputs.program)
     return RoundDue(
         evidence,
@@ -91,9 +96,19 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     )
 
 
+def _unless_pending(ended: SearchEnded) -> SearchEnded | ResultsPending:
+    """Return the end; a search with pending results waits for them, because they may be its best, or let it go on."""
+    return ResultsPending(ended.evidence) if ended.evidence.pending else ended
+
+
 def search_end(evidence: RoundEvidence) -> SearchEnded | None:
     """Return why a search is over, as far as that is known before its next round is drawn."""
-    end = find_end(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
+    end = find_end(
+        evidence.sweep,
+        evidence.observations,
+        number=evidence.rounds + 1,
+        pending=evidence.pending_trials,
+    )
     ended = None if end is None else SearchEnded(evidence, end.reason, end.text)
     return _ended_by_cancel(evidence) or ended
 

@@ -152,7 +152,7 @@ class _OptunaProposer:
             self.study.tell(self.trial, state=TrialState.FAIL)
 
     def add_pending(self, coordinates: Coordinates) -> None:
-        """Add a configuration of this round that the model did not propose as a running trial."""
+        """Add a configuration without results as a running trial."""
         self.study.add_trial(self._trial(coordinates, TrialState.RUNNING))
 
     def _recorded(self, entry: EncodedEvidence) -> FrozenTrial:

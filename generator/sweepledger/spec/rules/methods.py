@@ -16,7 +16,7 @@ from sweepledger.spec.sections import (
 )
 from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
-from sweepledger.structs.search_block import ADAPTIVE_METHODS, Method, Sampler
+from sweepledger.structs.search_block import ADAPTIVE_METHODS, OVERLAPPING_METHODS, Method, Sampler
 
 SAMPLING_METHODS = frozenset(map(str, Sampler))
 
@@ -208,6 +208,15 @@ def search_end(draft: Draft) -> Iterator[Problem]:
     if not any(place[-1] in draft.names(*place[:-1]) for place in END_KEYS):
         message, hint = "must have an end, got only a size", "for example max: 12, or run_cap at the top"
         yield draft.problem(("rounds",), message, code="search-endless", hint=hint, at_key=True)
+
+
+def overlapping_rounds(draft: Draft) -> Iterator[Problem]:
+    """Rounds overlap only if a round does not compare all trials of the one before."""
+    method, ahead = draft.get("method", kind=str), draft.number("rounds", "ahead")
+    if method in ADAPTIVE_METHODS - OVERLAPPING_METHODS and ahead is not None and ahead > 1:
+        message = f"must be 1 with method: {method}, got {safe_repr(ahead)}"
+        hint = f"its rounds need all results of the round before; {', '.join(sorted(OVERLAPPING_METHODS))} overlap"
+        yield draft.problem(("rounds", "ahead"), message, code="out-of-range", hint=hint)
 
 
 def population_size(draft: Draft) -> Iterator[Problem]:
