@@ -186,6 +186,7 @@ def main() -> None:
     parser.add_argument("what", choices=["walls", "quality"])
     parser.add_argument("method", nargs="*", default=["tpe"])
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--from", type=int, default=0, dest="start", help="the first of these seeds")
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--delay", type=float, default=15.0)
     parser.add_argument("--only", action="append", default=[], choices=FUNCTIONS)
@@ -196,7 +197,8 @@ def main() -> None:
         if given.what == "walls":
             walls(given.trials, range(given.seeds), given.delay)
         else:
-            quality(given.method, given.only, range(given.seeds), given.trials, blind=given.blind)
+            seeds = range(given.start, given.start + given.seeds)
+            quality(given.method, given.only, seeds, given.trials, blind=given.blind)
 
 
 if __name__ == "__main__":

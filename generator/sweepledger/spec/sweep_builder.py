@@ -38,6 +38,7 @@ from sweepledger.structs.search_block import (
     AdaptiveSearch,
     Block,
     ConfigurationList,
+    Engine,
     GridSearch,
     Method,
     RandomSearch,
@@ -156,6 +157,7 @@ def build_search(data: RawMapping, space: SearchSpace, seed: int) -> AdaptiveSea
         ),
         tuple(data.get("start", ())),
         None if resource is None else _resource(resource),
+        engine=None if "engine" not in data else Engine(data["engine"]),
     )
 
 

@@ -12,6 +12,13 @@ from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.values import Value
 
 
+class Engine(StrEnum):
+    """A library whose Gaussian process proposes the rounds of `bayes`."""
+
+    EGOBOX = "egobox"
+    OPTUNA = "optuna"
+
+
 class Method(StrEnum):
     """A method whose next configurations depend on recorded results."""
 
@@ -47,7 +54,7 @@ OVERLAPPING_METHODS = MODEL_METHODS | {Method.ASHA}
 """Methods whose rounds may overlap; a round of the others is computed from all trials of the one before."""
 
 
-MULTI_OBJECTIVE_METHODS = frozenset({Method.TPE, Method.NSGA2})
+MULTI_OBJECTIVE_METHODS = frozenset({Method.TPE, Method.BAYES, Method.NSGA2})
 """Methods that search the Pareto front of several metrics."""
 
 
@@ -128,6 +135,8 @@ class AdaptiveSearch:
     """Given for methods with parent trials, and only for these."""
     cap: int | None = None
     """Limit of configurations in all rounds together."""
+    engine: Engine | None = None
+    """Of `bayes`; None: that of its earlier rounds, or the default."""
 
     def __post_init__(self) -> None:
         if (self.resource is None) is not self.method.is_sampler:

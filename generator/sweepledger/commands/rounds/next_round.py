@@ -4,7 +4,7 @@ A function of the spec, the evidence and the round's number: every caller gets t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.base_files import read_bases_at
@@ -23,6 +23,7 @@ from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import find_end, next_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.program import LOCAL_IMAGE, Program
+from sweepledger.structs.search_block import Engine, Method
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -80,7 +81,7 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     if ended is not None:
         return _unless_pending(ended)
     proposal = next_round(
-        evidence.sweep,
+        _with_engine(evidence),
         evidence.observations,
         number=evidence.rounds + 1,
         pending=evidence.pending_trials,
@@ -94,6 +95,23 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
         request.trials,
         build_overlay(request, evidence.batches, inputs.bases, inputs.settings),
     )
+
+
+def _with_engine(evidence: RoundEvidence) -> Sweep:
+    """Return the search with the engine of its last round by the same method, unless its spec names one.
+
+    So a search goes on as it began after the default has changed.
+    """
+    sweep, search = evidence.sweep, evidence.sweep.search
+    if search is None or search.method is not Method.BAYES or search.engine is not None:
+        return sweep
+    names = [
+        batch.lock.engine.partition(" ")[0]
+        for batch in evidence.batches
+        if batch.lock.engine is not None and batch.lock.method == search.method
+    ]
+    known = [Engine(name) for name in names if name in set(Engine)]
+    return replace(sweep, blocks=(replace(search, engine=known[-1]),)) if known else sweep
 
 
 def _unless_pending(ended: SearchEnded) -> SearchEnded | ResultsPending:

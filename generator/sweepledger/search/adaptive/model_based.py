@@ -23,7 +23,7 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.encoding import Coordinates, EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
-from sweepledger.structs.search_block import AdaptiveSearch, Method
+from sweepledger.structs.search_block import AdaptiveSearch, Engine, Method
 from sweepledger.structs.sweep import Sweep
 
 REDRAWS = {Method.TPE: 12, Method.BAYES: 3, Method.CMA_ES: 50, Method.NSGA2: 50}
@@ -101,6 +101,10 @@ def _create_proposer(
         from sweepledger.search.adaptive.cma_es import CmaEsProposer  # noqa: PLC0415
 
         return CmaEsProposer(sweep.metric, search, space, evidence, seed)
+    if search.method is Method.BAYES and search.engine is not Engine.OPTUNA:
+        from sweepledger.search.adaptive.gaussian_process import GaussianProcessProposer  # noqa: PLC0415
+
+        return GaussianProcessProposer(sweep.metrics, space, evidence, seed)
     from sweepledger.search.adaptive.optuna_samplers import create_optuna_proposer  # noqa: PLC0415
 
     return create_optuna_proposer(sweep, search, space, evidence, seed)

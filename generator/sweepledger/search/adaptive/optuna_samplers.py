@@ -96,7 +96,9 @@ def _gaussian_process(seed: int) -> BaseSampler:
     for module, library in (("torch", "torch"), ("scipy", "SciPy")):
         if importlib.util.find_spec(module) is None:
             raise ToolError.missing_library(
-                f"method: bayes requires {library}", extra="bayes", alternative=", or method: tpe"
+                f"engine: optuna requires {library} for method: bayes",
+                extra="bayes-optuna",
+                alternative=", or method: tpe",
             )
     return _SingleThreaded(seed=seed, warn_independent_sampling=False)
 

@@ -157,8 +157,11 @@ def _countable_hint(found: str) -> str:
 RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
 
 
-ROUND_KEYS = ("rounds", "start", "resource")
+ROUND_KEYS = ("rounds", "start", "resource", "engine")
 """Keys of adaptive searches, which are only allowed at the top level."""
+
+KEY_OWNERS = {"resource": RESOURCE_METHODS, "engine": frozenset({str(Method.BAYES)})}
+"""Methods of keys that not all adaptive methods have."""
 
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
 SMALLEST_POPULATION = 2
@@ -178,12 +181,11 @@ def adaptive_keys(draft: Draft) -> Iterator[Problem]:
     """Only adaptive methods have the keys of rounds."""
     method = draft.get("method", kind=str)
     for key in ROUND_KEYS if method is not None or has_blocks(draft) else ():
-        unused = method not in ADAPTIVE_METHODS or (key == "resource" and method not in RESOURCE_METHODS)
-        if unused and key in draft.names():
+        owners = KEY_OWNERS.get(key, ADAPTIVE_METHODS)
+        if method not in owners and key in draft.names():
             what = "blocks" if has_blocks(draft) else f"method: {method}"
             message = f"must not be given with {what}, got {key}"
-            owners = sorted(RESOURCE_METHODS if key == "resource" else ADAPTIVE_METHODS)
-            hint = f"it belongs to {', '.join(owners)}"
+            hint = f"it belongs to {', '.join(sorted(owners))}"
             yield draft.problem((key,), message, code="method-key", hint=hint, at_key=True)
 
 
