@@ -124,7 +124,10 @@ def test_a_round_is_what_optuna_proposes_from_the_same_trials(
     if method == "bayes":
         pytest.importorskip("torch")
     parameters = SPACES[space]
-    sweep = a_search(method=method, seed=SEED, parameters=parameters, rounds={"size": SIZE, "max": 99})
+    engine = {"engine": "optuna"} if method == "bayes" else {}
+    sweep = a_search(
+        method=method, seed=SEED, parameters=parameters, rounds={"size": SIZE, "max": 99}, **engine
+    )
     known = history(sweep, loss, count)
     number = 1 + count // SIZE
 

@@ -37,6 +37,9 @@ STARTUP = 10
 
 SEED_LIMIT = 2**31 - 1
 
+LARGEST = 1e100
+"""Larger losses are counted as this, because the model squares them."""
+
 Row = list[float]
 Losses = list[float]
 """One number to minimize for each metric."""
@@ -45,8 +48,8 @@ Losses = list[float]
 class GaussianProcessProposer:
     """A Gaussian process over all dimensions; one that a configuration lacks is at its middle there.
 
-    Configurations without results count as the best one (a constant liar, which measured better than an average or
-    bad one), or with several metrics as average; rejected proposals count as the worst, so that the next is elsewhere.
+    Configurations without results count as average, a constant liar, and rejected proposals as the worst, so that the
+    next proposal is elsewhere.
     """
 
     version = f"egobox {version('egobox')}"
@@ -64,9 +67,7 @@ class GaussianProcessProposer:
             self.rows.append(row)
             self.losses.append(losses)
         columns = list(zip(*self.losses, strict=True))
-        # A configuration that is the best by each of several metrics would leave nothing to improve.
-        assumed = min if len(metrics) == 1 else fmean
-        self.assumed = [assumed(column) for column in columns] or [0.0] * len(metrics)
+        self.average = [fmean(column) for column in columns] or [0.0] * len(metrics)
         self.worst = [max(column) for column in columns] or [0.0] * len(metrics)
         self.results = len(self.rows)
         self.proposals = 0
@@ -92,31 +93,34 @@ class GaussianProcessProposer:
     def end(self, *, accepted: bool) -> None:
         """End the proposal: an accepted one counts as pending, another as bad."""
         self.rows.append(self._row(self.proposed))
-        self.losses.append(self.assumed if accepted else self.worst)
+        self.losses.append(self.average if accepted else self.worst)
 
     def add_pending(self, coordinates: Coordinates) -> None:
         """Add a configuration without results."""
         self.rows.append(self._row(coordinates))
-        self.losses.append(self.assumed)
+        self.losses.append(self.average)
 
     def _results(
         self, metrics: Sequence[Metric], evidence: Sequence[EncodedEvidence]
     ) -> Iterator[tuple[Row, Losses]]:
         """Yield what the model learns from; a trial that was stopped early is not better than any that was not."""
         signs = [-1.0 if metric.goal is Goal.MAXIMIZE else 1.0 for metric in metrics]
-        ok = [
-            [sign * value for sign, value in zip(signs, entry.evidence.values, strict=True)]
+        known = [
+            (
+                entry,
+                [
+                    min(max(sign * value, -LARGEST), LARGEST)
+                    for sign, value in zip(signs, values, strict=True)
+                ],
+            )
             for entry in evidence
-            if entry.evidence.state is EvidenceState.OK and entry.evidence.values is not None
+            if (values := entry.evidence.values) is not None
         ]
+        ok = [losses for entry, losses in known if entry.evidence.state is EvidenceState.OK]
         worst = [max(column) for column in zip(*ok, strict=True)]
-        for entry in evidence:
-            if entry.evidence.values is None or not worst:
-                continue
-            losses = [sign * value for sign, value in zip(signs, entry.evidence.values, strict=True)]
-            if entry.evidence.state is EvidenceState.PRUNED:
-                losses = list(map(max, losses, worst))
-            yield self._row(entry.coordinates), losses
+        for entry, losses in known if ok else ():
+            is_stopped = entry.evidence.state is EvidenceState.PRUNED
+            yield self._row(entry.coordinates), list(map(max, losses, worst)) if is_stopped else losses
 
     def _row(self, coordinates: Coordinates) -> Row:
         return [float(coordinates.get(dimension.name, _middle(dimension))) for dimension in self.dimensions]
