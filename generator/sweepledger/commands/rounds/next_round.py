@@ -81,7 +81,7 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     if ended is not None:
         return _unless_pending(ended)
     proposal = next_round(
-        _with_engine(evidence),
+        with_engine(evidence),
         evidence.observations,
         number=evidence.rounds + 1,
         pending=evidence.pending_trials,
@@ -97,7 +97,7 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     )
 
 
-def _with_engine(evidence: RoundEvidence) -> Sweep:
+def with_engine(evidence: RoundEvidence) -> Sweep:
     """Return the search with the engine of its last round by the same method, unless its spec names one.
 
     So a search goes on as it began after the default has changed.
