@@ -113,7 +113,8 @@ def test_conditions_constraints_and_small_spaces_are_searched() -> None:
     sweep = a_bowl(parameters=CONDITIONAL, constraints=["rate < 0.01"])
 
     def loss(at: Mapping[str, Any]) -> float:
-        return float(at["rate"]) + (0.0 if at["optimizer"] == "sgd" else 1.0) + abs(at.get("depth", 9) - 3)
+        kind = 0.0 if at["optimizer"] == "sgd" else 1.0
+        return float(at["rate"] + kind + abs(at.get("depth", 9) - 3))
 
     trials = searched(sweep, loss, 12)
 
