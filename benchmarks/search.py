@@ -53,12 +53,12 @@ FIVE = {
 }
 
 
-def a_sweep(method: str, parameters: Values, *, seed: int = 1, size: int = BATCH) -> Sweep:
+def a_sweep(method: str, parameters: Values, *, seed: int = 1, size: int = BATCH, ahead: int = 1) -> Sweep:
     spec = {
         "name": "bench",
         "method": method,
         "seed": seed,
-        "rounds": {"size": size, "max": 100_000},
+        "rounds": {"size": size, "max": 100_000, **({"ahead": ahead} if ahead > 1 else {})},
         "metric": {"name": "loss"},
         "parameters": parameters,
         "command": ["train", "${args}"],

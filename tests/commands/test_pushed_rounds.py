@@ -8,6 +8,7 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.rounds.round_commit import push_idle_rounds
 from tests.commands.test_bootstrap import Fault, install, push, run_bootstrap
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, leave
@@ -119,6 +120,79 @@ def test_the_collector_may_push_every_rung_down_to_the_last_trial(climbing: Sand
 
     assert sizes == [2, 1]
     assert push(climbing) == ""
+
+
+@pytest.fixture(scope="module")
+def pristine_overlap(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """A search with one of three active batches recorded; its commit, which adds the fourth, is not pushed yet."""
+    folder = tmp_path_factory.mktemp("overlapping")
+    sandbox = Sandbox.create(folder)
+    settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
+    begun(sandbox, settings=settings, size="3, ahead: 3", rounds=9)
+    run_bootstrap(sandbox)
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+    list(push_idle_rounds(Target(sandbox.workspace.repository)))
+    sandbox.push()
+    _, second, _ = sorted(active(sandbox.workspace), key=lambda batch: batch.lock.number)
+    leave(folder / "results", second)
+    commit_results(Target(sandbox.workspace.repository), folder / "results", {second.name})
+    return sandbox
+
+
+@pytest.fixture
+def overlapping(pristine_overlap: Sandbox, tmp_path: Path) -> Sandbox:
+    return guarded(pristine_overlap, tmp_path)
+
+
+def newest(sandbox: Sandbox) -> Path:
+    (folder,) = (sandbox.root / "overlays/active").glob("hill-b4-*")
+    return folder
+
+
+def without_a_result(sandbox: Sandbox) -> None:
+    """Add the round, but record nothing: then four are active."""
+    added = newest(sandbox)
+    announced = sandbox.root / f"clusters/flux/active/{added.name}.yaml"
+    kept = {path: path.read_bytes() for path in (*added.iterdir(), announced)}
+    sandbox.git("reset", "-q", "--hard", "HEAD^")
+    sandbox.git("commit", "-q", "--allow-empty", "-m", "Add a round")
+    for path, content in kept.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+
+
+def with_more_ahead(sandbox: Sandbox) -> None:
+    lock = newest(sandbox) / "batch.yaml"
+    assert "\nahead: 3\n" in lock.read_text()
+    lock.write_text(lock.read_text().replace("\nahead: 3\n", "\nahead: 99\n"))
+
+
+def after_another(sandbox: Sandbox) -> None:
+    lock = newest(sandbox) / "batch.yaml"
+    (first,) = (sandbox.root / "overlays/active").glob("hill-b1-*")
+    (third,) = (sandbox.root / "overlays/active").glob("hill-b3-*")
+    lock.write_text(lock.read_text().replace(f'parent: "{third.name}"', f'parent: "{first.name}"'))
+
+
+def test_the_collector_may_push_a_round_beside_others_that_are_active(overlapping: Sandbox) -> None:
+    assert push(overlapping) == ""
+
+
+TOO_MANY: dict[str, tuple[Fault, str]] = {
+    "more than the lock allows": (without_a_result, "4 batches of hill would be active, and 3 may be"),
+    "a lock that allows more": (with_more_ahead, "is not made as"),
+    "a round after another than the newest": (after_another, "is not the round after"),
+}
+
+
+@pytest.mark.parametrize("fault", parameters(TOO_MANY, ("more than the lock allows",), "more attacks"))
+def test_the_collector_may_push_no_other_round_beside_active_ones(fault: str, overlapping: Sandbox) -> None:
+    forge, message = TOO_MANY[fault]
+    forge(overlapping)
+    amended(overlapping)
+
+    assert message in push(overlapping)
 
 
 PARENT = 'mountPath: "/sweep/parent"\n          readOnly: true\n          subPath: "hill-b1-'

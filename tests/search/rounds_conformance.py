@@ -55,7 +55,7 @@ def score(assignment: Any) -> float:
 def digest_of_rounds(method: Method) -> str:
     """Sum up a search: its first rounds, and one after a longer history."""
     sweep = a_sweep_of(method)
-    trials = searched(sweep, score, 3) if method is not Method.BAYES else []
+    trials = searched(sweep, score, 3)
     seen: list[Any] = [[dict(observation.configuration), observation.parent] for observation in trials]
     if method.is_sampler:
         outcome = next_round(

@@ -18,7 +18,7 @@ from sweepledger.structs.search_block import Method
 from tests.search.rounds_conformance import a_sweep_of
 
 ROOT = Path(__file__).parent.parent.parent
-MODULES = ("optuna_samplers", "nsga2", "cma_es")
+MODULES = ("optuna_samplers", "nsga2", "cma_es", "gaussian_process")
 
 
 def limits(library: str) -> list[Requirement]:
@@ -27,7 +27,7 @@ def limits(library: str) -> list[Requirement]:
     return [requirement for requirement in requirements if requirement.name == library]
 
 
-@pytest.mark.parametrize("library", ["optuna", "cmaes"])
+@pytest.mark.parametrize("library", ["optuna", "cmaes", "egobox"])
 def test_the_installed_version_is_within_limits_that_exclude_the_next_minor_version(library: str) -> None:
     major, minor = version(library).split(".")[:2]
 
@@ -60,10 +60,16 @@ def test_cma_es_does_not_require_optuna(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("method", "library"), [(Method.TPE, "optuna"), (Method.NSGA2, "optuna"), (Method.CMA_ES, "cmaes")]
+    ("method", "library", "extra"),
+    [
+        (Method.TPE, "optuna", "adaptive"),
+        (Method.NSGA2, "optuna", "adaptive"),
+        (Method.CMA_ES, "cmaes", "adaptive"),
+        (Method.BAYES, "egobox", "bayes"),
+    ],
 )
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
-    method: Method, library: str, monkeypatch: pytest.MonkeyPatch
+    method: Method, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hide(monkeypatch, library)
 
@@ -72,4 +78,4 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
 
     assert str(method) in str(caught.value)
     assert library in str(caught.value).lower()
-    assert "pip install 'sweepledger[adaptive]'" in str(caught.value.hint)
+    assert f"pip install 'sweepledger[{extra}]'" in str(caught.value.hint)

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -15,6 +15,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.samplers import BaseSampler, GPSampler, TPESampler
+from optuna.trial import TrialState
 
 from sweepledger.search.adaptive import Observation, Round
 from sweepledger.search.adaptive.model_based import SEED_LIMIT
@@ -69,7 +70,10 @@ def distribution(domain: Mapping[str, Any]) -> BaseDistribution:
 
 
 def optunas(
-    parameters: Mapping[str, Any], known: list[Observation], sampler: BaseSampler
+    parameters: Mapping[str, Any],
+    known: list[Observation],
+    sampler: BaseSampler,
+    running: Sequence[Observation] = (),
 ) -> list[dict[str, Any]]:
     """Let Optuna propose a round over the parameters as a person would write them for it."""
     study = optuna.create_study(sampler=sampler)
@@ -79,6 +83,12 @@ def optunas(
         params = dict(observation.configuration)
         study.add_trial(
             optuna.create_trial(params=params, distributions=distributions, value=observation.values[0])
+        )
+    for observation in sorted(running, key=attrgetter("round", "trial")):
+        distributions = {name: distribution(parameters[name]) for name in observation.configuration}
+        params = dict(observation.configuration)
+        study.add_trial(
+            optuna.create_trial(params=params, distributions=distributions, state=TrialState.RUNNING)
         )
     proposed = list[dict[str, Any]]()
     for _ in range(SIZE):
@@ -114,7 +124,10 @@ def test_a_round_is_what_optuna_proposes_from_the_same_trials(
     if method == "bayes":
         pytest.importorskip("torch")
     parameters = SPACES[space]
-    sweep = a_search(method=method, seed=SEED, parameters=parameters, rounds={"size": SIZE, "max": 99})
+    engine = {"engine": "optuna"} if method == "bayes" else {}
+    sweep = a_search(
+        method=method, seed=SEED, parameters=parameters, rounds={"size": SIZE, "max": 99}, **engine
+    )
     known = history(sweep, loss, count)
     number = 1 + count // SIZE
 
@@ -123,6 +136,26 @@ def test_a_round_is_what_optuna_proposes_from_the_same_trials(
         warnings.simplefilter("ignore")
         wanted = optunas(parameters, known, sampler(derive_seed(SEED, number, "engine") % SEED_LIMIT))
 
+    refuse_others(outcome, wanted, parameters)
+
+
+def test_pending_trials_are_running_ones_to_optuna() -> None:
+    parameters = SPACES["numbers"]
+    sweep = a_search(seed=SEED, parameters=parameters, rounds={"size": SIZE, "max": 99, "ahead": 3})
+    trials = history(sweep, loss, 40)
+    known, pending = trials[:32], trials[32:]
+
+    outcome = next_round(sweep, known, number=11, pending=pending)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = tpe(derive_seed(SEED, 11, "engine") % SEED_LIMIT)
+        wanted = optunas(parameters, known, own, pending)
+    refuse_others(outcome, wanted, parameters)
+    assert outcome != next_round(sweep, known, number=11)
+
+
+def refuse_others(outcome: object, wanted: list[dict[str, Any]], parameters: Mapping[str, Any]) -> None:
     assert isinstance(outcome, Round)
     assert [suggestion.configuration.keys() for suggestion in outcome.suggestions] == [
         item.keys() for item in wanted

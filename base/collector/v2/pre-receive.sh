@@ -176,7 +176,7 @@ amounts() {
 bounded() {
   asks="$(amounts "$1:overlays/active/$2")"
   {
-    amounts "$1:overlays/archive/$before"
+    amounts "$1:$place"
     git ls-tree --name-only "$1" overlays/archive/ | grep "^overlays/archive/$sweep-b[0-9]*-$four$four\$" |
       while read -r folder; do amounts "$1:$folder"; done
   } | LC_ALL=C awk -v ASKS="$asks" '
@@ -186,7 +186,15 @@ bounded() {
     END { exit missing != 0 }'
 }
 
-# One new batch may come where all others of its sweep are archived, made as the one before it was.
+# Where the batch before is in a commit: archived, or active if rounds of its search overlap.
+place_of() {
+  for where in "overlays/archive/$2" "overlays/active/$2"; do
+    [ "$(tree "$1:$where")" = none ] || echo "$where"
+  done
+}
+
+# One new batch may come, made as the one before it was, if its sweep then has no more active batches than the lock of
+# the one before allows.
 asked() {
   batch="$3"
   [ "$judged" != "$2 $batch" ] || return 0 # by another of its files
@@ -196,15 +204,20 @@ asked() {
   for place in "$1:overlays/active" "$1:overlays/archive" "$2:overlays/archive"; do
     [ "$(tree "$place/$batch")" = none ] || refuse "$batch is not new"
   done
-  others="$(git ls-tree --name-only "$2" overlays/active/ | grep -c "^overlays/active/$sweep-b[0-9]*-$four$four\$")"
-  [ "$others" = 1 ] || refuse "$batch is not the only active batch of $sweep"
   before="$(git show "$2:overlays/active/$batch/batch.yaml" | sed -n 's/^parent: "\([a-z0-9-]*\)"$/\1/p')"
-  [ "$(tree "$2:overlays/archive/${before:-none}")" != none ] || refuse "$batch follows no recorded batch"
-  round="$(lock "$2:overlays/archive/$before" round)"
-  number="$(lock "$2:overlays/archive/$before" number)"
+  place="$(place_of "$2" "${before:-none}")"
+  [ -n "$before" ] && [ -n "$place" ] || refuse "$batch follows no batch"
+  ahead="$(lock "$2:$place" ahead)"
+  running="$(git ls-tree --name-only "$2" overlays/active/ | grep -c "^overlays/active/$sweep-b[0-9]*-$four$four\$")"
+  [ "$running" -le "${ahead:-1}" ] || refuse "$running batches of $sweep would be active, and ${ahead:-1} may be"
+  round="$(lock "$2:$place" round)"
+  number="$(lock "$2:$place" number)"
   [ "$(lock "$2:overlays/active/$batch" round)" = "$((${round:-0} + 1))" ] && [ -n "$round" ] || refuse "$batch is not the round after $before"
   [ "$(lock "$2:overlays/active/$batch" number)" = "$((${number:-0} + 1))" ] || refuse "$batch has not the number after $before"
-  [ -z "$(git ls-tree --name-only "$2" overlays/archive/ | grep "^overlays/archive/$sweep-b$((number + 1))-")" ] || refuse "$before is not the newest batch of $sweep"
+  for folder in archive active; do
+    later="$(git ls-tree --name-only "$2" "overlays/$folder/" | grep "^overlays/$folder/$sweep-b$((number + 1))-" | grep -vx "overlays/active/$batch")"
+    [ -z "$later" ] || refuse "$before is not the newest batch of $sweep"
+  done
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
     git cat-file -e "$2:overlays/active/$batch/$part" 2>/dev/null || refuse "$batch has no $part"
   done
@@ -212,7 +225,7 @@ asked() {
   spec="$(spec_of "$2" "$sweep")"
   [ "$(spec_in "$2:overlays/active/$batch")" = "$spec" ] || refuse "$batch is not made from sweeps/$sweep.yaml"
   is="$(bones "$2:overlays/active/$batch" "$batch" "$spec")"
-  was="$(bones "$2:overlays/archive/$before" "$before" "$(spec_in "$2:overlays/archive/$before")")"
+  was="$(bones "$2:$place" "$before" "$(spec_in "$2:$place")")"
   [ -z "$(printf '%s\n' "$is" | LC_ALL=C grep -vxF "$was")" ] || refuse "$batch is not made as $before was"
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
     printf '%s\n' "$is" | grep -q "^$part:" || refuse "$batch has an empty $part"
@@ -221,13 +234,14 @@ asked() {
   judged="$2 $batch"
 }
 
-# With Flux it is announced as the one before it was, when that was active.
+# With Flux it is announced as the one before it is, or was when that was active.
 announced() {
   batch="$3"
   file="clusters/flux/active/$batch.yaml"
   asked "$1" "$2" "$batch"
-  gone="$(git rev-list -1 "$2" -- "clusters/flux/active/$before.yaml")"
-  was="$(git show "$gone^:clusters/flux/active/$before.yaml" | sed "s/$before/BATCH/g")"
+  holder="$2"
+  [ "$(tree "$2:clusters/flux/active/$before.yaml")" != none ] || holder="$(git rev-list -1 "$2" -- "clusters/flux/active/$before.yaml")^"
+  was="$(git show "$holder:clusters/flux/active/$before.yaml" | sed "s/$before/BATCH/g")"
   [ "$(git show "$2:$file" | sed "s/$batch/BATCH/g")" = "$was" ] || refuse "$file"
 }
 

@@ -70,23 +70,30 @@ def next_(
 
 
 def push_next(workspace: Workspace, target: Target, names: Iterable[str] = ()) -> tuple[SearchStep, ...]:
-    """Push the next round of each search to the branch that controllers follow.
+    """Push the next round of each search to the branch that controllers follow; all that are due if rounds overlap.
 
     The branch decides; the work tree is not touched. Raises as `next_` does, ContentionError.
     """
-    return tuple(_push_search(target, search.sweep) for search in _searches(workspace, names))
+    return tuple(
+        step for search in _searches(workspace, names) for step in _push_search(target, search.sweep)
+    )
 
 
-def _push_search(target: Target, sweep: Sweep) -> SearchStep:
-    step = round_commit.push_round(target, sweep.name) or _next_step_now(target, sweep.name)
-    if step is None:
+def _push_search(target: Target, sweep: Sweep) -> Iterator[SearchStep]:
+    """Push all rounds that are due; without one, yield the next step."""
+    *pushed, last = round_commit.push_due_rounds(target, sweep.name)
+    for round_ in pushed:
+        assert isinstance(round_, PushedRound), "all but the last result are rounds"
+        yield SearchStep(sweep.name, round_.due, pushed=round_)
+    step = None if pushed else last or _next_step_now(target, sweep.name)
+    if step is not None:
+        assert not isinstance(step, PushedRound), "the last result is a step"
+        yield SearchStep(sweep.name, step)
+    elif not pushed:
         first = f"`sweep generate {sweep.name}` writes its first round"
-        return SearchStep(
+        yield SearchStep(
             sweep.name, RoundBlocked(sweep.name, f"no batch of it is on {target.branch} yet", first)
         )
-    if isinstance(step, PushedRound):
-        return SearchStep(sweep.name, step.due, pushed=step)
-    return SearchStep(sweep.name, step)
 
 
 def _next_step_now(target: Target, sweep: str) -> Step | RoundBlocked | None:
@@ -140,12 +147,18 @@ WEIGHTS = {
 }
 
 
+PENDING = "as running"
+"""The use of trials without results."""
+
+
 def evidence_weights(step: RoundDue | ResultsPending | SearchEnded) -> tuple[EvidenceWeight, ...]:
     """Count the observations by how they are used, the search's own before those of a warm start."""
     groups: dict[tuple[bool, str], list[int | None]] = {}
     for observation in step.evidence.observations:
         key = (observation.round is None, WEIGHTS.get(observation.status, "with their last value"))
         groups.setdefault(key, []).append(observation.round)
+    for trial in step.evidence.pending_trials:
+        groups.setdefault((False, PENDING), []).append(trial.round)
     return tuple(
         EvidenceWeight(use, len(rounds), tuple(sorted({number for number in rounds if number is not None})))
         for (_, use), rounds in sorted(groups.items())

@@ -229,15 +229,20 @@ class _PlanContext:
     ) -> Forecast | None:
         """Return the forecast of new trials by the records at the base commit: completion time and cost.
 
-        For a search these are the trials of its further rounds, one after the other, with unknown values.
+        For a search these are the trials of its further rounds, with unknown values: one round after the other,
+        or, if rounds overlap, each trial as soon as another one ends.
         """
-        rounds = 1
+        rounds, run = 1, sweep.run
         if bounds is not None and bounds.trials and bounds.rounds:
-            rounds, new = bounds.rounds, (None,) * -(-bounds.trials // bounds.rounds)
+            if bounds.ahead > 1:
+                run = replace(run, parallelism=bounds.trials_at_once(run.parallelism))
+                new = (None,) * bounds.trials
+            else:
+                rounds, new = bounds.rounds, (None,) * -(-bounds.trials // bounds.rounds)
         if not new:
             return None
         history, pool = self.timing.past(program, sweep.name), sweep.pool
-        workload = PlannedTrials(sweep.run, new, pool, history)
+        workload = PlannedTrials(run, new, pool, history)
         estimate = forecast(workload, self.timing.ahead(pool) if pool else (), seed=len(new))
         return estimate if rounds == 1 else forecast_rounds(estimate, rounds)
 

@@ -138,11 +138,11 @@ class Review:
 
     @property
     def _run(self) -> RunConfig:
-        """How trials run; rounds of a search run one after the other."""
+        """How trials run: in a search, those of the rounds that may overlap."""
         run = self.sweep.run
         at_once = run.parallelism
         if self.further_rounds is not None:
-            at_once = min(at_once, self.further_rounds.size)
+            at_once = self.further_rounds.trials_at_once(run.parallelism)
         return run if at_once == run.parallelism else replace(run, parallelism=max(1, at_once))
 
     @property

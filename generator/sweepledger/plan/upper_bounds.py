@@ -50,6 +50,12 @@ class RoundBounds:
     """None: no limit applies before results are known."""
     rounds: int | None
     """As for trials."""
+    ahead: int = 1
+    """Rounds that may run at the same time."""
+
+    def trials_at_once(self, parallelism: int) -> int:
+        """Return how many trials of all rounds may run at the same time; `parallelism` applies to each round."""
+        return min(parallelism, self.size) * self.ahead
 
 
 def round_bounds(
@@ -66,7 +72,8 @@ def round_bounds(
         None if max_trials is None else max_trials - trials,
     ]
     least = min((max(0, bound) for bound in remaining if bound is not None), default=None)
-    return RoundBounds(size, least, None if least is None else -(-least // size))
+    rounds_left = None if least is None else -(-least // size)
+    return RoundBounds(size, least, rounds_left, search.rounds.ahead)
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,6 +166,7 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         pool=sweep.run.pool,
         round=batch.round,
         method=None if batch.round is None else str(sweep.blocks[0].method),
+        ahead=1 if batch.round is None or sweep.search is None else sweep.search.rounds.ahead,
         engine=batch.engine,
         parents=batch.parents,
     )

@@ -38,6 +38,7 @@ from sweepledger.structs.search_block import (
     AdaptiveSearch,
     Block,
     ConfigurationList,
+    Engine,
     GridSearch,
     Method,
     RandomSearch,
@@ -148,9 +149,15 @@ def build_search(data: RawMapping, space: SearchSpace, seed: int) -> AdaptiveSea
         Method(data["method"]),
         space,
         seed,
-        Rounds(int(rounds["size"]), _integer_key(rounds, "max"), _integer_key(rounds, "patience")),
+        Rounds(
+            int(rounds["size"]),
+            _integer_key(rounds, "max"),
+            _integer_key(rounds, "patience"),
+            int(rounds.get("ahead", 1)),
+        ),
         tuple(data.get("start", ())),
         None if resource is None else _resource(resource),
+        engine=None if "engine" not in data else Engine(data["engine"]),
     )
 
 

@@ -88,6 +88,8 @@ class BatchLock:
     """Method that proposed the round."""
     engine: str | None = None
     """Library that proposed the round, with its version."""
+    ahead: int = 1
+    """Largest number of active batches of its search; 1 in locks of static methods and retries."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """By row, the id of the parent trial."""
     columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -139,7 +141,8 @@ class BatchLock:
 
     @property
     def _drawn(self) -> dict[str, Any]:
-        return {"round": self.round, "method": self.method, "engine": self.engine}
+        overlap = {} if self.ahead == 1 else {"ahead": self.ahead}
+        return {"round": self.round, "method": self.method, "engine": self.engine, **overlap}
 
     @property
     def _others(self) -> dict[str, str]:

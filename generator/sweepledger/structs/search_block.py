@@ -12,6 +12,13 @@ from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.values import Value
 
 
+class Engine(StrEnum):
+    """A library whose Gaussian process proposes the rounds of `bayes`."""
+
+    EGOBOX = "egobox"
+    OPTUNA = "optuna"
+
+
 class Method(StrEnum):
     """A method whose next configurations depend on recorded results."""
 
@@ -43,7 +50,11 @@ MODEL_METHODS = frozenset({Method.TPE, Method.BAYES, Method.CMA_ES, Method.NSGA2
 """Methods that model the metric."""
 
 
-MULTI_OBJECTIVE_METHODS = frozenset({Method.TPE, Method.NSGA2})
+OVERLAPPING_METHODS = MODEL_METHODS | {Method.ASHA}
+"""Methods whose rounds may overlap; a round of the others is computed from all trials of the one before."""
+
+
+MULTI_OBJECTIVE_METHODS = frozenset({Method.TPE, Method.BAYES, Method.NSGA2})
 """Methods that search the Pareto front of several metrics."""
 
 
@@ -56,9 +67,12 @@ class Rounds:
     max: int | None = None
     patience: int | None = None
     """Number of rounds without a better value after which the search ends."""
+    ahead: int = 1
+    """Largest number of rounds without results: with more than one, rounds overlap."""
 
     def __post_init__(self) -> None:
-        for name, number in (("size", self.size), ("max", self.max), ("patience", self.patience)):
+        numbers = {"size": self.size, "max": self.max, "patience": self.patience, "ahead": self.ahead}
+        for name, number in numbers.items():
             if number is not None and number < 1:
                 raise ValueError(f"{name} must be at least 1, but got {number!r}")
 
@@ -121,10 +135,14 @@ class AdaptiveSearch:
     """Given for methods with parent trials, and only for these."""
     cap: int | None = None
     """Limit of configurations in all rounds together."""
+    engine: Engine | None = None
+    """Of `bayes`; None: that of its earlier rounds, or the default."""
 
     def __post_init__(self) -> None:
         if (self.resource is None) is not self.method.is_sampler:
             raise ValueError(f"{self.method} must {'not ' * self.method.is_sampler}have a resource")
+        if self.rounds.ahead > 1 and self.method not in OVERLAPPING_METHODS:
+            raise ValueError(f"rounds of {self.method} cannot overlap, but got ahead={self.rounds.ahead}")
 
     @property
     def largest_round(self) -> int:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from sweepledger.cli.response import SHORT_COMMIT
 from sweepledger.cli.text import forecast, values
-from sweepledger.cli.text.search_space import search_space_table
+from sweepledger.cli.text.search_space import round_sizes_text, search_space_table
 from sweepledger.cli.text.style import new_table
 from sweepledger.cli.text.values import amount_text, count_text, percent_text, timeout_text, value_text
 from sweepledger.commands.plan import Planned
@@ -127,7 +127,7 @@ def _block_summary(block: Block) -> str:
         case ConfigurationList(assignments=configurations):
             return f"{block.method}: {count_text(len(configurations), 'configuration')}"
         case AdaptiveSearch(rounds=rounds, seed=seed):
-            return f"{block.method}: rounds of {rounds.size} over {parameters}, seed {seed}"
+            return f"{block.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
         case _:
             assert_never(block)
 

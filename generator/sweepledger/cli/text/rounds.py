@@ -17,6 +17,7 @@ SHORTEST_RANGE = 3
 WEIGHT_TEXTS = {
     "as they are": "are used",
     "as bad": "count as bad",
+    "as running": "have no result yet, and are avoided",
     "as failed": "count as failed",
     "not at all": "are ignored",
     "with their last value": "are used with their last value",

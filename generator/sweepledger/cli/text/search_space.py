@@ -26,12 +26,18 @@ from sweepledger.structs.search_block import (
     ConfigurationList,
     GridSearch,
     RandomSearch,
+    Rounds,
 )
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.values import Value
 
 MOST_VALUES = 8
 """Values of a parameter that are shown; the spec has all."""
+
+
+def round_sizes_text(rounds: Rounds) -> str:
+    """Return the size of rounds, and how many of them overlap."""
+    return f"rounds of {rounds.size}" + (f", {rounds.ahead} at once" if rounds.ahead > 1 else "")
 
 
 def search_space_table(blocks: tuple[Block, ...]) -> Table:
@@ -74,7 +80,7 @@ def method_text(block: Block) -> str:
         case ConfigurationList():
             return "list"
         case AdaptiveSearch(method, _, seed, rounds):
-            return f"{method}, rounds of {rounds.size} by seed {seed}"
+            return f"{method}, {round_sizes_text(rounds)} by seed {seed}"
         case _:
             assert_never(block)
 

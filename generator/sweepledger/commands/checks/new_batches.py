@@ -149,7 +149,9 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
         yield from _plan_problems(context, generated)
     yield from check_budgets(context, planned)
     yield from _orphans(context, planned)
-    yield from _duplicate_trials(context, {generated.batch.name for generated in planned if generated.batch})
+    wanted = {generated.batch.name for generated in planned if generated.batch}
+    wanted |= {batch.name for generated in planned for batch in generated.kept}
+    yield from _duplicate_trials(context, wanted)
     yield from _code_problems(context)
 
 
@@ -225,7 +227,7 @@ def _why_not(step: Step) -> str:
 def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Problem]:
     """Yield a problem for each new batch that is not planned by a spec, regardless of its lock."""
     names = {generated.batch.name for generated in planned if generated.batch}
-    names |= {batch.name for generated in planned for batch in generated.stale}
+    names |= {batch.name for generated in planned for batch in (*generated.stale, *generated.kept)}
     for batch in context.added:
         if batch.name not in names and batch not in context.laptop:
             message = f"belongs to no spec: {SPECS}/{batch.sweep}{SUFFIX} is missing"

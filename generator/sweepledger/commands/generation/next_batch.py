@@ -78,6 +78,8 @@ class NextBatch:
     batch: Overlay | None
     step: Step | None = None
     """The next step of a search, if it was computed."""
+    kept: tuple[StoredBatch, ...] = ()
+    """Proposed rounds before that step, which the records give."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,33 @@ class SearchProposal:
             return NextBatch(listed, due, self._rendered(request))
         if not propose:
             return NextBatch(listed, (), None)
-        step = next_step(self._evidence(), self._ground)
+        step, kept = self._next_step()
+        listed += sum(batch.lock.trials for batch in kept)
         if not isinstance(step, RoundDue):
-            return NextBatch(listed, (), None, step)
-        return NextBatch(listed + len(step.trials), step.trials, step.batch, step)
+            return NextBatch(listed, (), None, step, kept)
+        return NextBatch(listed + len(step.trials), step.trials, step.batch, step, kept)
+
+    def _next_step(self) -> tuple[Step, tuple[StoredBatch, ...]]:
+        """Return the last proposed round, or the step instead of it, and the proposed rounds before it.
+
+        Raises EditedError if one of them is not what the generator writes.
+        """
+        evidence, kept = self._evidence(), list[StoredBatch]()
+        while True:
+            step = next_step(evidence, self._ground)
+            name = step.batch.name if isinstance(step, RoundDue) else None
+            proposed = next((batch for batch in self.proposed if batch.name == name), None)
+            if proposed is None or not isinstance(step, RoundDue) or len(kept) + 1 == len(self.proposed):
+                return step, tuple(kept)
+            following = evidence.expecting(proposed)
+            if following.is_full:
+                return step, tuple(kept)
+            if proposed.tree != step.batch.tree:
+                raise EditedError.of(
+                    proposed, files.difference(step.batch.tree, proposed.tree), step.batch.tree
+                )
+            kept.append(proposed)
+            evidence = following
 
     def _due(self, retried: Collection[str]) -> tuple[Trial, ...]:
         listed = {trial.digest: trial for batch in self.merged for trial in batch.trials}
@@ -166,6 +191,8 @@ class Generated:
     """The batch that the work tree must have besides the merged ones; None if nothing is new."""
     stale: tuple[StoredBatch, ...]
     """New batches that the spec no longer requests."""
+    kept: tuple[StoredBatch, ...]
+    """New rounds of a search before its last."""
     is_written: bool
     """Whether the work tree contained the batch already."""
     retried: int = 0
@@ -343,7 +370,8 @@ def _plan_sweep(
         proposal = SearchProposal(workspace, sweep, program, stored.commit, merged, new)
         needed = proposal.wanted(retried, propose=options.onward)
     overlay = needed.batch
-    stale = tuple(batch for batch in new if overlay is None or batch.name != overlay.name)
+    wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
+    stale = tuple(batch for batch in new if batch.name not in wanted)
     existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]
     if overlay is not None and existing and existing[0].tree != overlay.tree:
         raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
@@ -361,6 +389,7 @@ def _plan_sweep(
         needed.trials - len(needed.new),
         overlay,
         stale,
+        needed.kept,
         written,
         retried=sum(trial.digest in retried for trial in needed.new),
         warnings=(

@@ -41,7 +41,7 @@ def _bounds_after(sweep: Sweep, search: AdaptiveSearch, trials: int, rounds: int
         return round_bounds(sweep, search, trials=trials, rounds=rounds, max_trials=most)
     sizes = _simulated_sizes(sweep, search)
     left = max(0, sum(sizes) - trials)
-    return RoundBounds(max(sizes, default=0), left, max(0, len(sizes) - rounds))
+    return RoundBounds(max(sizes, default=0), left, max(0, len(sizes) - rounds), search.rounds.ahead)
 
 
 def _simulated_sizes(sweep: Sweep, search: AdaptiveSearch) -> list[int]:

@@ -1,7 +1,7 @@
 """The state of a search at a commit: batches, observations, pending results, early-stopping rules."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from sweepledger.commands.repository import batch_records
@@ -64,6 +64,8 @@ class RoundEvidence:
     """Batches without recorded results."""
     observations: tuple[Observation, ...] = ()
     """Recorded trials, the sweep's own first; trials of an earlier program count like a warm start."""
+    pending_trials: tuple[Observation, ...] = ()
+    """The program's trials in pending batches."""
     stop: tuple[StopRule, ...] = ()
     """Early-stopping rules for the trials of the next round."""
     foreign: Mapping[str, ForeignEvidence] = field(default_factory=dict)
@@ -78,6 +80,21 @@ class RoundEvidence:
     def trials(self) -> int:
         """The number of the program's trials, each counted once."""
         return len({row.trial for batch in self._current for row in batch.rows})
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no round may be added before another one is recorded."""
+        search = self.sweep.search
+        return len(self.pending) >= (1 if search is None else search.rounds.ahead)
+
+    def expecting(self, batch: StoredBatch) -> "RoundEvidence":
+        """Return the evidence once a batch without results is added."""
+        return replace(
+            self,
+            batches=(*self.batches, batch),
+            pending=(*self.pending, batch.name),
+            pending_trials=(*self.pending_trials, *_pending_trials(batch, self.program)),
+        )
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -110,8 +127,8 @@ class EvidenceSource:
         counted = tuple(batch for batch in self._evidence_batches(sweep) if batch.name not in self.hidden)
         batches.prefetch(counted)
         files = self.repository.read(self.commit, results_folder(sweep.name))
-        waiting = tuple(batch.name for batch in counted if not self._is_recorded(batch, files))
-        results = [self._results(sweep, batch, files) for batch in counted if batch.name not in waiting]
+        waiting = tuple(batch for batch in counted if not self._is_recorded(batch, files))
+        results = [self._results(sweep, batch, files) for batch in counted if batch not in waiting]
         warm_start = [list(one) for one in self._started(sweep)]
         observations = [*_observations(sweep, results, program)]
         observations += [one for other in warm_start for one in _observations(sweep, other, program=None)]
@@ -119,7 +136,9 @@ class EvidenceSource:
         for name, evidence in foreign.items():
             observations += _foreign_observations(sweep, name, evidence)
         stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start))
-        return RoundEvidence(sweep, program, counted, waiting, tuple(observations), stop, foreign)
+        pending = tuple(trial for batch in waiting for trial in _pending_trials(batch, program))
+        names = tuple(batch.name for batch in waiting)
+        return RoundEvidence(sweep, program, counted, names, tuple(observations), pending, stop, foreign)
 
     def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
         """Return the early-stopping rules for new trials; reads nothing if the sweep has no early stopping."""
@@ -224,6 +243,23 @@ def _observations(
             round=rounds.get(key) if result.program == program else None,
             trial=Trial(result.assignment, result.program, result.replicate).digest,
             parent=parents.get(key),
+        )
+
+
+def _pending_trials(batch: StoredBatch, program: str) -> Iterator[Observation]:
+    """Yield the trials of a batch without results; those of another program are not the search's any more."""
+    if batch.lock.program.digest != program:
+        return
+    for row, trial in enumerate(batch.trials):
+        yield Observation(
+            configuration=trial.assignment,
+            replicate=trial.replicate,
+            status=Status.MISSING,
+            values=None,
+            # The trials of a retry have been in a round before.
+            round=batch.lock.round or 1,
+            trial=trial.digest,
+            parent=batch.lock.parents.get(row),
         )
 
 

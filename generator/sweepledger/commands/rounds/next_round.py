@@ -4,7 +4,7 @@ A function of the spec, the evidence and the round's number: every caller gets t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.base_files import read_bases_at
@@ -23,6 +23,7 @@ from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import find_end, next_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.program import LOCAL_IMAGE, Program
+from sweepledger.structs.search_block import Engine, Method
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -45,7 +46,7 @@ class RoundDue:
 
 @dataclass(frozen=True)
 class ResultsPending:
-    """The next round depends on results that are pending."""
+    """Before the next round, or the end, results that are pending must be recorded."""
 
     evidence: RoundEvidence
 
@@ -74,14 +75,19 @@ class RenderInputs:
 
 def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     """Return the next step. Raises UsageError after a sweep's last possible batch, RepositoryError."""
-    if evidence.pending:
+    if evidence.is_full:
         return ResultsPending(evidence)
     ended = _ended_by_cancel(evidence)
     if ended is not None:
-        return ended
-    proposal = next_round(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
+        return _unless_pending(ended)
+    proposal = next_round(
+        with_engine(evidence),
+        evidence.observations,
+        number=evidence.rounds + 1,
+        pending=evidence.pending_trials,
+    )
     if isinstance(proposal, SearchEnd):
-        return SearchEnded(evidence, proposal.reason, proposal.text)
+        return _unless_pending(SearchEnded(evidence, proposal.reason, proposal.text))
     request = _batch_request(evidence, proposal, inputs.program)
     return RoundDue(
         evidence,
@@ -91,9 +97,36 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     )
 
 
+def with_engine(evidence: RoundEvidence) -> Sweep:
+    """Return the search with the engine of its last round by the same method, unless its spec names one.
+
+    So a search goes on as it began after the default has changed.
+    """
+    sweep, search = evidence.sweep, evidence.sweep.search
+    if search is None or search.method is not Method.BAYES or search.engine is not None:
+        return sweep
+    names = [
+        batch.lock.engine.partition(" ")[0]
+        for batch in evidence.batches
+        if batch.lock.engine is not None and batch.lock.method == search.method
+    ]
+    known = [Engine(name) for name in names if name in set(Engine)]
+    return replace(sweep, blocks=(replace(search, engine=known[-1]),)) if known else sweep
+
+
+def _unless_pending(ended: SearchEnded) -> SearchEnded | ResultsPending:
+    """Return the end; a search with pending results waits for them, because they may be its best, or let it go on."""
+    return ResultsPending(ended.evidence) if ended.evidence.pending else ended
+
+
 def search_end(evidence: RoundEvidence) -> SearchEnded | None:
     """Return why a search is over, as far as that is known before its next round is drawn."""
-    end = find_end(evidence.sweep, evidence.observations, number=evidence.rounds + 1)
+    end = find_end(
+        evidence.sweep,
+        evidence.observations,
+        number=evidence.rounds + 1,
+        pending=evidence.pending_trials,
+    )
     ended = None if end is None else SearchEnded(evidence, end.reason, end.text)
     return _ended_by_cancel(evidence) or ended
 

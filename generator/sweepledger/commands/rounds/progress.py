@@ -104,11 +104,14 @@ def _after_first_round(
 def _next_state(
     mode: NextRoundMode, evidence: RoundEvidence, new: Sequence[str]
 ) -> tuple[SearchState, str, str | None]:
-    if evidence.pending:
-        return SearchState.WAITING, f"waits for the results of {', '.join(evidence.pending)}", None
+    waiting = f"waits for the results of {', '.join(evidence.pending)}"
+    if evidence.is_full:
+        return SearchState.WAITING, waiting, None
     if new:
         return SearchState.PROPOSED, f"merge {new[0]}", None
     ended = search_end(evidence)
+    if ended is not None and evidence.pending:
+        return SearchState.WAITING, waiting, None
     if ended is not None:
         return SearchState.OVER, ended.text, ended.reason
     name, number = evidence.sweep.name, evidence.rounds + 1

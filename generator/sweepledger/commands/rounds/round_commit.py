@@ -129,17 +129,24 @@ def _round_message(due: RoundDue) -> str:
     return f"next({sweep.name}): round {proposal.number}, {batch.lock.trials} trials of {search.method}\n\n{body}"
 
 
+def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step | RoundBlocked | None]:
+    """Commit every round of a search that is due; yield each, and then the next step as `push_round` returns it."""
+    while isinstance(result := push_round(target, sweep), PushedRound):
+        yield result
+    yield result
+
+
 def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
     """Push every round that is due, if the settings leave that to the collector.
 
-    Such a round is due after a change of the spec, or if an earlier collector could not draw it. A failure
-    affects only its search, and is yielded. Raises RepositoryError.
+    Such a round is due after a change of the spec, if an earlier collector could not draw it, or because rounds
+    overlap. A failure affects only its search, and is yielded. Raises RepositoryError.
     """
     tip = target.tip()
     for sweep in () if tip is None else idle_searches(target.repository, tip, target.continued):
         try:
-            result = push_round(target, sweep)
+            for result in push_due_rounds(target, sweep):
+                if isinstance(result, PushedRound | RoundBlocked):
+                    yield result
         except RepositoryError as error:
-            result = RoundBlocked(sweep, str(error), error.hint)
-        if isinstance(result, PushedRound | RoundBlocked):
-            yield result
+            yield RoundBlocked(sweep, str(error), error.hint)

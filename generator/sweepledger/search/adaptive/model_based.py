@@ -1,10 +1,11 @@
 """Rounds of tpe, bayes, cma-es and nsga2: a model's proposals, restricted to legal and new configurations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import (
+    KnownTrials,
     Observation,
     Round,
     SearchEnd,
@@ -20,9 +21,9 @@ from sweepledger.search.configurations import (
     Rejected,
     configuration_builder,
 )
-from sweepledger.search.encoding import EncodedSpace, encode_space
+from sweepledger.search.encoding import Coordinates, EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
-from sweepledger.structs.search_block import AdaptiveSearch, Method
+from sweepledger.structs.search_block import AdaptiveSearch, Engine, Method
 from sweepledger.structs.sweep import Sweep
 
 REDRAWS = {Method.TPE: 12, Method.BAYES: 3, Method.CMA_ES: 50, Method.NSGA2: 50}
@@ -50,16 +51,17 @@ class _Draft:
         return True
 
 
-def model_round(
-    sweep: Sweep, search: AdaptiveSearch, observations: Sequence[Observation], number: int
-) -> Round | SearchEnd:
-    """Compute a round with the method's model; `observations` are in order."""
-    own = [trial for trial in observations if trial.round is not None]
+def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
+    """Compute a round with the method's model."""
+    requested = trials.requested
     space, build = encode_space(search.space), configuration_builder(search.space)
-    proposer = _create_proposer(sweep, space, tuple(encode_evidence(sweep, space, observations)), number)
-    draft = _Draft({configuration_key(trial.configuration) for trial in own})
+    evidence = tuple(encode_evidence(sweep, space, trials.recorded))
+    proposer = _create_proposer(sweep, space, evidence, number)
+    for coordinates in _pending_coordinates(space, evidence, trials.pending):
+        proposer.add_pending(coordinates)
+    draft = _Draft({configuration_key(trial.configuration) for trial in requested})
     spare = feasible_configurations(search.space, derive_seed(search.seed, number, "replaced"))
-    for _ in range(termination.round_size(sweep, search, own)):
+    for _ in range(termination.round_size(sweep, search, requested)):
         if not _add_proposal(proposer, draft, space, build, redraws=REDRAWS[search.method]):
             replacement = next((configuration for configuration in spare if draft.add(configuration)), None)
             if replacement is None:
@@ -69,6 +71,20 @@ def model_round(
     if not draft.suggestions:
         return SearchEnd("exhausted", "no new configuration was found")
     return Round(number, tuple(draft.suggestions), draft.redrawn, draft.replaced, proposer.version)
+
+
+def _pending_coordinates(
+    space: EncodedSpace, evidence: Iterable[EncodedEvidence], pending: Iterable[Observation]
+) -> Iterator[Coordinates]:
+    """Yield the coordinates of pending configurations, each once; some replicates may be recorded already."""
+    known = {
+        configuration_key(one.evidence.configuration) for one in evidence if one.evidence.round is not None
+    }
+    for trial in pending:
+        key, coordinates = configuration_key(trial.configuration), space.encode(trial.configuration)
+        if key not in known and coordinates is not None:
+            known.add(key)
+            yield coordinates
 
 
 def _create_proposer(
@@ -85,6 +101,10 @@ def _create_proposer(
         from sweepledger.search.adaptive.cma_es import CmaEsProposer  # noqa: PLC0415
 
         return CmaEsProposer(sweep.metric, search, space, evidence, seed)
+    if search.method is Method.BAYES and search.engine is not Engine.OPTUNA:
+        from sweepledger.search.adaptive.gaussian_process import GaussianProcessProposer  # noqa: PLC0415
+
+        return GaussianProcessProposer(sweep.metrics, space, evidence, seed)
     from sweepledger.search.adaptive.optuna_samplers import create_optuna_proposer  # noqa: PLC0415
 
     return create_optuna_proposer(sweep, search, space, evidence, seed)

@@ -66,6 +66,34 @@ class SearchEnd:
     """The reason in words."""
 
 
+@dataclass(frozen=True, slots=True)
+class KnownTrials:
+    """What a round is computed from."""
+
+    recorded: tuple[Observation, ...]
+    """In order, those of other sweeps first."""
+    pending: tuple[Observation, ...] = ()
+    """In order: trials of the search whose first results are not recorded yet."""
+
+    @classmethod
+    def of(cls, recorded: Iterable[Observation], pending: Iterable[Observation] = ()) -> "KnownTrials":
+        """Put trials in order; one that is recorded and requested again counts as recorded."""
+        observed = sort_observations(recorded)
+        known = {trial.trial for trial in observed if trial.round is not None}
+        waiting = [trial for trial in sort_observations(pending) if trial.trial not in known]
+        return cls(tuple(observed), tuple(waiting))
+
+    @property
+    def own(self) -> list[Observation]:
+        """The recorded trials of the search itself."""
+        return [trial for trial in self.recorded if trial.round is not None]
+
+    @property
+    def requested(self) -> list[Observation]:
+        """All trials of the search, with or without results."""
+        return [*self.own, *self.pending]
+
+
 def sort_observations(observations: Iterable[Observation]) -> list[Observation]:
     """Sort trials: those of other sweeps first, then by round, digest and replicate."""
     return sorted(observations, key=lambda trial: (trial.round or 0, trial.trial, trial.replicate))

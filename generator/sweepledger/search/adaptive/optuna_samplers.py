@@ -96,7 +96,9 @@ def _gaussian_process(seed: int) -> BaseSampler:
     for module, library in (("torch", "torch"), ("scipy", "SciPy")):
         if importlib.util.find_spec(module) is None:
             raise ToolError.missing_library(
-                f"method: bayes requires {library}", extra="bayes", alternative=", or method: tpe"
+                f"engine: optuna requires {library} for method: bayes",
+                extra="bayes-optuna",
+                alternative=", or method: tpe",
             )
     return _SingleThreaded(seed=seed, warn_independent_sampling=False)
 
@@ -152,7 +154,7 @@ class _OptunaProposer:
             self.study.tell(self.trial, state=TrialState.FAIL)
 
     def add_pending(self, coordinates: Coordinates) -> None:
-        """Add a configuration of this round that the model did not propose as a running trial."""
+        """Add a configuration without results as a running trial."""
         self.study.add_trial(self._trial(coordinates, TrialState.RUNNING))
 
     def _recorded(self, entry: EncodedEvidence) -> FrozenTrial:

@@ -130,7 +130,7 @@ class Proposer(Protocol):
         """End the proposal; later proposals avoid an accepted candidate."""
 
     def add_pending(self, coordinates: Coordinates) -> None:
-        """Take note of a configuration that is in this round although the model did not propose it."""
+        """Take note of a configuration without results that it did not just propose, so that later ones avoid it."""
 
 
 @dataclass(frozen=True, slots=True)

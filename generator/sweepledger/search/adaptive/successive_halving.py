@@ -10,6 +10,7 @@ from itertools import islice
 from sweepledger import __version__
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import (
+    KnownTrials,
     Observation,
     Round,
     SearchEnd,
@@ -37,22 +38,32 @@ class Rungs:
     amounts: tuple[int, ...]
     """The resource that each rung gives."""
     trials: Mapping[int, Sequence[Observation]]
-    """By rung; without trials whose amount belongs to no rung."""
+    """The recorded ones by rung; without trials whose amount belongs to no rung."""
+    pending: Mapping[int, Sequence[Observation]]
+    """Those without results, likewise."""
     configurations: frozenset[str]
     """Keys of the configurations that were tried with any amount."""
 
     @classmethod
-    def of(cls, sweep: Sweep, resource: Resource, own: Iterable[Observation]) -> "Rungs":
+    def of(
+        cls,
+        sweep: Sweep,
+        resource: Resource,
+        own: Sequence[Observation],
+        pending: Sequence[Observation] = (),
+    ) -> "Rungs":
         """Assign a search's own trials, which are in order, to rungs."""
-        amounts = resource.rungs
-        by_rung: dict[int, list[Observation]] = {}
-        tried: set[str] = set()
-        for trial in own:
-            tried.add(configuration_key(without_resource(trial.configuration, resource)))
-            amount = trial.configuration.get(resource.parameter)
-            if amount in amounts:
-                by_rung.setdefault(amounts.index(int(str(amount))), []).append(trial)
-        return cls(resource, sweep.metric, amounts, by_rung, frozenset(tried))
+        tried = {
+            configuration_key(without_resource(trial.configuration, resource)) for trial in (*own, *pending)
+        }
+        return cls(
+            resource,
+            sweep.metric,
+            resource.rungs,
+            _by_rung(resource, own),
+            _by_rung(resource, pending),
+            frozenset(tried),
+        )
 
     def ranked(self, trials: Iterable[Observation]) -> list[Observation]:
         """Sort the trials that can continue, the best first; equal ones by digest."""
@@ -69,8 +80,18 @@ class Rungs:
         return Suggestion({**trial.configuration, self.resource.parameter: self.amounts[rung]}, trial.id)
 
     def parents_on(self, rung: int) -> frozenset[str]:
-        """Return the ids of the trials that continued on a rung."""
-        return frozenset(trial.parent for trial in self.trials.get(rung, ()) if trial.parent is not None)
+        """Return the ids of the trials that continue on a rung, with or without a result."""
+        children = (*self.trials.get(rung, ()), *self.pending.get(rung, ()))
+        return frozenset(trial.parent for trial in children if trial.parent is not None)
+
+
+def _by_rung(resource: Resource, trials: Iterable[Observation]) -> dict[int, list[Observation]]:
+    rungs: dict[int, list[Observation]] = {}
+    for trial in trials:
+        amount = trial.configuration.get(resource.parameter)
+        if amount in resource.rungs:
+            rungs.setdefault(resource.rungs.index(int(str(amount))), []).append(trial)
+    return rungs
 
 
 def without_resource(configuration: Configuration, resource: Resource) -> dict[str, Value]:
@@ -79,11 +100,12 @@ def without_resource(configuration: Configuration, resource: Resource) -> dict[s
 
 
 def halving_round(
-    sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation], number: int
+    sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int
 ) -> Round | SearchEnd:
     """Compute the next round of halving, hyperband or asha."""
     assert search.resource is not None
-    rungs = Rungs.of(sweep, search.resource, own)
+    own, requested = trials.own, trials.requested
+    rungs = Rungs.of(sweep, search.resource, own, trials.pending)
     newcomers = _new_configurations(search, rungs, number)
     match search.method:
         case Method.HALVING:
@@ -92,7 +114,7 @@ def halving_round(
             suggested = _hyperband(search, rungs, newcomers)
         case _:
             suggested = _asha(search, rungs, newcomers)
-    suggestions = tuple(islice(suggested, termination.remaining_configurations(sweep, search, own)))
+    suggestions = tuple(islice(suggested, termination.remaining_configurations(sweep, search, requested)))
     if suggestions:
         return Round(number, suggestions, 0, 0, ENGINE)
     if search.method is Method.ASHA or not own:
@@ -161,7 +183,11 @@ def _first_rungs(rungs: Rungs) -> dict[str, int]:
 
 
 def _asha(search: AdaptiveSearch, rungs: Rungs, newcomers: Iterator[Configuration]) -> Iterator[Suggestion]:
-    """Promote the trials that are among the best of their rung so far, from the highest rung; then start new ones."""
+    """Promote the trials that are among the best of their rung so far, from the highest rung; then start new ones.
+
+    This is `get_job` of Li et al. (2020), algorithm 2, once for each trial of the round: a rung consists of the
+    trials that have ended on it, and a failed one ranks last.
+    """
     free = search.rounds.size
     for rung in range(len(rungs.amounts) - 2, -1, -1):
         trials = rungs.trials.get(rung, ())

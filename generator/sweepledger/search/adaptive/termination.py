@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from sweepledger.search import limits
-from sweepledger.search.adaptive.observations import Observation, SearchEnd, configuration_key
+from sweepledger.search.adaptive.observations import KnownTrials, Observation, SearchEnd, configuration_key
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
@@ -13,10 +13,9 @@ from sweepledger.structs.sweep import Sweep
 Values = tuple[float, ...]
 
 
-def find_end(
-    sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation], *, number: int
-) -> SearchEnd | None:
-    """Return why a search has no further round; None if it continues. `own` are the sweep's trials, in order."""
+def find_end(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, *, number: int) -> SearchEnd | None:
+    """Return why a search has no further round; None if it continues."""
+    own, requested = trials.own, trials.requested
     max_rounds = search.rounds.max
     if max_rounds is not None and number > max_rounds:
         return SearchEnd("rounds", f"all {max_rounds} rounds are recorded")
@@ -26,24 +25,24 @@ def find_end(
     patience = search.rounds.patience
     if patience is not None and (stale := _rounds_without_improvement(own, sweep.metrics)) >= patience:
         return SearchEnd("patience", f"{stale} rounds without improvement")
-    known = count_configurations(own)
+    known = count_configurations(requested)
     if search.cap is not None and known >= search.cap:
         return SearchEnd("run-cap", f"{known} of run_cap {search.cap} configurations are used")
-    for excess in limits.budget_excesses(sweep, len(own) + sweep.replicates):
-        return SearchEnd("budget", f"{len(own)} trials exist; with more, the sweep {excess.message}")
+    for excess in limits.budget_excesses(sweep, len(requested) + sweep.replicates):
+        return SearchEnd("budget", f"{len(requested)} trials exist; with more, the sweep {excess.message}")
     return None
 
 
-def round_size(sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation]) -> int:
+def round_size(sweep: Sweep, search: AdaptiveSearch, requested: Sequence[Observation]) -> int:
     """Return how many configurations the next round may have."""
-    return min(search.rounds.size, remaining_configurations(sweep, search, own))
+    return min(search.rounds.size, remaining_configurations(sweep, search, requested))
 
 
-def remaining_configurations(sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation]) -> int:
-    """Return how many configurations run_cap and all limits leave."""
-    remaining = (limits.affordable_trials(sweep, MAX_TRIALS) - len(own)) // sweep.replicates
+def remaining_configurations(sweep: Sweep, search: AdaptiveSearch, requested: Sequence[Observation]) -> int:
+    """Return how many configurations run_cap and all limits leave besides the requested trials."""
+    remaining = (limits.affordable_trials(sweep, MAX_TRIALS) - len(requested)) // sweep.replicates
     if search.cap is not None:
-        remaining = min(remaining, search.cap - count_configurations(own))
+        remaining = min(remaining, search.cap - count_configurations(requested))
     return max(0, remaining)
 
 

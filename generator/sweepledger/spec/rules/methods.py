@@ -16,7 +16,7 @@ from sweepledger.spec.sections import (
 )
 from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
-from sweepledger.structs.search_block import ADAPTIVE_METHODS, Method, Sampler
+from sweepledger.structs.search_block import ADAPTIVE_METHODS, OVERLAPPING_METHODS, Method, Sampler
 
 SAMPLING_METHODS = frozenset(map(str, Sampler))
 
@@ -157,8 +157,11 @@ def _countable_hint(found: str) -> str:
 RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
 
 
-ROUND_KEYS = ("rounds", "start", "resource")
+ROUND_KEYS = ("rounds", "start", "resource", "engine")
 """Keys of adaptive searches, which are only allowed at the top level."""
+
+KEY_OWNERS = {"resource": RESOURCE_METHODS, "engine": frozenset({str(Method.BAYES)})}
+"""Methods of keys that not all adaptive methods have."""
 
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
 SMALLEST_POPULATION = 2
@@ -178,12 +181,11 @@ def adaptive_keys(draft: Draft) -> Iterator[Problem]:
     """Only adaptive methods have the keys of rounds."""
     method = draft.get("method", kind=str)
     for key in ROUND_KEYS if method is not None or has_blocks(draft) else ():
-        unused = method not in ADAPTIVE_METHODS or (key == "resource" and method not in RESOURCE_METHODS)
-        if unused and key in draft.names():
+        owners = KEY_OWNERS.get(key, ADAPTIVE_METHODS)
+        if method not in owners and key in draft.names():
             what = "blocks" if has_blocks(draft) else f"method: {method}"
             message = f"must not be given with {what}, got {key}"
-            owners = sorted(RESOURCE_METHODS if key == "resource" else ADAPTIVE_METHODS)
-            hint = f"it belongs to {', '.join(owners)}"
+            hint = f"it belongs to {', '.join(sorted(owners))}"
             yield draft.problem((key,), message, code="method-key", hint=hint, at_key=True)
 
 
@@ -208,6 +210,15 @@ def search_end(draft: Draft) -> Iterator[Problem]:
     if not any(place[-1] in draft.names(*place[:-1]) for place in END_KEYS):
         message, hint = "must have an end, got only a size", "for example max: 12, or run_cap at the top"
         yield draft.problem(("rounds",), message, code="search-endless", hint=hint, at_key=True)
+
+
+def overlapping_rounds(draft: Draft) -> Iterator[Problem]:
+    """Rounds overlap only if a round does not compare all trials of the one before."""
+    method, ahead = draft.get("method", kind=str), draft.number("rounds", "ahead")
+    if method in ADAPTIVE_METHODS - OVERLAPPING_METHODS and ahead is not None and ahead > 1:
+        message = f"must be 1 with method: {method}, got {safe_repr(ahead)}"
+        hint = f"its rounds need all results of the round before; {', '.join(sorted(OVERLAPPING_METHODS))} overlap"
+        yield draft.problem(("rounds", "ahead"), message, code="out-of-range", hint=hint)
 
 
 def population_size(draft: Draft) -> Iterator[Problem]:

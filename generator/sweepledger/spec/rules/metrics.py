@@ -132,7 +132,8 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
     elif method not in MULTI_METRIC_METHODS:
         what = "blocks" if has_blocks(draft) else f"method: {method}"
         message = f"must not be given with {what}, got metrics"
-        owners = " and ".join(sorted(MULTI_METRIC_METHODS))
+        *others, last = sorted(MULTI_METRIC_METHODS)
+        owners = f"{', '.join(others)} and {last}"
         hint = f"only {owners} search for a Pareto front; write metric for other methods"
         yield draft.problem(("metrics",), message, code="metrics", hint=hint, at_key=True)
     yield from _keys_of_several(draft)

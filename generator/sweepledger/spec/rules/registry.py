@@ -39,6 +39,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
     methods.adaptive_keys,
     methods.required_adaptive_keys,
     methods.search_end,
+    methods.overlapping_rounds,
     methods.population_size,
     methods.replicates,
     methods.cma_es_space,

@@ -1,0 +1,174 @@
+"""egobox's Gaussian process as a proposer: evidence in, proposals out; without torch.
+
+It calls only public methods of egobox, but another version may propose other configurations, so pyproject.toml
+limits its version.
+"""
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from statistics import fmean
+from typing import Any, assert_never
+
+from sweepledger.errors import ToolError
+from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState
+from sweepledger.search.encoding import (
+    DECIMALS,
+    Categorical,
+    Coordinate,
+    Coordinates,
+    EncodedDimension,
+    EncodedSpace,
+    Ordinal,
+    UnitInterval,
+)
+from sweepledger.search.rng import RandomSequence
+from sweepledger.structs.metric import Goal, Metric
+
+try:
+    import egobox
+    import numpy as np
+except ImportError as error:
+    raise ToolError.missing_library(
+        "method: bayes requires the package egobox", extra="bayes", alternative=", or method: tpe"
+    ) from error
+
+STARTUP = 10
+"""Random configurations before the first that the model proposes, as with Optuna."""
+
+SEED_LIMIT = 2**31 - 1
+
+LARGEST = 1e100
+"""Larger losses are counted as this, because the model squares them."""
+
+Row = list[float]
+Losses = list[float]
+"""One number to minimize for each metric."""
+
+
+class GaussianProcessProposer:
+    """A Gaussian process over all dimensions; one that a configuration lacks is at its middle there.
+
+    Configurations without results count as average, a constant liar, and rejected proposals as the worst, so that the
+    next proposal is elsewhere.
+    """
+
+    version = f"egobox {version('egobox')}"
+
+    def __init__(
+        self, metrics: Sequence[Metric], space: EncodedSpace, evidence: Sequence[EncodedEvidence], seed: int
+    ) -> None:
+        self.dimensions = space.dimensions
+        self.random = RandomSequence(seed)
+        self.seed = seed % SEED_LIMIT
+        self.specs = [_spec(dimension) for dimension in self.dimensions]
+        self.rows: list[Row] = []
+        self.losses: list[Losses] = []
+        for row, losses in self._results(metrics, evidence):
+            self.rows.append(row)
+            self.losses.append(losses)
+        columns = list(zip(*self.losses, strict=True))
+        self.average = [fmean(column) for column in columns] or [0.0] * len(metrics)
+        self.worst = [max(column) for column in columns] or [0.0] * len(metrics)
+        self.results = len(self.rows)
+        self.proposals = 0
+        self.point: Row | None = None
+        self.proposed: dict[str, Coordinate] = {}
+
+    def begin(self) -> None:
+        """Begin a new proposal."""
+        self.proposals += 1
+        self.proposed = {}
+        self.point = self._suggest() if self.results and len(self.rows) >= STARTUP else None
+
+    def propose(self, dimension: EncodedDimension) -> Coordinate:
+        """Propose the candidate's coordinate in a dimension."""
+        if self.point is None:
+            coordinate = self._random_coordinate(dimension)
+        else:
+            at = next(at for at, one in enumerate(self.dimensions) if one.name == dimension.name)
+            coordinate = _to_coordinate(dimension, self.point[at])
+        self.proposed[dimension.name] = coordinate
+        return coordinate
+
+    def end(self, *, accepted: bool) -> None:
+        """End the proposal: an accepted one counts as pending, another as bad."""
+        self.rows.append(self._row(self.proposed))
+        self.losses.append(self.average if accepted else self.worst)
+
+    def add_pending(self, coordinates: Coordinates) -> None:
+        """Add a configuration without results."""
+        self.rows.append(self._row(coordinates))
+        self.losses.append(self.average)
+
+    def _results(
+        self, metrics: Sequence[Metric], evidence: Sequence[EncodedEvidence]
+    ) -> Iterator[tuple[Row, Losses]]:
+        """Yield what the model learns from; a trial that was stopped early is not better than any that was not."""
+        signs = [-1.0 if metric.goal is Goal.MAXIMIZE else 1.0 for metric in metrics]
+        known = [
+            (
+                entry,
+                [
+                    min(max(sign * value, -LARGEST), LARGEST)
+                    for sign, value in zip(signs, values, strict=True)
+                ],
+            )
+            for entry in evidence
+            if (values := entry.evidence.values) is not None
+        ]
+        ok = [losses for entry, losses in known if entry.evidence.state is EvidenceState.OK]
+        worst = [max(column) for column in zip(*ok, strict=True)]
+        for entry, losses in known if ok else ():
+            is_stopped = entry.evidence.state is EvidenceState.PRUNED
+            yield self._row(entry.coordinates), list(map(max, losses, worst)) if is_stopped else losses
+
+    def _row(self, coordinates: Coordinates) -> Row:
+        return [float(coordinates.get(dimension.name, _middle(dimension))) for dimension in self.dimensions]
+
+    def _suggest(self) -> Row:
+        """Let the model suggest a point. Raises ToolError if it cannot be fitted."""
+        rows, losses = np.array(self.rows), np.array(self.losses)
+        seed = (self.seed + self.proposals) % SEED_LIMIT
+        try:
+            return [
+                float(number) for number in self._model(losses.shape[1]).suggest(rows, losses, seed=seed)[0]
+            ]
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic of egobox is no Exception
+            raise ToolError(
+                f"egobox cannot fit {len(rows)} trials: {error}", hint="method: tpe has no model to fit"
+            ) from error
+
+    def _model(self, metrics: int) -> Any:
+        if metrics == 1:
+            return egobox.Egor(self.specs, seed=self.seed)
+        return egobox.Belfegor(self.specs, n_obj=metrics, seed=self.seed)
+
+    def _random_coordinate(self, dimension: EncodedDimension) -> Coordinate:
+        if isinstance(dimension.kind, UnitInterval):
+            return round(self.random.fraction(), DECIMALS)
+        return self.random.below(dimension.kind.count)
+
+
+def _spec(dimension: EncodedDimension) -> Any:
+    match dimension.kind:
+        case UnitInterval():
+            return egobox.XSpec(egobox.XType.FLOAT, [0.0, 1.0])
+        case Ordinal(count):
+            return egobox.XSpec(egobox.XType.INT, [0, count - 1])
+        case Categorical(count):
+            return egobox.XSpec(egobox.XType.ENUM, [count])
+        case _:
+            assert_never(dimension.kind)
+
+
+def _middle(dimension: EncodedDimension) -> Coordinate:
+    """Return where a configuration without this dimension is."""
+    return 0.5 if isinstance(dimension.kind, UnitInterval) else (dimension.kind.count - 1) // 2
+
+
+def _to_coordinate(dimension: EncodedDimension, number: float) -> Coordinate:
+    if isinstance(dimension.kind, UnitInterval):
+        return round(min(max(number, 0.0), 1.0), DECIMALS)
+    return min(max(round(number), 0), dimension.kind.count - 1)

@@ -1,0 +1,264 @@
+"""Overlapping rounds: several batches of a search are active, and a commit is still its whole state."""
+
+import subprocess
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
+from sweepledger.commands.next_ import next_
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
+from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.problems import Severity
+from sweepledger.repo.batches import StoredBatch
+from tests.repository import Sandbox
+from tests.searches import active, begun, followed, hill, leave, record
+
+OVERLAP = "3, ahead: 3"
+"""In the place of a size: three rounds may be active."""
+
+
+def target(sandbox: Sandbox) -> Target:
+    return Target(sandbox.workspace.repository, "origin", "main")
+
+
+def filled(sandbox: Sandbox, **changes: Any) -> list[StoredBatch]:
+    """Begin a search, and let the collector add rounds until no more may be active."""
+    begun(sandbox, size=OVERLAP, **{"rounds": 6, **changes})
+    assert all(isinstance(pushed, PushedRound) for pushed in push_idle_rounds(target(sandbox)))
+    sandbox.pull()
+    return by_number(sandbox)
+
+
+def by_number(sandbox: Sandbox) -> list[StoredBatch]:
+    return sorted(active(sandbox.workspace), key=lambda batch: batch.lock.number)
+
+
+def ended(sandbox: Sandbox, results: Path, *batches: StoredBatch) -> tuple[ResultsCommit, ...]:
+    """Let some of the active batches end, and the collector record them."""
+    for batch in batches:
+        leave(results, batch)
+    made = commit_results(target(sandbox), results, ())
+    sandbox.pull()
+    return made
+
+
+def requested(sandbox: Sandbox) -> list[str]:
+    """List the trial of every row of every batch at HEAD."""
+    folders = (
+        path for state in ("active", "archive") for path in (sandbox.root / "overlays" / state).iterdir()
+    )
+    tables = [(path / "hyperparams.csv").read_text().splitlines()[1:] for path in folders if path.is_dir()]
+    return [row.split(",")[0] for row in chain(*tables)]
+
+
+def test_the_collector_adds_rounds_until_as_many_are_active_as_the_spec_says(sandbox: Sandbox) -> None:
+    batches = filled(sandbox)
+
+    assert [(batch.lock.round, batch.lock.ahead) for batch in batches] == [(1, 3), (2, 3), (3, 3)]
+    subjects = sandbox.git("log", "-2", "--format=%s").splitlines()
+    assert subjects == [f"next(hill): round {number}, 3 trials of tpe" for number in (3, 2)]
+    step = followed(sandbox.workspace)
+    assert isinstance(step.step, ResultsPending)
+    assert step.step.evidence.pending == tuple(batch.name for batch in batches)
+    assert len({*requested(sandbox)}) == 9
+
+
+def test_whenever_a_batch_ends_its_results_commit_adds_the_next_round(
+    sandbox: Sandbox, results: Path
+) -> None:
+    _, second, _ = filled(sandbox)
+
+    (collected,) = ended(sandbox, results, second)
+
+    assert collected.batches == (second.name,)
+    assert isinstance(collected.step, RoundDue)
+    assert collected.step.round.number == 4
+    assert [batch.lock.round for batch in by_number(sandbox)] == [1, 3, 4]
+    assert {observation.round for observation in collected.step.evidence.observations} == {2}
+    assert len(collected.step.evidence.pending_trials) == 6
+
+
+def test_a_search_ends_when_its_last_pending_round_is_recorded_and_no_trial_was_requested_twice(
+    sandbox: Sandbox, results: Path
+) -> None:
+    filled(sandbox)
+    steps = []
+    while batches := by_number(sandbox):
+        # The last one first: rounds end in any order.
+        (collected,) = ended(sandbox, results, batches[-1])
+        steps.append(collected.step)
+
+    assert [type(step) for step in steps] == [RoundDue] * 3 + [ResultsPending] * 2 + [SearchEnded]
+    assert (
+        sandbox.git("log", "-1", "--format=%B").count("Next: none (rounds: all 6 rounds are recorded)") == 1
+    )
+    trials = requested(sandbox)
+    assert len(trials) == len({*trials}) == 18
+
+
+def test_two_batches_that_end_at_once_are_followed_by_two_rounds(sandbox: Sandbox, results: Path) -> None:
+    first, second, _ = filled(sandbox)
+
+    (collected,) = ended(sandbox, results, first, second)
+    pushed = list(push_idle_rounds(target(sandbox)))
+
+    assert isinstance(collected.step, RoundDue)
+    assert [item.due.round.number for item in pushed if isinstance(item, PushedRound)] == [5]
+    assert [batch.lock.round for batch in by_number(sandbox)] == [3, 4, 5]
+
+
+def test_from_an_empty_clone_at_every_commit_the_round_that_it_adds_comes_byte_for_byte(
+    sandbox: Sandbox, results: Path, tmp_path: Path
+) -> None:
+    filled(sandbox)
+    ended(sandbox, results, by_number(sandbox)[1])
+    ended(sandbox, results, by_number(sandbox)[-1], by_number(sandbox)[0])
+    adding = sandbox.git("log", "--reverse", "--format=%H", "--grep=^results(hill)", "--grep=^next(hill)")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
+
+    for commit in adding.split():
+        added = sandbox.git(
+            "diff", "--name-only", "--diff-filter=A", f"{commit}^", commit, "--", "overlays/active"
+        )
+        (folder,) = {Path(path).parent for path in added.split()}
+        subprocess.run(["git", "checkout", "-q", "--force", commit], cwd=clone, check=True)
+        subprocess.run(["git", "clean", "-qfdx"], cwd=clone, check=True)
+        want = {path.name: path.read_bytes() for path in (clone / folder).iterdir()}
+        subprocess.run(["git", "rm", "-rq", str(folder)], cwd=clone, check=True)
+        identity = ("-c", "user.name=T", "-c", "user.email=t@example.org")
+        subprocess.run(["git", *identity, "commit", "-qm", "Forget it"], cwd=clone, check=True)
+
+        (step,) = next_(Workspace.find(clone), base="HEAD")
+
+        assert isinstance(step.step, RoundDue)
+        assert step.step.batch.name == folder.name
+        assert {path.name: path.read_bytes() for path in (clone / folder).iterdir()} == want
+
+
+def test_two_collectors_at_once_add_one_round_and_record_each_batch_once(
+    sandbox: Sandbox, results: Path, tmp_path: Path
+) -> None:
+    first, second, _ = filled(sandbox)
+    clone = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
+    for name, value in (("user.name", "T"), ("user.email", "t@example.org")):
+        subprocess.run(["git", "config", name, value], cwd=clone, check=True)
+    leave(results, first)
+    other = Target(Workspace.find(clone).repository, "origin", "main")
+    here = target(sandbox)
+    stale = here.tip()
+    # Both have seen the same commit; the other one is faster with the first batch, and this one with the second.
+    commit_results(other, results, ())
+    leave(results, second)
+    made = commit_results(here, results, ())
+    again = commit_results(other, results, ())
+    list(push_idle_rounds(other))
+    list(push_idle_rounds(here))
+    sandbox.pull()
+
+    assert stale != here.tip()
+    assert [commit.batches for commit in made] == [(second.name,)]
+    assert again == ()
+    assert [batch.lock.round for batch in by_number(sandbox)] == [3, 4, 5]
+    trials = requested(sandbox)
+    assert len(trials) == len({*trials}) == 15
+
+
+def test_reverting_results_makes_the_batch_pending_again_and_recording_it_anew_adds_the_same_round(
+    sandbox: Sandbox, results: Path
+) -> None:
+    first, *_ = filled(sandbox)
+    before = sandbox.git("rev-parse", "HEAD^{tree}")
+    (collected,) = ended(sandbox, results, first)
+    sandbox.git("revert", "--no-edit", "HEAD")
+    sandbox.push()
+
+    assert sandbox.git("rev-parse", "HEAD^{tree}") == before
+    step = followed(sandbox.workspace)
+    assert isinstance(step.step, ResultsPending)
+    (again,) = ended(sandbox, results)
+
+    assert isinstance(collected.step, RoundDue)
+    assert isinstance(again.step, RoundDue)
+    assert again.step.batch == collected.step.batch
+
+
+def test_a_fork_goes_on_by_itself_and_a_merge_pools_evidence_and_pending_trials(
+    sandbox: Sandbox, results: Path
+) -> None:
+    first, second, third = filled(sandbox)
+    sandbox.git("checkout", "-q", "-b", "fork")
+    spec = hill(sandbox, size=OVERLAP, rounds=6)
+    spec.write_text(spec.read_text().replace("seed: 7", "seed: 8"))
+    sandbox.commit("Try another seed")
+    sandbox.git("push", "-q", "origin", "fork")
+    leave(results, first)
+    (there,) = commit_results(Target(sandbox.workspace.repository, "origin", "fork"), results, {first.name})
+    sandbox.git("pull", "-q", "--ff-only", "origin", "fork")
+    sandbox.git("checkout", "-q", "main")
+    (here,) = ended(sandbox, results, second)
+    # Files that one batch loses look like those of another one, which git would take for a rename.
+    options = ("-s", "recursive", "-X", "ours", "-X", "no-renames")
+    sandbox.git("merge", "-q", "--no-edit", *options, "fork")
+
+    step = followed(sandbox.workspace)
+
+    assert isinstance(here.step, RoundDue)
+    assert isinstance(there.step, RoundDue)
+    forked = {here.step.batch.name, there.step.batch.name}
+    assert len(forked) == 2
+    assert isinstance(step.step, ResultsPending)
+    assert {*step.step.evidence.pending} == {third.name, *forked}
+    assert {trial.round for trial in step.step.evidence.observations} == {1, 2}
+    sandbox.git("push", "-q", "origin", "main")
+    (collected,) = ended(sandbox, results, third)
+    assert isinstance(collected.step, RoundDue)
+    assert collected.step.round.number == 5
+    trials = requested(sandbox)
+    assert len(trials) == len({*trials}) == 18
+
+
+def test_a_change_with_several_rounds_is_checked_like_one(sandbox: Sandbox) -> None:
+    begun(sandbox, size=OVERLAP, rounds=6)
+    base = sandbox.git("rev-parse", "HEAD").strip()
+    list(push_idle_rounds(target(sandbox)))
+    sandbox.pull()
+
+    assert errors(sandbox, base) == []
+
+
+def test_a_round_too_many_is_refused(sandbox: Sandbox) -> None:
+    filled(sandbox)
+    extra = hill(sandbox, size="3, ahead: 4", rounds=6)
+    next_(sandbox.workspace, base="HEAD")
+    extra.write_text(extra.read_text().replace("ahead: 4", "ahead: 3"))
+    base = sandbox.git("rev-parse", "HEAD").strip()
+    sandbox.commit("One more")
+
+    (problem,) = errors(sandbox, base)
+    assert "the records do not give this batch yet" in problem
+
+
+def errors(sandbox: Sandbox, base: str) -> list[str]:
+    checked = check(sandbox.workspace, base=base)
+    return [str(problem) for problem in checked.problems if problem.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize("method", ["nsga2", "asha"])
+def test_other_methods_overlap_too(method: str, sandbox: Sandbox, results: Path) -> None:
+    more = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n" if method == "asha" else ""
+    batches = filled(sandbox, method=method, more=more)
+    record(sandbox, results)
+    list(push_idle_rounds(target(sandbox)))
+    sandbox.pull()
+
+    trials = requested(sandbox)
+    assert len(batches) == 3
+    assert len(trials) == len({*trials})
+    assert [batch.lock.round for batch in by_number(sandbox)] == [4, 5, 6]
