@@ -10,7 +10,7 @@ from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.metric import Goal, Metric
-from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
+from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Toleration
 from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
 from sweepledger.structs.search_block import GridSearch
@@ -65,6 +65,21 @@ FULL_SETTINGS = Settings(
     priority_class="batch",
 )
 """Whatever a platform can offer."""
+
+POD_SETTINGS = PodSettings(
+    runtime_class="nvidia",
+    scheduler="volcano",
+    priority_class="low",
+    service_account="trainer",
+    labels={"example.org/mesh": "off"},
+    annotations={"sidecar.istio.io/inject": "false"},
+    resources={"vpc.amazonaws.com/efa": 2},
+    grace_seconds=120,
+)
+POD_POOL_SETTINGS = replace(
+    FULL_SETTINGS, pools={**POOLS, "chosen": replace(POOLS["chosen"], pod=POD_SETTINGS)}
+)
+"""The same, with a pool that sets everything about its pods."""
 
 
 def a_sweep(**changes: Any) -> Sweep:

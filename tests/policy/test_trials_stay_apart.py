@@ -15,7 +15,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Dataset, Settings
 from tests.policy import building
 from tests.policy.building import Rendered, container, job, mount, of_kind, pod
-from tests.sweeps import FULL_SETTINGS, POOLS, SETTINGS, a_full_sweep, a_sweep
+from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, POOLS, SETTINGS, a_full_sweep, a_sweep
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 SINGLE = (Shape.JOBS, Shape.INDEXED)
@@ -201,6 +201,62 @@ def test_a_pod_asks_for_what_one_pool_and_the_settings_give(
     code, change = POOLED[fault]
 
     assert code in codes(chosen[shape], change, FULL_SETTINGS)
+
+
+@pytest.fixture(scope="session")
+def pooled(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+    folder = tmp_path_factory.mktemp("pooled")
+    return building.rendered(folder, a_full_sweep("chosen"), POD_POOL_SETTINGS, image=IMAGE)
+
+
+@pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
+def test_pods_have_what_their_pool_says_of_pods(shape: Shape, pooled: Rendered) -> None:
+    assert codes(pooled[shape], nothing, POD_POOL_SETTINGS, IMAGE) == set()
+
+
+def metadata(all_: list[Any]) -> dict[str, Any]:
+    document: dict[str, Any] = job(all_)["spec"]["template"]["metadata"]
+    return document
+
+
+POD_FIELDS: dict[str, Change] = {
+    "no runtime": lambda all_: pod(all_).pop("runtimeClassName"),
+    "another scheduler": lambda all_: pod(all_).update(schedulerName="mine"),
+    "the priority of other pools": lambda all_: pod(all_).update(priorityClassName="batch"),
+    "the account of other pools": lambda all_: pod(all_).update(serviceAccountName="sweep-trial"),
+    "another value of an annotation": lambda all_: metadata(all_)["annotations"].update(
+        {"sidecar.istio.io/inject": "true"}
+    ),
+    "another value of a label": lambda all_: metadata(all_)["labels"].update({"example.org/mesh": "on"}),
+    "a device more": lambda all_: [
+        amounts.update({"vpc.amazonaws.com/efa": "3"}) for amounts in container(all_)["resources"].values()
+    ],
+    "no device": lambda all_: [
+        amounts.pop("vpc.amazonaws.com/efa") for amounts in container(all_)["resources"].values()
+    ],
+}
+
+
+@SHAPES
+@pytest.mark.parametrize("fault", POD_FIELDS)
+def test_a_pod_that_differs_from_its_pool_is_refused(fault: str, shape: Shape, pooled: Rendered) -> None:
+    assert codes(pooled[shape], POD_FIELDS[fault], POD_POOL_SETTINGS) == {"placement-not-ours"}
+
+
+@SHAPES
+def test_what_a_pool_gives_its_pods_is_refused_in_pods_of_other_pools(
+    shape: Shape, pooled: Rendered, chosen: Rendered
+) -> None:
+    def change(all_: list[Any]) -> None:
+        pod(all_)["serviceAccountName"] = "trainer"
+        metadata(all_)["labels"]["example.org/mesh"] = "off"
+
+    apart = {**POD_POOL_SETTINGS.pools, "plain": POOLS["chosen"]}
+    settings = replace(POD_POOL_SETTINGS, pools=apart)
+
+    assert codes(chosen[shape], nothing, settings) == set()
+    assert "placement-not-ours" in codes(chosen[shape], change, settings)
+    assert "pod-not-restricted" in codes(pooled[shape], nothing, FULL_SETTINGS)
 
 
 @SHAPES

@@ -27,7 +27,7 @@ from tests.render.building import built
 from tests.render.judging import refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
 from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS, a_variable, a_variable_before, a_volume
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, a_batch, a_full_sweep
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -233,6 +233,57 @@ def test_what_the_cluster_adds_to_the_pods_of_a_job_that_was_judged_is_admitted(
     pod["spec"] |= {"runtimeClassName": "vendor", "schedulerName": "default-scheduler"}
 
     assert refusals(pods_policy(), pod) == set()
+
+
+@pytest.fixture(scope="module")
+def pooled_job(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """The same Job on a pool that sets everything about its pods."""
+    batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
+    made = built(batch, tmp_path_factory.mktemp("pooled"), POD_POOL_SETTINGS)
+    return next(manifest for manifest in made if manifest["kind"] == "Job")
+
+
+def with_pod_settings() -> tuple[Manifest, Manifest]:
+    """The policies for Jobs and pods of a platform whose pool sets everything about its pods."""
+    pools = PLATFORM_SETTINGS.pools | POD_POOL_SETTINGS.pools
+    tree = a_platform(replace(PLATFORM_SETTINGS, pools=pools))
+    names = ("research-trial-jobs", "research-trial-pods")
+    first, second = (the("ValidatingAdmissionPolicy", name, tree) for name in names)
+    return first, second
+
+
+def test_pods_are_admitted_with_what_their_pool_says_and_refused_where_no_pool_says_it(
+    pooled_job: Manifest,
+) -> None:
+    jobs, pods = with_pod_settings()
+
+    assert refusals(jobs, pooled_job) == refusals(pods, pooled_job["spec"]["template"]) == set()
+    said = " ".join(refusals(jobs_policy(), pooled_job))
+    assert all(word in said for word in ("service account", "scheduler", "priority class", "runtime"))
+
+
+@pytest.mark.parametrize(
+    ("audience", "account", "is_admitted"),
+    [
+        ("sts.amazonaws.com", "trainer", True),
+        ("api://AzureADTokenExchange", "trainer", True),
+        ("https://kubernetes.default.svc", "trainer", False),
+        (None, "trainer", False),
+        ("sts.amazonaws.com", "sweep-trial", False),
+    ],
+)
+def test_only_the_token_of_a_cloud_is_admitted_and_only_for_the_account_of_a_pool(
+    audience: str | None, account: str, *, is_admitted: bool, pooled_job: Manifest
+) -> None:
+    _, pods = with_pod_settings()
+    pod = deepcopy(pooled_job["spec"]["template"])
+    token = {"path": "token", **({"audience": audience} if audience else {})}
+    pod["spec"]["serviceAccountName"] = account
+    pod["spec"]["volumes"].append(
+        {"name": "aws-iam-token", "projected": {"sources": [{"serviceAccountToken": token}]}}
+    )
+
+    assert (refusals(pods, pod) == set()) == is_admitted
 
 
 def test_every_folder_that_the_bases_give_the_launcher_is_that_of_its_variables(job: Manifest) -> None:

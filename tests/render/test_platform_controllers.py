@@ -7,6 +7,7 @@ import pytest
 
 from sweepledger.render.platform import GitSource, url_fault
 from sweepledger.render.platform.flux import batch_file, batch_kustomization
+from sweepledger.structs.node_pool import Toleration
 from sweepledger.structs.settings import Controller, Settings
 from tests.render.platforms import (
     DISTRIBUTED,
@@ -200,6 +201,30 @@ def test_the_three_pools_become_three_queues_with_what_their_nodes_hold() -> Non
     assert the("ResourceFlavor", flavor["name"], tree)["spec"]["nodeLabels"] == {
         "nvidia.com/gpu.product": "A100"
     }
+
+
+def test_a_flavor_has_the_selector_and_the_taints_of_its_pool_so_that_queued_pods_reach_spot_nodes() -> None:
+    heavy = replace(
+        THREE_POOLS["gpu-heavy"],
+        selector={"example.org/pool": "heavy"},
+        tolerations=(Toleration("example.org/heavy"),),
+        gpu_resource="amd.com/gpu",
+        spot=True,
+    )
+
+    flavor = the(
+        "ResourceFlavor",
+        "research-heavy",
+        a_platform(replace(ARGOCD, pools={"heavy": replace(heavy, name="heavy")})),
+    )
+
+    assert flavor["spec"]["nodeLabels"] == {"example.org/pool": "heavy", "nvidia.com/gpu.product": "A100"}
+    assert [taint["key"] for taint in flavor["spec"]["tolerations"]] == [
+        "example.org/heavy",
+        "cloud.google.com/gke-spot",
+        "kubernetes.azure.com/scalesetpriority",
+        "amd.com/gpu",
+    ]
 
 
 def test_two_repositories_share_a_cluster_with_kueue() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.spec import parse_settings
-from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
+from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Toleration
 from sweepledger.structs.settings import (
     CodeSource,
     Controller,
@@ -89,7 +89,16 @@ pools:
     price: 2.5
     startup: 10m
     spot: true
-  heavy: {{queue: heavy, node: {{cpu: 96, memory: 800Gi}}}}
+    pod:
+      runtime_class: nvidia
+      scheduler: volcano
+      priority_class: low
+      service_account: trainer
+      labels: {{example.org/mesh: "off"}}
+      annotations: {{sidecar.istio.io/inject: "false"}}
+      resources: {{vpc.amazonaws.com/efa: 2}}
+      grace: 2m
+  heavy: {{queue: heavy, selector: {{a: b}}, tolerations: [{{key: c}}], node: {{cpu: 96, memory: 800Gi}}}}
 labels: {{example.org/team: vision}}
 image_pull_secret: registry-read
 priority_class: batch-low
@@ -139,7 +148,7 @@ def test_settings_say_all_that_they_can() -> None:
         },
         secrets={"wandb": SecretReference("wandb", "wandb-account", "api.key", "WANDB_API_KEY")},
         egress={"store": Egress("store", ("203.0.113.0/24", "2001:db8::/32"), (443, 8443))},
-        pools={"gpu": GPUS, "heavy": Pool("heavy", NodeCapacity("96", "800Gi"), queue="heavy")},
+        pools={"gpu": GPUS, "heavy": HEAVY},
         labels={"example.org/team": "vision"},
         image_pull_secret="registry-read",  # noqa: S106 - the name of one
         priority_class="batch-low",
@@ -159,6 +168,19 @@ GPUS = Pool(
     price=2.5,
     startup_seconds=600,
     spot=True,
+    pod=PodSettings(
+        runtime_class="nvidia",
+        scheduler="volcano",
+        priority_class="low",
+        service_account="trainer",
+        labels={"example.org/mesh": "off"},
+        annotations={"sidecar.istio.io/inject": "false"},
+        resources={"vpc.amazonaws.com/efa": 2},
+        grace_seconds=120,
+    ),
+)
+HEAVY = Pool(
+    "heavy", NodeCapacity("96", "800Gi"), queue="heavy", selector={"a": "b"}, tolerations=(Toleration("c"),)
 )
 
 
@@ -306,7 +328,18 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         (f'code: {{url: "https://a/b", image: train@{DIGEST}}}', ("code.image", "image-reference")),
         (f'code: {{url: "ssh://a/b", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
         (f'code: {{url: "https://a/b?x=1", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
-        (f"pools: {{a: {{{NODE}, queue: a, selector: {{b: c}}}}}}", ("pools.a.selector", "pool-choice")),
+        (f"pools: {{a: {{{NODE}, pod: {{grace: 29s}}}}}}", ("pools.a.pod.grace", "pool-pod")),
+        (f"pools: {{a: {{{NODE}, pod: {{grace: 61m}}}}}}", ("pools.a.pod.grace", "pool-pod")),
+        (f"pools: {{a: {{{NODE}, pod: {{grace: soon}}}}}}", ("pools.a.pod.grace", "duration")),
+        (
+            f"pools: {{a: {{{NODE}, pod: {{resources: {{cpu: 1}}}}}}}}",
+            ("pools.a.pod.resources.cpu", "pool-pod"),
+        ),
+        (f"pools: {{a: {{{NODE}, pod: {{scheduler: A_b}}}}}}", ("pools.a.pod.scheduler", "cluster-name")),
+        (
+            f"pools: {{a: {{{NODE}, pod: {{labels: {{kueue.sweepledger.dev/x: y}}}}}}}}",
+            ("pools.a.pod.labels.kueue.sweepledger.dev/x", "label-reserved"),
+        ),
         (f"pools: {{a: {{{NODE}, selector: {{b: c/d}}}}}}", ("pools.a.selector.b", "label")),
         (f"pools: {{a: {{{NODE}, selector: {{}}}}}}", ("pools.a.selector", "out-of-range")),
         (f"pools: {{a: {{{NODE}, price: 0}}}}", ("pools.a.price", "out-of-range")),

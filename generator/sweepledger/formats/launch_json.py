@@ -9,6 +9,7 @@ from sweepledger.formats.hyperparams_csv import Column, ColumnType, Table
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRule, ThresholdRule
 from sweepledger.structs.metric import Goal
+from sweepledger.structs.node_pool import GRACE_SECONDS as POD_GRACE_SECONDS
 from sweepledger.structs.program import Macro, parse_element
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import bytes_digest
@@ -18,8 +19,10 @@ LAUNCH_FILE = "launch.json"
 LAUNCHER_PATH = "/sweep/launcher/launch.py"
 """Path of the launcher in a pod."""
 
-GRACE_SECONDS = 20
-"""Between SIGTERM and SIGKILL of a trial; less than the 30 s the pod itself is given."""
+END_SECONDS = 10
+"""Time of a pod's grace period that is left to the launcher, for its record."""
+GRACE_SECONDS = POD_GRACE_SECONDS - END_SECONDS
+"""Between SIGTERM and SIGKILL of a trial, unless its pool has another grace period."""
 
 
 def secret_folder(name: str) -> str:
@@ -30,6 +33,7 @@ def secret_folder(name: str) -> str:
 def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: str) -> str:
     """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
+    pool = settings.pools.get(run.pool or "")
     reported = metric.reported
     # The launcher reads it beside the metric.
     capture = {"capture": True} if reported.pop("capture", False) else {}
@@ -56,7 +60,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             "metric": {"name": metric.name, **reported},
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
-            "grace_seconds": GRACE_SECONDS,
+            "grace_seconds": pool.grace_seconds - END_SECONDS if pool else GRACE_SECONDS,
             "max_disruptions": run.max_disruptions,
             "hyperparams_file": run.hyperparams_file,
             "secrets": {

@@ -17,7 +17,7 @@ from sweepledger.policy.schema import MALFORMED
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_repr
-from sweepledger.structs.kubernetes import TRIAL_ACCOUNT, Manifest
+from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.settings import Settings
 
 ALLOWED = "kind-not-allowed"
@@ -48,7 +48,7 @@ def check_batch(
         inspection = _inspect(obj, forms.get((obj.api, obj.kind)), pods, trials)
         problems += [to_problem(obj, finding, file) for finding in inspection.findings]
         usable += [inspection.usable] if inspection.usable is not None else []
-    known = {("ServiceAccount", TRIAL_ACCOUNT)}
+    known = {("ServiceAccount", name) for name in settings.trial_accounts}
     together = references.check_references(usable, known=known, severity=Severity.ERROR)
     problems += [to_problem(usable[number], finding, file) for number, finding in together]
     problems += [to_problem(obj, finding, file) for obj, finding in check_duplicates(usable)]

@@ -15,7 +15,7 @@ from sweepledger.policy.rules import references, registry
 from sweepledger.policy.schema import MALFORMED, SKIPPED, UNKNOWN, KindStatus
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.document import DOCUMENT_START, Document, DocumentPath, Mark
-from sweepledger.structs.kubernetes import TRIAL_ACCOUNT, Manifest
+from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.settings import Settings
 
 NOT_LISTED = "secret-not-listed"
@@ -91,7 +91,7 @@ def lint(documents: Sequence[Document], settings: Settings | None = None) -> Lin
         if inspection.usable is not None:
             usable.append((placed, inspection.usable))
             problems += map(placed.problem, _unlisted_secrets(inspection.usable, settings))
-    known = {("ServiceAccount", TRIAL_ACCOUNT)}
+    known = {("ServiceAccount", name) for name in (settings or Settings()).trial_accounts}
     objects = [obj for _, obj in usable]
     for index, finding in references.check_references(objects, known=known, severity=Severity.WARNING):
         problems.append(usable[index][0].problem(finding))

@@ -73,8 +73,9 @@ def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
         ARTIFACTS: settings.results.artifacts is not None,
         CLONE: clones,
         CREDENTIALS: clones and settings.code is not None and settings.code.secret is not None,
-        # Whatever scales the nodes of a pool would else move a trial that has run for hours.
-        STEADY: pool is not None,
+        # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:
+        # there it would keep Karpenter from draining a node that the provider takes away.
+        STEADY: pool is not None and not pool.spot,
     }
     return tuple(sorted(name for name, is_on in switches.items() if is_on))
 

@@ -32,14 +32,13 @@ from sweepledger.structs.kubernetes import (
     parent_mount,
     trial_folder,
 )
-from sweepledger.structs.node_pool import GPU_RESOURCE, Pool, scheduling_fields
+from sweepledger.structs.node_pool import GPU_RESOURCE, GRACE_SECONDS, Pool, scheduling_fields
 from sweepledger.structs.program import Code
 from sweepledger.structs.run_config import CodeMode
 from sweepledger.structs.settings import GIT_EGRESS, Settings
 
 POD_STARTUP_SECONDS = 15 * 60
-"""Used without a pool. A pod's deadline counts from its start, including the image pull; the launcher times trials."""
-POD_GRACE_SECONDS = 30
+"""The least that a pod's deadline allows for its start, including the image pull; the launcher times trials."""
 
 OTHER_DISK = 2 << 30
 """Bytes that a pod may write in addition to its scratch: logs, the image's writable layer, cloned code."""
@@ -104,8 +103,13 @@ def pool_of(batch: Batch, settings: Settings) -> Pool | None:
 def deadline(batch: Batch, settings: Settings) -> int:
     """Return the seconds after which the node ends a pod whose launcher has not ended."""
     pool = pool_of(batch, settings)
-    startup = POD_STARTUP_SECONDS if pool is None else pool.startup_seconds
-    return batch.run.timeout_seconds + POD_GRACE_SECONDS + startup
+    startup = max(POD_STARTUP_SECONDS, 0 if pool is None else pool.startup_seconds)
+    return batch.run.timeout_seconds + grace_seconds(pool) + startup
+
+
+def grace_seconds(pool: Pool | None) -> int:
+    """Return the termination grace period of pods, in seconds."""
+    return GRACE_SECONDS if pool is None else pool.grace_seconds
 
 
 def gpu_resource(batch: Batch, settings: Settings) -> str:
@@ -125,6 +129,8 @@ def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Ma
     }
     if wanted.gpu:
         amounts[gpu_resource(batch, settings)] = str(wanted.gpu)
+    if (pool := pool_of(batch, settings)) is not None:
+        amounts.update((name, str(amount)) for name, amount in sorted(pool.pod.resources.items()))
     return {"limits": dict(amounts), "requests": dict(amounts)}
 
 
@@ -159,8 +165,22 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         spec["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
     if settings.priority_class is not None:
         spec["priorityClassName"] = settings.priority_class
+    metadata: Manifest = {"labels": labels(name, batch, settings)}
+    if pool is not None:
+        own, metadata = pool.pod, _pool_metadata(pool, metadata["labels"])
+        named = {"priorityClassName": own.priority_class, "serviceAccountName": own.service_account}
+        spec |= {key: value for key, value in named.items() if value is not None}
+        if own.grace_seconds is not None:
+            spec["terminationGracePeriodSeconds"] = own.grace_seconds
     egress = {f"{EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
-    return {"metadata": {"labels": labels(name, batch, settings) | egress}, "spec": spec}
+    metadata["labels"] |= egress
+    return {"metadata": metadata, "spec": spec}
+
+
+def _pool_metadata(pool: Pool, labels: Mapping[str, str]) -> Manifest:
+    """Return the metadata of a pool's pods; its labels never replace those of sweepledger and of the settings."""
+    annotations = {"annotations": dict(sorted(pool.pod.annotations.items()))} if pool.pod.annotations else {}
+    return {"labels": dict(sorted(pool.pod.labels.items())) | dict(labels), **annotations}
 
 
 def trial_template(name: str, batch: Batch, settings: Settings, table: Table, index: int) -> Manifest:

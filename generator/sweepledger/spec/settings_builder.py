@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sweepledger.reader import Document
 from sweepledger.spec import units
 from sweepledger.spec.draft import RawMapping
-from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, Pool, Toleration
+from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, PodSettings, Pool, Toleration
 from sweepledger.structs.settings import (
     CodeSource,
     CollectorSettings,
@@ -51,8 +51,22 @@ def build_pool(name: str, data: Mapping[str, Any]) -> Pool:
         max_nodes=None if most is None else int(most),
         price=None if price is None else float(price),
         spot=data.get("spot", False),
+        pod=_pod_settings(data.get("pod", {})),
     )
     return made if "startup" not in data else replace(made, startup_seconds=units.seconds(data["startup"]))
+
+
+def _pod_settings(data: Mapping[str, Any]) -> PodSettings:
+    return PodSettings(
+        runtime_class=data.get("runtime_class"),
+        scheduler=data.get("scheduler"),
+        priority_class=data.get("priority_class"),
+        service_account=data.get("service_account"),
+        labels=MappingProxyType(dict(data.get("labels", {}))),
+        annotations=MappingProxyType(dict(data.get("annotations", {}))),
+        resources=MappingProxyType({name: int(amount) for name, amount in data.get("resources", {}).items()}),
+        grace_seconds=units.seconds(data["grace"]) if "grace" in data else None,
+    )
 
 
 T = TypeVar("T")

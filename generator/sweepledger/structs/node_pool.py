@@ -12,6 +12,9 @@ from sweepledger.structs.run_config import RunConfig
 
 GPU_RESOURCE = "nvidia.com/gpu"
 
+GRACE_SECONDS = 30
+"""Termination grace period of a pod, in seconds, unless its pool has another; the default of Kubernetes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
@@ -33,13 +36,32 @@ class NodeCapacity:
 
 
 @dataclass(frozen=True, slots=True)
+class PodSettings:
+    """What else the pods of a pool need: the platform team's decision, never that of a spec."""
+
+    runtime_class: str | None = None
+    scheduler: str | None = None
+    """Name of the scheduler that places the pods; None: the cluster's default."""
+    priority_class: str | None = None
+    """None: that of the settings."""
+    service_account: str | None = None
+    """Account with the workload identity of trials; None: `TRIAL_ACCOUNT`, which has no rights."""
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    annotations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    resources: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Extended resources of the trial's container, such as `rdma/ib`."""
+    grace_seconds: int | None = None
+    """Time from the end's announcement to the kill of a pod; None: `GRACE_SECONDS`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
-    """Nodes of one type, chosen by a Kueue queue, or by selector and tolerations, never by both."""
+    """Nodes of one type; with a Kueue queue, its flavor has the selector and the tolerations, and pods have none."""
 
     name: str
     node: NodeCapacity
     queue: str | None = None
-    """A LocalQueue of Kueue, which sets node selector and tolerations itself."""
+    """A LocalQueue of Kueue, which adds its flavor's selector and tolerations to admitted pods."""
     selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tolerations: tuple[Toleration, ...] = ()
     gpu_resource: str = GPU_RESOURCE
@@ -53,6 +75,17 @@ class Pool:
     """Time from no node to a running container, image pull included."""
     spot: bool = False
     """Whether the provider may take the nodes away at any time."""
+    pod: PodSettings = field(default_factory=PodSettings)
+
+    @property
+    def devices(self) -> frozenset[str]:
+        """The extended resources that its pods may request."""
+        return frozenset({self.gpu_resource, *self.pod.resources})
+
+    @property
+    def grace_seconds(self) -> int:
+        """The termination grace period of the pool's pods, in seconds."""
+        return GRACE_SECONDS if self.pod.grace_seconds is None else self.pod.grace_seconds
 
 
 def pods_per_node(run: RunConfig, node: NodeCapacity) -> int:
@@ -93,21 +126,26 @@ SPOT_TAINTS = (
 
 
 def scheduling_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
-    """Return the pod fields that choose nodes; with a queue only the affinity, which Kueue reads, too."""
-    fields: dict[str, Any] = {}
+    """Return the pod fields that choose nodes, scheduler and runtime.
+
+    With a queue, Kueue adds selector and tolerations of its flavor; the affinity it reads, too.
+    """
+    choices = {"runtimeClassName": pool.pod.runtime_class, "schedulerName": pool.pod.scheduler}
+    fields: dict[str, Any] = {key: value for key, value in choices.items() if value is not None}
     if pool.gpu_type is not None and has_gpus:
         expression = {"key": GPU_PRODUCT_LABEL, "operator": "In", "values": [pool.gpu_type]}
         required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
         fields["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     if pool.queue is None and pool.selector:
         fields["nodeSelector"] = dict(sorted(pool.selector.items()))
-    tolerations = _tolerations(pool)
+    tolerations = tolerations_of(pool)
     if pool.queue is None and tolerations:
         fields["tolerations"] = tolerations
     return fields
 
 
-def _tolerations(pool: Pool) -> list[dict[str, Any]]:
+def tolerations_of(pool: Pool) -> list[dict[str, Any]]:
+    """Return the tolerations of a pool, with those of spot nodes."""
     tolerations: list[dict[str, Any]] = []
     for toleration in pool.tolerations:
         any_value = toleration.value is None

@@ -8,7 +8,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from sweepledger.problems import Problem
-from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME
+from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME, TRIAL_ACCOUNT
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 
@@ -343,6 +343,12 @@ class Settings:
     def dataset_claims(self) -> frozenset[str]:
         """The claims that contain datasets."""
         return frozenset(dataset.claim for dataset in self.datasets.values())
+
+    @property
+    def trial_accounts(self) -> tuple[str, ...]:
+        """The service accounts of trials: the one without rights, and those that pools name."""
+        accounts = {pool.pod.service_account for pool in self.pools.values()} - {None, TRIAL_ACCOUNT}
+        return (TRIAL_ACCOUNT, *sorted(filter(None, accounts)))
 
     @property
     def mountable_secrets(self) -> frozenset[str]:

@@ -66,7 +66,9 @@ def parse_pod(template: ManifestNode, clone: CodeClone | None = None) -> PodSpec
     spec.only("restartPolicy", "Never")
     # Rights, tokens, queues and nodes belong to the cluster: a process has the rights of its user.
     spec.meaningless("automountServiceAccountToken", "enableServiceLinks", "securityContext")
-    spec.meaningless("serviceAccountName", "priorityClassName", "schedulerName", "dnsPolicy")
+    spec.meaningless(
+        "serviceAccountName", "priorityClassName", "schedulerName", "dnsPolicy", "runtimeClassName"
+    )
     spec.meaningless("affinity", "imagePullSecrets", "nodeSelector", "tolerations")
     cloning = take_clone(spec, clone)
     grace, deadline = spec.count("terminationGracePeriodSeconds"), spec.count("activeDeadlineSeconds")

@@ -54,7 +54,10 @@ ANNOTATIONS: Form = {
     "sweepledger.dev/spec-digest": None,
     TRIAL_LABEL: None,
 }
-STEADY: Form = {"cluster-autoscaler.kubernetes.io/safe-to-evict": None, "karpenter.sh/do-not-disrupt": None}
+STEADY: Mapping[str, Form] = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": None,
+    "karpenter.sh/do-not-disrupt": None,
+}
 
 DISTRIBUTED = tuple(
     (kind.api_version, kind.kind)
@@ -99,7 +102,8 @@ def labels(settings: Settings) -> Mapping[str, Form]:
 def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
     """Return the labels that pods may have: NetworkPolicies select by them, queues by labels of the pods' owners."""
     egress = (f"{EGRESS_LABEL}{name}" for name in settings.egress)
-    return dict.fromkeys((*LABELS, *egress, *((PEERS,) if distributed else ()), *settings.labels))
+    of_pools = (name for pool in settings.pools.values() for name in pool.pod.labels)
+    return dict.fromkeys((*LABELS, *egress, *((PEERS,) if distributed else ()), *settings.labels, *of_pools))
 
 
 def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
@@ -133,7 +137,11 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
 
 def template(settings: Settings, *, distributed: bool = False) -> Form:
     """Return the keys that a pod template may have."""
-    metadata: Form = {"labels": _pod_labels(settings, distributed=distributed), "annotations": STEADY}
+    of_pools = dict.fromkeys(name for pool in settings.pools.values() for name in pool.pod.annotations)
+    metadata: Form = {
+        "labels": _pod_labels(settings, distributed=distributed),
+        "annotations": {**of_pools, **STEADY},
+    }
     return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}
 
 
@@ -150,6 +158,8 @@ def _pod(settings: Settings, *, distributed: bool) -> Form:
         "nodeSelector": {ANY_KEY: None},
         "priorityClassName": None,
         "restartPolicy": None,
+        "runtimeClassName": None,
+        "schedulerName": None,
         "securityContext": {
             "fsGroup": None,
             "fsGroupChangePolicy": None,
@@ -166,8 +176,8 @@ def _pod(settings: Settings, *, distributed: bool) -> Form:
 
 
 def _container(settings: Settings, *, distributed: bool) -> Form:
-    gpus = {GPU_RESOURCE, *(pool.gpu_resource for pool in settings.pools.values())}
-    amounts: Form = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *gpus))
+    devices = {GPU_RESOURCE, *(name for pool in settings.pools.values() for name in pool.devices)}
+    amounts: Form = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *devices))
     capabilities: Form = {"add": (None,), "drop": (None,)} if distributed else {"drop": (None,)}
     ports: Mapping[str, Form] = {"ports": ({"name": None, "containerPort": None, "protocol": None},)}
     source: Form = {"fieldRef": {"apiVersion": None, "fieldPath": None}}

@@ -1,16 +1,18 @@
-"""Placement of a batch's pods: nodes, queue and priority, only as the settings allow."""
+"""Placement of a batch's pods: nodes, queue, priority, account and metadata, only as the settings allow."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sweepledger.policy.batch_rules.allowed_keys import STEADY
 from sweepledger.policy.batch_rules.identity import RUNTIME_KIND, BatchContext
 from sweepledger.policy.objects import Finding, Object, Pod
 from sweepledger.reader.messages import safe_json, safe_repr
-from sweepledger.structs.kubernetes import PRIORITY_LABEL, QUEUE_LABEL
-from sweepledger.structs.node_pool import GPU_RESOURCE, Pool, scheduling_fields
+from sweepledger.structs.kubernetes import PRIORITY_LABEL, QUEUE_LABEL, TRIAL_ACCOUNT
+from sweepledger.structs.node_pool import GPU_RESOURCE, PodSettings, Pool, scheduling_fields
+from sweepledger.structs.settings import Settings
 
 CODE = "placement-not-ours"
-KEYS = ("affinity", "nodeSelector", "tolerations")
+KEYS = ("affinity", "nodeSelector", "runtimeClassName", "schedulerName", "tolerations")
 POOLS = "pools stand in sweepledger.yaml; a sweep names one as run.pool"
 
 
@@ -29,18 +31,34 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     if obj.kind != RUNTIME_KIND:  # the objects that start its pods have the queue
         pools = tuple(pool for pool in pools if pool.queue == queue)
     for pod in obj.pods:
-        yield from _nodes(pod, pools, queue)
-        yield from _named(pod, trials)
+        fitting = _fitting(pod, pools, queue)
+        if fitting:
+            yield from _named(pod, fitting, trials.settings)
+        else:
+            requested = _fields(pod) | _devices(pod)
+            message = f"must ask for nodes as one pool of the settings does, got {safe_json(requested)}"
+            yield Finding(pod.at, message, CODE, POOLS)
 
 
-def _nodes(pod: Pod, pools: tuple[Pool, ...], queue: str | None) -> Iterator[Finding]:
-    fields = {key: pod.spec[key] for key in KEYS if key in pod.spec}
-    devices = {name for container in pod.containers for name in _limits(container.data) if "/" in name}
-    is_plain = not fields and queue is None and devices <= {GPU_RESOURCE}
-    if not is_plain and not any(_fits(pool, fields, devices) for pool in pools):
-        requested = fields | dict.fromkeys(sorted(devices), "a device")
-        message = f"must ask for nodes as one pool of the settings does, got {safe_json(requested)}"
-        yield Finding(pod.at, message, CODE, POOLS)
+def _fitting(pod: Pod, pools: tuple[Pool, ...], queue: str | None) -> tuple[Pool | None, ...]:
+    """Return the pools whose pods ask for nodes and devices as this one does; None stands for no pool."""
+    fields, devices = _fields(pod), _devices(pod)
+    is_plain = not fields and queue is None and devices.keys() <= {GPU_RESOURCE}
+    return (*((None,) if is_plain else ()), *(pool for pool in pools if _fits(pool, fields, devices)))
+
+
+def _fields(pod: Pod) -> dict[str, Any]:
+    return {key: pod.spec[key] for key in KEYS if key in pod.spec}
+
+
+def _devices(pod: Pod) -> dict[str, Any]:
+    """Return the extended resources of a pod's containers, with the amounts of the last that has them."""
+    return {
+        name: amount
+        for container in pod.containers
+        for name, amount in _limits(container.data).items()
+        if "/" in name
+    }
 
 
 def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -48,17 +66,42 @@ def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
     return limits
 
 
-def _fits(pool: Pool, fields: Mapping[str, Any], devices: set[str]) -> bool:
-    return devices <= {pool.gpu_resource} and scheduling_fields(pool, has_gpus=bool(devices)) == fields
+def _fits(pool: Pool, fields: Mapping[str, Any], devices: Mapping[str, Any]) -> bool:
+    own = {name: str(amount) for name, amount in devices.items() if name != pool.gpu_resource}
+    wanted = {name: str(amount) for name, amount in pool.pod.resources.items()}
+    return own == wanted and scheduling_fields(pool, has_gpus=pool.gpu_resource in devices) == fields
 
 
-def _named(pod: Pod, trials: BatchContext) -> Iterator[Finding]:
-    secret, settings = trials.settings.image_pull_secret, trials.settings
+def _named(pod: Pod, pools: tuple[Pool | None, ...], settings: Settings) -> Iterator[Finding]:
+    """Yield what differs from the pod settings of each fitting pool: as one of them says, all must be."""
+    differences = [tuple(_differences(pod, pool, settings)) for pool in pools]
+    if all(differences):
+        yield from min(differences, key=len)
+
+
+def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Finding]:
+    own, secret = PodSettings() if pool is None else pool.pod, settings.image_pull_secret
     wanted = {
         "imagePullSecrets": None if secret is None else [{"name": secret}],
-        "priorityClassName": settings.priority_class,
+        "priorityClassName": own.priority_class or settings.priority_class,
+        "serviceAccountName": own.service_account or TRIAL_ACCOUNT,
     }
     for key, value in wanted.items():
         if pod.spec.get(key) != value:
             message = f"must be {safe_json(value)} as in the settings, got {safe_json(pod.spec.get(key))}"
             yield Finding((*pod.at, key), message, CODE)
+    annotations = {
+        key: value for key, value in (pod.metadata.get("annotations") or {}).items() if key not in STEADY
+    }
+    # A batch may be older than the pool's annotations and labels; none of another pool may stand in them.
+    for key, value in annotations.items():
+        if own.annotations.get(key) != value:
+            message = f"must be absent or as the pool of the settings has it, got {safe_json(value)}"
+            yield Finding((*pod.path, "metadata", "annotations", key), message, CODE)
+    of_others = {
+        name for other in settings.pools.values() for name in other.pod.labels
+    } - settings.labels.keys()
+    for key, value in (pod.metadata.get("labels") or {}).items():
+        if key in of_others and own.labels.get(key) != value:
+            message = f"must be absent or as the pool of the settings has it, got {safe_json(value)}"
+            yield Finding((*pod.path, "metadata", "labels", key), message, CODE)

@@ -18,7 +18,6 @@ from sweepledger.structs.kubernetes import (
     INDEX_LABEL,
     INDEX_VARIABLE,
     MPI_WORKER_COMMAND,
-    TRIAL_ACCOUNT,
     Manifest,
 )
 
@@ -111,9 +110,8 @@ def check_pods(obj: Object, trials: BatchContext) -> Iterator[Finding]:
 
 
 def _pod(pod: Pod) -> Iterator[Finding]:
-    for key, value in (("restartPolicy", "Never"), ("serviceAccountName", TRIAL_ACCOUNT)):
-        if pod.spec.get(key) != value:
-            yield Finding((*pod.at, key), f"must be {value!r}, got {safe_repr(pod.spec.get(key))}", PODS)
+    if (policy := pod.spec.get("restartPolicy")) != "Never":
+        yield Finding((*pod.at, "restartPolicy"), f"must be 'Never', got {safe_repr(policy)}", PODS)
     grace = pod.spec.get("terminationGracePeriodSeconds")
     if grace is None or grace < 1:
         message = f"must be at least 1, got {safe_repr(grace)}"

@@ -5,7 +5,7 @@ They apply to the template of a Job and to the pod itself, whichever controller 
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -27,7 +27,7 @@ from sweepledger.structs.kubernetes import (
     SWEEP_LABEL,
     TRIAL_ACCOUNT,
 )
-from sweepledger.structs.node_pool import scheduling_fields
+from sweepledger.structs.node_pool import PodSettings, scheduling_fields
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import API_SERVER_EGRESS, PEERS_EGRESS, Settings
@@ -35,6 +35,9 @@ from sweepledger.structs.settings import API_SERVER_EGRESS, PEERS_EGRESS, Settin
 VOLUME_SOURCES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret")
 
 PROJECTED_SOURCES = ("configMap", "downwardAPI", "secret")
+
+IDENTITY_AUDIENCES = ("api://AzureADTokenExchange", "sts.amazonaws.com")
+"""Whom a token may be for that Azure's and Amazon's workload identity add to pods: never the API server."""
 
 READ_ONLY = "(has(v.persistentVolumeClaim.readOnly) && v.persistentVolumeClaim.readOnly)"
 
@@ -186,14 +189,22 @@ def _has_queues(settings: Settings) -> bool:
 
 
 def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ...]:
+    schedulers = _pod_values(settings, lambda own: own.scheduler)
     opened = [*sorted(settings.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     known = list_literal(f"{EGRESS_LABEL}{name}" for name in opened)
     projected = " || ".join(f"has(s.{kind})" for kind in PROJECTED_SOURCES)
+    identities = settings.trial_accounts[1:]
+    if identities:  # the webhook of a cloud adds the token to pods of an account that has an identity
+        projected += (
+            " || (has(s.serviceAccountToken) && has(s.serviceAccountToken.audience)"
+            f" && s.serviceAccountToken.audience in {list_literal(IDENTITY_AUDIENCES)}"
+            f" && variables.pod.serviceAccountName in {list_literal(identities)})"
+        )
     return (
         Rule(
-            f"a trial runs as service account {TRIAL_ACCOUNT}",
+            f"a trial runs as service account {TRIAL_ACCOUNT}, or as that of a pool of sweepledger.yaml",
             "variables.reads || (has(variables.pod.serviceAccountName)"
-            f" && variables.pod.serviceAccountName == {literal(TRIAL_ACCOUNT)})",
+            f" && variables.pod.serviceAccountName in {list_literal(settings.trial_accounts)})",
         ),
         Rule(
             "a trial has no service account token or certificate",
@@ -207,8 +218,10 @@ def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ..
             "has(variables.pod.activeDeadlineSeconds) && variables.pod.activeDeadlineSeconds > 0",
         ),
         Rule(
-            "a trial has the default scheduler, processes of its own, and no hosts or devices beside its resources",
-            "(!has(variables.pod.schedulerName) || variables.pod.schedulerName in ['', 'default-scheduler'])"
+            "a trial has the default scheduler or that of a pool of sweepledger.yaml, processes of its own,"
+            " and no hosts or devices beside its resources",
+            "(!has(variables.pod.schedulerName)"
+            f" || variables.pod.schedulerName in {list_literal(['', 'default-scheduler', *schedulers])})"
             " && (!has(variables.pod.shareProcessNamespace) || !variables.pod.shareProcessNamespace)"
             " && !has(variables.pod.hostAliases) && !has(variables.pod.resourceClaims)",
         ),
@@ -233,6 +246,11 @@ def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ..
             f"!({literal(EGRESS_LABEL + PEERS_EGRESS)} in variables.labels) || {peers}",
         ),
     )
+
+
+def _pod_values(settings: Settings, read: Callable[[PodSettings], str | None]) -> list[str]:
+    """Return the different values that pools give to a field of pods, sorted."""
+    return sorted({value for pool in settings.pools.values() if (value := read(pool.pod)) is not None})
 
 
 def _images(settings: Settings) -> tuple[Rule, ...]:
@@ -409,6 +427,8 @@ def _places(settings: Settings, placed: str, judged: str) -> tuple[Rule, ...]:
     # Where the cluster is set so, the API server lets pods with GPUs bear the taint called like these.
     borne |= {f"{pool.gpu_resource}=:NoSchedule" for pool in settings.pools.values() if pool.node.gpu}
     classes = [] if settings.priority_class is None else [settings.priority_class]
+    classes += [name for name in _pod_values(settings, lambda own: own.priority_class) if name not in classes]
+    runtimes = _pod_values(settings, lambda own: own.runtime_class)
     bears = (
         "(t.key + '=' + (has(t.value) ? t.value : '')"
         f" + ':' + (has(t.effect) ? t.effect : '')) in {list_literal(sorted(borne))}"
@@ -433,13 +453,14 @@ def _places(settings: Settings, placed: str, judged: str) -> tuple[Rule, ...]:
             f" && (t.key in {list_literal(NOT_READY)} || {bears}))",
         ),
         Rule(
-            "the priority class is the one that sweepledger.yaml names",
+            "the priority class is one that sweepledger.yaml names",
             # A class that the cluster gives to all pods stands in pods, but not in the Jobs that were judged.
             f"{judged} || !has(variables.pod.priorityClassName)"
             f" || variables.pod.priorityClassName in {list_literal(classes)}",
         ),
         Rule(
-            "a trial runs in the cluster's default runtime",
-            f"{judged} || !has(variables.pod.runtimeClassName)",
+            "a trial runs in the cluster's default runtime, or in that of a pool of sweepledger.yaml",
+            f"{judged} || !has(variables.pod.runtimeClassName)"
+            f" || variables.pod.runtimeClassName in {list_literal(runtimes)}",
         ),
     )

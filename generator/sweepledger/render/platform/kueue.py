@@ -4,20 +4,20 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import GPU_PRODUCT_LABEL
-from sweepledger.structs.node_pool import GPU_RESOURCE, Pool
+from sweepledger.structs.node_pool import Pool, tolerations_of
 from sweepledger.structs.settings import Settings
 
 GROUP = "kueue.x-k8s.io/v1beta1"
 """Served by every supported version; newer ones convert it."""
 
 NODE_POOL = "sweepledger.dev/pool"
-"""The label that nodes of a pool bear where neither its selector nor its GPU says more."""
+"""The label of a pool's nodes, if the pool has neither a selector nor a GPU type."""
 
 PRIORITIES = {"low": -100, "normal": 0, "high": 100}
 """Behind the namespace: the classes are the cluster's, and two repositories may weigh differently."""
 
 NO_BOUND = "1Ei"
-"""Quota of scratch space, which no setting limits: Kueue starts no pod that requests a resource without quota."""
+"""Quota of what no setting limits, such as scratch space: Kueue starts no pod that requests a resource without one."""
 
 
 def objects(settings: Settings) -> list[Manifest]:
@@ -85,9 +85,16 @@ def _pool(pool: Pool, settings: Settings) -> list[Manifest]:
 
 def _flavor(pool: Pool) -> Manifest:
     """Return the flavor's node labels and tolerations, which Kueue adds to pods when it starts them."""
-    labels = {GPU_PRODUCT_LABEL: pool.gpu_type} if pool.gpu_type is not None else {NODE_POOL: pool.name}
-    taint = {"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
-    return {"nodeLabels": labels, **({"tolerations": [taint]} if pool.node.gpu else {})}
+    labels = dict(sorted(pool.selector.items()))
+    if pool.gpu_type is not None:
+        labels[GPU_PRODUCT_LABEL] = pool.gpu_type
+    tolerations = tolerations_of(pool)
+    taint = f"{pool.gpu_resource.partition('/')[0]}/gpu"
+    if pool.node.gpu and taint not in {toleration["key"] for toleration in tolerations}:
+        # What vendors put on their nodes, whatever slices of a GPU these offer.
+        tolerations.append({"key": taint, "operator": "Exists", "effect": "NoSchedule"})
+    flavor: Manifest = {"nodeLabels": labels or {NODE_POOL: pool.name}}
+    return flavor | ({"tolerations": tolerations} if tolerations else {})
 
 
 def _quota(pool: Pool) -> list[Manifest]:
@@ -100,6 +107,7 @@ def _quota(pool: Pool) -> list[Manifest]:
     if pool.node.gpu:
         amounts[pool.gpu_resource] = str(pool.node.gpu * nodes)
     amounts["ephemeral-storage"] = NO_BOUND
+    amounts.update(dict.fromkeys(sorted(pool.pod.resources), NO_BOUND))
     return [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]
 
 

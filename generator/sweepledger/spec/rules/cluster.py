@@ -27,6 +27,7 @@ OBJECTS: tuple[DocumentPath, ...] = (
     ("collector", "priority_class"),
 )
 OBJECTS_OF_EACH = (("datasets", "claim"), ("secrets", "secret"), ("pools", "queue"))
+OBJECTS_OF_PODS = ("runtime_class", "scheduler", "priority_class", "service_account")
 
 COLLECTOR = "-collector"
 LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
@@ -39,6 +40,7 @@ def object_names(draft: Draft) -> Iterator[Problem]:
     places = [*OBJECTS]
     places += [("results", "sync", name, "secret") for name in draft.names("results", "sync")]
     places += [(top, name, key) for top, key in OBJECTS_OF_EACH for name in draft.names(top)]
+    places += [("pools", name, "pod", key) for name in draft.names("pools") for key in OBJECTS_OF_PODS]
     found = [(place, draft.get(*place, kind=str), False) for place in places]
     found += [((top, name), name, True) for top in NAMED_MAPPINGS for name in draft.names(top)]
     for place, name, at_key in found:
@@ -120,7 +122,8 @@ def is_resource_name(text: str) -> bool:
 def labels(draft: Draft) -> Iterator[Problem]:
     """Labels are valid in Kubernetes."""
     maps: list[DocumentPath] = [("labels",), ("monitoring", "labels")]
-    maps += [("pools", name, "selector") for name in draft.names("pools")]
+    for name in draft.names("pools"):
+        maps += [("pools", name, "selector"), ("pools", name, "pod", "labels")]
     for place in maps:
         for key in draft.names(*place):
             yield from _label_key(draft, (*place, key), key, at_key=True)
@@ -137,10 +140,15 @@ def reserved_labels(draft: Draft) -> Iterator[Problem]:
     maps: tuple[DocumentPath, ...] = (("labels",), ("monitoring", "labels"))
     for place in maps:
         for key in draft.names(*place):
-            if key in RESERVED_LABELS or _is_in_domain(key, RESERVED_DOMAINS):
+            if is_reserved_label(key, RESERVED_DOMAINS):
                 message = f"must not be a label that a program acts on, got {safe_repr(key)}"
                 hint = "use your own domain, for example example.org/team"
                 yield draft.problem((*place, key), message, code="label-reserved", hint=hint, at_key=True)
+
+
+def is_reserved_label(key: str, domains: tuple[str, ...]) -> bool:
+    """Return whether a label's key is one that Kubernetes writes without a domain, or is in one of the domains."""
+    return key in RESERVED_LABELS or _is_in_domain(key, domains)
 
 
 def _is_in_domain(key: str, domains: tuple[str, ...]) -> bool:

@@ -4,11 +4,23 @@ import re
 from collections.abc import Iterator
 
 from sweepledger.problems import Problem
-from sweepledger.reader import safe_repr
+from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec import units
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.cluster import DNS_LABEL, is_resource_name
+from sweepledger.spec.rules.cluster import (
+    DNS_LABEL,
+    RESERVED_DOMAINS,
+    is_label_key,
+    is_reserved_label,
+    is_resource_name,
+)
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.node_pool import GPU_RESOURCE, GRACE_SECONDS
+
+MAX_FLAVOR_ITEMS = 8
+"""Labels, and tolerations, of a ResourceFlavor (Kueue v1beta1)."""
+MIN_GRACE_SECONDS, MAX_GRACE_SECONDS = GRACE_SECONDS, 3600
+OWN_DOMAINS = ("sweepledger.dev",)
 
 
 def default_pool(draft: Draft) -> Iterator[Problem]:
@@ -23,15 +35,60 @@ def default_pool(draft: Draft) -> Iterator[Problem]:
             )
 
 
-def node_choice(draft: Draft) -> Iterator[Problem]:
-    """A pool has a queue, or selector and tolerations: Kueue sets those of its flavor itself."""
+def flavor_limits(draft: Draft) -> Iterator[Problem]:
+    """Selector and tolerations of a pool with a queue fit in a ResourceFlavor, which allows eight of each."""
     for name in draft.names("pools"):
-        keys = draft.names("pools", name)
-        for key in ("selector", "tolerations") if "queue" in keys else ():
-            if key in keys:
-                message = "must not be given with queue, which chooses the nodes"
-                hint = f"keep one of the two; Kueue's ResourceFlavor has {key} of its own"
-                yield draft.problem(("pools", name, key), message, code="pool-choice", hint=hint, at_key=True)
+        if "queue" not in draft.names("pools", name):
+            continue
+        for key in ("selector", "tolerations"):
+            written = draft.get("pools", name, key, kind=(dict if key == "selector" else list)) or ()
+            if len(written) > MAX_FLAVOR_ITEMS:
+                message = f"must have at most {MAX_FLAVOR_ITEMS} entries if the pool has a queue, got {len(written)}"
+                yield draft.problem(("pools", name, key), message, code="pool-flavor", at_key=True)
+
+
+def pod_settings(draft: Draft) -> Iterator[Problem]:
+    """Names, resources and the grace period of a pool's pods are valid, and no key is one that programs act on."""
+    for name in draft.names("pools"):
+        place = ("pools", name, "pod")
+        yield from _resources(draft, name)
+        for key in draft.names(*place, "annotations"):
+            if not is_label_key(key):
+                message = f"must be an annotation's key such as example.org/team, got {safe_repr(key)}"
+                yield draft.problem((*place, "annotations", key), message, code="label", at_key=True)
+        for table, domains in (("labels", RESERVED_DOMAINS), ("annotations", OWN_DOMAINS)):
+            for key in draft.names(*place, table):
+                if is_reserved_label(key, domains):
+                    message = f"must not be a key that a program acts on, got {safe_repr(key)}"
+                    yield draft.problem((*place, table, key), message, code="label-reserved", at_key=True)
+        yield from _grace(draft, (*place, "grace"))
+
+
+def _resources(draft: Draft, name: str) -> Iterator[Problem]:
+    place = ("pools", name, "pod", "resources")
+    gpu = draft.get("pools", name, "gpu_resource", kind=str) or GPU_RESOURCE
+    for resource in draft.names(*place):
+        if resource == gpu:
+            message, hint = "must not be the pool's GPU, of which specs say the number", "run.resources.gpu"
+        elif not is_resource_name(resource):
+            message = f"must be a resource with its domain, got {safe_repr(resource)}"
+            hint = "for example vpc.amazonaws.com/efa, as `kubectl describe node` shows it"
+        else:
+            continue
+        yield draft.problem((*place, resource), message, code="pool-pod", hint=hint, at_key=True)
+
+
+def _grace(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
+    problems = list(units.duration_problems(draft, place, units.seconds))
+    yield from problems
+    text = draft.get(*place, kind=str)
+    if text is None or problems:
+        return
+    if not MIN_GRACE_SECONDS <= units.seconds(text) <= MAX_GRACE_SECONDS:
+        message = f"must be between {MIN_GRACE_SECONDS} seconds and an hour, got {safe_repr(text)}"
+        yield draft.problem(
+            place, message, code="pool-pod", hint="a checkpoint must fit in it, for example 2m"
+        )
 
 
 def node_amounts(draft: Draft) -> Iterator[Problem]:
