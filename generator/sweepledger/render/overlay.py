@@ -168,6 +168,7 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         method=None if batch.round is None else str(sweep.blocks[0].method),
         engine=batch.engine,
         parents=batch.parents,
+        store=settings.results.store,
     )
 
 

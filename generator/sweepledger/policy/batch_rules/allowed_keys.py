@@ -133,7 +133,11 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
 
 def template(settings: Settings, *, distributed: bool = False) -> Form:
     """Return the keys that a pod template may have."""
-    metadata: Form = {"labels": _pod_labels(settings, distributed=distributed), "annotations": STEADY}
+    metadata: Form = {
+        "labels": _pod_labels(settings, distributed=distributed),
+        "annotations": STEADY,
+        "finalizers": (None,),
+    }
     return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}
 
 

@@ -93,7 +93,11 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
     steps = [
         f"`{apply}`: namespaces `{names.trials}` and `{names.collector}`.",
         "The Secrets that `sweep bootstrap` lists, from files outside of the clone; they are never in git.",
-        "The folder of the results export, made and owned as `sweep bootstrap` says.",
+        *(
+            ["The folder of the results export, made and owned as `sweep bootstrap` says."]
+            if settings.results.store.keeps_files
+            else []
+        ),
         f"`{manual_setup.apply_controller_command(settings, source)}`: from here on the cluster follows the branch.",
         "`sweep doctor`: says what of this is in place.",
     ]
