@@ -19,7 +19,10 @@ MERGE_KEYS: Mapping[str, str] = {
 
 
 def merge(base: Manifest, partial: Manifest) -> Manifest:
-    """Return the base with the partial merged over it; neither is changed. A null removes the key of the base, if it has one."""
+    """Return the base with the partial merged over it; neither is changed.
+
+    A null removes a key that the base has.
+    """
     return _mappings(base, partial)
 
 

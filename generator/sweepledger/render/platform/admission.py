@@ -105,7 +105,7 @@ def release_policies(settings: Settings) -> list[Manifest]:
                     " && has(object.metadata.ownerReferences) == has(oldObject.metadata.ownerReferences)"
                     f" && {before}.all(f, f == {literal(RECORD_FINALIZER)} || f in {after})"
                     f" && {after}.all(f, f in {before})",
-                    "message": f"the collector removes the finalizer {RECORD_FINALIZER} of a pod, and changes nothing else",
+                    "message": f"of a pod the collector changes nothing but the finalizer {RECORD_FINALIZER}",
                     "reason": "Forbidden",
                 }
             ],

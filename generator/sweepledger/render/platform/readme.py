@@ -105,7 +105,7 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
         space = manual_setup.apply_command(source, "-f clusters/flux/namespace.yaml")
         steps[0] += f" And `{space}`: `{names.flux}`."
     if settings.controller is Controller.ARGOCD:
-        steps[3] += (
+        steps[-2] += (
             " Argo CD then keeps `platform/` applied. When `argocd/` changes, apply it again with "
             "`--force-conflicts`: Argo CD writes into its ApplicationSet."
         )

@@ -124,6 +124,8 @@ SWEEP_RULES: tuple[Rule, ...] = (
     workload.shape_retries,
     workload.shape_image,
     workload.cluster_image,
+    workload.shape_store,
+    methods.kept_checkpoints,
     names.batch_names,
 )
 
@@ -140,6 +142,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     storage.data_paths,
     storage.exports,
     storage.stores,
+    storage.store_keys,
     storage.times,
     storage.collected_in_time,
     pools.default_pool,
