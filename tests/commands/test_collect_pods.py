@@ -7,6 +7,7 @@ import pytest
 
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.collection import pod_store
+from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.structs.results_store import ResultsStore
@@ -212,7 +213,8 @@ def test_of_two_collectors_that_read_the_same_pods_one_commits(
     for index in range(3):
         attempt(cluster, sandbox, tmp_path, index)
     cluster.end(batch, "Complete", completedIndexes="0-2")
-    first, others = pod_store.PodStore.read, []
+    first = pod_store.PodStore.read
+    others: list[tuple[ResultsCommit, ...] | None] = []
 
     def read_while_another_collects(store: Any, stored_batch: Any) -> Any:
         attempts = first(store, stored_batch)

@@ -107,6 +107,16 @@ def has_ended(manifest: Manifest) -> bool:
     return api_objects.text_at(manifest, "status", "phase") in {"Succeeded", "Failed"}
 
 
+def ended_at(manifest: Manifest) -> float:
+    """Return when a pod that has ended was last seen to change, in seconds since 1970."""
+    finished = (
+        api_objects.time_at(status, "state", "terminated", "finishedAt")
+        for status in api_objects.objects_at(manifest, "status", "containerStatuses")
+    )
+    known = [moment for moment in finished if moment is not None]
+    return max(known, default=api_objects.time_at(manifest, "metadata", "creationTimestamp") or 0.0)
+
+
 def is_held(manifest: Manifest) -> bool:
     """Return whether a pod stays until its record is read."""
     return RECORD_FINALIZER in (api_objects.value_at(manifest, "metadata", "finalizers") or ())
