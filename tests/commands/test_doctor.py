@@ -114,7 +114,11 @@ def test_what_was_changed_in_the_cluster_is_wrong(platform: str, sandbox: Sandbo
 def orphans(sandbox: Sandbox, apiserver: Server, namespace: str) -> Cluster:
     """A namespace with an ended pod of a batch that no commit has, and one of a batch that is active."""
     cluster = Cluster(apiserver, namespace)
-    apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    account = {"name": "default", "namespace": namespace}
+    apiserver.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
+    )
     settings = f"version: 1\nnamespace: {namespace}\nresults: {{store: api}}\n"
     (sandbox.root / "sweepledger.yaml").write_text(settings)
     sandbox.commit("Keep records in pods")
