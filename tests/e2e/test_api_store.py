@@ -18,8 +18,8 @@ from tests.e2e.team import COLLECTORS, NAMESPACE, PATIENCE, REPOSITORY, Batch, T
 from tests.e2e.test_lost_node import running_pod, start_node
 
 FINALIZER = "sweepledger.dev/record"
-RESULTS = "results: {claim: sweep-results, every: 1m}\n"
-WITHOUT_VOLUME = "results: {store: api, every: 1m}\n"
+RESULTS = "results: {claim: sweep-results,"
+WITHOUT_VOLUME = "results: {store: api,"
 SECONDS = 120.0
 
 
