@@ -98,7 +98,7 @@ class Cluster:
             "env": env,
         }
         messages = {INDEX: str(index), FAILURES: str(failures)} if numbered else {}
-        metadata = {"annotations": messages, "labels": {"sweepledger.dev/batch": batch}}
+        metadata: dict[str, Any] = {"annotations": messages, "labels": {"sweepledger.dev/batch": batch}}
         metadata |= {"finalizers": [*finalizers]} if finalizers else {}
         self.apply(
             "Pod",

@@ -125,7 +125,7 @@ def test_a_collector_that_died_behind_its_push_leaves_the_release_to_the_next(
         attempt(cluster, sandbox, tmp_path, index)
     cluster.end(batch, "Complete", completedIndexes="0-2")
     with monkeypatch.context() as patched:
-        patched.setattr(pod_store.pods, "release", killed)
+        patched.setattr(pods, "release", killed)
         with pytest.raises(KilledError):
             look()
     sandbox.git("pull", "-q")
