@@ -1,7 +1,7 @@
 """A namespace of a real API server, in which Jobs and pods are what a test says: no controller runs there."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,7 @@ class Cluster:
         numbered: bool = True,
         failures: int = 0,
         variables: dict[str, str] | None = None,
+        finalizers: Sequence[str] = (),
     ) -> str:
         """Make the pod of an attempt as a controller would; give its uid."""
         env = [{"name": key, "value": value} for key, value in (variables or {}).items()]
@@ -97,7 +98,8 @@ class Cluster:
             "env": env,
         }
         messages = {INDEX: str(index), FAILURES: str(failures)} if numbered else {}
-        metadata = {"annotations": messages, "labels": {"sweepledger.dev/batch": batch}}
+        metadata: dict[str, Any] = {"annotations": messages, "labels": {"sweepledger.dev/batch": batch}}
+        metadata |= {"finalizers": [*finalizers]} if finalizers else {}
         self.apply(
             "Pod",
             name,

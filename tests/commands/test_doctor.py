@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import shlex
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.doctor import doctor
+from sweepledger.commands.doctor import doctor, release_pods
+from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import bootstrap_yaml as bootstrap_file
@@ -19,6 +21,7 @@ from sweepledger.render.platform import GitSource, RequiredSecret, required_secr
 from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
+from tests.commands.clusters import Cluster
 from tests.repository import Sandbox
 
 
@@ -105,6 +108,39 @@ def test_what_was_changed_in_the_cluster_is_wrong(platform: str, sandbox: Sandbo
 
     assert findings[f"CronJob {platform}-collector/sweep-collector"].state is HealthStatus.WRONG
     assert "restricted" in findings[f"Namespace {platform}"].details
+
+
+@pytest.fixture
+def orphans(sandbox: Sandbox, apiserver: Server, namespace: str) -> Cluster:
+    """A namespace with an ended pod of a batch that no commit has, and one of a batch that is active."""
+    cluster = Cluster(apiserver, namespace)
+    account = {"name": "default", "namespace": namespace}
+    apiserver.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
+    )
+    settings = f"version: 1\nnamespace: {namespace}\nresults: {{store: api}}\n"
+    (sandbox.root / "sweepledger.yaml").write_text(settings)
+    sandbox.commit("Keep records in pods")
+    for batch, pod in (("peak-b9-00000000", "orphan"), (sandbox.merged(), "waiting")):
+        cluster.attempt(batch, 0, pod, finalizers=["sweepledger.dev/record"])
+        cluster.ended(pod, 0)
+    return cluster
+
+
+def test_pods_that_nobody_will_release_are_listed_and_released_on_request(
+    sandbox: Sandbox, orphans: Cluster
+) -> None:
+    finding = looked(sandbox)["pods that are kept for their records"]
+    assert finding.state is HealthStatus.WRONG
+    assert "1 pods of peak-b9-00000000 have ended: no commit of the branch has this batch" in finding.details
+
+    released = release_pods(sandbox.workspace, Kubectl(), time.time())
+
+    assert [(held.batch, held.names) for held in released] == [("peak-b9-00000000", ("orphan",))]
+    (left,) = pods.held_pods(Kubectl(), orphans.namespace)
+    assert left["metadata"]["name"] == "waiting"
+    assert looked(sandbox)["pods that are kept for their records"].state is HealthStatus.OK
 
 
 def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from sweepledger.commands.collect import ClusterObserver, collect_from_state, record_ended
 from sweepledger.commands.collection.cluster_evidence import AllExcept, ClusterBatches
+from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.exchange import export_batch
 from sweepledger.commands.repository.workspace import results_target
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -118,7 +119,7 @@ def test_what_a_workflow_has_run_is_recorded_from_the_volume_on_request(
     observed = ClusterBatches(active, {batch: BatchWorkloads()}, AllExcept(frozenset()))
 
     def recorded(seen: ClusterBatches) -> list[str]:
-        observer = ClusterObserver(Kubectl(), "sweeps", seen, now=0.0)
+        observer = ClusterObserver(Kubectl(), "sweeps", seen, 0.0, PodStore(Kubectl(), "sweeps", 0.0))
         collection = record_ended(target, tmp_path, observer, tip=target.tip())
         return [name for commit in collection.collected for name in commit.batches]
 

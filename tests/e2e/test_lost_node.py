@@ -43,11 +43,11 @@ class Lost:
 def lost(team: Team, ground: Ground) -> Iterator[Mapping[str, Lost]]:
     """Two nodes, each with a trial, both gone; the first node would now take the trials in."""
     have_pools(team)
-    nodes = {room: _node(ground, number, room) for number, room in enumerate(ROOMS, start=2)}
+    nodes = {room: start_node(ground, number, room) for number, room in enumerate(ROOMS, start=2)}
     for room in ROOMS:
         team.ask(f"lost-{room}", parameters={"x": [1], "seconds": [60]}, pool=room, **SPEC)
     batches = dict(zip(ROOMS, team.asked(*(f"lost-{room}" for room in ROOMS)), strict=True))
-    losses = {room: Lost(batches[room], nodes[room], _running(team, batches[room])) for room in ROOMS}
+    losses = {room: Lost(batches[room], nodes[room], running_pod(team, batches[room])) for room in ROOMS}
     for room, item in losses.items():
         _be_impatient(team, item)
         item.node.lose()
@@ -122,7 +122,8 @@ def test_once_its_node_is_given_up_a_trial_is_tried_again_once_and_recorded(
     until("the Job is pruned", lambda: not team.jobs(item.batch), seconds=180, pause=1)
 
 
-def _node(ground: Ground, number: int, room: str) -> Node:
+def start_node(ground: Ground, number: int, room: str) -> Node:
+    """Start a node of a pool."""
     machine, place = ground.machine, Place(number)
     labels, taints = {f"{LABEL}-{room}": "yes"}, {TAINT: "NoSchedule"}
     made = Node(machine.folder / place.name, machine.children, machine.server, place, labels, taints)
@@ -132,7 +133,7 @@ def _node(ground: Ground, number: int, room: str) -> Node:
     return made
 
 
-def _running(team: Team, batch: Batch) -> str:
+def running_pod(team: Team, batch: Batch) -> str:
     """Wait until a batch's only pod runs; give its uid."""
 
     def runs() -> bool:

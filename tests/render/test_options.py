@@ -1,5 +1,6 @@
 """Each option of a batch, as kustomize renders it in both shapes that it serves."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from sweepledger.render import base_files
 from sweepledger.render.manifest import merge_all
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
+from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import CodeMode, Resources, Shape
 from sweepledger.structs.settings import Egress, ResultsSettings
 from tests.render.building import built, job_of, named, pod_of, rendered, unordered
@@ -19,6 +21,52 @@ from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bas
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 POOLS = pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
+
+
+WITHOUT_FILES = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
+FINALIZER = "sweepledger.dev/record"
+
+
+@pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB}), ids=str)
+def test_without_a_volume_for_results_pods_are_held_for_their_records_in_every_shape(
+    shape: Shape, tmp_path: Path
+) -> None:
+    batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0))
+    made = rendered(batch, WITHOUT_FILES)
+    manifests = built(batch, tmp_path, WITHOUT_FILES)
+
+    assert policy.check_batch(made.name, WITHOUT_FILES, manifests, file="x") == ()
+    assert made.lock.store is ResultsStore.API
+    templates = list(pod_templates(manifests))
+    assert templates
+    for template in templates:
+        assert template["metadata"]["finalizers"] == [FINALIZER]
+        (results,) = [volume for volume in template["spec"]["volumes"] if volume["name"] == "results"]
+        assert results == {"name": "results", "emptyDir": {"sizeLimit": "10Gi"}}
+
+
+def pod_templates(node: Any) -> Iterator[Any]:
+    """Find the pod templates in manifests, of any kind."""
+    if isinstance(node, dict) and isinstance(node.get("spec"), dict) and "containers" in node["spec"]:
+        yield node
+    elif isinstance(node, dict | list | tuple):
+        for part in node.values() if isinstance(node, dict) else node:
+            yield from pod_templates(part)
+
+
+@SHAPES
+def test_a_finalizer_that_the_store_does_not_ask_for_is_refused_as_is_the_lack_of_one(
+    shape: Shape, tmp_path: Path
+) -> None:
+    batch = a_batch(shape, sweep=a_full_sweep("chosen"))
+    name, manifests = rendered(batch, WITHOUT_FILES).name, built(batch, tmp_path, WITHOUT_FILES)
+    for template in pod_templates(manifests):
+        template["metadata"]["finalizers"] = ["example.org/never"]
+
+    problems = policy.check_batch(name, WITHOUT_FILES, manifests, file="x")
+
+    assert {problem.code for problem in problems} == {"pod-not-ours"}
+    assert all('must be ["sweepledger.dev/record"]' in problem.message for problem in problems)
 
 
 def full(shape: Shape, folder: Path, pool: str = "queued", **run: Any) -> tuple[Any, ...]:
@@ -56,7 +104,8 @@ def test_every_component_is_chosen_by_some_batch() -> None:
     chosen = {
         name
         for pool in ("queued", "sliced")
-        for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool)), FULL_SETTINGS)
+        for settings in (FULL_SETTINGS, WITHOUT_FILES)
+        for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool)), settings)
     }
 
     newest: dict[str, str] = {}

@@ -12,7 +12,8 @@ import pytest
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion, explore
 from sweepledger.spec import ParsedSpec, parse, parse_settings
-from sweepledger.structs.settings import Controller, Dataset, Settings, SweepLimits
+from sweepledger.structs.results_store import ResultsStore
+from sweepledger.structs.settings import Controller, Dataset, ResultsSettings, Settings, SweepLimits
 from sweepledger.structs.values import Value
 from tests import written_specs
 
@@ -28,6 +29,9 @@ SETTINGS = replace(
 )
 
 
+WITHOUT_FILES = replace(SETTINGS, results=ResultsSettings(store=ResultsStore.API))
+STORES = ("store-checkpoints", "store-shape")
+"""Examples of these names are wrong only where results have no files."""
 CONTROLLED = replace(SETTINGS, controller=Controller.ARGOCD)
 IN_A_CLUSTER = ("image-missing", "interpreter-", "environment-name-hook")
 """Examples of these names are wrong only where a controller applies overlays."""
@@ -40,6 +44,7 @@ def read(path: Path) -> ParsedSpec | Settings | tuple[Problem, ...]:
     if path.name.endswith(".settings.yaml"):
         return parse_settings(path.read_bytes(), "sweepledger.yaml")
     settings = CONTROLLED if path.name.startswith(IN_A_CLUSTER) else SETTINGS
+    settings = WITHOUT_FILES if path.name.startswith(STORES) else settings
     return parse(path.read_bytes(), f"sweeps/{path.name}", settings, beside=beside)
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -247,8 +248,9 @@ def _manual_steps(result: "Bootstrapped") -> list[str]:
     for secret in result.secrets:
         lines.append(f"  {secret.purpose}: {secret.namespace}/{secret.name}")
         lines += [f"    {command}" for command in secret.commands]
-    lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
-    lines += [f"  {command}" for command in result.results_folder]
+    if result.results_folder:
+        lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
+        lines += [f"  {command}" for command in result.results_folder]
     lines += ["", "Restrict the collector's credential to results, on the git server:"]
     lines += ["  install clusters/pre-receive.sh as a pre-receive hook", f"  {result.ruleset}"]
     lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
@@ -312,21 +314,34 @@ def doctor(
     prove: Annotated[
         bool, typer.Option("--prove", help="Run a temporary Job that writes results as a trial does.")
     ] = False,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release", help="Let pods go that are kept for records which nobody will read; then check."
+        ),
+    ] = False,
     patience: PatienceOption = 300,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Check the parts of the bootstrap in the cluster, and print hints; exit with 5 if a part is not in place."""
 
     def work() -> Response:
+        from rich.text import Text
+
         from sweepledger.commands import doctor as command
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.engine.cluster.kubectl import Kubectl
 
-        workspace = Workspace.find(response.current_folder())
-        report = command.doctor(workspace, Kubectl(context), prove=prove, patience=patience)
+        workspace, kubectl = Workspace.find(response.current_folder()), Kubectl(context)
+        released = command.release_pods(workspace, kubectl, time.time()) if release else ()
+        report = command.doctor(workspace, kubectl, prove=prove, patience=patience)
+        lines = [Text(f"released: {len(held.names)} pods of {held.batch}") for held in released]
         return Response(
-            {"findings": [finding.as_data() for finding in report.findings]},
-            tuple(map(_finding_text, report.findings)),
+            {
+                "findings": [finding.as_data() for finding in report.findings],
+                "released": {held.batch: list(held.names) for held in released},
+            },
+            (*lines, *map(_finding_text, report.findings)),
             exit_code=EXIT_DRIFT * (not report.is_healthy),
         )
 

@@ -20,6 +20,7 @@ from sweepledger.commands.collection.cluster_evidence import (
     find_cluster_batches,
     stalled_batches,
 )
+from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.progress_branch import update_progress_branches
 from sweepledger.commands.collection.reader_pod import READER_POD, reader_image, reader_queue
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
@@ -97,6 +98,8 @@ class ClusterObserver:
     namespace: str
     seen: ClusterBatches
     now: float
+    pods: PodStore
+    """Where records of batches are whose store is the API server."""
     pending: list[PendingRecords] = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
     """Names of batches whose end is known."""
@@ -107,13 +110,16 @@ class ClusterObserver:
         workloads = self.seen.workloads.get(name)
         if workloads is None or (workloads.is_running and not attempts.is_final):
             return None  # the first was merged after the cluster was observed
-        if workloads.workloads:
+        completed: BatchAttempts | PendingRecords = attempts
+        if self.pods.has(attempts.batch):
+            completed = self.pods.complete(attempts, workloads)
+        elif workloads.workloads:
             completed = add_pod_records(self.kubectl, self.namespace, attempts, workloads, now=self.now)
-            if isinstance(completed, PendingRecords):
-                self.settled.add(name)
-                self.pending.append(completed)
-                return None
-            attempts = completed
+        if isinstance(completed, PendingRecords):
+            self.settled.add(name)
+            self.pending.append(completed)
+            return None
+        attempts = completed
         if name not in self.seen.ended and not attempts.is_settled(
             workloads.ended(attempts.batch.lock.trials)
         ):
@@ -185,7 +191,10 @@ def _collect_under_lease(
     cluster = find_cluster_batches(
         kubectl, namespace, active, batch_records.unrecorded_batches(repository, tip, stored)
     )
-    collection = record_ended(target, results, ClusterObserver(kubectl, namespace, cluster, clock()), tip=tip)
+    store = PodStore(kubectl, namespace, clock())
+    observer = ClusterObserver(kubectl, namespace, cluster, store.now, store)
+    collection = record_ended(target, results, observer, tip=tip)
+    store.release(target)
     # Last: ended batches are recorded first, and errors here are reported in addition.
     return replace(
         collection,
@@ -201,9 +210,10 @@ def record_ended(target: Target, results: Path, observer: ClusterObserver, *, ti
     """
     cluster = observer.seen
     failures: tuple[RepositoryError, ...] = ()
+    ended = cluster.ended | observer.pods.without_objects(cluster.active, cluster.workloads)
     try:
         commits = commit_results(
-            target, results, cluster.ended, alive=cluster.alive, complete=observer.complete
+            target, results, ended, alive=cluster.alive, complete=observer.complete, pods=observer.pods
         )
     except UnrecordedError as error:
         commits, failures = error.done, error.failures
@@ -238,18 +248,21 @@ def collect_by_pod(
     active = [batch for batch in batches.in_commit(workspace.repository, tip) if batch.is_active]
     if not active:
         return Collection()
-    manifest = helper_pods.reader_pod_manifest(
-        READER_POD,
-        settings.namespace,
-        settings.results.claim,
-        reader_image(settings, image),
-        reader_queue(settings),
-    )
+    on_volume = [batch.name for batch in batches.readable(active) if batch.lock.store.keeps_files]
     with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
         cluster = replace(find_cluster_batches(kubectl, settings.namespace, active), over=over)
-        helper_pods.copy_batches(
-            kubectl, manifest, [batch.name for batch in active], Path(scratch), patience=patience
-        )
-        observer = ClusterObserver(kubectl, settings.namespace, cluster, clock())
-        return record_ended(target, Path(scratch), observer, tip=tip)
+        if on_volume:
+            manifest = helper_pods.reader_pod_manifest(
+                READER_POD,
+                settings.namespace,
+                settings.results.claim,
+                reader_image(settings, image),
+                reader_queue(settings),
+            )
+            helper_pods.copy_batches(kubectl, manifest, on_volume, Path(scratch), patience=patience)
+        store = PodStore(kubectl, settings.namespace, clock())
+        observer = ClusterObserver(kubectl, settings.namespace, cluster, store.now, store)
+        collection = record_ended(target, Path(scratch), observer, tip=tip)
+        store.release(target)
+        return collection

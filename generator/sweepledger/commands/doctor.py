@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.cluster import collector_state, health, helper_pods
+from sweepledger.engine.cluster import api_objects, collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
@@ -20,8 +21,8 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import platform
 from sweepledger.render.platform import GitSource, RequiredSecret, manual_setup
-from sweepledger.repo import kustomize
-from sweepledger.structs.kubernetes import OLDEST_VERSION, TRIAL_ACCOUNT
+from sweepledger.repo import batches, kustomize
+from sweepledger.structs.kubernetes import BATCH_LABEL, OLDEST_VERSION, RESULTS_VOLUME, TRIAL_ACCOUNT
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import Controller, Settings
 
@@ -52,12 +53,75 @@ def examine_cluster(
         yield _secret_finding(required, kubectl)
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
         yield from _collector_findings(settings, kubectl, clock())
+    yield from _held_findings(workspace, kubectl, clock())
     for queue in sorted({pool.queue for pool in settings.pools.values() if pool.queue}):
         yield _queue_finding(queue, settings, kubectl)
 
 
+HELD_SECONDS = 3600
+"""Time after its end for which the collector may leave a pod as it is: several runs, and a server that is away."""
+
+
+@dataclass(frozen=True)
+class HeldPods:
+    """Pods of a batch that have ended and stay until their records are read, although nobody will read them."""
+
+    batch: str
+    names: tuple[str, ...]
+    why: str
+
+
+def unreleased_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple[HeldPods, ...]:
+    """Return the ended pods that the collector will not release, by batch. Raises ClusterError, RepositoryError."""
+    repository, tip = workspace.repository, workspace.base_commit(None)
+    stored = {batch.name: batch for batch in batches.in_commit(repository, tip)}
+    waiting = {batch.name for batch in stored.values() if batch.is_active}
+    waiting |= {
+        batch.name for batch in batch_records.unrecorded_batches(repository, tip, list(stored.values()))
+    }
+    held: dict[str, list[str]] = {}
+    for manifest in pods.held_pods(kubectl, workspace.settings.namespace, apart_from=waiting):
+        if pods.has_ended(manifest) and pods.ended_at(manifest) < now - HELD_SECONDS:
+            batch = api_objects.text_at(manifest, "metadata", "labels", BATCH_LABEL)
+            held.setdefault(batch, []).append(api_objects.text_at(manifest, "metadata", "name"))
+    return tuple(
+        HeldPods(
+            batch,
+            tuple(sorted(names)),
+            "its results are recorded, and no collector has released them since"
+            if batch in stored
+            else "no commit of the branch has this batch, so nobody will record it",
+        )
+        for batch, names in sorted(held.items())
+    )
+
+
+def release_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple[HeldPods, ...]:
+    """Release the pods that nobody else will; return them. Raises ClusterError, RepositoryError."""
+    released = unreleased_pods(workspace, kubectl, now)
+    for held in released:
+        pods.release(kubectl, workspace.settings.namespace, held.names)
+    return released
+
+
+def _held_findings(workspace: Workspace, kubectl: Kubectl, now: float) -> Iterator[HealthFinding]:
+    """Yield a finding for each batch with pods that nobody will release, whatever the store is now."""
+    what = "pods that are kept for their records"
+    try:
+        listed = unreleased_pods(workspace, kubectl, now)
+    except ClusterError as error:
+        yield _unchecked_finding(what, error, part="storage")
+        return
+    for held in listed:
+        hint = "`sweep doctor --release` lets them go; what git does not have of them is lost then"
+        text = f"{len(held.names)} pods of {held.batch} have ended: {held.why}"
+        yield HealthFinding("storage", what, HealthStatus.WRONG, text, hint)
+    if not listed and not workspace.settings.results.store.keeps_files:
+        yield HealthFinding("storage", what, HealthStatus.OK, "none that the collector would not release")
+
+
 def prove_storage(settings: Settings, kubectl: Kubectl, *, patience: float) -> HealthFinding:
-    """Run a temporary Job that writes to the results volume like a trial."""
+    """Run a temporary Job like a trial: it writes to the results volume, or ends and is kept for its record."""
     image = settings.image_of(None)
     if image == LOCAL_IMAGE:
         text = "settings name no image for a pod"
@@ -65,7 +129,9 @@ def prove_storage(settings: Settings, kubectl: Kubectl, *, patience: float) -> H
         return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)
     return helper_pods.run_write_test(
         kubectl,
-        helper_pods.write_test_job(settings.namespace, settings.results.claim, image, TRIAL_ACCOUNT),
+        helper_pods.write_test_job(
+            settings.namespace, settings.results.claims.get(RESULTS_VOLUME), image, TRIAL_ACCOUNT
+        ),
         patience=patience,
     )
 
@@ -347,7 +413,11 @@ def _server(kubectl: Kubectl) -> HealthFinding:
 def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
     what = "a trial may write results"
     if patience is None:
-        text = "only a pod can tell how the volume's root is owned"
+        text = (
+            "only a pod can tell how the volume's root is owned"
+            if workspace.settings.results.store.keeps_files
+            else "only a pod can tell whether it is kept until it is released"
+        )
         return HealthFinding(
             "storage", what, HealthStatus.NOT_CHECKED, text, "`sweep doctor --prove` runs one for a moment"
         )

@@ -317,6 +317,11 @@ def _keep_days(branch: BranchRecords, followed: str, name: str) -> int:
             f"{followed} is not the branch that the cluster follows: its settings have branch {settings.branch!r}",
             hint="correct `branch:` in sweepledger.yaml of the branch itself",
         )
+    if not settings.results.store.keeps_files:
+        raise IdleError(
+            f"results.store is {settings.results.store} on {followed}, which keeps no files: nothing is deleted",
+            hint="older batches may have folders on a volume: store: volume with results.keep deletes these",
+        )
     if settings.results.keep_days is None:
         raise IdleError(
             f"results.keep is not set on {followed}: nothing is deleted",

@@ -70,7 +70,10 @@ def plan_notes(
     examples = None if dataset is None else dataset.examples
     # Rounds read committed files; those of HEAD are the ones that a merge brings.
     foreign = foreign_labels(workspace.repository, workspace.repository.commit("HEAD"), sweep)
-    return notes(sweep, trials, blocks, best=best, examples=examples, foreign=foreign)
+    keeps_files = workspace.settings.results.store.keeps_files
+    return notes(
+        sweep, trials, blocks, best=best, examples=examples, foreign=foreign, keeps_files=keeps_files
+    )
 
 
 def _best_recorded(

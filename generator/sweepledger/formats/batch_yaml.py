@@ -11,6 +11,7 @@ from sweepledger.problems import TextError
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource, Reduce
 from sweepledger.structs.program import CodeSelection, Program
+from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import Shape
 
 LOCK_FILE = "batch.yaml"
@@ -162,6 +163,7 @@ _OPTIONAL: tuple[_Form, ...] = (
     (("parents",), "rows and trials", _are_parents),
     (("columns",), "names and types", _are_columns),
     (("blobs",), "names and ids of git", _are_blobs),
+    (("store",), "a store of results", lambda value: value in list(ResultsStore)),
 )
 
 
@@ -199,6 +201,7 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         parents={int(row): trial for row, trial in data.get("parents", {}).items()},
         columns=dict(data.get("columns", {})),
         blobs=dict(data.get("blobs", {})),
+        store=ResultsStore(data.get("store", ResultsStore.VOLUME)),
     )
 
 

@@ -11,6 +11,7 @@ from sweepledger.structs.values import Value, is_number
 TIGHT = 0.05
 """Share of candidates; a constraint that keeps less may be a mistake."""
 BATCH_SIZE = "batch_size"
+FILES_NOT_KEPT = "results.store keeps records only: output, artifacts and checkpoints are gone with the pods"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,11 @@ def notes(
     best: BestTrial | None = None,
     examples: int | None = None,
     foreign: Sequence[str] = (),
+    keeps_files: bool = True,
 ) -> tuple[Note, ...]:
     """Return the notes on a sweep, with its foreign evidence; `examples` is the number of training examples."""
     return (
+        *(() if keeps_files else (Note("files-not-kept", FILES_NOT_KEPT),)),
         *(Note("foreign-evidence", f"starts from {label}") for label in foreign),
         *_tight_constraints(blocks),
         *_best_at_boundary(trials, best),

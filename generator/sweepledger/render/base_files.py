@@ -13,6 +13,7 @@ from sweepledger.render.manifest import Manifest, merge
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import CODE_CONTAINER
 from sweepledger.structs.node_pool import GPU_RESOURCE
+from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import Settings
 
@@ -58,6 +59,7 @@ ARTIFACTS = "components/artifacts/v1"
 CLONE = "components/clone/v2"
 CREDENTIALS = "components/clone-credentials/v1"
 STEADY = "components/steady/v1"
+API_STORE = "components/api-store/v1"
 
 
 def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
@@ -71,6 +73,7 @@ def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
         DATA: batch.program.data is not None,
         CHECKPOINTS: settings.results.checkpoints is not None,
         ARTIFACTS: settings.results.artifacts is not None,
+        API_STORE: settings.results.store is ResultsStore.API,
         CLONE: clones,
         CREDENTIALS: clones and settings.code is not None and settings.code.secret is not None,
         # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:

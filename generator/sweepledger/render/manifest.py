@@ -19,7 +19,10 @@ MERGE_KEYS: Mapping[str, str] = {
 
 
 def merge(base: Manifest, partial: Manifest) -> Manifest:
-    """Return the base with the partial merged over it; neither is changed."""
+    """Return the base with the partial merged over it; neither is changed.
+
+    A null removes a key that the base has.
+    """
     return _mappings(base, partial)
 
 
@@ -32,10 +35,17 @@ def merge_all(base: Manifest, *partials: Manifest) -> Manifest:
 
 def _mappings(base: Mapping[str, Any], partial: Mapping[str, Any]) -> Manifest:
     merged = {key: copy.deepcopy(value) for key, value in base.items() if key not in partial}
-    changed = {key: _values(key, base[key], value) for key, value in partial.items() if key in base}
+    removed = {key for key, value in partial.items() if value is None}
+    changed = {
+        key: _values(key, base[key], value)
+        for key, value in partial.items()
+        if key in base and key not in removed
+    }
+    # A null stays where the base is itself a partial, for what that is merged over later.
     added = {key: copy.deepcopy(value) for key, value in partial.items() if key not in base}
     # Keeps the order of the base, which its author chose.
-    return {key: changed[key] if key in changed else merged[key] for key in base} | added
+    kept = (key for key in base if key not in removed)
+    return {key: changed[key] if key in changed else merged[key] for key in kept} | added
 
 
 def _values(key: str, base: Any, partial: Any) -> Any:

@@ -169,6 +169,7 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         ahead=1 if batch.round is None or sweep.search is None else sweep.search.rounds.ahead,
         engine=batch.engine,
         parents=batch.parents,
+        store=settings.results.store,
     )
 
 

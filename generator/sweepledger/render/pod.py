@@ -27,6 +27,7 @@ from sweepledger.structs.kubernetes import (
     PARENT_VARIABLE,
     PRIORITY_LABEL,
     QUEUE_LABEL,
+    RESULTS_VOLUME,
     SWEEP_LABEL,
     TRIAL_LABEL,
     parent_mount,
@@ -121,7 +122,8 @@ def gpu_resource(batch: Batch, settings: Settings) -> str:
 def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Return the resources of a trial; requests and limits are equal."""
     wanted = batch.run.resources
-    disk = quantities.whole_quantity(wanted.scratch) + OTHER_DISK
+    volumes = 1 if settings.results.store.keeps_files else 2  # files of the trial are on the node, too
+    disk = volumes * quantities.whole_quantity(wanted.scratch) + OTHER_DISK
     amounts = {
         "cpu": wanted.cpu,
         "memory": _memory(wanted.memory, shards),
@@ -222,7 +224,7 @@ def _destinations(batch: Batch, settings: Settings) -> list[str]:
 def output_mounts(settings: Settings, folder: Mapping[str, str]) -> Manifest:
     """Return a pod template that mounts a trial's own folder on every volume it writes to."""
     mounts = [
-        {"name": volume, "mountPath": f"/sweep/{volume}", **folder} for volume in settings.results.claims
+        {"name": volume, "mountPath": f"/sweep/{volume}", **folder} for volume in settings.results.volumes
     ]
     return {"spec": {"containers": [{"name": "trial", "volumeMounts": mounts}]}}
 
@@ -256,6 +258,8 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         {"name": "scratch", "emptyDir": {"sizeLimit": batch.run.resources.scratch}},
         *(_claim(volume, claim) for volume, claim in settings.results.claims.items()),
     ]
+    if not settings.results.store.keeps_files:
+        volumes.append({"name": RESULTS_VOLUME, "emptyDir": {"sizeLimit": batch.run.resources.scratch}})
     if batch.program.data is not None:
         claim = settings.datasets[batch.program.data.name].claim
         volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})

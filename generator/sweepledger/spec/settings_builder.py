@@ -9,6 +9,7 @@ from sweepledger.reader import Document
 from sweepledger.spec import units
 from sweepledger.spec.draft import RawMapping
 from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, PodSettings, Pool, Toleration
+from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.settings import (
     CodeSource,
     CollectorSettings,
@@ -135,6 +136,7 @@ def _results(data: RawMapping) -> ResultsSettings:
         keep_days=units.days(data["keep"]) if "keep" in data else None,
         from_pull_request=PullRequestResults(data.get("from_pull_request", default.from_pull_request)),
         nfs=_nfs(data),
+        store=ResultsStore(data.get("store", default.store)),
         sync=MappingProxyType({name: SyncTarget(**target) for name, target in data.get("sync", {}).items()}),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.program import Program
+from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
@@ -96,6 +97,8 @@ class BatchLock:
     """The table's columns after the trial, with their types; empty in older locks."""
     blobs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Git's ids of the files that the archive may leave out, because history has them; empty in older locks."""
+    store: ResultsStore = ResultsStore.VOLUME
+    """Through what the records of its trials travel."""
 
     @property
     def record_version(self) -> int:
@@ -126,6 +129,7 @@ class BatchLock:
             "retries": self.retries,
             **({} if self.max_disruptions is None else {"max_disruptions": self.max_disruptions}),
             **({} if self.pool is None else {"pool": self.pool}),
+            **({} if self.store is ResultsStore.VOLUME else {"store": str(self.store)}),
             **({} if self.round is None else self._drawn),
             **(
                 {"parents": {str(row): self.parents[row] for row in sorted(self.parents)}}

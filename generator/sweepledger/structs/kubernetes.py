@@ -71,6 +71,9 @@ MPI_WORKER_COMMAND: tuple[tuple[str, ...], tuple[str, ...]] = (
 """Command and arguments of an MPI worker until rank 0 starts its processes there."""
 
 
+RECORD_FINALIZER = "sweepledger.dev/record"
+"""Keeps a pod whose record only its status has, until the collector has recorded it."""
+
 RESULTS_VOLUME = "results"
 CHECKPOINTS_VOLUME = "checkpoints"
 ARTIFACTS_VOLUME = "artifacts"

@@ -11,6 +11,7 @@ from sweepledger.problems import Problem
 from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME, TRIAL_ACCOUNT
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.results_store import ResultsStore
 
 T = TypeVar("T")
 
@@ -171,10 +172,19 @@ class ResultsSettings:
     """NFS export, if the platform files create the volumes: once writable and once read-only."""
     sync: Mapping[str, SyncTarget] = field(default_factory=_empty_mapping)
     """Servers that get the recorded results, by the kind of store."""
+    store: ResultsStore = ResultsStore.VOLUME
+    """Through what records travel from trials to the collector."""
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """The volumes that trials write to; with the API server as store, one that ends with the pod."""
+        return tuple(self.claims) or (RESULTS_VOLUME,)
 
     @property
     def claims(self) -> Mapping[str, str]:
-        """The claims that trials write to, by volume."""
+        """The claims that trials write to, by volume; none if the store is no volume."""
+        if self.store is ResultsStore.API:
+            return {}
         claims = {
             RESULTS_VOLUME: self.claim,
             CHECKPOINTS_VOLUME: self.checkpoints,

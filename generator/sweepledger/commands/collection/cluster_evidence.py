@@ -144,11 +144,11 @@ def add_pod_records(
         return PendingRecords(name, len(missing), alive, until)
     records = (*map(account.explained, attempts.records), *account.records())
     if attempts.batch.lock.record_version > 1:
-        records = tuple(_observed_by_jobs(records, objects))
+        records = tuple(observed_by_jobs(records, objects))
     return replace(attempts, records=records, silent_seconds=account.silent_seconds)
 
 
-def _observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iterator[Record]:
+def observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iterator[Record]:
     """Yield records; the only one of a trial whose pods are gone gets the times of its Job, if it has its own."""
     times = {workload.index: workload.observed for workload in objects.workloads}
     counts = Counter(record.index for record in records)
@@ -234,7 +234,18 @@ class PodAccount:
 
     def records(self) -> Iterator[Record]:
         """Yield a record for each attempt without one on the volume."""
-        yield from map(self._with_times, self._reported)
+        yield from map(self.explained, self._reported)
+        yield from self.substitutes()
+
+    def reported(self) -> Mapping[int, list[bytes]]:
+        """Return what pods without a record on the volume reported, as files of records, by index."""
+        files: dict[int, list[bytes]] = {}
+        for record in self._reported:
+            files.setdefault(record.index, []).append(record_json.to_line(record).encode())
+        return files
+
+    def substitutes(self) -> Iterator[Record]:
+        """Yield a record for each attempt that has left none."""
         for index, created, ended in self._silent:
             if self._is_idle(index, ended):
                 continue  # its trial had a final record already
@@ -265,7 +276,8 @@ class PodAccount:
     def _add_ended_pod(self, pod: TrialPod) -> None:
         record = pod_termination.read_record(pod, self.expected[pod.index])
         if record is not None:
-            self._reported.append(termination.with_cause(record, pod_termination.external_cause(pod)))
+            self._reported.append(record)
+            self._causes[pod.index, pod.uid] = pod_termination.external_cause(pod)
             self._add_record(record)
         else:
             self._begun.setdefault(pod.index, []).append(pod.created)
@@ -325,9 +337,13 @@ def find_cluster_batches(
     def workloads_of(batch: StoredBatch) -> BatchWorkloads:
         return by_batch.get((batch.name, workloads.api_path(batch.lock.shape)), BatchWorkloads())
 
-    gone = frozenset(
-        batch.name
-        for batch in stopped
-        if not workloads_of(batch).workloads and not pods.has_pods(kubectl, namespace, batch.name)
-    )
+    def is_gone(batch: StoredBatch) -> bool:
+        if batch.lock.store.keeps_files:
+            return not workloads_of(batch).workloads and not pods.has_pods(kubectl, namespace, batch.name)
+        # Its pods are there until they have been recorded, and a Job may wait for its pods.
+        return all(one.is_deleted for one in workloads_of(batch).workloads) and all(
+            map(pods.has_ended, pods.batch_manifests(kubectl, namespace, batch.name))
+        )
+
+    gone = frozenset(batch.name for batch in stopped if is_gone(batch))
     return ClusterBatches(running, {batch.name: workloads_of(batch) for batch in running}, AllExcept(gone))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, late_attempts, with_late_records
+from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target
@@ -57,11 +58,13 @@ def commit_results(
     *,
     alive: Container[str] | None = None,
     complete: CompleteAttempts | None = None,
+    pods: PodStore | None = None,
 ) -> tuple[ResultsCommit, ...]:
     """Record every active batch whose trials have ended; `ended` names those whose Jobs have ended.
 
     A batch without a known Job ends by its records, unless `complete` decides otherwise. A cancelled batch is
-    recorded once it is not in `alive`, the batches with a Job or pod; None if this is unknown. Late records
+    recorded once it is not in `alive`, the batches with a Job or pod; None if this is unknown. `pods` has the
+    records of batches whose store is the API server; without it, they are on the volume, too. Late records
     correct earlier commits. Nothing is committed if nothing is new. Raises UnrecordedError at the end, after
     everything else was recorded; RepositoryError and StorageError before anything was.
     """
@@ -71,12 +74,16 @@ def commit_results(
         [batch for batch in stored if batch.is_active],
         batch_records.unrecorded_batches(repository, tip, stored),
     )
-    reader = _AttemptsReader(results, ended, alive or (), complete)
+    reader = _AttemptsReader(results, ended, alive or (), complete, pods)
     now = reader.gather((*active, *(() if alive is None else cancelled)))
     now |= {
         late.batch.name: late
         for late in late_attempts(repository, tip, results, stored, by_engine=reader.by_engine)
     }
+    if pods is not None:
+        unknown = {batch.name for batch in cancelled}
+        archived = {batch.name for batch in stored if not batch.is_active} - unknown
+        now |= {late.batch.name: late for late in pods.late(stored, archived)}
     failures: list[RepositoryError] = [*reader.failures]
     done: list[ResultsCommit] = []
     for sweep in sorted({late_or_new.batch.sweep for late_or_new in now.values()}):
@@ -107,6 +114,7 @@ class _AttemptsReader:
     ended: Collection[str]
     alive: Container[str]
     complete: CompleteAttempts | None
+    pods: PodStore | None = None
     failures: list[UnreadableError] = field(default_factory=list)
 
     @property
@@ -115,6 +123,8 @@ class _AttemptsReader:
         return self.complete is None
 
     def _read(self, batch: StoredBatch) -> BatchAttempts:
+        if self.pods is not None and self.pods.has(batch):
+            return self.pods.read(batch)
         return BatchAttempts.read(self.results, batch, by_engine=self.by_engine)
 
     def gather(self, stored: Iterable[StoredBatch]) -> dict[str, BatchAttempts]:

@@ -61,11 +61,25 @@ def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
     )
 
 
+def _require_files(listed: ListedTrial, what: str) -> None:
+    """Raise IdleError if the store of a batch's results keeps no files."""
+    store = listed.batch.lock.store
+    if not store.keeps_files:
+        raise IdleError(
+            f"{what} of {listed.id} was not kept: the records of {listed.batch.name} travelled by store: {store}",
+            hint="`sweep reproduce TRIAL --run` runs it again here; results.store: volume keeps files of new batches",
+        )
+
+
 def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
-    """Return a trial's output on this machine. Raises UsageError if there is none."""
+    """Return a trial's output on this machine.
+
+    Raises UsageError if there is none, IdleError if it was never kept.
+    """
     listed = catalog.find_trial(workspace.root, trial)
     kept = volume.attempt_output(state / "results", listed.batch.name, listed.index)
     if not kept:
+        _require_files(listed, "the output")
         raise UsageError(
             f"no output of {listed.id} is kept here",
             hint="it is on the results volume of the trial; name its state folder with --state, "
@@ -112,7 +126,9 @@ def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPodOptions) -> Logs
 
     Raises UsageError if there is none, ClusterError, StorageError.
     """
-    batch = catalog.find_trial(workspace.root, trial).batch.name
+    listed = catalog.find_trial(workspace.root, trial)
+    _require_files(listed, "the output")
+    batch = listed.batch.name
     with tempfile.TemporaryDirectory(prefix="sweep-logs-") as folder:
         results = Path(folder) / "results"
         results.mkdir()
@@ -167,6 +183,8 @@ def fetch(
         paths = artifacts.artifact_paths(listed, folder)
         places = list(zip(listed, paths, strict=True))
         wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
+        if wanted and (pod is not None or not (state / "results" / counted.trial.batch.name).is_dir()):
+            _require_files(counted.trial, "an artifact")
         if wanted and into is None:
             _ignore_artifacts(workspace.root)
         for artifact, place in wanted:

@@ -17,6 +17,7 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
 from sweepledger.structs.program import Program
+from sweepledger.structs.results_store import MAX_API_TRIALS
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
@@ -119,9 +120,16 @@ def build_overlay(
     """Render the batch that follows the merged ones of a sweep.
 
     Raises UsageError if the sweep has the largest number of batches, RepositoryError if no batch lists a
-    parent.
+    parent, or if the batch has more trials than its store of results bears.
     """
     sweep = request.sweep
+    if not settings.results.store.keeps_files and len(request.trials) > MAX_API_TRIALS:
+        raise RepositoryError(
+            f"the next batch of {sweep.name} must have at most {MAX_API_TRIALS} trials with results.store: "
+            f"{settings.results.store}, got {len(request.trials)}",
+            hint="lower run_cap or ask for fewer values, and for the rest once these are merged; "
+            "or choose store: volume in sweepledger.yaml",
+        )
     last = batches.newest(merged)
     if last and last.lock.number >= MAX_BATCH_NUMBER:
         raise UsageError(

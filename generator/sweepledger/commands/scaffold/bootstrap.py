@@ -19,6 +19,7 @@ from sweepledger.render.platform import GitSource, RequiredSecret, flux
 from sweepledger.repo import batches, files
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, Controller, ResultsMode, Settings
 from sweepledger.structs.values import bytes_digest
@@ -219,7 +220,7 @@ class Bootstrapped:
 
     @property
     def results_folder(self) -> tuple[str, ...]:
-        """Return the commands that create the root of the results export."""
+        """Return the commands that create the root of the results export; none if results need no volume."""
         return platform.results_folder_commands(self.settings)
 
     @property
@@ -287,7 +288,7 @@ def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
             "`sweep check` refuses the collector's branches" if refused else "no signature protects results"
         )
         gaps.append(f"signers: not set, so {lost}; list the public half of the key {platform.SIGNING_KEY!r}")
-    if settings.results.nfs is None:
+    if settings.results.nfs is None and settings.results.store is ResultsStore.VOLUME:
         gaps.append(
             f"results.nfs: not set, so no volume is written; make the claim "
             f"{settings.results.claim!r} in {names.trials} (ReadWriteMany) and in {names.collector} "

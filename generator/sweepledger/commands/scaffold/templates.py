@@ -45,9 +45,15 @@ next: {next}             # or workflow, collector: who requests the next round o
 # pools:
 #   cpu: {{selector: {{pool: cpu}}, node: {{cpu: 16, memory: 64Gi}}, max_nodes: 4}}
 
-# results: {{claim: sweep-results}}
+{results}
 # limits: {{max_trials: 1000, max_gpu_hours: 500}}
 """
+
+RESULTS_ON_VOLUME = "# results: {claim: sweep-results}"
+RESULTS_IN_PODS = """\
+# Records travel by the API server, which keeps no output, artifacts or checkpoints. With a volume that all nodes
+# can mount, these are kept, too: {store: volume, claim: sweep-results}
+results: {store: api}"""
 
 README = """\
 # {name}
@@ -181,7 +187,11 @@ def first_files(
         "README.md": readme,
         "code/train.py": PROGRAM,
         "sweepledger.yaml": SETTINGS.format(
-            namespace=repository_namespace(name), controller=controller, generate=generate, next=next_
+            namespace=repository_namespace(name),
+            controller=controller,
+            generate=generate,
+            next=next_,
+            results=RESULTS_ON_VOLUME if controller is Controller.NONE else RESULTS_IN_PODS,
         ),
     }
     return {path: text.encode() for path, text in texts.items()}

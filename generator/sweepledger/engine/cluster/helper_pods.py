@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sweepledger.engine.cluster import untrusted_tar
+from sweepledger.engine.cluster import pods, untrusted_tar
 from sweepledger.engine.cluster.api_objects import has_condition
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
@@ -26,6 +26,7 @@ from sweepledger.structs.kubernetes import (
     QUEUE_LABEL,
     READER_POD,
     READER_POD_SECONDS,
+    RECORD_FINALIZER,
     RESULTS_PATH,
     TRIAL_USER,
 )
@@ -78,8 +79,11 @@ WRITE_TEST_TITLE = "a trial may write results"
 WRITE_TEST_SECONDS = 120
 
 
-def write_test_job(namespace: str, claim: str, image: str, account: str) -> dict[str, Any]:
-    """Return the Job of the write test: hardened like a trial, with a folder that the kubelet creates for a subPath."""
+def write_test_job(namespace: str, claim: str | None, image: str, account: str) -> dict[str, Any]:
+    """Return the Job of the write test: hardened like a trial, with a folder that the kubelet creates for a subPath.
+
+    Without a claim, results have no volume, and its pod is held for its record as those of trials are.
+    """
     labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: WRITE_TEST_NAME}
     container = {
         "name": "trial",
@@ -88,7 +92,9 @@ def write_test_job(namespace: str, claim: str, image: str, account: str) -> dict
         "resources": container_resources("100m", "64Mi"),
         "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "subPath": f"{WRITE_TEST_NAME}/0"}],
     }
-    volumes = [{"name": "results", "persistentVolumeClaim": {"claimName": claim}}]
+    source = {"emptyDir": {}} if claim is None else {"persistentVolumeClaim": {"claimName": claim}}
+    volumes = [{"name": "results", **source}]
+    held = {"finalizers": [RECORD_FINALIZER]} if claim is None else {}
     pod = hardened_pod_spec(
         container, volumes, serviceAccountName=account, activeDeadlineSeconds=WRITE_TEST_SECONDS
     )
@@ -96,7 +102,7 @@ def write_test_job(namespace: str, claim: str, image: str, account: str) -> dict
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": WRITE_TEST_NAME, "namespace": namespace, "labels": labels},
-        "spec": {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": pod}},
+        "spec": {"backoffLimit": 0, "template": {"metadata": {"labels": labels, **held}, "spec": pod}},
     }
 
 
@@ -113,13 +119,41 @@ def run_write_test(
         kubectl.create(manifest)
     except ToolError as error:
         return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, str(error), error.hint)
+    is_held = "finalizers" in manifest["spec"]["template"]["metadata"]
     try:
-        return _await_job(kubectl, namespace, patience, clock)
+        found = _await_job(kubectl, namespace, patience, clock)
+        return _released(kubectl, namespace, found) if is_held else found
     except ToolError as error:
         return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, str(error), error.hint)
     finally:
         with suppress(ToolError):  # an error here does not change the result
+            if is_held:
+                pods.release(kubectl, namespace, map(_name, _test_pods(kubectl, namespace)))
             kubectl.delete("jobs.batch", WRITE_TEST_NAME, namespace)
+
+
+def _test_pods(kubectl: Kubectl, namespace: str) -> tuple[Mapping[str, Any], ...]:
+    return kubectl.list("pods", namespace, f"{COMPONENT_LABEL}={WRITE_TEST_NAME}")
+
+
+def _name(pod: Mapping[str, Any]) -> str:
+    return str(pod["metadata"]["name"])
+
+
+def _released(kubectl: Kubectl, namespace: str, found: HealthFinding) -> HealthFinding:
+    """Return the finding of a test whose pod must be there, although deleted, until it is released."""
+    if found.state is not HealthStatus.OK:
+        return found
+    names = [_name(pod) for pod in _test_pods(kubectl, namespace)]
+    kubectl.run("delete", "pods", *names, f"--namespace={namespace}", "--wait=false")
+    kept = [pod for pod in _test_pods(kubectl, namespace) if pods.is_held(pod)]
+    pods.release(kubectl, namespace, map(_name, kept))
+    if kept and not any(map(pods.is_held, _test_pods(kubectl, namespace))):
+        text = "a deleted pod was kept for its record, and released"
+        return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.OK, text)
+    text = "a deleted pod was not kept for its record" if not kept else "a pod could not be released"
+    hint = "something in the cluster removes or keeps finalizers of pods: see its admission webhooks"
+    return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.WRONG, text, hint)
 
 
 def _await_job(

@@ -7,7 +7,7 @@ that apply would overwrite each other's fields.
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -213,6 +213,25 @@ class Kubectl:
         arguments = ("replace", "--filename=-", "--validate=ignore", "--output=json")
         with self.parsed(*arguments, stdin=json.dumps(manifest).encode()) as response:
             return api_objects.require_object(response)
+
+    def remove_finalizer(self, kind: str, names: Iterable[str], namespace: str, finalizer: str) -> None:
+        """Remove a finalizer of objects; nothing for those that lack it, or do not exist. Raises ClusterError."""
+        patch = json.dumps({"metadata": {"$deleteFromPrimitiveList/finalizers": [finalizer]}})
+        listed = list(names)
+        for several in (listed[start : start + PAGE_SIZE] for start in range(0, len(listed), PAGE_SIZE)):
+            try:
+                self.run(
+                    "patch",
+                    kind,
+                    *several,
+                    *_namespace_option(namespace),
+                    "--type=strategic",
+                    f"--patch={patch}",
+                )
+            except ClusterError as error:
+                # kubectl goes on with the others, and reports all of its errors as one.
+                if error.reason != "NotFound":
+                    raise
 
     def delete(self, kind: str, name: str, namespace: str) -> None:
         """Delete an object if it exists, and wait until it is deleted."""

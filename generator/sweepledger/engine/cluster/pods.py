@@ -4,7 +4,7 @@ Both are read from the pod's template and from what controllers write to it, whi
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -18,6 +18,7 @@ from sweepledger.structs.kubernetes import (
     INDEX_DISRUPTION_ANNOTATION,
     INDEX_FAILURE_ANNOTATION,
     INDEX_VARIABLE,
+    RECORD_FINALIZER,
     Manifest,
 )
 
@@ -93,6 +94,45 @@ class TrialPod:
                 if _is_lost(self.manifest, now):
                     return PodPhase.LOST
                 return PodPhase.RUNNING if phase == "Running" else PodPhase.WAITING
+
+
+def batch_manifests(kubectl: Kubectl, namespace: str, batch: str) -> Iterator[Manifest]:
+    """Yield all pods of a batch, page by page. Raises ClusterError."""
+    for page in kubectl.pages(PODS.format(namespace), f"{BATCH_LABEL}={batch}"):
+        yield from page
+
+
+def has_ended(manifest: Manifest) -> bool:
+    """Return whether the containers of a pod have ended, and its status will not change."""
+    return api_objects.text_at(manifest, "status", "phase") in {"Succeeded", "Failed"}
+
+
+def ended_at(manifest: Manifest) -> float:
+    """Return when a pod that has ended was last seen to change, in seconds since 1970."""
+    finished = (
+        api_objects.time_at(status, "state", "terminated", "finishedAt")
+        for status in api_objects.objects_at(manifest, "status", "containerStatuses")
+    )
+    known = [moment for moment in finished if moment is not None]
+    return max(known, default=api_objects.time_at(manifest, "metadata", "creationTimestamp") or 0.0)
+
+
+def is_held(manifest: Manifest) -> bool:
+    """Return whether a pod stays until its record is read."""
+    return RECORD_FINALIZER in (api_objects.value_at(manifest, "metadata", "finalizers") or ())
+
+
+def held_pods(kubectl: Kubectl, namespace: str, *, apart_from: Iterable[str] = ()) -> Iterator[Manifest]:
+    """Yield the pods of other batches that stay until their records are read. Raises ClusterError."""
+    others = ",".join(sorted(apart_from))
+    selector = f"{BATCH_LABEL},{BATCH_LABEL} notin ({others})" if others else BATCH_LABEL
+    for page in kubectl.pages(PODS.format(namespace), selector):
+        yield from filter(is_held, page)
+
+
+def release(kubectl: Kubectl, namespace: str, names: Iterable[str]) -> None:
+    """Let pods go that were held for their records. Raises ClusterError."""
+    kubectl.remove_finalizer("pods", names, namespace, RECORD_FINALIZER)
 
 
 def batch_pods(kubectl: Kubectl, namespace: str, batch: str, fields: str) -> Iterator[TrialPod]:

@@ -36,6 +36,8 @@ class Workload:
     completed: str = ""
     failed: str = ""
     """Failed completion indexes, and completed ones above, as a Job lists them: `0,3-7`."""
+    is_deleted: bool = False
+    """Whether it is only there until its pods are gone; it makes no new ones."""
 
     @property
     def observed(self) -> tuple[float, float] | None:
@@ -150,6 +152,7 @@ def parse_workload(manifest: Manifest, kind: Kind) -> Workload:
         is_suspended=api_objects.value_at(manifest, *kind.policy, "suspend") is True,
         completed=api_objects.text_at(manifest, "status", "completedIndexes"),
         failed=api_objects.text_at(manifest, "status", "failedIndexes"),
+        is_deleted=bool(api_objects.text_at(manifest, "metadata", "deletionTimestamp")),
     )
 
 

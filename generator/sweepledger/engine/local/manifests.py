@@ -37,7 +37,7 @@ from sweepledger.formats import json, launch_json
 from sweepledger.formats.hyperparams_csv import replicate_of, row_digest, trial_id_of
 from sweepledger.problems import Problem
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import INDEX_VARIABLE, PARENT_PATH
+from sweepledger.structs.kubernetes import INDEX_VARIABLE, PARENT_PATH, RESULTS_VOLUME
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.values import digest
 
@@ -59,7 +59,7 @@ def parse_pod(template: ManifestNode, clone: CodeClone | None = None) -> PodSpec
     """Return the pod of a template, which may clone its code as `clone` says; problems are added to the node."""
     metadata = template.child("metadata")
     labels, annotations = metadata.table("labels"), metadata.table("annotations")
-    metadata.meaningless("creationTimestamp")
+    metadata.meaningless("creationTimestamp", "finalizers")
     metadata.close()
     spec = template.child("spec")
     template.close()
@@ -176,6 +176,8 @@ def _volume(node: ManifestNode) -> tuple[str, PodVolume]:
         volume = _projected(node.child("projected"))
     elif "emptyDir" in node or node.take("emptyDir") == {}:
         volume = _scratch(node.child("emptyDir"))
+        if name == RESULTS_VOLUME:  # in the cluster it ends with the pod; here the folder is kept
+            volume = ResultsVolume()
     elif "persistentVolumeClaim" in node:
         claim = node.child("persistentVolumeClaim")
         claim.text("claimName")

@@ -141,6 +141,7 @@ def template(settings: Settings, *, distributed: bool = False) -> Form:
     metadata: Form = {
         "labels": _pod_labels(settings, distributed=distributed),
         "annotations": {**of_pools, **STEADY},
+        "finalizers": (None,),
     }
     return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}
 

@@ -18,6 +18,7 @@ from sweepledger.structs.kubernetes import (
     INDEX_LABEL,
     INDEX_VARIABLE,
     MPI_WORKER_COMMAND,
+    RECORD_FINALIZER,
     Manifest,
 )
 
@@ -103,6 +104,7 @@ def check_pods(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     """Yield the findings in the pods of an object, and in a TrainJob's changes to the pods of its runtime."""
     for pod in obj.pods:
         yield from _pod(pod)
+        yield from _finalizers(pod, trials)
         yield from _containers(obj, pod, trials)
     for container in obj.containers:
         if container.sort == "trainer":
@@ -119,6 +121,16 @@ def _pod(pod: Pod) -> Iterator[Finding]:
     for key in ("runAsGroup", "fsGroup"):
         if pod.security.get(key) == 0:
             yield Finding((*pod.at, "securityContext", key), "must not be 0, which is root's", PODS)
+
+
+def _finalizers(pod: Pod, trials: BatchContext) -> Iterator[Finding]:
+    """Yield finalizers that are not those of the store: without ours a record is lost, others nobody removes."""
+    wanted = [] if trials.settings.results.store.keeps_files else [RECORD_FINALIZER]
+    actual = pod.metadata.get("finalizers") or []
+    if actual != wanted:
+        store = str(trials.settings.results.store)
+        message = f"must be {safe_json(wanted)} as results.store is {store!r}, got {safe_json(actual)}"
+        yield Finding((*pod.path, "metadata", "finalizers"), message, PODS)
 
 
 def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding]:

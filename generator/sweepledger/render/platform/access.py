@@ -45,12 +45,15 @@ def sync(settings: Settings) -> list[Manifest]:
 
 
 def collector(settings: Settings, source: GitSource) -> list[Manifest]:
-    """Return the rights of the collector: to read Jobs and pods in the trials' namespace, and to update its Lease."""
+    """Return the rights of the collector: to read Jobs and pods in the trials' namespace, and to update its Lease.
+
+    Where records are in pods, it may also patch these; an admission policy leaves of that the removal of a finalizer.
+    """
     names = Names.of(settings)
     subject = (COLLECTOR_ACCOUNT, names.collector)
     read = [
         _rule("batch", ["jobs"], READ),
-        _rule("", ["pods"], READ),
+        _rule("", ["pods"], READ if settings.results.store.keeps_files else [*READ, "patch"]),
         *(_rule(kind.group, [kind.plural], READ) for kind in objects.custom_kinds(source)),
     ]
     return [

@@ -18,7 +18,15 @@ from sweepledger.render.platform.objects import (
 )
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.combinations import MAX_TRIALS
-from sweepledger.structs.kubernetes import CODE_CONTAINER, JOB, OWNER_ANNOTATION, QUEUE_LABEL, Kind
+from sweepledger.structs.kubernetes import (
+    CODE_CONTAINER,
+    COLLECTOR_ACCOUNT,
+    JOB,
+    OWNER_ANNOTATION,
+    QUEUE_LABEL,
+    RECORD_FINALIZER,
+    Kind,
+)
 from sweepledger.structs.settings import Settings
 
 REGISTRATION = "admissionregistration.k8s.io/v1"
@@ -57,6 +65,53 @@ def trial_policies(settings: Settings, source: GitSource, bases: Mapping[str, by
         rules = custom_kind_rules(kind, settings)
         made.append(_policy(f"{names.trials}-{kind.plural}", kind, rules, settings))
     return [one for policy in made for one in (policy, _binding(policy, names.trials, settings))]
+
+
+def release_policies(settings: Settings) -> list[Manifest]:
+    """Return the policy for what the collector changes of pods, where it may change any: our finalizer alone."""
+    if settings.results.store.keeps_files:
+        return []
+    names = Names.of(settings)
+    user = f"system:serviceaccount:{names.collector}:{COLLECTOR_ACCOUNT}"
+    finalizers = "(has({0}.metadata.finalizers) ? {0}.metadata.finalizers : [])"
+    before, after = finalizers.format("oldObject"), finalizers.format("object")
+    annotations = "(has({0}.metadata.annotations) ? {0}.metadata.annotations : {{}})"
+    name = f"{names.trials}-releases"
+    policy = manifest(
+        f"{REGISTRATION}/ValidatingAdmissionPolicy",
+        name,
+        settings,
+        spec={
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "matchPolicy": "Equivalent",
+                "resourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["UPDATE"],
+                        "resources": ["pods", "pods/*"],
+                    }
+                ],
+            },
+            "matchConditions": [
+                {"name": "is-the-collector", "expression": f"request.userInfo.username == {literal(user)}"}
+            ],
+            "validations": [
+                {
+                    "expression": "object.spec == oldObject.spec && object.status == oldObject.status"
+                    f" && {LABELS.format('object')} == {LABELS.format('oldObject')}"
+                    f" && {annotations.format('object')} == {annotations.format('oldObject')}"
+                    " && has(object.metadata.ownerReferences) == has(oldObject.metadata.ownerReferences)"
+                    f" && {before}.all(f, f == {literal(RECORD_FINALIZER)} || f in {after})"
+                    f" && {after}.all(f, f in {before})",
+                    "message": f"of a pod the collector changes nothing but the finalizer {RECORD_FINALIZER}",
+                    "reason": "Forbidden",
+                }
+            ],
+        },
+    )
+    return [policy, _binding(policy, names.trials, settings)]
 
 
 def kustomization_policies(settings: Settings) -> list[Manifest]:

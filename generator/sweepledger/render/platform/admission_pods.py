@@ -24,6 +24,7 @@ from sweepledger.structs.kubernetes import (
     MPI_WORKER_COMMAND,
     PARENT_PATH,
     QUEUE_LABEL,
+    RECORD_FINALIZER,
     SWEEP_LABEL,
     TRIAL_ACCOUNT,
 )
@@ -165,9 +166,25 @@ def job_template_rules(settings: Settings, source: GitSource, bases: Mapping[str
     peers = owned_by(owner_kinds(source)) if source.shapes else "false"
     return (
         *_common(settings, source, peers),
+        _finalizers(settings),
         *_commands(settings, bases, ()),
         *_variables(settings, bases, "false"),
         *_places(settings, queued if _has_queues(settings) else "false", "false"),
+    )
+
+
+def _finalizers(settings: Settings) -> Rule:
+    """Return the rule for finalizers of a Job's pods; those of pods themselves are the cluster's to add."""
+    names = "object.spec.template.metadata.finalizers"
+    own = f"{names}.all(f, f == {literal(RECORD_FINALIZER)})"
+    if settings.results.store.keeps_files:
+        return Rule(
+            f"pods of a Job have no finalizer but {RECORD_FINALIZER}: nobody would remove it",
+            f"!has({names}) || {own}",
+        )
+    return Rule(
+        f"pods of a Job have the finalizer {RECORD_FINALIZER} alone: it keeps their records until they are read",
+        f"variables.reads || (has({names}) && {names}.size() == 1 && {own})",
     )
 
 

@@ -126,6 +126,10 @@ def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) ->
             volume["secret"]["secretName"] = GIT_WRITE_SECRET
         if volume["name"] == "results":
             volume["persistentVolumeClaim"]["claimName"] = settings.results.claim
+    if not settings.results.store.keeps_files:
+        _drop_volume(pod, "results")
+        collect = pod["containers"][0]
+        collect["command"] = [word for word in collect["command"] if not word.startswith("--results=")]
 
 
 def _collector_labels(settings: Settings) -> dict[str, str]:
@@ -190,7 +194,7 @@ def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, byt
     fill_clone(pod, settings, source, configuration, image=SYNC_IMAGE)
     _mount_accounts(pod, settings)
     if source.is_public:
-        _drop_credential(pod)
+        _drop_volume(pod, "git")  # everybody may read the repository
     return [made]
 
 
@@ -206,11 +210,11 @@ def _mount_accounts(pod: Manifest, settings: Settings) -> None:
             pod["volumes"].append({"name": volume, "secret": secret})
 
 
-def _drop_credential(pod: Manifest) -> None:
-    """Remove the volume with git's credential, for a repository that everybody may read."""
-    pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] != "git"]
+def _drop_volume(pod: Manifest, name: str) -> None:
+    """Remove a volume of a pod, and its mounts."""
+    pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] != name]
     for container in (*pod["initContainers"], *pod["containers"]):
-        container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != "git"]
+        container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != name]
 
 
 EXPIRY_BASE = "expiry/v2/cronjob.yaml"
@@ -246,7 +250,7 @@ def _fill_expiry_pod(pod: Manifest, settings: Settings, source: GitSource) -> No
     volumes["git"]["secret"]["secretName"] = GIT_READ_SECRET
     volumes["results"]["persistentVolumeClaim"]["claimName"] = settings.results.claim
     if source.is_public:
-        _drop_credential(pod)
+        _drop_volume(pod, "git")
     for name, claim in other_claims(settings).items():
         place = f"/sweep/{name}"
         expire["command"].append(f"--{name}={place}")

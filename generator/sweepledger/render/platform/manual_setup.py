@@ -133,6 +133,8 @@ def results_folder_commands(settings: Settings) -> tuple[str, ...]:
     The kubelet makes a trial's folder as root with the mode of the folder above it, and fsGroup does
     nothing on NFS: the group and its setgid bit are what lets a trial write.
     """
+    if not settings.results.store.keeps_files:
+        return ()
     export = settings.results.nfs
     path = "<the export's folder>" if export is None else export.path
     return (f"mkdir -p {path}", f"chown root:{TRIAL_USER} {path}", f"chmod 2770 {path}")

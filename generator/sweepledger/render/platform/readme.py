@@ -94,7 +94,11 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
     steps = [
         f"`{apply}`: namespaces `{names.trials}` and `{names.collector}`.",
         "The Secrets that `sweep bootstrap` lists, from files outside of the clone; they are never in git.",
-        "The folder of the results export, made and owned as `sweep bootstrap` says.",
+        *(
+            ["The folder of the results export, made and owned as `sweep bootstrap` says."]
+            if settings.results.store.keeps_files
+            else []
+        ),
         f"`{manual_setup.apply_controller_command(settings, source)}`: from here on the cluster follows the branch.",
         "`sweep doctor`: says what of this is in place.",
     ]
@@ -102,7 +106,7 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
         space = manual_setup.apply_command(source, "-f clusters/flux/namespace.yaml")
         steps[0] += f" And `{space}`: `{names.flux}`."
     if settings.controller is Controller.ARGOCD:
-        steps[3] += (
+        steps[-2] += (
             " Argo CD then keeps `platform/` applied. When `argocd/` changes, apply it again with "
             "`--force-conflicts`: Argo CD writes into its ApplicationSet."
         )

@@ -118,7 +118,7 @@ def _platform(settings: Settings, source: GitSource, bases: Mapping[str, bytes])
         (
             "admission.yaml",
             "What the API server refuses to run as a trial, even if it was merged.",
-            admission.trial_policies(settings, source, bases),
+            [*admission.trial_policies(settings, source, bases), *admission.release_policies(settings)],
         ),
         *_scheduled(settings, source, bases),
     ]

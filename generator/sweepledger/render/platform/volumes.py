@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
+from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.settings import Nfs, Settings
 
 NOMINAL = "1Ti"
@@ -23,7 +24,7 @@ class ClaimedVolume:
 def results(settings: Settings) -> list[Manifest]:
     """Stand for one export by two volumes: trials write through the first, the collector reads the second."""
     export = settings.results.nfs
-    if export is None:
+    if export is None or settings.results.store is not ResultsStore.VOLUME:
         return []
     names, claim = Names.of(settings), settings.results.claim
     written = ClaimedVolume(f"{names.trials}-{claim}", names.trials, claim, is_readable_only=False)

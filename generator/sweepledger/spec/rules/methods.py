@@ -274,6 +274,17 @@ def resource_bounds(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(("resource", "max"), message, code="range-inverted", hint="swap them")
 
 
+def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
+    """A method whose trials continue from checkpoints of others needs a store that keeps them."""
+    method, store = draft.get("method", kind=str), draft.settings.results.store
+    if method in RESOURCE_METHODS and not store.keeps_files:
+        message = (
+            f"needs checkpoints of earlier trials, which results.store: {store} does not keep, got {method}"
+        )
+        hint = "choose store: volume in sweepledger.yaml, or a method such as tpe with early_terminate"
+        yield draft.problem(("method",), message, code="store-checkpoints", hint=hint)
+
+
 def start_sweeps(draft: Draft) -> Iterator[Problem]:
     """`start` names other sweeps, each once."""
     seen = {draft.get("name", kind=str)}

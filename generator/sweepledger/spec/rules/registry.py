@@ -126,6 +126,8 @@ SWEEP_RULES: tuple[Rule, ...] = (
     workload.shape_retries,
     workload.shape_image,
     workload.cluster_image,
+    workload.shape_store,
+    methods.kept_checkpoints,
     names.batch_names,
 )
 
@@ -142,6 +144,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     storage.data_paths,
     storage.exports,
     storage.stores,
+    storage.store_keys,
     storage.times,
     storage.collected_in_time,
     pools.default_pool,

@@ -11,6 +11,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.program import DIGEST, is_inside
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.units import duration_problems
+from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.settings import API_SERVER_EGRESS, ResultsSettings
 
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", re.ASCII)
@@ -101,6 +102,20 @@ def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
     # A password may also be a part of the query.
     is_bare = "@" not in text and "password" not in parts.query
     return bool(host) and is_bare and parts.scheme.partition("+")[0] in schemes
+
+
+FILE_KEYS = ("claim", "checkpoints", "artifacts", "keep", "progress", "nfs")
+
+
+def store_keys(draft: Draft) -> Iterator[Problem]:
+    """Without files there are no claims for them, nothing to expire, and no folders of running batches."""
+    if draft.get("results", "store", kind=str) != ResultsStore.API:
+        return
+    for key in FILE_KEYS:
+        if key in draft.names("results"):
+            message = f"must not be given with results.store: {ResultsStore.API}, got {key}"
+            hint = "the API server keeps records and no files; delete the key, or choose store: volume"
+            yield draft.problem(("results", key), message, code="store-key", hint=hint, at_key=True)
 
 
 def times(draft: Draft) -> Iterator[Problem]:

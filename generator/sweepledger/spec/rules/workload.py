@@ -92,6 +92,28 @@ def shape_retries(draft: Draft) -> Iterator[Problem]:
         yield draft.warning(place, message, code="retries-unused", hint=hint, at_key=written)
 
 
+SHAPES_WITH_RECREATED_PODS = frozenset({Shape.JOB_SET, Shape.TRAIN_JOB})
+"""Before an attempt, their controllers delete the pods of the one before, and wait until they are gone."""
+
+
+def shape_store(draft: Draft) -> Iterator[Problem]:
+    """A store that reads pods needs a shape whose pods are kept until they are read."""
+    shape, store = chosen_shape(draft), draft.settings.results.store
+    if shape is None or store.keeps_files:
+        return
+    written = "retries" in draft.names("run")
+    retries = draft.number("run", "retries") if written else draft.settings.defaults.retries
+    if shape is Shape.MPI_JOB:
+        message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
+        hint = "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
+        yield draft.problem(("run", "shape"), message, code="store-shape", hint=hint)
+    elif shape in SHAPES_WITH_RECREATED_PODS and retries:
+        message = f"must be 0 with shape {str(shape)!r} and results.store: {store}, got {safe_repr(retries)}"
+        hint = "a retry would wait for pods that are kept for their records; `sweep retry` requests failed trials again"
+        place = ("run", "retries" if written else "shape")
+        yield draft.problem(place, message, code="store-shape", hint=hint, at_key=written)
+
+
 def shape_image(draft: Draft) -> Iterator[Problem]:
     """A shape with several pods needs an image."""
     shape = chosen_shape(draft)

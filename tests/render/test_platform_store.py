@@ -1,0 +1,51 @@
+"""The platform of a repository whose results need no volume."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from sweepledger.structs.results_store import ResultsStore
+from sweepledger.structs.settings import Controller, ResultsSettings, Settings
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, the
+
+WITHOUT_FILES = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
+
+
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
+def test_there_is_no_volume_for_results_and_the_collector_mounts_none(controller: Controller) -> None:
+    tree = a_platform(replace(WITHOUT_FILES, controller=controller, datasets={}))
+    pod = the("CronJob", "sweep-collector", tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (collect,) = pod["containers"]
+
+    assert "clusters/platform/volumes.yaml" not in tree.files
+    assert not any(b"kind: PersistentVolume" in content for _, content in tree)
+    assert collect["command"] == ["sweep", "collect", "--push", "--cluster"]
+    assert "results" not in json.dumps([pod["volumes"], collect["volumeMounts"]])
+    assert "results export" not in tree.files["clusters/README.md"].decode()
+
+
+def verbs(settings: Settings) -> list[str]:
+    rules = the("Role", "sweep-collector-reads", a_platform(settings))["rules"]
+    (pods,) = [rule["verbs"] for rule in rules if rule["resources"] == ["pods"]]
+    return list(pods)
+
+
+def test_the_collector_may_patch_pods_only_where_records_are_in_them() -> None:
+    assert verbs(PLATFORM_SETTINGS) == ["get", "list"]
+    assert verbs(WITHOUT_FILES) == ["get", "list", "patch"]
+
+
+def test_a_policy_binds_what_the_collector_changes_of_pods() -> None:
+    name = f"{WITHOUT_FILES.namespace}-releases"
+    policy = the("ValidatingAdmissionPolicy", name, a_platform(WITHOUT_FILES))
+    binding = the("ValidatingAdmissionPolicyBinding", name, a_platform(WITHOUT_FILES))
+
+    (condition,) = policy["spec"]["matchConditions"]
+    assert (
+        f"system:serviceaccount:{WITHOUT_FILES.namespace}-collector:sweep-collector"
+        in condition["expression"]
+    )
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    assert binding["spec"]["validationActions"] == ["Deny"]
+    assert not any(name in content.decode() for _, content in a_platform(PLATFORM_SETTINGS))
