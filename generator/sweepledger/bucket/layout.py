@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class ObjectKind(StrEnum):
     """What an object with a name is."""
 
     RECORD = "records"
@@ -43,7 +43,7 @@ class ObjectName:
     """What a key says about an object: nothing of it is known to be true."""
 
     batch: str
-    kind: Kind
+    kind: ObjectKind
     index: int
     uid: str
     sha256: str
@@ -54,7 +54,7 @@ class ObjectName:
     @property
     def key(self) -> str:
         """The key of the object."""
-        number = f"{self.number:09d}-" if self.kind is Kind.CHECKPOINT else ""
+        number = f"{self.number:09d}-" if self.kind is ObjectKind.CHECKPOINT else ""
         seal = "" if self.seal is None else f".{self.seal}"
         return f"{self.batch}/{self.kind}/{self.index}/{self.uid}/{number}{self.sha256}{seal}.json"
 
@@ -72,11 +72,11 @@ class ObjectName:
         return hmac.digest(key, text.encode(), "sha256").hex()
 
 
-def parse(batch: str, kind: Kind, key: str) -> ObjectName | None:
+def parse(batch: str, kind: ObjectKind, key: str) -> ObjectName | None:
     """Return the name in a key of a batch; None if this program writes no such key."""
     prefix = f"{batch}/{kind}/"
     match = NAME.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
-    if match is None or (match["number"] is None) is (kind is Kind.CHECKPOINT):
+    if match is None or (match["number"] is None) is (kind is ObjectKind.CHECKPOINT):
         return None
     return ObjectName(
         batch,
@@ -89,7 +89,7 @@ def parse(batch: str, kind: Kind, key: str) -> ObjectName | None:
     )
 
 
-def prefix(batch: str, kind: Kind, index: int | None = None) -> str:
+def prefix(batch: str, kind: ObjectKind, index: int | None = None) -> str:
     """Return the prefix of the objects of one kind, of a batch or of a trial."""
     return f"{batch}/{kind}/" if index is None else f"{batch}/{kind}/{index}/"
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sweepledger.bucket import layout, transfer
-from sweepledger.bucket.layout import Kind, ObjectName
+from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.transfer import (
     DamagedFileError,
@@ -106,7 +106,7 @@ class SidecarOptions:
             results=need("SWEEP_RESULTS"),
             state=need("SWEEP_STORE_STATE"),
             secrets=Path(secrets) if secrets else None,
-            key=_read_key(key) if key else None,
+            key=read_key(key) if key else None,
             parent=parent,
             parent_folder=need("SWEEP_PARENT") if parent else "",
             keep_checkpoints=given.get("SWEEP_STORE_KEEP_CHECKPOINTS") == "true",
@@ -117,7 +117,8 @@ class SidecarOptions:
         )
 
 
-def _read_key(path: str) -> bytes:
+def read_key(path: str) -> bytes:
+    """Return the key of seals in a file. Raises ValueError."""
     try:
         key = Path(path).read_bytes().strip()
     except OSError as error:
@@ -209,8 +210,8 @@ class Sidecar:
     def _restore_records(self) -> bool:
         """Restore earlier records; return whether one of them is final."""
         options = self.options
-        listed = self.bucket.list(layout.prefix(options.batch, Kind.RECORD, options.index))
-        names = [layout.parse(options.batch, Kind.RECORD, found.key) for found in listed]
+        listed = self.bucket.list(layout.prefix(options.batch, ObjectKind.RECORD, options.index))
+        names = [layout.parse(options.batch, ObjectKind.RECORD, found.key) for found in listed]
         own = [name for name in names if name is not None and name.index == options.index]
         sealed = [name for name in own if name.is_sealed(options.key)]
         self.unsealed = len(own) - len(sealed)
@@ -366,8 +367,8 @@ class Sidecar:
             return
         options = self.options
         gone = {name.key for name in names}
-        listed = self.bucket.list(layout.prefix(options.batch, Kind.FILES, options.index))
-        others = (layout.parse(options.batch, Kind.FILES, found.key) for found in listed)
+        listed = self.bucket.list(layout.prefix(options.batch, ObjectKind.FILES, options.index))
+        others = (layout.parse(options.batch, ObjectKind.FILES, found.key) for found in listed)
         kept = [name for name in (*kept, *others) if name is not None and name.key not in gone]
         unused = self._chunks(names) - self._chunks(kept)
         self.bucket.delete(sorted(gone))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sweepledger.bucket import file_list, layout
 from sweepledger.bucket.file_list import CHUNK_BYTES, MOST_FILES, StoredFile
-from sweepledger.bucket.layout import Kind, ObjectName
+from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import AT_ONCE, Bucket
 from sweepledger.errors import StorageError
 from sweepledger.formats.json import RejectedInput
@@ -132,15 +132,15 @@ class Uploader:
 
     def record(self, content: bytes) -> ObjectName:
         """Write a record. Raises StorageError."""
-        return self._named(Kind.RECORD, content)
+        return self._named(ObjectKind.RECORD, content)
 
     def files(self, root: str, paths: Iterable[str]) -> ObjectName:
         """Write files below a folder, and then their list. Raises StorageError, FileChangedError."""
-        return self._named(Kind.FILES, self._listed(root, paths))
+        return self._named(ObjectKind.FILES, self._listed(root, paths))
 
     def checkpoint(self, root: str, paths: Iterable[str], number: int) -> ObjectName:
         """Write files of a checkpoint, paths below its folder, and then their list; as `files`."""
-        return self._named(Kind.CHECKPOINT, self._listed(root, paths), number)
+        return self._named(ObjectKind.CHECKPOINT, self._listed(root, paths), number)
 
     def delete_chunks(self, chunks: Iterable[str]) -> None:
         """Delete content that no list names any more. Raises StorageError."""
@@ -148,7 +148,7 @@ class Uploader:
         self._kept = None
         self.bucket.delete(layout.chunk_key(self.batch, self.index, chunk) for chunk in unused)
 
-    def _named(self, kind: Kind, content: bytes, number: int = 0) -> ObjectName:
+    def _named(self, kind: ObjectKind, content: bytes, number: int = 0) -> ObjectName:
         name = ObjectName(self.batch, kind, self.index, self.uid, layout.digest(content), number)
         name = name.sealed(self.key)
         self.bucket.put(name.key, content)
@@ -281,7 +281,7 @@ def restore(bucket: Bucket, name: ObjectName, into: str, *, most_bytes: int) -> 
 
 def checkpoints(bucket: Bucket, batch: str, index: int, key: bytes | None) -> list[ObjectName]:
     """Return the checkpoints of a trial that a sidecar wrote, the newest first. Raises StorageError."""
-    listed = bucket.list(layout.prefix(batch, Kind.CHECKPOINT, index))
-    names = (layout.parse(batch, Kind.CHECKPOINT, found.key) for found in listed)
+    listed = bucket.list(layout.prefix(batch, ObjectKind.CHECKPOINT, index))
+    names = (layout.parse(batch, ObjectKind.CHECKPOINT, found.key) for found in listed)
     own = [name for name in names if name is not None and name.index == index and name.is_sealed(key)]
     return sorted(own, key=lambda name: (name.number, name.uid, name.sha256), reverse=True)

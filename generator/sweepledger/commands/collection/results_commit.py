@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, late_attempts, with_late_records
+from sweepledger.commands.collection.results_store import ResultsStore, results_store
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target
@@ -52,7 +53,7 @@ CompleteAttempts = Callable[[BatchAttempts], BatchAttempts | None]
 
 def commit_results(
     target: Target,
-    results: Path,
+    results: Path | ResultsStore,
     ended: Collection[str],
     *,
     alive: Container[str] | None = None,
@@ -103,7 +104,7 @@ def commit_results(
 class _AttemptsReader:
     """Reads the attempts of the batches that are to be recorded."""
 
-    results: Path
+    results: Path | ResultsStore
     ended: Collection[str]
     alive: Container[str]
     complete: CompleteAttempts | None
@@ -134,7 +135,7 @@ class _AttemptsReader:
         name = batch.vetted().name
         if not batch.is_active:
             return None if name in self.alive else self._read(batch)
-        if name not in self.ended and not (self.results / name).is_dir():
+        if name not in self.ended and not results_store(self.results).has_begun(name):
             return None
         read = self._read(batch)
         if self.complete is not None:
