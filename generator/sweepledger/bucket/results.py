@@ -63,7 +63,7 @@ class RecordObjects:
         for number, found in enumerate(self.bucket.list(layout.prefix(self.batch, ObjectKind.RECORD))):
             if number >= MOST_LISTED:
                 raise StorageError(
-                    f"{self.bucket.url}/{layout.prefix(self.batch, ObjectKind.RECORD)}: has more than {MOST_LISTED} objects",
+                    f"{self.bucket.url}/{self.batch}: must have at most {MOST_LISTED} records, got more",
                     hint="something fills the bucket; see docs/how-to/buckets.md",
                 )
             name = layout.parse(self.batch, ObjectKind.RECORD, found.key)

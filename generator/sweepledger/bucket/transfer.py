@@ -192,6 +192,8 @@ class Uploader:
                     sent.pop(0).result()
                 if chunks[-1] not in (self._kept or ()):
                     sent.append(pool.submit(self._put_chunk, chunks[-1], chunk))
+                if len(chunk) < CHUNK_BYTES or size > before.st_size:
+                    break  # the end, or it grows without one
             after = os.fstat(descriptor)
         finally:
             os.close(descriptor)

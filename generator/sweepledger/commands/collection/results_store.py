@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from sweepledger.errors import UsageError
+from sweepledger.errors import ToolError, UsageError
 from sweepledger.process import ByteSource
 from sweepledger.repo.volume import VolumeResults
 
@@ -55,16 +55,16 @@ def is_address(text: str) -> bool:
 
 
 def bucket_results(url: str) -> "BucketResults":
-    """Return the results in a bucket, with the credentials of this process. Raises UsageError, StorageError."""
+    """Return the results in a bucket, with the credentials of this process.
+
+    Raises ToolError, UsageError, StorageError.
+    """
     try:
         from sweepledger.bucket.objects import Bucket  # noqa: PLC0415 - an extra: only who has a bucket needs it
         from sweepledger.bucket.results import BucketResults  # noqa: PLC0415
         from sweepledger.bucket.sidecar import read_key  # noqa: PLC0415
     except ImportError as error:
-        raise UsageError(
-            f"{url}: needs the library obstore, which is not installed",
-            hint="pip install 'sweepledger[bucket]'",
-        ) from error
+        raise ToolError.missing_library(f"{url} needs obstore", extra="bucket") from error
     secrets, key = os.environ.get("SWEEP_STORE_SECRETS"), os.environ.get("SWEEP_STORE_KEY_FILE")
     try:
         seals = read_key(key) if key else None
