@@ -1,6 +1,10 @@
 """Servers of object storage on loopback: versitygw for S3, fake-gcs-server for Google's, Azurite for Azure's."""
 
+import base64
+import hmac
+import http
 import http.client
+import json
 import os
 import shutil
 import socket
@@ -9,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from pathlib import Path
 
 from tests.cluster import building
@@ -130,11 +135,12 @@ def _s3(folder: Path, data: Path | None = None) -> StorageServer:
 def _google(folder: Path) -> StorageServer:
     program = _program(building.FAKE_GCS_SERVER)
     (folder / "data" / BUCKET).mkdir(parents=True)
-    account = '{"gcs_base_url": "http://127.0.0.1:PORT", "disable_oauth": true, "client_email": "", "private_key": ""}'
+    account = {"gcs_base_url": "http://127.0.0.1:PORT", "disable_oauth": True}
+    account |= dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
     return StorageServer(
         folder,
         f"gs://{BUCKET}/sweeps",
-        {"GOOGLE_SERVICE_ACCOUNT_KEY": account, "GOOGLE_ALLOW_HTTP": "true"},
+        {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(account), "GOOGLE_ALLOW_HTTP": "true"},
         lambda server: [
             *(str(program), "-scheme", "http", "-host", "127.0.0.1", "-port", str(server.port)),
             *("-public-host", f"127.0.0.1:{server.port}"),
@@ -175,3 +181,21 @@ def running(kind: str, folder: Path, *, data: Path | None = None) -> Iterator[St
         yield server
     finally:
         server.stop()
+
+
+def create_azure_container(server: StorageServer) -> None:
+    """Create the container, as its owner would by hand; the library only uses one."""
+    date = formatdate(usegmt=True)
+    headers = {"x-ms-date": date, "x-ms-version": "2021-12-02", "Content-Length": "0"}
+    resource = f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{BUCKET}\nrestype:container"
+    signed = f"PUT\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{date}\nx-ms-version:2021-12-02\n{resource}"
+    signature = base64.b64encode(hmac.digest(base64.b64decode(AZURE_KEY), signed.encode(), "sha256")).decode()
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request(
+        "PUT",
+        f"/{AZURE_ACCOUNT}/{BUCKET}?restype=container",
+        headers={**headers, "Authorization": f"SharedKey {AZURE_ACCOUNT}:{signature}"},
+    )
+    response = connection.getresponse()
+    assert response.status == http.HTTPStatus.CREATED, response.read()
+    connection.close()
