@@ -41,6 +41,7 @@ class Pod:
         self.state.mkdir(parents=True)
         self.folder.results.mkdir(parents=True)
         self.log.touch()
+        (self.root / "termination-log").touch()
 
     @property
     def state(self) -> Path:

@@ -181,9 +181,6 @@ KUBE_STATE_METRICS = Group(
     "kube-state-metrics", {"kube-state-metrics": "k8s.io/kube-state-metrics/v2"}, "5 minutes"
 )
 VERSITYGW = Group("versitygw", {"versitygw": "github.com/versity/versitygw/cmd/versitygw"}, "3 minutes")
-FAKE_GCS_SERVER = Group(
-    "fake-gcs-server", {"fake-gcs-server": "github.com/fsouza/fake-gcs-server"}, "3 minutes"
-)
 
 API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
@@ -191,9 +188,7 @@ GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
-OBJECT_STORAGE = (VERSITYGW, FAKE_GCS_SERVER)
-"""Servers of S3 and of Google Cloud Storage, for the tests of buckets."""
-EVERY = (*GROUPS, *MONITORING, *OBJECT_STORAGE)
+EVERY = (*GROUPS, *MONITORING, VERSITYGW)
 
 
 def built(group: Group | Definitions) -> Path | None:
