@@ -38,7 +38,7 @@ from tests.builders import a_record  # noqa: E402
 from tests.launcher.folders import LAUNCHERS, Selected  # noqa: E402
 
 SEED = 21
-FAULTS = ("none", "none", "killed", "outage", "expired", "duplicate", "forged", "full", "lost")
+FAULTS = ("none", "none", "killed", "outage", "expired", "duplicate", "forged", "lost")
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def limit_requests(bucket: Bucket, most: int) -> None:
     bucket._try = counted  # type: ignore[method-assign] # noqa: SLF001
 
 
-def faults(trials: int) -> None:
+def faults(trials: int) -> None:  # noqa: PLR0915 - one case after the other
     """Run trials under faults, and compare what the collector accepts with what their launchers wrote."""
     sidecar.FIRST_PAUSE = 0.1
     chance = random.Random(SEED)  # noqa: S311 - a choice of faults
@@ -226,7 +226,7 @@ def judge(
 
 def records(count: int) -> None:
     """Read the records of a batch, each in a bucket with its list of files."""
-    with server() as (running, folder):
+    with server() as (running, _):
         bucket = Bucket(running.url, secrets=running.secrets)
         began = time.monotonic()
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only to fill the bucket
