@@ -12,6 +12,7 @@ import pytest
 from sweepledger.bucket import file_list, layout, transfer
 from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.objects import Bucket
+from sweepledger.formats.json import RejectedInput
 from tests.bucket.pods import BATCH, SEALS, Pod
 from tests.launcher.folders import REPORT, shell
 
@@ -118,7 +119,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(pod: MakePod) ->
     (made.results / "checkpoints").mkdir()
     for number, text in enumerate(("one", "two!"), start=1):
         (made.results / "checkpoints/state").write_text(text)
-        made.until(lambda number=number: len(checkpoints(made)) == number)  # type: ignore[misc]
+        made.until(lambda number=number: len(checkpoints(made)) == number)
     made.kill()
     newest = layout.chunk_key(BATCH, 0, hashlib.sha256(b"two!").hexdigest())
     made.bucket().put(newest, b"none")
@@ -202,11 +203,11 @@ def test_lists_of_files_with_unsafe_paths_are_refused() -> None:
     ]
     for path in rows:
         content = json.dumps({"version": 1, "files": [{"path": path, "bytes": 0, "sha256": digest}]})
-        with pytest.raises(file_list.RejectedInput):
+        with pytest.raises(RejectedInput):
             file_list.read(content.encode())
     for paths in (["a", "a"], ["a", "a/b"]):
         files = [{"path": path, "bytes": 0, "sha256": digest} for path in paths]
-        with pytest.raises(file_list.RejectedInput):
+        with pytest.raises(RejectedInput):
             file_list.read(json.dumps({"version": 1, "files": files}).encode())
 
 

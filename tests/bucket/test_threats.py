@@ -209,7 +209,7 @@ def test_with_a_key_a_forged_checkpoint_is_not_restored(plain_pod: MakePod, tmp_
 
 def test_a_trial_that_fills_its_own_prefix_hides_no_sealed_record(bucket: Bucket) -> None:
     good = record(0)
-    for number in range(results.MOST_RECORDS + 20):
+    for number in range(record_json.MOST_RECORDS + 20):
         put(bucket, record(0, uid=f"a{number:04}"))
     put(bucket, good, SEALS)
     stored = BucketResults(bucket, SEALS)
@@ -217,7 +217,7 @@ def test_a_trial_that_fills_its_own_prefix_hides_no_sealed_record(bucket: Bucket
     contents = list(stored.records(BATCH, 0))
 
     assert content(good) in contents
-    assert sum(text != record_json.UNREAD for text in contents) == results.MOST_RECORDS
+    assert sum(text != record_json.UNREAD for text in contents) == record_json.MOST_RECORDS
 
 
 def test_a_bucket_that_somebody_fills_with_records_ends_the_list(
