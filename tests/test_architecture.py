@@ -21,7 +21,19 @@ LAYERS = (
     {"structs"},
     {"formats"},
     {"reader"},
-    {"spec", "exchange", "search", "plan", "render", "policy", "results", "repo", "engine", "stores"},
+    {
+        "spec",
+        "exchange",
+        "search",
+        "plan",
+        "render",
+        "policy",
+        "results",
+        "repo",
+        "engine",
+        "stores",
+        "bucket",
+    },
     {"site"},
     {"commands"},
     {"api", "cli"},
@@ -41,6 +53,7 @@ OWNERS = {
     "torch": {"search"},  # one place, which counts its threads
     "numpy": {"search"},
     "scipy": {"search"},
+    "obstore": {"bucket"},
     "optuna": {"search", "exchange", "stores"},  # exchange reads studies, stores write them
     "cmaes": {"search"},
     "pandas": {"api"},

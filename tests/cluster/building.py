@@ -180,6 +180,7 @@ PROMETHEUS = Group(
 KUBE_STATE_METRICS = Group(
     "kube-state-metrics", {"kube-state-metrics": "k8s.io/kube-state-metrics/v2"}, "5 minutes"
 )
+VERSITYGW = Group("versitygw", {"versitygw": "github.com/versity/versitygw/cmd/versitygw"}, "3 minutes")
 
 API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
@@ -187,7 +188,7 @@ GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
-EVERY = (*GROUPS, *MONITORING)
+EVERY = (*GROUPS, *MONITORING, VERSITYGW)
 
 
 def built(group: Group | Definitions) -> Path | None:

@@ -105,7 +105,7 @@ def test_r3_a_million_keys_are_too_large(tmp_path: Path) -> None:
     assert judged(tmp_path) == [CorruptRecord("too-large")]
 
 
-@pytest.mark.parametrize(("size", "most"), [(0, volume.MOST_RECORDS), (40_000, 104)])
+@pytest.mark.parametrize(("size", "most"), [(0, record_json.MOST_RECORDS), (40_000, 104)])
 def test_a_trial_that_leaves_thousands_of_records_has_few_of_them_read(
     size: int, most: int, tmp_path: Path
 ) -> None:
@@ -118,8 +118,8 @@ def test_a_trial_that_leaves_thousands_of_records_has_few_of_them_read(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert [item != volume.UNREAD for item in contents] == [True] * most + [False] * (1000 - most)
-    assert peak < 2 * volume.MOST_RECORD_BYTES
+    assert [item != record_json.UNREAD for item in contents] == [True] * most + [False] * (1000 - most)
+    assert peak < 2 * record_json.MOST_RECORD_BYTES
 
 
 def plant(kind: str, place: Path, secret: Path) -> None:

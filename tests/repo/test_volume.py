@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.errors import StorageError
-from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
-from sweepledger.repo.volume import (
-    MAX_DEPTH,
-    MOST_COUNTED,
-    MOST_RECORDS,
-    UNREAD,
-    VolumeRoot,
-    attempt_records,
-)
+from sweepledger.formats.record_json import LARGEST_TRIAL_FILE, MOST_COUNTED, MOST_RECORDS, UNREAD
+from sweepledger.repo.volume import MAX_DEPTH, VolumeRoot, attempt_records
 
 
 @pytest.fixture

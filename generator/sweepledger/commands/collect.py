@@ -23,6 +23,7 @@ from sweepledger.commands.collection.cluster_evidence import (
 from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.progress_branch import update_progress_branches
 from sweepledger.commands.collection.reader_pod import READER_POD, reader_image, reader_queue
+from sweepledger.commands.collection.record_store import RecordStore
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -166,13 +167,13 @@ def collect_from_state(
 
 def collect_from_cluster(
     target: Target,
-    results: Path,
+    results: Path | RecordStore,
     kubectl: Kubectl,
     namespace: str,
     *,
     clock: Callable[[], float] = time.time,
 ) -> Collection:
-    """Record the batches that have ended in the cluster from its results volume, while holding the Lease.
+    """Record the batches that have ended in the cluster from its volume or bucket, while holding the Lease.
 
     Raises ClusterError, and as `commit_results` and `collector_lease` do.
     """
@@ -182,7 +183,7 @@ def collect_from_cluster(
 
 
 def _collect_under_lease(
-    target: Target, results: Path, kubectl: Kubectl, namespace: str, clock: Callable[[], float]
+    target: Target, results: Path | RecordStore, kubectl: Kubectl, namespace: str, clock: Callable[[], float]
 ) -> Collection:
     repository, tip = target.repository, target.tip()
     stored = batches.in_commit(repository, tip)
@@ -203,7 +204,9 @@ def _collect_under_lease(
     )
 
 
-def record_ended(target: Target, results: Path, observer: ClusterObserver, *, tip: str | None) -> Collection:
+def record_ended(
+    target: Target, results: Path | RecordStore, observer: ClusterObserver, *, tip: str | None
+) -> Collection:
     """Record the batches that an observer knows to have ended; report why others are not recorded.
 
     Raises RepositoryError, StorageError.

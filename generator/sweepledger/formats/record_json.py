@@ -37,6 +37,14 @@ MAX_RECORD_BYTES = 32 * 1024
 
 LARGEST_TRIAL_FILE = 1 << 20
 """Bytes of a record or of a trial's output; the launcher writes none that is larger, and larger ones are ignored."""
+MOST_RECORDS = 200
+"""Record files of one trial that are read. Each attempt leaves one, and a trial can leave any number."""
+MOST_RECORD_BYTES = 4 * LARGEST_TRIAL_FILE
+"""Bytes of a trial's record files after which no further one is read. Files that are too large do not count."""
+MOST_COUNTED = 1000
+"""Further files that are counted."""
+UNREAD = b"\x00"
+"""Stands for a record file beyond these bounds."""
 MAX_DETAILS_BYTES = 32 * 1024
 """Four times the launcher's limit, which counts the bytes of another encoding."""
 SMALL_RECORD_BYTES = MAX_DETAILS_BYTES // 4

@@ -7,26 +7,25 @@ import errno
 import heapq
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
+from sweepledger.formats.record_json import (
+    LARGEST_TRIAL_FILE,
+    MOST_COUNTED,
+    MOST_RECORD_BYTES,
+    MOST_RECORDS,
+    UNREAD,
+)
+from sweepledger.process import ByteSource
+from sweepledger.repo.artifacts import open_file
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
 from sweepledger.storage import storage_error
 
 T = TypeVar("T")
-
-MOST_RECORDS = 200
-"""Record files of one trial that are read. Each attempt leaves one, and a trial can leave any number."""
-MOST_RECORD_BYTES = 4 * LARGEST_TRIAL_FILE
-"""Bytes of a trial's record files after which no further one is read. Files that are too large do not count."""
-MOST_COUNTED = 1000
-"""Further files that are counted."""
-UNREAD = b"\x00"
-"""Stands for a record file beyond these bounds."""
 
 
 def attempt_records(results: Path, batch: str, index: int) -> Iterator[bytes | None]:
@@ -176,6 +175,42 @@ def newest_output(results: Path, batch: str, index: int) -> tuple[str, bytes]:
         if newest is None:
             return "", b""
         return newest.name.removesuffix(".out"), _read_file(newest.name, folder) or b""
+
+
+@dataclass(frozen=True)
+class VolumeResults:
+    """The results of all batches on a mounted volume."""
+
+    folder: Path
+
+    def records(self, batch: str, index: int) -> Iterator[bytes | None]:
+        """Yield the records of a trial. Raises StorageError."""
+        return attempt_records(self.folder, batch, index)
+
+    def unconfirmed(self, batch: str) -> Mapping[tuple[int, str], str]:  # noqa: ARG002 - mounts keep trials apart
+        """Return nothing: a trial can write to its own folder only."""
+        return {}
+
+    def has_begun(self, batch: str) -> bool:
+        """Return whether the batch has a folder."""
+        return (self.folder / batch).is_dir()
+
+    def last_change(self, batch: str) -> float | None:
+        """Return when a folder of a trial was last created; None without one. Raises StorageError."""
+        try:
+            return (self.folder / batch).stat().st_mtime
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_error(self.folder / batch, error) from error
+
+    def output(self, batch: str, index: int) -> dict[str, tuple[str, str]]:
+        """Return the output of each attempt at a trial, by pod uid. Raises StorageError."""
+        return attempt_output(self.folder, batch, index)
+
+    def opened(self, batch: str, index: int, path: str, *, uid: str) -> AbstractContextManager[ByteSource]:  # noqa: ARG002 - paths name it
+        """Open a file in a trial's folder. Raises StorageError."""
+        return open_file([self.folder / batch / str(index)], path)
 
 
 DELETING_PREFIX = ".gone-"

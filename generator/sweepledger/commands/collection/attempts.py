@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
 from sweepledger.engine.termination import DISRUPTED, NO_RECORD, OBSERVED_REASONS
-from sweepledger.errors import StorageError
 from sweepledger.formats import record_json, records_jsonl, summary_csv
 from sweepledger.formats.record_json import to_line
 from sweepledger.formats.summary_csv import SUMMARY_FILE
-from sweepledger.repo import batches, volume
+from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.results import bounds, kept_records
@@ -101,7 +101,7 @@ class TrialReader:
             if isinstance(read, Record) and read.index == index and not self._is_forged(read):
                 records.append(read)
                 size += len(content or b"")
-            elif content == volume.UNREAD:
+            elif content == record_json.UNREAD:
                 ignored.append(TOO_MANY)
             else:
                 ignored.append(FOREIGN if isinstance(read, Record) else read.reason)
@@ -153,21 +153,42 @@ class BatchAttempts:
     """Why files were ignored, one word each, by the trial in whose folder they are."""
     silent_seconds: Mapping[int, float] = field(default_factory=dict)
     """How long pods ran that left no record because their trial had a final one, by trial."""
+    unconfirmed: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    """SHA-256 of the records that count only if the cluster confirms it, by trial and attempt."""
+    incomplete: tuple[int, ...] = ()
+    """Trials with a pod that ended before all its files were in the bucket."""
 
     @classmethod
     def read(
-        cls, results: Path, batch: StoredBatch, *, only: Iterable[int] | None = None, by_engine: bool = True
+        cls,
+        results: Path | RecordStore,
+        batch: StoredBatch,
+        *,
+        only: Iterable[int] | None = None,
+        by_engine: bool = True,
     ) -> "BatchAttempts":
         """Return the attempts of all trials, or of some, on the results volume; `by_engine`: see `TrialReader`.
 
         Raises StorageError, UnreadableError for a broken batch.
         """
-        trials = range(len(batch.vetted().rows))
-        reader = TrialReader(
-            batch, lambda index: volume.attempt_records(results, batch.name, index), by_engine
-        )
+        trials, store = range(len(batch.vetted().rows)), record_store(results)
+        reader = TrialReader(batch, lambda index: store.records(batch.name, index), by_engine)
         records, passed_over = reader.read(trials if only is None else only)
-        return cls(batch, tuple(records), passed_over)
+        return cls(batch, tuple(records), passed_over, unconfirmed=store.unconfirmed(batch.name))
+
+    @property
+    def confirmed_records(self) -> tuple[Record, ...]:
+        """The records that count whatever the cluster says."""
+        return tuple(record for record in self.records if (record.index, record.uid) not in self.unconfirmed)
+
+    @property
+    def unconfirmed_records(self) -> Mapping[tuple[int, str, str], Record]:
+        """The other ones, by trial, attempt and SHA-256."""
+        return {
+            (record.index, record.uid, sha256): record
+            for record in self.records
+            if (sha256 := self.unconfirmed.get((record.index, record.uid))) is not None
+        }
 
     def with_times(self, times: Mapping[tuple[int, str], tuple[float, float]]) -> "BatchAttempts":
         """Return the attempts with the times of their pods, by trial and uid, if their version has them."""
@@ -233,7 +254,7 @@ MISSING_MARKS = (f",{Status.MISSING},".encode(), NO_RECORD.encode())
 def late_attempts(
     repository: Repository,
     tip: str | None,
-    results: Path,
+    results: Path | RecordStore,
     stored: Iterable[StoredBatch],
     *,
     by_engine: bool = True,
@@ -242,17 +263,20 @@ def late_attempts(
 
     A summary or batch that cannot be read is skipped: the next results commit of the sweep reports it.
     """
-    recent = [batch for batch in stored if not batch.is_active and _is_recent(results / batch.name)]
+    store = record_store(results)
+    recent = [batch for batch in stored if not batch.is_active and _is_recent(store, batch.name)]
     for sweep in sorted({record.sweep for record in recent}):
         missing = _missing_trials(repository, tip, sweep)
         attempts = [record for record in recent if record.sweep == sweep and record.name in missing]
         for batch in batches.readable(attempts):
             indexes = sorted(index for index in missing[batch.name] if index < batch.lock.trials)
-            if not any(True for index in indexes for _ in volume.attempt_records(results, batch.name, index)):
+            if not any(True for index in indexes for _ in store.records(batch.name, index)):
                 continue
-            read = BatchAttempts.read(results, batch, only=indexes, by_engine=by_engine)
-            if read.records:
-                yield read
+            read = BatchAttempts.read(store, batch, only=indexes, by_engine=by_engine)
+            # The pods that could confirm them are gone.
+            confirmed = replace(read, records=read.confirmed_records, unconfirmed={})
+            if confirmed.records:
+                yield confirmed
 
 
 def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRecords | None:
@@ -278,14 +302,10 @@ def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:
     return [(result.status, result.reason) for result in evaluate(attempts).outcomes]
 
 
-def _is_recent(folder: Path) -> bool:
-    """Return whether one of the batch's trials may have started recently, by its records and folder."""
-    try:
-        return folder.stat().st_mtime > time.time() - LOOK_BACK_SECONDS
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise StorageError(f"{folder}: {error.strerror}") from error
+def _is_recent(store: RecordStore, batch: str) -> bool:
+    """Return whether one of the batch's trials may have started recently. Raises StorageError."""
+    changed = store.last_change(batch)
+    return changed is not None and changed > time.time() - LOOK_BACK_SECONDS
 
 
 def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:

@@ -6,6 +6,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 
 from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.engine import termination
 from sweepledger.engine.cluster import api_objects, pod_termination, pods, workloads
@@ -71,7 +72,7 @@ def stalled_batches(
     tip: str | None,
     active: Iterable[tuple[StoredBatch, BatchWorkloads]],
     *,
-    results: Path | None,
+    results: Path | RecordStore | None,
     now: float,
 ) -> tuple[StalledBatch, ...]:
     """Return the active batches that have no known end and are not merely about to be applied.
@@ -93,9 +94,8 @@ def stalled_batches(
     )
 
 
-def _has_begun(results: Path | None, batch: StoredBatch) -> bool:
-    folder = None if results is None else results / batch.name
-    return folder is not None and folder.is_dir() and any(folder.iterdir())
+def _has_begun(results: Path | RecordStore | None, batch: StoredBatch) -> bool:
+    return results is not None and record_store(results).has_begun(batch.name)
 
 
 def _is_old(repository: Repository, tip: str | None, batch: StoredBatch, now: float) -> bool:
@@ -131,7 +131,9 @@ def add_pod_records(
 ) -> BatchAttempts | PendingRecords:
     """Add the records that pods show, or return what is pending. Raises ClusterError."""
     trials, name = attempts.batch.lock.trials, attempts.batch.name
-    account = PodAccount(expected_records(attempts.batch), attempts.records)
+    account = PodAccount(
+        expected_records(attempts.batch), attempts.confirmed_records, stored=attempts.unconfirmed_records
+    )
     account.add_pods(pods.batch_pods(kubectl, namespace, name, pods.NOT_SUCCEEDED), now)
     succeeded = objects.succeeded(trials)
     missing = succeeded - account.final.keys()
@@ -142,10 +144,33 @@ def add_pod_records(
     alive = 0 if objects.is_running else account.alive
     if (missing or alive) and now < until:
         return PendingRecords(name, len(missing), alive, until)
-    records = (*map(account.explained, attempts.records), *account.records())
+    # What the bucket has under a trial's name counts only if its pods say that they wrote it.
+    known = attempts.confirmed_records + account.confirmed
+    doubts = account.doubts()
+    records = (*map(account.explained, known), *account.records())
     if attempts.batch.lock.record_version > 1:
         records = tuple(observed_by_jobs(records, objects))
-    return replace(attempts, records=records, silent_seconds=account.silent_seconds)
+    return replace(
+        attempts,
+        records=records,
+        passed_over=with_reasons(attempts.passed_over, doubts),
+        silent_seconds=account.silent_seconds,
+        unconfirmed={},
+        incomplete=tuple(sorted(account.incomplete)),
+    )
+
+
+UNCONFIRMED = "unconfirmed"
+"""The reason for ignoring a record in a bucket: no pod of the trial says that it wrote this content."""
+
+
+def with_reasons(
+    passed_over: Mapping[int, tuple[str, ...]], more: Mapping[int, tuple[str, ...]]
+) -> Mapping[int, tuple[str, ...]]:
+    """Return why files were ignored, by trial, with further reasons."""
+    return {
+        index: passed_over.get(index, ()) + more.get(index, ()) for index in sorted({*passed_over, *more})
+    }
 
 
 def observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iterator[Record]:
@@ -186,6 +211,8 @@ class PodAccount:
 
     expected: tuple[ExpectedRecord, ...]
     known: InitVar[Iterable[Record]] = ()
+    stored: Mapping[tuple[int, str, str], Record] = field(default_factory=dict)
+    """Records in a bucket by index, attempt and SHA-256: they count once a pod of the index confirms them."""
     final: dict[int, Status] = field(default_factory=dict)
     """Final statuses of trials, from valid records."""
     alive: int = 0
@@ -202,6 +229,11 @@ class PodAccount:
     """When the containers of ended pods ran, by index and pod."""
     _silent: list[tuple[int, float, Termination]] = field(default_factory=list)
     """Pods without a record: index of the trial, creation time, end."""
+    _confirmed: dict[tuple[int, str], Record] = field(default_factory=dict)
+    incomplete: set[int] = field(default_factory=set)
+    """Trials with a pod that ended before its sidecar had saved everything."""
+    _unsealed: dict[int, int] = field(default_factory=dict)
+    """How many records in a bucket no sidecar wrote, by trial."""
 
     def __post_init__(self, known: Iterable[Record]) -> None:
         for record in known:
@@ -218,6 +250,8 @@ class PodAccount:
             phase = pod.phase(now)
             if phase.is_over and (times := pod_termination.observed_times(pod)) is not None:
                 self._observed[pod.index, pod.uid] = times
+            if phase.is_over:
+                self._add_stored(pod)
             if only is not None and pod.index not in only:
                 continue
             if not phase.is_over:
@@ -228,13 +262,42 @@ class PodAccount:
             else:
                 self._add_ended_pod(pod)
 
+    def _add_stored(self, pod: TrialPod) -> None:
+        """Add what a pod says of records in a bucket."""
+        said = pod_termination.stored_records(pod)
+        if not said.is_complete:
+            self.incomplete.add(pod.index)
+        if said.unsealed:
+            self._unsealed[pod.index] = max(said.unsealed, self._unsealed.get(pod.index, 0))
+        for uid, sha256 in said.digests if self.stored else ():
+            record = self.stored.get((pod.index, uid, sha256))
+            if record is not None and (pod.index, uid) not in self._confirmed:
+                self._confirmed[pod.index, uid] = record
+                if (pod.index, uid) not in self._known and self.expected[pod.index].expects(record):
+                    self._add_record(record)
+
+    @property
+    def confirmed(self) -> tuple[Record, ...]:
+        """The records in a bucket that pods confirm."""
+        return tuple(record for _, record in sorted(self._confirmed.items()))
+
+    def doubts(self) -> Mapping[int, tuple[str, ...]]:
+        """Return why records in a bucket do not count, by trial."""
+        reasons: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
+        for (index, uid, _), record in self.stored.items():
+            if self._confirmed.get((index, uid)) is not record:
+                reasons[index] += (UNCONFIRMED,)
+        return reasons
+
     def explained(self, record: Record) -> Record:
         """Return a record with the cause and, if its version has them, the times that the cluster reports."""
         return self._with_times(termination.with_cause(record, self._causes.get((record.index, record.uid))))
 
     def records(self) -> Iterator[Record]:
         """Yield a record for each attempt without one on the volume."""
-        yield from map(self.explained, self._reported)
+        # A later pod may have confirmed the record of an earlier one.
+        unknown = (record for record in self._reported if (record.index, record.uid) not in self._confirmed)
+        yield from map(self.explained, unknown)
         yield from self.substitutes()
 
     def reported(self) -> Mapping[int, list[bytes]]:
@@ -247,7 +310,7 @@ class PodAccount:
     def substitutes(self) -> Iterator[Record]:
         """Yield a record for each attempt that has left none."""
         for index, created, ended in self._silent:
-            if self._is_idle(index, ended):
+            if self._is_idle(index, ended) or (index, ended.uid) in self._confirmed:
                 continue  # its trial had a final record already
             number = ended.attempt or 1 + sum(begun < created for begun in self._begun[index])
             record = pod_termination.substitute_record(self.expected[index], replace(ended, attempt=number))

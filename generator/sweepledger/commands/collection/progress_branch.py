@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target
@@ -24,7 +25,9 @@ def branch_name(sweep: str) -> str:
     return f"{PROGRESS_PREFIX}/{sweep}"
 
 
-def update_progress_branches(target: Target, results: Path, *, now: float) -> Iterator[RepositoryError]:
+def update_progress_branches(
+    target: Target, results: Path | RecordStore, *, now: float
+) -> Iterator[RepositoryError]:
     """Update the partial summaries that are due, and delete those of sweeps without a running batch.
 
     Yields why a summary could not be updated; the next run tries again. Raises RepositoryError, StorageError.
@@ -32,8 +35,8 @@ def update_progress_branches(target: Target, results: Path, *, now: float) -> It
     if target.remote is None or target.progress_minutes is None:
         return
     repository, tip = target.repository, target.tip()
-    stored = batches.in_commit(repository, tip)
-    active = [batch for batch in stored if batch.is_active and (results / batch.name).is_dir()]
+    stored, store = batches.in_commit(repository, tip), record_store(results)
+    active = [batch for batch in stored if batch.is_active and store.has_begun(batch.name)]
     running = batches.readable(active)
     existing = remote_branches(repository, target.remote, PROGRESS_PREFIX)
     sweeps = {batch.sweep for batch in stored if batch.is_active}
@@ -51,7 +54,7 @@ def update_progress_branches(target: Target, results: Path, *, now: float) -> It
 
 def _update_branch(
     target: Target,
-    results: Path,
+    results: Path | RecordStore,
     sweep: str,
     running: Iterable[StoredBatch],
     existing: Mapping[str, str],
@@ -72,7 +75,9 @@ def _update_branch(
     push_proposal(repository, target.remote, branch, base, change)
 
 
-def _change(target: Target, results: Path, sweep: str, running: Iterable[StoredBatch], tip: str) -> Change:
+def _change(
+    target: Target, results: Path | RecordStore, sweep: str, running: Iterable[StoredBatch], tip: str
+) -> Change:
     repository = target.repository
     files = repository.read(tip, results_folder(sweep))
     listed = [one for one in running if one.is_active or batch_records.records_file(one) in files]

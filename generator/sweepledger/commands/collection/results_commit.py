@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, late_attempts, with_late_records
 from sweepledger.commands.collection.pod_store import PodStore
+from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target
@@ -53,7 +54,7 @@ CompleteAttempts = Callable[[BatchAttempts], BatchAttempts | None]
 
 def commit_results(
     target: Target,
-    results: Path,
+    results: Path | RecordStore,
     ended: Collection[str],
     *,
     alive: Container[str] | None = None,
@@ -110,7 +111,7 @@ def commit_results(
 class _AttemptsReader:
     """Reads the attempts of the batches that are to be recorded."""
 
-    results: Path
+    results: Path | RecordStore
     ended: Collection[str]
     alive: Container[str]
     complete: CompleteAttempts | None
@@ -144,7 +145,7 @@ class _AttemptsReader:
         name = batch.vetted().name
         if not batch.is_active:
             return None if name in self.alive else self._read(batch)
-        if name not in self.ended and not (self.results / name).is_dir():
+        if name not in self.ended and not record_store(self.results).has_begun(name):
             return None
         read = self._read(batch)
         if self.complete is not None:

@@ -3,9 +3,13 @@
 The message is untrusted, so it is used only for the pod that it was read from.
 """
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from sweepledger.engine import termination
 from sweepledger.engine.cluster import api_objects
@@ -61,6 +65,9 @@ CONTAINER_REASONS: Mapping[str, str] = MappingProxyType(
 IMAGE_ID = re.compile(r"(?:[a-z-]+://)?([A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511})", re.ASCII)
 NODE_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}", re.ASCII)
 LARGEST_CODE = 255
+STORE_CONTAINER = "store"
+"""The sidecar that moves files between a pod and a bucket: no trial's code runs in it."""
+SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.ASCII)
 NOT_STARTED = "its container never started before the pod's deadline: the image or a volume was missing"
 
 
@@ -71,6 +78,56 @@ def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
     if not isinstance(record, Record) or record.reason in termination.OBSERVED_REASONS:
         return None
     return record if expected.owns(record, pod.uid) and expected.expects(record) else None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecords:
+    """What a pod's termination messages say of records in a bucket."""
+
+    digests: frozenset[tuple[str, str]] = frozenset()
+    """Attempts and the SHA-256 of their records: its own, and earlier ones that its sidecar found."""
+    is_complete: bool = True
+    """Whether the sidecar saved everything, as far as it said so; a pod without one has nothing to save."""
+    unsealed: int = 0
+    """Records of the trial in the bucket that no sidecar wrote."""
+
+
+def stored_records(pod: TrialPod) -> StoredRecords:
+    """Return which records in a bucket an ended pod confirms: by its launcher, and by its sidecar."""
+    own = api_objects.text_at(pod.status, "state", "terminated", "message")
+    digests = {(pod.uid, sha256) for sha256 in _record_digests(own)}
+    sidecars = api_objects.objects_at(pod.manifest, "status", "initContainerStatuses")
+    sidecar = next((found for found in sidecars if found.get("name") == STORE_CONTAINER), None)
+    if sidecar is None:
+        return StoredRecords(frozenset(digests))
+    said = _message_data(api_objects.text_at(sidecar, "state", "terminated", "message"))
+    records = said.get("records")
+    for uid, sha256 in records.items() if isinstance(records, dict) else ():
+        digests |= {(uid, match[1]) for match in [SHA256.fullmatch(str(sha256))] if match}
+    unsealed = said.get("unsealed")
+    count = unsealed if type(unsealed) is int else 0
+    return StoredRecords(frozenset(digests), said.get("complete") is True, count)
+
+
+def _record_digests(message: str) -> set[str]:
+    """Return the digest that a launcher's message has, or that of the record that it is."""
+    data = _message_data(message)
+    if not data:
+        return set()
+    if "sha256" in data:
+        match = SHA256.fullmatch(str(data["sha256"]))
+        return {match[1]} if match else set()
+    text = message.encode(errors="replace")
+    # The record ends in a line end, which the API may have cut off.
+    return {hashlib.sha256(line).hexdigest() for line in (text, text.rstrip(b"\n") + b"\n")}
+
+
+def _message_data(message: str) -> dict[str, Any]:
+    try:
+        data = json.loads(message)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def observed_times(pod: TrialPod) -> tuple[str, str] | None:

@@ -1,0 +1,99 @@
+"""Keys of objects: records, lists of files and checkpoints of each attempt, and the chunks of their content.
+
+    <batch>/records/<index>/<uid>/<sha256>[.<seal>].json              the record, byte for byte
+    <batch>/files/<index>/<uid>/<sha256>[.<seal>].json                list of the attempt's files
+    <batch>/checkpoints/<index>/<uid>/<number>-<sha256>[.<seal>].json list of a checkpoint's files
+    <batch>/chunks/<index>/<sha256>                                   content of files
+
+A key is a claim: whoever reads an object compares its content with the digest in the key. With a key of seals,
+which only sidecars have, others can write objects but none that a sidecar takes for one of its own.
+"""
+
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ObjectKind(StrEnum):
+    """What an object with a name is."""
+
+    RECORD = "records"
+    FILES = "files"
+    CHECKPOINT = "checkpoints"
+
+
+CHUNKS = "chunks"
+LAST_NUMBER = 10**9 - 1
+NAME = re.compile(
+    r"(?P<index>0|[1-9][0-9]{0,8})/(?P<uid>[A-Za-z0-9][A-Za-z0-9_.-]{0,127})"
+    r"/(?:(?P<number>[0-9]{9})-)?(?P<sha256>[0-9a-f]{64})(?:\.(?P<seal>[0-9a-f]{64}))?\.json",
+    re.ASCII,
+)
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of content, 64 hex digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectName:
+    """What a key says about an object: nothing of it is known to be true."""
+
+    batch: str
+    kind: ObjectKind
+    index: int
+    uid: str
+    sha256: str
+    number: int = 0
+    """Of a checkpoint: later ones have larger numbers, whatever the clocks of their nodes say."""
+    seal: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The key of the object."""
+        number = f"{self.number:09d}-" if self.kind is ObjectKind.CHECKPOINT else ""
+        seal = "" if self.seal is None else f".{self.seal}"
+        return f"{self.batch}/{self.kind}/{self.index}/{self.uid}/{number}{self.sha256}{seal}.json"
+
+    def sealed(self, key: bytes | None) -> "ObjectName":
+        """Return the name with the seal of a key; without a key, without one."""
+        seal = None if key is None else self._mac(key)
+        return ObjectName(self.batch, self.kind, self.index, self.uid, self.sha256, self.number, seal)
+
+    def is_sealed(self, key: bytes | None) -> bool:
+        """Return whether somebody with the key wrote this name; always, if there is no key."""
+        return key is None or (self.seal is not None and hmac.compare_digest(self.seal, self._mac(key)))
+
+    def _mac(self, key: bytes) -> str:
+        text = f"{self.batch}\n{self.kind}\n{self.index}\n{self.uid}\n{self.number}\n{self.sha256}\n"
+        return hmac.digest(key, text.encode(), "sha256").hex()
+
+
+def parse(batch: str, kind: ObjectKind, key: str) -> ObjectName | None:
+    """Return the name in a key of a batch; None if this program writes no such key."""
+    prefix = f"{batch}/{kind}/"
+    match = NAME.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
+    if match is None or (match["number"] is None) is (kind is ObjectKind.CHECKPOINT):
+        return None
+    return ObjectName(
+        batch,
+        kind,
+        int(match["index"]),
+        match["uid"],
+        match["sha256"],
+        int(match["number"] or 0),
+        match["seal"],
+    )
+
+
+def prefix(batch: str, kind: ObjectKind, index: int | None = None) -> str:
+    """Return the prefix of the objects of one kind, of a batch or of a trial."""
+    return f"{batch}/{kind}/" if index is None else f"{batch}/{kind}/{index}/"
+
+
+def chunk_key(batch: str, index: int, sha256: str) -> str:
+    """Return the key of a chunk."""
+    return f"{batch}/{CHUNKS}/{index}/{sha256}"

@@ -1,0 +1,284 @@
+"""Results in a bucket, as their readers see them: records of trials, files of attempts, and batches to delete.
+
+The same methods as those of a volume (`repo/volume.py`). Whoever can write to the bucket chose the keys, so a key
+only says where to look: content counts if it has the digest in its key, and a record counts for the collector only
+if the cluster or a seal confirms that digest.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sweepledger.bucket import layout, transfer
+from sweepledger.bucket.file_list import StoredFile
+from sweepledger.bucket.layout import ObjectKind, ObjectName
+from sweepledger.bucket.objects import SMALL_AT_ONCE, Bucket
+from sweepledger.errors import StorageError
+from sweepledger.formats.record_json import (
+    LARGEST_TRIAL_FILE,
+    MOST_COUNTED,
+    MOST_RECORD_BYTES,
+    MOST_RECORDS,
+    UNREAD,
+)
+
+MOST_LISTED = 1_000_000
+"""Objects in a list of records: ten attempts of the largest batch."""
+AHEAD = 256
+"""Trials whose records are fetched at the same time: at most 8 MiB of valid records."""
+DELETING_PREFIX = ".gone-"
+"""Prefix of the object that marks a batch as being deleted, as the folder on a volume is named."""
+MARK = "deleting"
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A record in the list of a batch."""
+
+    name: ObjectName
+    bytes: int
+
+
+@dataclass
+class RecordObjects:
+    """The records of one batch: one list, then one request for each record, many at a time."""
+
+    bucket: Bucket
+    batch: str
+    key: bytes | None = None
+    """The key of seals; None: nothing is sealed."""
+    digests: dict[tuple[int, str], str] = field(default_factory=dict)
+    """SHA-256 of the records that were read, by trial and attempt."""
+    sealed: set[tuple[int, str]] = field(default_factory=set)
+    """Those with the seal of a sidecar."""
+    _ahead: dict[int, list[bytes | None]] = field(default_factory=dict)
+
+    @cached_property
+    def _listed(self) -> dict[int, list[_Listed]]:
+        """The records by trial, at most as many of each as are counted; those with a seal first."""
+        listed: dict[int, list[_Listed]] = {}
+        for number, found in enumerate(self.bucket.list(layout.prefix(self.batch, ObjectKind.RECORD))):
+            if number >= MOST_LISTED:
+                raise StorageError(
+                    f"{self.bucket.url}/{self.batch}: must have at most {MOST_LISTED} records, got more",
+                    hint="something fills the bucket; see docs/how-to/buckets.md",
+                )
+            name = layout.parse(self.batch, ObjectKind.RECORD, found.key)
+            if name is None:
+                continue
+            of_trial = listed.setdefault(name.index, [])
+            if len(of_trial) < MOST_RECORDS + MOST_COUNTED or self._has_seal(name):
+                of_trial.append(_Listed(name, found.bytes))
+        for index, of_trial in listed.items():
+            of_trial.sort(key=lambda found: (not self._has_seal(found.name), found.name.key))
+            listed[index] = of_trial[: MOST_RECORDS + MOST_COUNTED]
+        return listed
+
+    def _has_seal(self, name: ObjectName) -> bool:
+        return self.key is not None and name.is_sealed(self.key)
+
+    @cached_property
+    def begun(self) -> list[int]:
+        """The trials with a record, sorted."""
+        return sorted(self._listed)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no record."""
+        return not self._listed
+
+    def records(self, index: int) -> Iterator[bytes | None]:
+        """Yield the records of a trial, as `volume.attempt_records` does. Raises StorageError.
+
+        Trials are best read in ascending order: those that follow are fetched at the same time.
+        """
+        if index not in self._ahead and index in self._listed:
+            self._fetch(index)
+        yield from self._ahead.pop(index, ())
+
+    def _fetch(self, first: int) -> None:
+        """Fetch the records of some trials."""
+        start = bisect_left(self.begun, first)
+        indexes = self.begun[start : start + AHEAD]
+        wanted = [found for index in indexes for found in self._wanted(index)]
+        contents = self.bucket.get_many((found.name.key for found in wanted), at_once=SMALL_AT_ONCE)
+        self._ahead = {
+            index: [UNREAD] * (len(self._listed[index]) - len(self._wanted(index))) for index in indexes
+        }
+        for found, content in zip(wanted, contents, strict=True):
+            self._ahead[found.name.index].append(self._verified(found.name, content))
+
+    def _wanted(self, index: int) -> list[_Listed]:
+        """Return the records of a trial that are read: within its bounds."""
+        wanted, size = list[_Listed](), 0
+        versions = Counter(found.name.uid for found in self._listed[index])
+        for found in self._listed[index][:MOST_RECORDS]:
+            if size > MOST_RECORD_BYTES:
+                break
+            # A sidecar writes one record: of several, only the one with a seal can be told from the others.
+            is_clear = versions[found.name.uid] == 1 or self._has_seal(found.name)
+            if is_clear and found.bytes <= LARGEST_TRIAL_FILE:
+                wanted.append(found)
+                size += found.bytes
+        return wanted
+
+    def _verified(self, name: ObjectName, content: bytes | None) -> bytes | None:
+        """Return a record that has the digest in its key."""
+        if content is None or layout.digest(content) != name.sha256:
+            return None
+        self.digests[name.index, name.uid] = name.sha256
+        if self._has_seal(name):
+            self.sealed.add((name.index, name.uid))
+        return content
+
+
+@dataclass
+class BucketResults:
+    """The results of all batches in a bucket."""
+
+    bucket: Bucket
+    key: bytes | None = None
+    _batches: dict[str, RecordObjects] = field(default_factory=dict)
+
+    def batch(self, name: str) -> RecordObjects:
+        """Return the records of a batch, listed once."""
+        return self._batches.setdefault(name, RecordObjects(self.bucket, name, self.key))
+
+    def records(self, batch: str, index: int) -> Iterator[bytes | None]:
+        """Yield the records of a trial; see `RecordObjects.records`."""
+        return self.batch(batch).records(index)
+
+    def unconfirmed(self, batch: str) -> Mapping[tuple[int, str], str]:
+        """Return the SHA-256 of the records that were read and have no seal, by trial and attempt."""
+        read = self.batch(batch)
+        return {attempt: sha256 for attempt, sha256 in read.digests.items() if attempt not in read.sealed}
+
+    def has_begun(self, batch: str) -> bool:
+        """Return whether a trial of the batch has left anything. Raises StorageError."""
+        return any(True for _ in self.bucket.list(f"{batch}/"))
+
+    def last_change(self, batch: str) -> float | None:
+        """Return when the newest record was written, by the bucket's clock; None without one."""
+        listed = self.bucket.list(layout.prefix(batch, ObjectKind.RECORD))
+        return max((found.changed for found in listed), default=None)
+
+    def files(self, batch: str, index: int, uid: str) -> dict[str, StoredFile]:
+        """Return the files of an attempt by path; those of the newest list if there are several.
+
+        Raises StorageError.
+        """
+        listed = [
+            (name.is_sealed(self.key), found.changed, name)
+            for found in self.bucket.list(f"{layout.prefix(batch, ObjectKind.FILES, index)}{uid}/")
+            if (name := layout.parse(batch, ObjectKind.FILES, found.key)) is not None and name.uid == uid
+        ]
+        for is_sealed, _, name in sorted(listed, key=lambda row: (row[0], row[1], row[2].key), reverse=True):
+            files = transfer.read_list(self.bucket, name) if is_sealed else None
+            if files is not None:
+                return {file.path: file for file in files}
+        return {}
+
+    @contextmanager
+    def opened(self, batch: str, index: int, path: str, *, uid: str) -> Iterator["ObjectSource"]:
+        """Open a file of an attempt. Raises StorageError."""
+        file = self.files(batch, index, uid).get(path)
+        if file is None:
+            raise StorageError(
+                f"{self.bucket.url}/{batch}: attempt {uid} of row {index} has no file {path!r}",
+                hint="its pod ended before it was saved, or it has expired",
+            )
+        ((_, chunks),) = transfer.contents(self.bucket, batch, index, [file])
+        yield ObjectSource(chunks)
+
+    def output(self, batch: str, index: int) -> dict[str, tuple[str, str]]:
+        """Return standard output and standard error of each attempt, by pod uid. Raises StorageError."""
+        prefix = layout.prefix(batch, ObjectKind.FILES, index)
+        uids = {
+            name.uid
+            for found in self.bucket.list(prefix)
+            if (name := layout.parse(batch, ObjectKind.FILES, found.key)) is not None
+        }
+        outputs: dict[str, tuple[str, str]] = {}
+        for uid in sorted(uids):
+            files = self.files(batch, index, uid)
+            out, err = (self._text(batch, index, files.get(f"{uid}.{kind}")) for kind in ("out", "err"))
+            if out is not None or err is not None:
+                outputs[uid] = (out or "", err or "")
+        return outputs
+
+    def _text(self, batch: str, index: int, file: StoredFile | None) -> str | None:
+        if file is None or file.bytes > LARGEST_TRIAL_FILE:
+            return None
+        ((_, chunks),) = transfer.contents(self.bucket, batch, index, [file])
+        return b"".join(chunks).decode(errors="replace")
+
+    # ------------------------------------------------------------------------------- what `sweep expire` calls
+
+    @property
+    def place(self) -> str:
+        """The address, for messages."""
+        return self.bucket.url
+
+    @property
+    def identity(self) -> str:
+        """Equal for one bucket that is named twice."""
+        return self.bucket.url
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of batches and of marks. Raises StorageError."""
+        return self.bucket.folders()
+
+    def has_folder(self, name: str) -> bool:
+        """Return whether there are objects of a batch, under its own name or marked as being deleted."""
+        batch = name.removeprefix(DELETING_PREFIX)
+        is_marked = self.bucket.get(_mark(batch)) is not None
+        return is_marked if name != batch else not is_marked and self.has_begun(batch)
+
+    def newest(self, name: str) -> float:
+        """Return when the newest object of a batch was written, by the bucket's clock."""
+        listed = self.bucket.list(f"{name.removeprefix(DELETING_PREFIX)}/")
+        return max((found.changed for found in listed), default=0.0)
+
+    def move(self, name: str, to: str) -> None:
+        """Mark a batch as being deleted, or take the mark away: objects cannot be renamed."""
+        if to.startswith(DELETING_PREFIX):
+            self.bucket.put(_mark(name), b"")
+        else:
+            self.bucket.delete([_mark(to)])
+        self._batches.pop(name.removeprefix(DELETING_PREFIX), None)
+
+    def remove(self, name: str) -> None:
+        """Delete the objects of a batch, its records last, then its mark. Raises StorageError."""
+        batch = name.removeprefix(DELETING_PREFIX)
+        for kind in (layout.CHUNKS, ObjectKind.FILES, ObjectKind.CHECKPOINT, ""):
+            self.bucket.delete(found.key for found in self.bucket.list(f"{batch}/{kind}"))
+        self.bucket.delete([_mark(batch)])
+        self._batches.pop(batch, None)
+
+
+def _mark(batch: str) -> str:
+    return f"{DELETING_PREFIX}{batch}/{MARK}"
+
+
+class ObjectSource:
+    """The content of a file, read like an open file."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = b""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes, at most `size`; empty at the end. Raises StorageError."""
+        if size < 0:
+            content, self._rest = self._rest + b"".join(self._chunks), b""
+            return content
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return b""
+            self._rest = chunk
+        content, self._rest = self._rest[:size], self._rest[size:]
+        return content

@@ -1,0 +1,289 @@
+"""Files between a pod's folders and the bucket: in chunks named by their content, each verified, the list last.
+
+An interrupted upload leaves chunks that no list names; the next one finds them and goes on. The folders can be
+written by the trial meanwhile: no link is followed, and a file that changes while it is read is not kept.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweepledger.bucket import file_list, layout
+from sweepledger.bucket.file_list import CHUNK_BYTES, MOST_FILES, StoredFile
+from sweepledger.bucket.layout import ObjectKind, ObjectName
+from sweepledger.bucket.objects import AT_ONCE, Bucket
+from sweepledger.errors import StorageError
+from sweepledger.formats.json import RejectedInput
+from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS
+from sweepledger.storage import storage_error, storage_errors
+
+CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FileChangedError(Exception):
+    """A file was written while it was read: what was read may be no state of it."""
+
+
+class InterruptedUploadError(Exception):
+    """Something more urgent is to be saved first."""
+
+
+class DamagedFileError(StorageError):
+    """The bucket lacks content that a list names, or has other content."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A regular file in a folder, as it was when the folder was listed."""
+
+    path: str
+    """Below the folder."""
+    bytes: int
+    changed: int
+    """Nanoseconds."""
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """The regular files of a folder, sorted, and how many were left out: links, devices, odd names, too many."""
+
+    files: tuple[FoundFile, ...] = ()
+    left_out: int = 0
+
+
+def find_files(root: str, below: str, *, is_flat: bool = False) -> FoundFiles:
+    """Return the files below a folder of a root, by their paths below that folder; flat: only those in it.
+
+    Raises StorageError.
+    """
+    files: list[FoundFile] = []
+    left_out = 0
+    try:
+        for found in _walk(root, below, is_flat=is_flat):
+            if isinstance(found, FoundFile) and len(files) < MOST_FILES:
+                files.append(found)
+            else:
+                left_out += 1
+    except OSError as error:
+        raise storage_error(f"{root}/{below}", error) from error
+    return FoundFiles(tuple(sorted(files, key=lambda file: file.path)), left_out)
+
+
+def _walk(root: str, below: str, *, is_flat: bool) -> Iterator[FoundFile | None]:
+    """Yield the files below a folder; None for what is none."""
+    try:
+        top = _open_below(root, below, FOLDER_FLAGS)
+    except OSError:
+        return  # missing, or a link
+    waiting = [("", top)]
+    while waiting:
+        path, folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    place = f"{path}{entry.name}"
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode) and is_flat:
+                        continue
+                    if stat.S_ISDIR(status.st_mode) and file_list.is_plain(f"{place}/x"):
+                        waiting.append((f"{place}/", os.open(entry.name, FOLDER_FLAGS, dir_fd=folder)))
+                    elif stat.S_ISREG(status.st_mode) and file_list.is_plain(place):
+                        yield FoundFile(place, status.st_size, status.st_mtime_ns)
+                    else:
+                        yield None
+        except FileNotFoundError:
+            continue  # removed meanwhile
+        finally:
+            os.close(folder)
+
+
+def _open_below(root: str, path: str, flags: int) -> int:
+    """Open a path below a folder without following any link. Raises OSError."""
+    descriptor = os.open(root, FOLDER_FLAGS)
+    parts = [part for part in path.split("/") if part]
+    for number, part in enumerate(parts, start=1):
+        parent = descriptor
+        try:
+            descriptor = os.open(part, flags if number == len(parts) else FOLDER_FLAGS, dir_fd=parent)
+        finally:
+            os.close(parent)
+    return descriptor
+
+
+@dataclass
+class Uploader:
+    """Writes the files of one attempt."""
+
+    bucket: Bucket
+    batch: str
+    index: int
+    uid: str
+    key: bytes | None = None
+    """The key of seals."""
+    is_interrupted: Callable[[], bool] = bool
+    """Whether an upload of files must end, to be continued later."""
+    sent_bytes: int = 0
+    _kept: set[str] | None = None
+    """Chunks that the bucket has."""
+
+    def record(self, content: bytes) -> ObjectName:
+        """Write a record. Raises StorageError."""
+        return self._named(ObjectKind.RECORD, content)
+
+    def files(self, root: str, paths: Iterable[str]) -> ObjectName:
+        """Write files below a folder, and then their list. Raises StorageError, FileChangedError."""
+        return self._named(ObjectKind.FILES, self._listed(root, paths))
+
+    def checkpoint(self, root: str, paths: Iterable[str], number: int) -> ObjectName:
+        """Write files of a checkpoint, paths below its folder, and then their list; as `files`."""
+        return self._named(ObjectKind.CHECKPOINT, self._listed(root, paths), number)
+
+    def delete_chunks(self, chunks: Iterable[str]) -> None:
+        """Delete content that no list names any more. Raises StorageError."""
+        unused = sorted(chunks)
+        self._kept = None
+        self.bucket.delete(layout.chunk_key(self.batch, self.index, chunk) for chunk in unused)
+
+    def _named(self, kind: ObjectKind, content: bytes, number: int = 0) -> ObjectName:
+        name = ObjectName(self.batch, kind, self.index, self.uid, layout.digest(content), number)
+        name = name.sealed(self.key)
+        self.bucket.put(name.key, content)
+        return name
+
+    def _listed(self, root: str, paths: Iterable[str]) -> bytes:
+        if self._kept is None:  # what an interrupted upload has left
+            found = self.bucket.list(layout.chunk_key(self.batch, self.index, ""))
+            self._kept = {listed.key.rpartition("/")[2] for listed in found}
+        sent: list[Future[None]] = []
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            try:
+                stored = tuple(self._store(pool, sent, root, path) for path in paths)
+                for future in sent:
+                    future.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+        try:
+            return file_list.dump(stored)
+        except ValueError as error:
+            raise StorageError(f"{root}: {error}") from error
+
+    def _store(self, pool: ThreadPoolExecutor, sent: list[Future[None]], root: str, path: str) -> StoredFile:
+        """Send the chunks of a file that the bucket lacks."""
+        try:
+            descriptor = _open_below(root, path, FILE_FLAGS)
+        except OSError as error:
+            raise FileChangedError(path) from error  # it was there when the folder was listed
+        try:
+            before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                raise FileChangedError(path)
+            whole, chunks, size = hashlib.sha256(), list[str](), 0
+            while (chunk := _read_chunk(descriptor, root, path)) or not chunks:
+                if self.is_interrupted():
+                    raise InterruptedUploadError(path)
+                whole.update(chunk)
+                size += len(chunk)
+                chunks.append(layout.digest(chunk))
+                if len(sent) >= AT_ONCE:
+                    sent.pop(0).result()
+                if chunks[-1] not in (self._kept or ()):
+                    sent.append(pool.submit(self._put_chunk, chunks[-1], chunk))
+                if len(chunk) < CHUNK_BYTES or size > before.st_size:
+                    break  # the end, or it grows without one
+            after = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        if (size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            raise FileChangedError(path)
+        return StoredFile(path, size, whole.hexdigest(), tuple(chunks))
+
+    def _put_chunk(self, sha256: str, content: bytes) -> None:
+        self.bucket.put(layout.chunk_key(self.batch, self.index, sha256), content)
+        if self._kept is not None:
+            self._kept.add(sha256)
+        self.sent_bytes += len(content)
+
+
+def _read_chunk(descriptor: int, root: str, path: str) -> bytes:
+    chunk = bytearray()
+    try:
+        while len(chunk) < CHUNK_BYTES and (part := os.read(descriptor, CHUNK_BYTES - len(chunk))):
+            chunk += part
+    except OSError as error:
+        raise storage_error(f"{root}/{path}", error) from error
+    return bytes(chunk)
+
+
+def read_list(bucket: Bucket, name: ObjectName) -> tuple[StoredFile, ...] | None:
+    """Return the files of a list; None if it is missing or not what its name says. Raises StorageError."""
+    content = bucket.get(name.key)
+    if content is None or layout.digest(content) != name.sha256:
+        return None
+    try:
+        return file_list.read(content)
+    except RejectedInput:
+        return None
+
+
+def contents(
+    bucket: Bucket, batch: str, index: int, files: Iterable[StoredFile]
+) -> Iterator[tuple[StoredFile, Iterator[bytes]]]:
+    """Yield files with their chunks, which must be read in this order. Raises StorageError, DamagedFileError."""
+    wanted = tuple(files)
+    keys = (layout.chunk_key(batch, index, sha256) for file in wanted for sha256 in file.chunks)
+    chunks = bucket.get_many(keys)
+    for file in wanted:
+        yield file, _verified(bucket, file, chunks)
+
+
+def _verified(bucket: Bucket, file: StoredFile, chunks: Iterator[bytes | None]) -> Iterator[bytes]:
+    """Yield the chunks of a file, each compared with its digest, and the file at the end."""
+    whole, size = hashlib.sha256(), 0
+    for sha256 in file.chunks:
+        chunk = next(chunks)
+        if chunk is None or layout.digest(chunk) != sha256:
+            state = "is missing" if chunk is None else "has other content"
+            raise DamagedFileError(f"{bucket.url}: {file.path!r}: chunk {sha256[:12]} {state}")
+        whole.update(chunk)
+        size += len(chunk)
+        yield chunk
+    if size != file.bytes or whole.hexdigest() != file.sha256:
+        raise DamagedFileError(f"{bucket.url}: {file.path!r} is not the file that its list names")
+
+
+def restore(bucket: Bucket, name: ObjectName, into: str, *, most_bytes: int) -> bool:
+    """Write the files of a list into an empty folder; False if there is no such list.
+
+    Raises StorageError, DamagedFileError.
+    """
+    files = read_list(bucket, name)
+    if files is None:
+        return False
+    if sum(file.bytes for file in files) > most_bytes:
+        raise DamagedFileError(f"{bucket.url}/{name.key}: has more than {most_bytes} bytes")
+    for file, chunks in contents(bucket, name.batch, name.index, files):
+        folder, _, base = file.path.rpartition("/")
+        place = f"{into}/{folder}" if folder else into
+        with storage_errors(Path(place)):
+            Path(place).mkdir(parents=True, exist_ok=True)
+            parent = os.open(place, FOLDER_FLAGS)
+            try:
+                descriptor = os.open(base, CREATE_FLAGS, 0o644, dir_fd=parent)
+            finally:
+                os.close(parent)
+            with os.fdopen(descriptor, "wb") as target:
+                for chunk in chunks:
+                    target.write(chunk)
+    return True
+
+
+def checkpoints(bucket: Bucket, batch: str, index: int, key: bytes | None) -> list[ObjectName]:
+    """Return the checkpoints of a trial that a sidecar wrote, the newest first. Raises StorageError."""
+    listed = bucket.list(layout.prefix(batch, ObjectKind.CHECKPOINT, index))
+    names = (layout.parse(batch, ObjectKind.CHECKPOINT, found.key) for found in listed)
+    own = [name for name in names if name is not None and name.index == index and name.is_sealed(key)]
+    return sorted(own, key=lambda name: (name.number, name.uid, name.sha256), reverse=True)

@@ -1,0 +1,262 @@
+"""The sidecar with the real launcher, on each kind of bucket: what is saved, restored, bounded and never followed."""
+
+import hashlib
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.bucket import file_list, layout, transfer
+from sweepledger.bucket.layout import ObjectKind
+from sweepledger.bucket.objects import Bucket
+from sweepledger.formats.json import RejectedInput
+from tests.bucket.pods import BATCH, SEALS, Pod
+from tests.launcher.folders import REPORT, shell
+
+MakePod = Callable[..., Pod]
+SAVING = 'mkdir -p "$SWEEP_CHECKPOINTS/deep" && echo "step $SWEEP_POD_UID" >> "$SWEEP_CHECKPOINTS/deep/state"'
+
+
+def checkpoints(pod: Pod) -> list[layout.ObjectName]:
+    return transfer.checkpoints(pod.bucket(), BATCH, pod.index, pod.key)
+
+
+def test_a_record_and_all_files_of_its_attempt_come_to_the_bucket(pod: MakePod) -> None:
+    script = f'echo out; echo err >&2; mkdir "$SWEEP_ARTIFACTS/a" && printf x > "$SWEEP_ARTIFACTS/a/model"; {REPORT}'
+    made = pod(command=shell(script))
+
+    assert made.run().code == 0
+
+    content = (made.results / "uid-1.json").read_bytes()
+    assert list(made.stored().records(BATCH, 0)) == [content]
+    assert made.message == {
+        "complete": True,
+        "records": {"uid-1": hashlib.sha256(content).hexdigest()},
+        "store": 1,
+    }
+    assert made.stored().output(BATCH, 0) == {"uid-1": ("out\n", "err\n")}
+    (artifact,) = made.record()["artifacts"]
+    with made.stored().opened(BATCH, 0, f"artifacts/uid-1/{artifact['path']}", uid="uid-1") as source:
+        assert hashlib.sha256(source.read()).hexdigest() == artifact["sha256"]
+
+
+def test_a_trial_with_a_final_record_does_no_work_again(pod: MakePod) -> None:
+    first = pod(command=shell(REPORT))
+    assert first.run().code == 0
+    second = pod(uid="uid-2", command=shell("touch ran; exit 1"))
+
+    again = second.run()
+
+    assert (again.code, again.said) == (0, ["t00000000000: ok already, by attempt uid-1: nothing to do"])
+    assert not (second.root / "ran").exists()
+    assert second.message["records"] == first.message["records"], "it confirms what the first has written"
+    assert len(list(second.stored().records(BATCH, 0))) == 1
+
+
+def test_the_next_attempt_continues_from_the_checkpoint_of_a_failed_one(pod: MakePod) -> None:
+    first = pod(command=shell(f"{SAVING}; exit 3"))
+    assert first.run().code == 3
+    assert [name.number for name in checkpoints(first)] == [1]
+    second = pod(uid="uid-2", command=shell(f'{SAVING}; cat "$SWEEP_CHECKPOINTS/deep/state"; {REPORT}'))
+
+    run = second.run()
+
+    assert (run.code, run.out.decode()) == (0, "step uid-1\nstep uid-2\n")
+    assert checkpoints(second) == [], (
+        "the launcher deletes checkpoints of a trial that is ok, and so does the sidecar"
+    )
+    names = {found.key for found in second.bucket().list(f"{BATCH}/chunks/")}
+    kept = {
+        chunk
+        for uid in ("uid-1", "uid-2")
+        for f in second.stored().files(BATCH, 0, uid).values()
+        for chunk in f.chunks
+    }
+    assert {name.rpartition("/")[2] for name in names} == kept, "what nothing names is deleted"
+
+
+def test_a_child_gets_the_checkpoints_of_its_parent(pod: MakePod) -> None:
+    first = pod(command=shell(f"{SAVING}; {REPORT}"), changes={"keep_checkpoints": True})
+    first.variables = {"SWEEP_STORE_KEEP_CHECKPOINTS": "true"}
+    assert first.run().code == 0
+    child = pod(index=1, uid="uid-2", command=shell(f'cat "$SWEEP_PARENT/deep/state"; {REPORT}'))
+    child.variables = {"SWEEP_PARENT_FOLDER": f"{BATCH}/0"}
+
+    assert child.run().out == b"step uid-1\n"
+
+
+def test_a_child_without_the_checkpoints_of_its_parent_waits(plain_pod: MakePod) -> None:
+    child = plain_pod(index=1)
+    child.variables = {"SWEEP_PARENT_FOLDER": f"{BATCH}/0"}
+
+    child.start(waits=False)
+
+    child.until(lambda: f"there is no checkpoint of row 0 of {BATCH}" in child.said)
+    assert not (child.state / "ready").exists()
+
+
+def test_checkpoints_are_saved_while_the_program_runs(pod: MakePod) -> None:
+    made = pod(variables={"SWEEP_STORE_INTERVAL": "0.05"}).start()
+    (made.results / "checkpoints").mkdir()
+
+    (made.results / "checkpoints/state").write_text("one")
+    made.until(lambda: len(checkpoints(made)) == 1)
+    (made.results / "checkpoints/state").write_text("two!")
+    made.until(lambda: [name.number for name in checkpoints(made)] == [2, 1])
+    (made.results / "checkpoints/state").write_text("three")
+    made.until(lambda: [name.number for name in checkpoints(made)] == [3, 2])
+    made.kill()
+
+    again = pod(uid="uid-2").start()
+    assert (again.results / "checkpoints/state").read_text() == "three"
+
+
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(pod: MakePod) -> None:
+    made = pod(variables={"SWEEP_STORE_INTERVAL": "0.05"}).start()
+    (made.results / "checkpoints").mkdir()
+    for number, text in enumerate(("one", "two!"), start=1):
+        (made.results / "checkpoints/state").write_text(text)
+        made.until(lambda number=number: len(checkpoints(made)) == number)
+    made.kill()
+    newest = layout.chunk_key(BATCH, 0, hashlib.sha256(b"two!").hexdigest())
+    made.bucket().put(newest, b"none")
+
+    again = pod(uid="uid-2").start()
+
+    assert (again.results / "checkpoints/state").read_text() == "one"
+    assert "has other content" in again.said
+
+
+def test_links_and_devices_of_a_trial_are_not_followed(plain_pod: MakePod) -> None:
+    script = (
+        'ln -s /etc/passwd "$SWEEP_ARTIFACTS/link"; mkfifo "$SWEEP_ARTIFACTS/pipe"; ln -s / "$SWEEP_ARTIFACTS/root"; '
+        f'printf x > "$SWEEP_ARTIFACTS/good"; '
+        f'mkdir -p "$SWEEP_CHECKPOINTS"; ln -s /etc "$SWEEP_CHECKPOINTS/etc"; {REPORT}'
+    )
+    made = plain_pod(command=shell(script))
+
+    made.run()
+
+    names = [name for name in made.stored().files(BATCH, 0, "uid-1") if not name.startswith("environments/")]
+    assert names == ["artifacts/uid-1/good", "uid-1.err", "uid-1.out"]
+    assert made.message["left_out"] == 3
+
+
+def test_what_exceeds_the_bytes_of_a_trial_is_left_out_and_counted(plain_pod: MakePod) -> None:
+    script = (
+        f'head -c 3000 /dev/zero > "$SWEEP_ARTIFACTS/large"; printf x > "$SWEEP_ARTIFACTS/small"; {REPORT}'
+    )
+    made = plain_pod(command=shell(script), variables={"SWEEP_STORE_MOST_BYTES": "2000"})
+
+    made.run()
+
+    assert "artifacts/uid-1/small" in made.stored().files(BATCH, 0, "uid-1")
+    assert "artifacts/uid-1/large" not in made.stored().files(BATCH, 0, "uid-1")
+    assert made.message["left_out"] == 1
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(tmp_path: Path) -> None:
+    bucket = Bucket(f"file://{tmp_path / 'bucket'}")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "file").write_bytes(b"a" * 100)
+
+    uploader = transfer.Uploader(bucket, BATCH, 0, "uid-1")
+
+    def grow() -> bool:
+        with (root / "file").open("ab") as file:
+            file.write(b"b")
+        return False
+
+    uploader.is_interrupted = grow
+
+    with pytest.raises(transfer.FileChangedError):
+        uploader.files(str(root), ["file"])
+
+    assert list(bucket.list(f"{BATCH}/files/")) == []
+
+
+def test_a_sidecar_that_is_restarted_restores_nothing_over_a_running_trial(plain_pod: MakePod) -> None:
+    first = plain_pod(command=shell(f"{SAVING}; exit 3"))
+    first.run()
+    made = plain_pod(uid="uid-2").start()
+    (made.results / "checkpoints/deep/state").write_text("newer")
+    made.kill()
+    os.truncate(made.log, 0)
+
+    made.start().until(lambda: made.message)
+    made.stop()
+
+    assert (made.results / "checkpoints/deep/state").read_text() == "newer"
+    again = plain_pod(uid="uid-3").start()
+    assert (again.results / "checkpoints/deep/state").read_text() == "newer"
+
+
+def test_lists_of_files_with_unsafe_paths_are_refused() -> None:
+    digest = "0" * 64
+    rows = [
+        *("/a", "../a", "a/../b", "a//b", "a/", ".", "", "a\0b", "x" * 501, "/".join("a" * 40)),
+        *(["a"], None, 3),
+    ]
+    for path in rows:
+        content = json.dumps({"version": 1, "files": [{"path": path, "bytes": 0, "sha256": digest}]})
+        with pytest.raises(RejectedInput):
+            file_list.read(content.encode())
+    for paths in (["a", "a"], ["a", "a/b"]):
+        files = [{"path": path, "bytes": 0, "sha256": digest} for path in paths]
+        with pytest.raises(RejectedInput):
+            file_list.read(json.dumps({"version": 1, "files": files}).encode())
+
+
+def test_lists_of_files_are_read_as_they_were_written() -> None:
+    digests = tuple(f"{number:064x}" for number in range(3))
+    files = (
+        file_list.StoredFile("a/b", 2 * file_list.CHUNK_BYTES + 1, "f" * 64, digests),
+        file_list.StoredFile("c", 0, digests[0], (digests[0],)),
+    )
+
+    assert file_list.read(file_list.dump(files)) == files
+
+
+def test_names_of_objects_are_read_as_they_were_written() -> None:
+    for kind, number in ((ObjectKind.RECORD, 0), (ObjectKind.FILES, 0), (ObjectKind.CHECKPOINT, 7)):
+        name = layout.ObjectName(BATCH, kind, 12, "uid-1", "a" * 64, number)
+        for written in (name, name.sealed(SEALS)):
+            assert layout.parse(BATCH, kind, written.key) == written
+        assert name.sealed(SEALS).is_sealed(SEALS)
+        assert not name.is_sealed(SEALS)
+        assert not name.sealed(b"another" * 10).is_sealed(SEALS)
+
+
+def test_the_sidecar_names_the_variable_that_is_missing_or_wrong(plain_pod: MakePod) -> None:
+    made = plain_pod(variables={"SWEEP_STORE_GRACE": "soon"})
+    made.start(waits=False)
+    assert made.sidecar is not None
+    assert made.sidecar.wait(30) == 3
+    assert made.said == "sidecar: SWEEP_STORE_GRACE must be a number, got 'soon'\n"
+
+
+def test_an_address_that_is_none_ends_the_sidecar(plain_pod: MakePod) -> None:
+    made = plain_pod(variables={"SWEEP_STORE_URL": "ftp://there"})
+    made.start(waits=False)
+    assert made.sidecar is not None
+    assert made.sidecar.wait(30) == 3
+    assert "ftp://there" in made.said
+
+
+def test_sigterm_saves_what_the_program_has_left(plain_pod: MakePod) -> None:
+    made = plain_pod().start()
+    (made.results / "checkpoints").mkdir()
+    (made.results / "checkpoints/state").write_bytes(os.urandom(20 << 20))
+    assert made.sidecar is not None
+
+    made.sidecar.send_signal(signal.SIGTERM)
+    assert made.sidecar.wait(60) == 0
+
+    again = plain_pod(uid="uid-2").start()
+    assert (again.results / "checkpoints/state").read_bytes() == (
+        made.results / "checkpoints/state"
+    ).read_bytes()
