@@ -245,7 +245,7 @@ def pooled_job(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
 
 def with_pod_settings() -> tuple[Manifest, Manifest]:
     """The policies for Jobs and pods of a platform whose pool sets everything about its pods."""
-    pools = PLATFORM_SETTINGS.pools | POD_POOL_SETTINGS.pools
+    pools = {**PLATFORM_SETTINGS.pools, **POD_POOL_SETTINGS.pools}
     tree = a_platform(replace(PLATFORM_SETTINGS, pools=pools))
     names = ("research-trial-jobs", "research-trial-pods")
     first, second = (the("ValidatingAdmissionPolicy", name, tree) for name in names)
