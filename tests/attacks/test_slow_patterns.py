@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sweepledger.structs import metric_patterns
+from sweepledger.formats import metric_patterns
+from sweepledger.formats.metric_patterns import pattern_error
 from sweepledger.structs.metric import LONGEST_MATCH
-from sweepledger.structs.metric_patterns import pattern_error
 from tests.launcher.folders import LAUNCHERS
 from tests.written_specs import bad, messages
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.fields import Fields, show_value
+from sweepledger.formats.metric_patterns import pattern_error
 from sweepledger.structs.metric import LONGEST_MATCH
-from sweepledger.structs.metric_patterns import pattern_error
 
 DEFAULT_FILTER = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
 """Katib's filter of lines `name=value`, which the format `text` finds, too."""

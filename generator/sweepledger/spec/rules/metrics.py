@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from sweepledger.formats.metric_patterns import pattern_error
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
@@ -16,7 +17,6 @@ from sweepledger.structs.metric import (
     MetricSource,
     Reduce,
 )
-from sweepledger.structs.metric_patterns import pattern_error
 from sweepledger.structs.search_block import ADAPTIVE_METHODS, MULTI_OBJECTIVE_METHODS
 
 
