@@ -73,7 +73,7 @@ if __name__ == "__main__":
     "docs/index.md": "# Fitting\n",
     "sweeps/fit.yaml": """name: fit
 method: grid
-metric: {{name: val_loss}}
+metric: {{name: val_loss, goal: minimize}}
 parameters: {{lr: {{values: [0.1, 0.6]}}}}
 command: ["{python}", -m, fitting.cli, "${{args}}", "--out=${{envvar:SWEEP_RESULT}}"]
 run: {{code: {{paths: [src]}}, resources: {{memory: 256Mi}}, timeout: 1m}}
@@ -118,7 +118,7 @@ run: {code: {path: ., include: ["*.py", "*.yaml"]}, resources: {memory: 512Mi}, 
 
 SPEC = """name: fit
 method: grid
-metric: {{name: val_loss, {reported}}}
+metric: {{name: val_loss, goal: minimize, {reported}}}
 parameters: {{lr: {{values: [0.1, 0.6]}}}}
 command: [python, train.py, "${{args}}"]
 run: {{code: {{path: ., include: ["*.py"]}}, resources: {{memory: 256Mi}}, timeout: 1m}}

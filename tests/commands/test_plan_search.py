@@ -17,7 +17,7 @@ def test_before_the_first_round_all_rounds_are_new(sandbox: Sandbox) -> None:
     (review,) = plan(sandbox.workspace).reviews
 
     assert review.counts.new == 15
-    assert review_as_data(review)["search"] == {"size": 3, "trials": 15, "rounds": 5}
+    assert review_as_data(review)["search"] == {"size": 3, "trials": 15, "rounds": 5, "ahead": 1}
     assert review.new_cost.hours == 15 / 60
     assert review.new_cost.wall_hours == 5 / 60
     assert review.is_change
@@ -59,4 +59,4 @@ def test_rungs_are_played_since_each_is_smaller_than_the_one_before(sandbox: San
 
     (review,) = plan(sandbox.workspace).reviews
 
-    assert review_as_data(review)["search"] == {"size": 9, "trials": 9 + 3 + 1, "rounds": 3}
+    assert review_as_data(review)["search"] == {"size": 9, "trials": 9 + 3 + 1, "rounds": 3, "ahead": 1}

@@ -13,7 +13,7 @@ from tests.repository import Sandbox
 
 SPEC = """name: {name}
 method: grid
-metric: {{name: score}}
+metric: {{name: score, goal: maximize}}
 parameters: {{x: {{values: [1, 2]}}}}
 {runs}
 run: {{code: {{path: {folder}}}}}

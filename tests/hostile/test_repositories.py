@@ -90,12 +90,12 @@ def test_g1_a_link_that_was_checked_out_as_text_is_one_still(sandbox: Sandbox) -
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "sparse"], ids=lambda kind: f"G2 {kind}")
-@pytest.mark.parametrize("place", ["sweeps/odd.yaml", "batch", "base/trial/v2/odd"])
+@pytest.mark.parametrize("place", ["sweeps/odd.yaml", "base/trial/v2/odd"])
 def test_what_is_no_plain_file_is_refused_without_a_blocking_read(
     sandbox: Sandbox, place: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = sandbox.merged()
-    path = sandbox.root / (f"overlays/active/{name}/odd" if place == "batch" else place)
+    sandbox.merged()
+    path = sandbox.root / place
     match kind:
         case "pipe":
             os.mkfifo(path)
@@ -109,6 +109,14 @@ def test_what_is_no_plain_file_is_refused_without_a_blocking_read(
 
     with pytest.raises((StorageError, SpecError)):
         check(sandbox.workspace)
+
+
+def test_g2_a_pipe_in_a_batch_is_neither_read_nor_part_of_any_commit(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    os.mkfifo(sandbox.root / f"overlays/active/{name}/odd")
+
+    assert codes(sandbox) == set()
+    assert sandbox.git("status", "--porcelain") == ""
 
 
 def test_g3_a_submodule_and_its_file_are_refused(sandbox: Sandbox) -> None:

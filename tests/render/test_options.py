@@ -200,7 +200,7 @@ def test_a_slice_of_a_gpu_is_asked_for_by_its_own_name(shape: Shape, tmp_path: P
 def test_the_deadline_is_timeout_grace_and_the_start_up_of_the_pool(shape: Shape, tmp_path: Path) -> None:
     pod = pod_of(full(shape, tmp_path, "chosen", timeout_seconds=1000))
 
-    assert pod["activeDeadlineSeconds"] == 1000 + 30 + 600
+    assert pod["activeDeadlineSeconds"] == 1000 + 30 + 900, "a pool may only lengthen the fifteen minutes"
 
 
 @SHAPES

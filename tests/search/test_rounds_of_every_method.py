@@ -95,7 +95,8 @@ def test_a_round_names_its_library(method: Method) -> None:
     outcome = next_round(a_sweep_of(method), (), number=1)
 
     assert isinstance(outcome, Round)
-    library = "sweepledger" if method.has_parents else "cmaes" if method is Method.CMA_ES else "optuna"
+    libraries = {Method.CMA_ES: "cmaes", Method.BAYES: "egobox"}
+    library = "sweepledger" if method.has_parents else libraries.get(method, "optuna")
     assert outcome.engine.partition(" ")[0] == library
     assert outcome.number == 1
 

@@ -337,8 +337,8 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ),
         (f"pools: {{a: {{{NODE}, pod: {{scheduler: A_b}}}}}}", ("pools.a.pod.scheduler", "cluster-name")),
         (
-            f"pools: {{a: {{{NODE}, pod: {{labels: {{kueue.sweepledger.dev/x: y}}}}}}}}",
-            ("pools.a.pod.labels.kueue.sweepledger.dev/x", "label-reserved"),
+            f"pools: {{a: {{{NODE}, pod: {{labels: {{kueue.sweepledger.dev/x: mine}}}}}}}}",
+            ("pools.a.pod.labels['kueue.sweepledger.dev/x']", "label-reserved"),
         ),
         (f"pools: {{a: {{{NODE}, selector: {{b: c/d}}}}}}", ("pools.a.selector.b", "label")),
         (f"pools: {{a: {{{NODE}, selector: {{}}}}}}", ("pools.a.selector", "out-of-range")),

@@ -91,13 +91,13 @@ class PodStore:
 
     def late(self, stored: Iterable[StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
         """Yield the attempts of recorded batches that still have pods. Raises ClusterError."""
-        known = {batch.name: batch for batch in batches.readable(stored)}
+        known = {batch.name: batch for batch in stored}
         active = [name for name, batch in known.items() if batch.is_active]
         held = pods.held_pods(self.kubectl, self.namespace, apart_from=active)
         names = {api_objects.text_at(manifest, "metadata", "labels", BATCH_LABEL) for manifest in held}
-        for name in sorted(names & {*recorded} & known.keys()):
-            if self.has(known[name]):
-                yield self.read(known[name])
+        # Only the locks of these are read: an archive has thousands.
+        late = batches.readable(known[name] for name in sorted(names & {*recorded} & known.keys()))
+        yield from (self.read(batch) for batch in late if self.has(batch))
 
     def release(self, target: Target) -> int:
         """Release the ended pods that were read if the branch has all that they say; return their number.

@@ -81,7 +81,7 @@ def commit_results(
         late.batch.name: late
         for late in late_attempts(repository, tip, results, stored, by_engine=reader.by_engine)
     }
-    if pods is not None:
+    if pods is not None and not at_commit.settings_or_defaults(repository, tip).results.store.keeps_files:
         unknown = {batch.name for batch in cancelled}
         archived = {batch.name for batch in stored if not batch.is_active} - unknown
         now |= {late.batch.name: late for late in pods.late(stored, archived)}

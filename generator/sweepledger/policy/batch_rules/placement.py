@@ -11,7 +11,7 @@ from sweepledger.structs.kubernetes import PRIORITY_LABEL, QUEUE_LABEL, TRIAL_AC
 from sweepledger.structs.node_pool import GPU_RESOURCE, PodSettings, Pool, scheduling_fields
 from sweepledger.structs.settings import Settings
 
-CODE = "placement-not-ours"
+CODE, ACCOUNT_CODE = "placement-not-ours", "pod-not-ours"
 KEYS = ("affinity", "nodeSelector", "runtimeClassName", "schedulerName", "tolerations")
 POOLS = "pools stand in sweepledger.yaml; a sweep names one as run.pool"
 
@@ -89,7 +89,7 @@ def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Fi
     for key, value in wanted.items():
         if pod.spec.get(key) != value:
             message = f"must be {safe_json(value)} as in the settings, got {safe_json(pod.spec.get(key))}"
-            yield Finding((*pod.at, key), message, CODE)
+            yield Finding((*pod.at, key), message, ACCOUNT_CODE if key == "serviceAccountName" else CODE)
     annotations = {
         key: value for key, value in (pod.metadata.get("annotations") or {}).items() if key not in STEADY
     }
