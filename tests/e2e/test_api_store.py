@@ -22,6 +22,8 @@ RESULTS = "results: {claim: sweep-results,"
 WITHOUT_VOLUME = "results: {store: api,"
 SECONDS = 120.0
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _without_volume(team: Team, controller: Controller) -> Iterator[None]:
