@@ -1,4 +1,4 @@
-"""Reads of regular files at untrusted paths: no symbolic link is followed, no device blocks.
+"""Opens and reads files at untrusted paths: no symbolic link is followed, no device blocks.
 
 Standard library only.
 """
@@ -6,6 +6,7 @@ Standard library only.
 import errno
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -40,6 +41,18 @@ def read_regular(path: Path | str, limit: int, *, dir_fd: int | None = None) -> 
         return content
     finally:
         os.close(descriptor)
+
+
+def open_below(folder: Path | str, parts: Sequence[str], flags: int) -> int:
+    """Open a path below a folder, of which no part may be a link; return the descriptor. Raises OSError."""
+    descriptor = os.open(folder, FOLDER_FLAGS)
+    for number, part in enumerate(parts, start=1):
+        parent = descriptor
+        try:
+            descriptor = os.open(part, flags if number == len(parts) else FOLDER_FLAGS, dir_fd=parent)
+        finally:
+            os.close(parent)
+    return descriptor
 
 
 def _content(descriptor: int, size: int, limit: int) -> bytes:

@@ -18,7 +18,7 @@ from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import AT_ONCE, Bucket
 from sweepledger.errors import StorageError
 from sweepledger.formats.json import RejectedInput
-from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS
+from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, open_below
 from sweepledger.storage import storage_error, storage_errors
 
 CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -76,7 +76,7 @@ def find_files(root: str, below: str, *, is_flat: bool = False) -> FoundFiles:
 def _walk(root: str, below: str, *, is_flat: bool) -> Iterator[FoundFile | None]:
     """Yield the files below a folder; None for what is none."""
     try:
-        top = _open_below(root, below, FOLDER_FLAGS)
+        top = open_below(root, [part for part in below.split("/") if part], FOLDER_FLAGS)
     except OSError:
         return  # missing, or a link
     waiting = [("", top)]
@@ -99,19 +99,6 @@ def _walk(root: str, below: str, *, is_flat: bool) -> Iterator[FoundFile | None]
             continue  # removed meanwhile
         finally:
             os.close(folder)
-
-
-def _open_below(root: str, path: str, flags: int) -> int:
-    """Open a path below a folder without following any link. Raises OSError."""
-    descriptor = os.open(root, FOLDER_FLAGS)
-    parts = [part for part in path.split("/") if part]
-    for number, part in enumerate(parts, start=1):
-        parent = descriptor
-        try:
-            descriptor = os.open(part, flags if number == len(parts) else FOLDER_FLAGS, dir_fd=parent)
-        finally:
-            os.close(parent)
-    return descriptor
 
 
 @dataclass
@@ -174,7 +161,7 @@ class Uploader:
     def _store(self, pool: ThreadPoolExecutor, sent: list[Future[None]], root: str, path: str) -> StoredFile:
         """Send the chunks of a file that the bucket lacks."""
         try:
-            descriptor = _open_below(root, path, FILE_FLAGS)
+            descriptor = open_below(root, path.split("/"), FILE_FLAGS)
         except OSError as error:
             raise FileChangedError(path) from error  # it was there when the folder was listed
         try:

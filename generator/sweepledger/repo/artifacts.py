@@ -14,7 +14,7 @@ from sweepledger.errors import StorageError
 from sweepledger.formats import record_json
 from sweepledger.formats.json import RejectedInput
 from sweepledger.process import ByteSource
-from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS
+from sweepledger.safe_open import FILE_FLAGS, open_below
 from sweepledger.storage import storage_error
 from sweepledger.structs.names import file_system_name
 from sweepledger.structs.record import Artifact, ArtifactList
@@ -149,13 +149,7 @@ def open_file(roots: Iterable[Path], path: str) -> Iterator[ByteSource]:
 
 def _open(folder: Path, parts: list[str]) -> int | None:
     try:
-        descriptor = os.open(folder, FOLDER_FLAGS)
-        for number, part in enumerate(parts, start=1):
-            parent, flags = descriptor, FOLDER_FLAGS if number < len(parts) else FILE_FLAGS
-            try:
-                descriptor = os.open(part, flags, dir_fd=parent)
-            finally:
-                os.close(parent)
+        descriptor = open_below(folder, parts, FILE_FLAGS)
     except OSError:
         return None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
