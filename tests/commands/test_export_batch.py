@@ -119,7 +119,7 @@ def test_what_a_workflow_has_run_is_recorded_from_the_volume_on_request(
     observed = ClusterBatches(active, {batch: BatchWorkloads()}, AllExcept(frozenset()))
 
     def recorded(seen: ClusterBatches) -> list[str]:
-        observer = ClusterObserver(Kubectl(), "sweeps", seen, 0.0, PodStore(Kubectl(), "sweeps", 0.0))
+        observer = ClusterObserver(seen, PodStore(Kubectl(), "sweeps", 0.0))
         collection = record_ended(target, tmp_path, observer, tip=target.tip())
         return [name for commit in collection.collected for name in commit.batches]
 

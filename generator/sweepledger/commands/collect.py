@@ -95,12 +95,9 @@ class Collection:
 class ClusterObserver:
     """Adds the evidence of objects and pods in the cluster to attempts."""
 
-    kubectl: Kubectl
-    namespace: str
     seen: ClusterBatches
-    now: float
     pods: PodStore
-    """Where records of batches are whose store is the API server."""
+    """The pods of the cluster, in which records are whose store is the API server."""
     pending: list[PendingRecords] = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
     """Names of batches whose end is known."""
@@ -115,7 +112,9 @@ class ClusterObserver:
         if self.pods.has(attempts.batch):
             completed = self.pods.complete(attempts, workloads)
         elif workloads.workloads:
-            completed = add_pod_records(self.kubectl, self.namespace, attempts, workloads, now=self.now)
+            completed = add_pod_records(
+                self.pods.kubectl, self.pods.namespace, attempts, workloads, now=self.pods.now
+            )
         if isinstance(completed, PendingRecords):
             self.settled.add(name)
             self.pending.append(completed)
@@ -193,8 +192,7 @@ def _collect_under_lease(
         kubectl, namespace, active, batch_records.unrecorded_batches(repository, tip, stored)
     )
     store = PodStore(kubectl, namespace, clock())
-    observer = ClusterObserver(kubectl, namespace, cluster, store.now, store)
-    collection = record_ended(target, results, observer, tip=tip)
+    collection = record_ended(target, results, ClusterObserver(cluster, store), tip=tip)
     store.release(target)
     # Last: ended batches are recorded first, and errors here are reported in addition.
     return replace(
@@ -225,7 +223,7 @@ def record_ended(
         for batch in cluster.active
         if batch.name not in observer.settled
     ]
-    stalled = stalled_batches(target.repository, tip, unfinished, results=results, now=observer.now)
+    stalled = stalled_batches(target.repository, tip, unfinished, results=results, now=observer.pods.now)
     return Collection(commits, tuple(observer.pending), stalled, failures)
 
 
@@ -265,7 +263,6 @@ def collect_by_pod(
             )
             helper_pods.copy_batches(kubectl, manifest, on_volume, Path(scratch), patience=patience)
         store = PodStore(kubectl, settings.namespace, clock())
-        observer = ClusterObserver(kubectl, settings.namespace, cluster, store.now, store)
-        collection = record_ended(target, Path(scratch), observer, tip=tip)
+        collection = record_ended(target, Path(scratch), ClusterObserver(cluster, store), tip=tip)
         store.release(target)
         return collection
