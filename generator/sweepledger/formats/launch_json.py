@@ -33,7 +33,7 @@ def secret_folder(name: str) -> str:
 def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: str) -> str:
     """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
-    pool = settings.pools.get(run.pool or "")
+    pool = settings.pool(run.pool)
     reported = metric.reported
     # The launcher reads it beside the metric.
     capture = {"capture": True} if reported.pop("capture", False) else {}

@@ -66,7 +66,7 @@ def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
     """Return the components that a batch uses, as sorted folders below `base/`."""
     run = batch.run
     clones = run.code_mode is CodeMode.CLONE
-    pool = settings.pools.get(run.pool or "")
+    pool = settings.pool(run.pool)
     switches = {
         GPUS: run.resources.gpu > 0 and (pool is None or pool.gpu_resource == GPU_RESOURCE),
         SHARED_MEMORY: run.resources.shared_memory is not None,

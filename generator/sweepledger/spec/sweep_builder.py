@@ -228,7 +228,7 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
         cancel=tuple(data.get("cancel", ())),
         retry=tuple(map(_retry, data.get("retry", ()))),
         limits=draft.settings.limits,
-        pool=draft.settings.pools.get(run.pool or ""),
+        pool=draft.settings.pool(run.pool),
         scripts=tuple(script for _, script in scripts),
         other_metrics=metrics[1:],
         early_stop=build_early_stop(data.get("early_terminate")),

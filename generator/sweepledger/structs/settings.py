@@ -368,6 +368,10 @@ class Settings:
             secrets.add(self.code.secret)
         return frozenset(secrets)
 
+    def pool(self, name: str | None) -> Pool | None:
+        """Return a pool by its name; None without a name, or if there is none of this name."""
+        return None if name is None else self.pools.get(name)
+
     def image_of(self, name: str | None) -> str:
         """Return the reference of a named image, by default of the default image; other text is returned unchanged."""
         name = name or self.defaults.image

@@ -268,7 +268,7 @@ def _spent(workspace: Workspace, results: RecordedResults, rows: Iterable[Summar
     for batch in results.stored:
         if batch.name not in seconds:
             continue
-        run, pool = costs.run_of(batch), workspace.settings.pools.get(batch.lock.pool or "")
+        run, pool = costs.run_of(batch), workspace.settings.pool(batch.lock.pool)
         if run is None:
             gpu_hours = money = None
             break

@@ -131,7 +131,7 @@ class HistoryReader:
         if not any(pool.price for pool in self.settings.pools.values()):
             return
         for batch in batches.readable(stored):
-            pool = self.settings.pools.get(batch.lock.pool or "")
+            pool = self.settings.pool(batch.lock.pool)
             run = None if pool is None or pool.price is None else costs.run_of(batch)
             price = None if run is None else hourly_price(run, pool)
             if price is not None:

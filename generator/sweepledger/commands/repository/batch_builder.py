@@ -177,5 +177,5 @@ def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:
 
 def is_queued(settings: Settings, sweep: Sweep) -> bool:
     """Return whether the sweep's pool is a queue."""
-    pool = settings.pools.get(sweep.run.pool or "")
+    pool = settings.pool(sweep.run.pool)
     return pool is not None and pool.queue is not None

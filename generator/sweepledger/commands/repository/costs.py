@@ -257,7 +257,7 @@ def _requested_run(batch: StoredBatch, settings: Settings) -> tuple[RunConfig, P
     except UnreadableError:
         return None
     run = run_of(batch)
-    return None if run is None else (run, settings.pools.get(lock.pool or ""), lock.trials)
+    return None if run is None else (run, settings.pool(lock.pool), lock.trials)
 
 
 def _recorded_usage(

@@ -76,7 +76,7 @@ def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str
     spec["suspend"] = COLLECTOR_IMAGE not in settings.images
     job = spec["jobTemplate"]
     template = job["spec"]["template"]
-    pool = settings.pools.get(settings.collector.pool or "")
+    pool = settings.pool(settings.collector.pool)
     queue = {QUEUE_LABEL: pool.queue} if pool is not None and pool.queue is not None else {}
     job["metadata"] = {"labels": _collector_labels(settings) | queue}
     template["metadata"] = {"labels": _collector_labels(settings)}

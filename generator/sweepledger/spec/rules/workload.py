@@ -190,7 +190,7 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
 def chosen_pool(draft: Draft) -> Pool | None:
     """Return the pool of a spec, or the settings' default; None if there is none."""
     name = draft.get(*POOL, kind=str) if "pool" in draft.names("run") else draft.settings.defaults.pool
-    return draft.settings.pools.get(name or "")
+    return draft.settings.pool(name)
 
 
 def _names_no_pool(draft: Draft) -> bool:
