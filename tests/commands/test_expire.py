@@ -19,7 +19,8 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError
 from sweepledger.formats import records_jsonl
 from sweepledger.repo.git import Repository
-from sweepledger.repo.volume import DELETING_PREFIX, VolumeRoot
+from sweepledger.repo.volume import VolumeRoot
+from sweepledger.structs.names import DELETING_PREFIX
 from sweepledger.structs.record import Record, Status
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave, stored, target

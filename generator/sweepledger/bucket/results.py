@@ -24,13 +24,12 @@ from sweepledger.formats.record_json import (
     MOST_RECORDS,
     UNREAD,
 )
+from sweepledger.structs.names import DELETING_PREFIX
 
 MOST_LISTED = 1_000_000
 """Objects in a list of records: ten attempts of the largest batch."""
 AHEAD = 256
 """Trials whose records are fetched at the same time: at most 8 MiB of valid records."""
-DELETING_PREFIX = ".gone-"
-"""Prefix of the object that marks a batch as being deleted, as the folder on a volume is named."""
 MARK = "deleting"
 
 

@@ -22,11 +22,11 @@ from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, fetch, is_shallow, last_change_time
-from sweepledger.repo.volume import DELETING_PREFIX, VolumeRoot
+from sweepledger.repo.volume import VolumeRoot
 from sweepledger.results import kept_records
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.tree import RESULTS
-from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.names import DELETING_PREFIX, split_batch_name
 from sweepledger.structs.record import Record
 from sweepledger.structs.settings import Settings
 

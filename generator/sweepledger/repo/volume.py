@@ -213,9 +213,6 @@ class VolumeResults:
         return open_file([self.folder / batch / str(index)], path)
 
 
-DELETING_PREFIX = ".gone-"
-"""Prefix of a folder that is being deleted: a crash leaves no partial batch under its own name."""
-
 MAX_DEPTH = 64
 """Levels of nested folders. Each keeps a descriptor open; sweepledger creates at most five."""
 

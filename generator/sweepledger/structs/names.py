@@ -142,3 +142,7 @@ def is_interpreter(program: str, mounts: Iterable[str] = ()) -> bool:
 def is_hook(variable: str) -> bool:
     """Return whether a variable may change which program starts."""
     return _is_hook(variable) is not None
+
+
+DELETING_PREFIX = ".gone-"
+"""Prefix of the name under which a batch is being deleted: a crash leaves no partial batch under its own name."""

@@ -16,8 +16,6 @@ from sweepledger.repo.volume import VolumeResults
 if TYPE_CHECKING:
     from sweepledger.bucket.results import BucketResults
 
-URL_MARK = "://"
-
 
 class RecordStore(Protocol):
     """The results of all batches. Its content is untrusted; every method raises StorageError."""
@@ -47,11 +45,6 @@ class RecordStore(Protocol):
 def record_store(results: Path | RecordStore) -> RecordStore:
     """Return a store; a path stands for the volume that is mounted there."""
     return VolumeResults(results) if isinstance(results, Path) else results
-
-
-def is_address(text: str) -> bool:
-    """Return whether a place of results is a bucket, not a folder."""
-    return URL_MARK in text
 
 
 def bucket_results(url: str) -> "BucketResults":

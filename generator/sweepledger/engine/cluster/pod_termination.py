@@ -96,9 +96,8 @@ def stored_records(pod: TrialPod) -> StoredRecords:
     """Return which records in a bucket an ended pod confirms: by its launcher, and by its sidecar."""
     own = api_objects.text_at(pod.status, "state", "terminated", "message")
     digests = {(pod.uid, sha256) for sha256 in _record_digests(own)}
-    sidecars = api_objects.objects_at(pod.manifest, "status", "initContainerStatuses")
-    sidecar = next((found for found in sidecars if found.get("name") == STORE_CONTAINER), None)
-    if sidecar is None:
+    sidecar = api_objects.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
+    if not sidecar:
         return StoredRecords(frozenset(digests))
     said = _message_data(api_objects.text_at(sidecar, "state", "terminated", "message"))
     records = said.get("records")
