@@ -10,7 +10,7 @@ from sweepledger.commands.collection import pod_store
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.structs.results_store import ResultsStore
+from sweepledger.structs.settings import ResultsStore
 from tests.commands.clusters import ENDED_AT, Cluster, Look
 from tests.commands.test_collect import column, leave, recorded, stored
 from tests.repository import Sandbox

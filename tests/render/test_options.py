@@ -13,9 +13,8 @@ from sweepledger.render import base_files
 from sweepledger.render.manifest import merge_all
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
-from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import CodeMode, Resources, Shape
-from sweepledger.structs.settings import Egress, ResultsSettings
+from sweepledger.structs.settings import Egress, ResultsSettings, ResultsStore
 from tests.render.building import built, job_of, named, pod_of, rendered, unordered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
 

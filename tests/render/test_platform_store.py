@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sweepledger.structs.results_store import ResultsStore
-from sweepledger.structs.settings import Controller, ResultsSettings, Settings
+from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore, Settings
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, the
 
 WITHOUT_FILES = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))

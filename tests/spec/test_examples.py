@@ -12,8 +12,14 @@ import pytest
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion, explore
 from sweepledger.spec import ParsedSpec, parse, parse_settings
-from sweepledger.structs.results_store import ResultsStore
-from sweepledger.structs.settings import Controller, Dataset, ResultsSettings, Settings, SweepLimits
+from sweepledger.structs.settings import (
+    Controller,
+    Dataset,
+    ResultsSettings,
+    ResultsStore,
+    Settings,
+    SweepLimits,
+)
 from sweepledger.structs.values import Value
 from tests import written_specs
 

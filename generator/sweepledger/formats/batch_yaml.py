@@ -11,8 +11,8 @@ from sweepledger.problems import TextError
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource, Reduce
 from sweepledger.structs.program import CodeSelection, Program
-from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import ResultsStore
 
 LOCK_FILE = "batch.yaml"
 VERSION = 1

@@ -13,9 +13,8 @@ from sweepledger.render.manifest import Manifest, merge
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import CODE_CONTAINER
 from sweepledger.structs.node_pool import GPU_RESOURCE
-from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import CodeMode, Shape
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import ResultsStore, Settings
 
 LAUNCHER = "launcher/v2"
 LAUNCHER_FILE = "launch.py"

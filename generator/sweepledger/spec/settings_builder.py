@@ -9,7 +9,6 @@ from sweepledger.reader import Document
 from sweepledger.spec import units
 from sweepledger.spec.draft import RawMapping
 from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, PodSettings, Pool, Toleration
-from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.settings import (
     CodeSource,
     CollectorSettings,
@@ -28,6 +27,7 @@ from sweepledger.structs.settings import (
     PullRequestResults,
     ResultsMode,
     ResultsSettings,
+    ResultsStore,
     SecretReference,
     Settings,
     SubmitSettings,

@@ -8,9 +8,9 @@ from typing import Any
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.program import Program
-from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.settings import ResultsStore
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 

@@ -11,7 +11,6 @@ from sweepledger.problems import Problem
 from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME, TRIAL_ACCOUNT
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.results_store import ResultsStore
 
 T = TypeVar("T")
 
@@ -63,6 +62,24 @@ class ResultsMode(StrEnum):
 
     PUSH = "push"
     BRANCH = "branch"
+
+
+class ResultsStore(StrEnum):
+    """Where trials leave their records."""
+
+    API = "api"
+    """In the termination messages of their pods; files are not kept."""
+    VOLUME = "volume"
+    """On a volume that every node can mount."""
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether output, artifacts and checkpoints outlive the pod."""
+        return self is not ResultsStore.API
+
+
+MAX_API_TRIALS = 5_000
+"""Trials of a batch whose pods the API server has to keep until the results are recorded."""
 
 
 class PullRequestResults(StrEnum):

@@ -17,9 +17,8 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
 from sweepledger.structs.program import Program
-from sweepledger.structs.results_store import MAX_API_TRIALS
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import MAX_API_TRIALS, Controller, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 

@@ -19,9 +19,15 @@ from sweepledger.render.platform import GitSource, RequiredSecret, flux
 from sweepledger.repo import batches, files
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.results_store import ResultsStore
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, Controller, ResultsMode, Settings
+from sweepledger.structs.settings import (
+    API_SERVER_EGRESS,
+    GIT_EGRESS,
+    Controller,
+    ResultsMode,
+    ResultsStore,
+    Settings,
+)
 from sweepledger.structs.values import bytes_digest
 
 CLUSTERS_FOLDER = "clusters"

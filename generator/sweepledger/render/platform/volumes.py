@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
-from sweepledger.structs.results_store import ResultsStore
-from sweepledger.structs.settings import Nfs, Settings
+from sweepledger.structs.settings import Nfs, ResultsStore, Settings
 
 NOMINAL = "1Ti"
 """Volumes must say a size, and claims one that fits; nobody measures it on NFS."""

@@ -11,8 +11,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.program import DIGEST, is_inside
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.units import duration_problems
-from sweepledger.structs.results_store import ResultsStore
-from sweepledger.structs.settings import API_SERVER_EGRESS, ResultsSettings
+from sweepledger.structs.settings import API_SERVER_EGRESS, ResultsSettings, ResultsStore
 
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", re.ASCII)
 SERVER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:]{2,39}", re.ASCII)
