@@ -146,7 +146,7 @@ def test_a_full_bucket_costs_files_but_no_record(pods: Callable[..., MakePod], f
     assert made.stored().files(BATCH, 0, "uid-1") == {}, "no list names half a file"
 
 
-def test_a_bucket_that_refuses_to_delete_keeps_older_checkpoints(s3_pod: MakePod, s3: StorageServer) -> None:
+def test_the_newest_of_several_checkpoints_is_kept(s3_pod: MakePod, s3: StorageServer) -> None:
     made = s3_pod(variables={"SWEEP_STORE_INTERVAL": "0.05"}).start()
     for number in range(1, 4):
         keeping(made, b"x" * number)

@@ -94,7 +94,9 @@ class Bucket:
         try:
             return from_url(self.url, **options)
         except (BaseError, ValueError, TypeError) as error:
-            raise StorageError(f"{self.url}: {_cause(error)}", hint="see docs/how-to/buckets.md") from error
+            raise StorageError(
+                f"{self.url}: {_cause(error)}", hint="see docs/decisions/0015-object-storage.md"
+            ) from error
 
     def _try(self, key: str, action: Callable[[ObjectStore], T]) -> T:
         """Perform a request, a second time if it failed and there are other credentials by now."""

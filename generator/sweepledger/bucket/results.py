@@ -63,7 +63,7 @@ class RecordObjects:
             if number >= MOST_LISTED:
                 raise StorageError(
                     f"{self.bucket.url}/{self.batch}: must have at most {MOST_LISTED} records, got more",
-                    hint="something fills the bucket; see docs/how-to/buckets.md",
+                    hint="something fills the bucket; see docs/decisions/0015-object-storage.md",
                 )
             name = layout.parse(self.batch, ObjectKind.RECORD, found.key)
             if name is None:
