@@ -162,7 +162,7 @@ def test_a_sweep_without_rounds_is_none_and_no_search_is_no_fault(sandbox: Sandb
 
     with pytest.raises(UsageError, match="peak has no rounds: its method is grid"):
         next_(sandbox.workspace, ["peak"])
-    with pytest.raises(IdleError, match="no sweep here is an adaptive search"):
+    with pytest.raises(IdleError, match="no sweep here has rounds"):
         next_(sandbox.workspace)
 
 

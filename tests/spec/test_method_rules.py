@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.structs.search_block import Rounds
 from tests.written_specs import (
     a_spec,
     bad,
@@ -168,6 +169,7 @@ def test_expressions_know_the_columns_of_a_file() -> None:
 
 
 DRAWN = {"method": "random", "seed": 0, "run_cap": 2}
+IN_ROUNDS = {**DRAWN, "rounds": {"size": 1}}
 
 
 @pytest.mark.parametrize("method", DRAWS)
@@ -236,7 +238,7 @@ CURVE = {"name": "accuracy", "goal": "minimize", "source": "stdout"}
     ids=str,
 )
 def test_hyperband_has_min_iter_or_max_iter_and_s(keys: dict[str, int], *, whole: bool) -> None:
-    spec = {**DRAWN, "metric": CURVE, "early_terminate": {"type": "hyperband", **keys}}
+    spec = {**IN_ROUNDS, "metric": CURVE, "early_terminate": {"type": "hyperband", **keys}}
 
     results = [] if whole else [("early_terminate", "early-stop")]
     assert (bad(**spec) if not whole else list(good_spec(**spec).warnings)) == results
@@ -247,10 +249,41 @@ def test_a_metrics_target_needs_a_method_or_a_stop_that_uses_it() -> None:
 
     assert bad(**DRAWN, metric=metric) == [("metric.target", "method-key")]
     assert hints(**DRAWN, metric=metric) == [
-        "it belongs to adaptive methods, and to early_terminate: {type: target}"
+        "it belongs to adaptive methods, to sweeps with rounds, and to early_terminate: {type: target}"
     ]
     assert good(**DRAWN, metric=metric, early_terminate={"type": "target"})
     stopped = {"early_terminate": {"type": "target"}, "metric": {**metric, "impute": "worst"}}
     assert bad(**DRAWN, **stopped) == [("metric.impute", "method-key")]
     assert bad(**DRAWN, metric={**CURVE, "impute": "worst"}) == [("metric.impute", "method-key")]
     assert hints(**DRAWN, metric={**CURVE, "impute": "worst"}) == ["it belongs to adaptive methods"]
+
+
+@pytest.mark.parametrize("kind", ["hyperband", "median", "percentile"])
+def test_a_rule_that_compares_trials_is_a_warning_where_all_run_in_one_batch(kind: str) -> None:
+    rule = {"type": kind, "min_iter": 3}
+
+    alone = good_spec(**DRAWN, metric=CURVE, early_terminate=rule)
+    in_rounds = good_spec(**IN_ROUNDS, metric=CURVE, early_terminate=rule)
+
+    assert [(one.path, one.code) for one in alone.warnings] == [("early_terminate", "early-stop-alone")]
+    assert in_rounds.warnings == ()
+
+
+@pytest.mark.parametrize("method", ["random", "sobol", "grid"])
+def test_a_static_sweep_may_have_rounds_and_then_a_target(method: str) -> None:
+    keys = {"method": method} if method == "grid" else {**DRAWN, "method": method}
+    metric = {"name": "accuracy", "goal": "maximize", "target": 0.9}
+
+    sweep = good(**keys, rounds={"size": 2, "ahead": 3, "patience": 4}, metric=metric)
+
+    assert sweep.search is None
+    assert sweep.rounds == Rounds(2, patience=4, ahead=3)
+    assert bad(**keys, metric=metric) == [("metric.target", "method-key")]
+
+
+@pytest.mark.parametrize("method", ["random", "cma-es", "asha", "nsga2"])
+def test_a_number_of_random_configurations_belongs_to_models_that_learn_from_each_trial(method: str) -> None:
+    rounds = {"size": 4, "max": 3, "startup": 5}
+
+    assert good(method="tpe", seed=0, rounds=rounds).rounds == Rounds(4, 3, startup=5)
+    assert ("rounds.startup", "method-key") in bad(method=method, seed=0, rounds=rounds)

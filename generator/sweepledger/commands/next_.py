@@ -106,14 +106,16 @@ def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, .
     selected = tuple(names)
     specs = workspace.specs(selected)
     for sweep in (parsed.sweep for parsed in specs if selected):
-        if sweep.search is None:
+        if sweep.rounds is None:
             raise UsageError(
-                f"{sweep.name} has no rounds: its method is {sweep.blocks[0].method}",
+                f"{sweep.name} has no rounds: its method is {sweep.method}",
                 hint=f"`sweep generate {sweep.name}` requests all of its trials",
             )
-    searches = tuple(parsed for parsed in specs if parsed.sweep.search is not None)
+    searches = tuple(parsed for parsed in specs if parsed.sweep.rounds is not None)
     if not searches:
-        raise IdleError("no sweep here is an adaptive search", hint="a search has a method such as tpe")
+        raise IdleError(
+            "no sweep here has rounds", hint="a search has a method such as tpe, and rounds: {size: 8}"
+        )
     return searches
 
 

@@ -66,9 +66,9 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
 
 
 def _trial_count(sweep: Sweep, expansion: Expansion) -> "int | RoundBounds":
-    if sweep.search is not None:
+    if sweep.rounds is not None:
         # Imported late: other sweeps need neither the plan nor the methods of a search.
         from sweepledger.commands.rounds.bounds import total_bounds  # noqa: PLC0415
 
-        return total_bounds(sweep, sweep.search)
+        return total_bounds(sweep)
     return len(expansion.configurations) * sweep.replicates

@@ -73,10 +73,17 @@ def block_losses(block: Block, tool: str) -> Iterator[Loss]:
         )
 
 
+def rounds_losses(sweep: Sweep) -> Iterator[Loss]:
+    """Yield the loss of the rounds of a static sweep."""
+    if sweep.static_rounds is not None:
+        yield Loss("rounds", "all configurations are written, and no result ends the sweep before the last")
+
+
 def run_losses(sweep: Sweep, tool: str) -> Iterator[Loss]:
-    """Yield the losses of replicates, budget and run."""
+    """Yield the losses of replicates, rounds, budget and run."""
     if sweep.replicates > 1:
         yield Loss(f"replicates: {sweep.replicates}", f"{tool} runs each configuration once")
+    yield from rounds_losses(sweep)
     if (sweep.budget.max_trials, sweep.budget.max_gpu_hours) != (Budget().max_trials, Budget().max_gpu_hours):
         yield Loss("budget", f"{tool} has none")
     if sweep.run != RunConfig():

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from sweepledger.structs import node_pool
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
 
@@ -58,22 +57,22 @@ class RoundBounds:
         return min(parallelism, self.size) * self.ahead
 
 
-def round_bounds(
-    sweep: Sweep, search: AdaptiveSearch, *, trials: int, rounds: int, max_trials: int | None = None
-) -> RoundBounds:
-    """Bound what follows the existing trials and rounds, for a method whose rounds all have one size.
+def round_bounds(sweep: Sweep, *, trials: int, rounds: int, max_trials: int | None = None) -> RoundBounds:
+    """Bound what follows the existing trials and rounds, for a sweep whose rounds all have one size.
 
-    `max_trials` is the number of all trials that the limits of the sweep allow.
+    `max_trials` is the number of all trials that its configurations or its limits allow.
     """
-    size = search.rounds.size * sweep.replicates
+    given, cap = sweep.rounds, None if sweep.search is None else sweep.search.cap
+    assert given is not None
+    size = given.size * sweep.replicates
     remaining = [
-        None if search.rounds.max is None else max(0, search.rounds.max - rounds) * size,
-        None if search.cap is None else search.cap * sweep.replicates - trials,
+        None if given.max is None else max(0, given.max - rounds) * size,
+        None if cap is None else cap * sweep.replicates - trials,
         None if max_trials is None else max_trials - trials,
     ]
     least = min((max(0, bound) for bound in remaining if bound is not None), default=None)
     rounds_left = None if least is None else -(-least // size)
-    return RoundBounds(size, least, rounds_left, search.rounds.ahead)
+    return RoundBounds(size, least, rounds_left, given.ahead)
 
 
 @dataclass(frozen=True, slots=True)

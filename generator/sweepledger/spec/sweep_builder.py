@@ -149,15 +149,21 @@ def build_search(data: RawMapping, space: SearchSpace, seed: int) -> AdaptiveSea
         Method(data["method"]),
         space,
         seed,
-        Rounds(
-            int(rounds["size"]),
-            _integer_key(rounds, "max"),
-            _integer_key(rounds, "patience"),
-            int(rounds.get("ahead", 1)),
-        ),
+        build_rounds(rounds),
         tuple(data.get("start", ())),
         None if resource is None else _resource(resource),
         engine=None if "engine" not in data else Engine(data["engine"]),
+    )
+
+
+def build_rounds(written: RawMapping) -> Rounds:
+    """Build the rounds of a sweep."""
+    return Rounds(
+        int(written["size"]),
+        _integer_key(written, "max"),
+        _integer_key(written, "patience"),
+        int(written.get("ahead", 1)),
+        _integer_key(written, "startup"),
     )
 
 
@@ -232,8 +238,16 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
         scripts=tuple(script for _, script in scripts),
         other_metrics=metrics[1:],
         early_stop=build_early_stop(data.get("early_terminate")),
+        static_rounds=_static_rounds(data, blocks),
     )
     return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]), warnings)
+
+
+def _static_rounds(data: RawMapping, blocks: tuple[Block, ...]) -> Rounds | None:
+    """Build the rounds of static blocks; None if they have none, or are an adaptive search."""
+    if "rounds" not in data or isinstance(blocks[0], AdaptiveSearch):
+        return None
+    return build_rounds(data["rounds"])
 
 
 def _with_whole_rounds(run: RunConfig, draft: Draft, blocks: tuple[Block, ...]) -> RunConfig:

@@ -69,9 +69,12 @@ class Rounds:
     """Number of rounds without a better value after which the search ends."""
     ahead: int = 1
     """Largest number of rounds without results: with more than one, rounds overlap."""
+    startup: int | None = None
+    """Random configurations before the first that a model proposes; None: the method's default."""
 
     def __post_init__(self) -> None:
         numbers = {"size": self.size, "max": self.max, "patience": self.patience, "ahead": self.ahead}
+        numbers["startup"] = self.startup
         for name, number in numbers.items():
             if number is not None and number < 1:
                 raise ValueError(f"{name} must be at least 1, but got {number!r}")

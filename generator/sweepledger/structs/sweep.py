@@ -8,7 +8,7 @@ from sweepledger.structs.metric import Metric
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.search_block import AdaptiveSearch, Block, ConfigurationList
+from sweepledger.structs.search_block import AdaptiveSearch, Block, ConfigurationList, Rounds
 from sweepledger.structs.settings import SweepLimits
 
 
@@ -73,6 +73,8 @@ class Sweep:
     """Further metrics of a multi-objective search, reported like the first."""
     early_stop: EarlyStop | None = None
     """Policy of early stopping."""
+    static_rounds: Rounds | None = None
+    """Rounds in which the configurations of static blocks run; None: all at once."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -87,6 +89,16 @@ class Sweep:
                 return search
             case _:
                 return None
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """The rounds in which it runs; None if all of its trials are requested at once."""
+        return self.static_rounds if self.search is None else self.search.rounds
+
+    @property
+    def method(self) -> str:
+        """The name of its method; of several blocks, their methods in order, joined with `+`."""
+        return "+".join(dict.fromkeys(str(block.method) for block in self.blocks))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -107,7 +107,9 @@ def search_summary(review: Review) -> str:
     goals = ", ".join(
         f"{metric.goal} {shorten(metric.name, LONGEST_VALUE)}" for metric in review.sweep.metrics
     )
-    parts = [*map(_block_summary, review.sweep.blocks), f"goal {goals}"]
+    rounds = review.sweep.static_rounds
+    parts = [*map(_block_summary, review.sweep.blocks), *([round_sizes_text(rounds)] if rounds else [])]
+    parts.append(f"goal {goals}")
     return shorten(" · ".join(parts))
 
 

@@ -34,9 +34,7 @@ def next_lines(workspace: "Workspace", step: "SearchStep", *, explain: bool, che
     settings = workspace.settings
     match step.step:
         case RoundDue() as due:
-            search = due.sweep.search
-            method = search.method if search else ""
-            head = f"round {due.round.number}: {due.batch.lock.trials} trials ({method}, {due.round.engine})"
+            head = f"round {due.round.number}: {due.batch.lock.trials} trials ({due.sweep.method}, {due.round.engine})"
             yield Text(f"{step.name}: {head}", "bold")
             yield Text(f"  {_batch_text(step, check=check)}")
             for name, foreign in due.evidence.foreign.items():

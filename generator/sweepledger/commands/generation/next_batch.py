@@ -363,7 +363,7 @@ def _plan_sweep(
         else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
     )
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.commit)
-    if sweep.search is None:
+    if sweep.rounds is None:
         listed = BatchRequest(sweep, program, search.trials(sweep, expansion, program))
         needed = _next_listed(workspace, listed, stored, retried)
     else:

@@ -157,9 +157,9 @@ def batch_files(batch: Overlay, settings: Settings) -> dict[str, bytes]:
 
 
 def _largest_round(request: BatchRequest) -> int:
-    """Count the trials of a search's largest round: all its rounds have one shape, also a short last one."""
-    search, trials = request.sweep.search, len(request.trials)
-    return trials if search is None else max(trials, search.rounds.size * request.sweep.replicates)
+    """Count the trials of a sweep's largest round: all its rounds have one shape, also a short last one."""
+    rounds, trials = request.sweep.rounds, len(request.trials)
+    return trials if rounds is None else max(trials, rounds.size * request.sweep.replicates)
 
 
 def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:

@@ -8,6 +8,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.search import limits
 from sweepledger.search.adaptive import Observation, Round, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.search.expansion import Expansion, explore
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Status
@@ -19,26 +20,29 @@ MOST_ROUNDS = 999
 """A sweep has no more batches."""
 
 
-def remaining_bounds(
-    sweep: Sweep, search: AdaptiveSearch, merged: Sequence[StoredBatch], program: Program
-) -> RoundBounds:
-    """Return the bounds of what a search may add to its merged batches with a program."""
+def remaining_bounds(sweep: Sweep, merged: Sequence[StoredBatch], program: Program) -> RoundBounds:
+    """Return the bounds of what a sweep with rounds may add to its merged batches with a program."""
     current = [batch for batch in merged if batch.lock.program == program]
     trials = len({row.trial for batch in current for row in batch.rows})
     rounds = max((batch.lock.round or 0 for batch in current), default=0)
-    return _bounds_after(sweep, search, trials, rounds)
+    return _bounds_after(sweep, trials, rounds)
 
 
-def total_bounds(sweep: Sweep, search: AdaptiveSearch) -> RoundBounds:
-    """Return the bounds of a whole search."""
-    return _bounds_after(sweep, search, 0, 0)
+def total_bounds(sweep: Sweep) -> RoundBounds:
+    """Return the bounds of a whole sweep with rounds."""
+    return _bounds_after(sweep, 0, 0)
 
 
-def _bounds_after(sweep: Sweep, search: AdaptiveSearch, trials: int, rounds: int) -> RoundBounds:
+def _bounds_after(sweep: Sweep, trials: int, rounds: int) -> RoundBounds:
+    search = sweep.search
+    if search is None:
+        expansion = explore(sweep)
+        count = len(expansion.configurations) * sweep.replicates if isinstance(expansion, Expansion) else 0
+        return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=count)
     if search.method.is_sampler:
         affordable = limits.affordable_trials(sweep, MAX_TRIALS)
         most = affordable if affordable < MAX_TRIALS else None
-        return round_bounds(sweep, search, trials=trials, rounds=rounds, max_trials=most)
+        return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=most)
     sizes = _simulated_sizes(sweep, search)
     left = max(0, sum(sizes) - trials)
     return RoundBounds(max(sizes, default=0), left, max(0, len(sizes) - rounds), search.rounds.ahead)

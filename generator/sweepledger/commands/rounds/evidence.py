@@ -84,8 +84,13 @@ class RoundEvidence:
     @property
     def is_full(self) -> bool:
         """Whether no round may be added before another one is recorded."""
-        search = self.sweep.search
-        return len(self.pending) >= (1 if search is None else search.rounds.ahead)
+        rounds = self.sweep.rounds
+        return len(self.pending) >= (1 if rounds is None else rounds.ahead)
+
+    @property
+    def listed(self) -> frozenset[str]:
+        """The digests of all trials that batches list."""
+        return frozenset(trial.digest for batch in self.batches for trial in batch.trials)
 
     def expecting(self, batch: StoredBatch) -> "RoundEvidence":
         """Return the evidence once a batch without results is added."""
@@ -223,6 +228,8 @@ def _observations(
 ) -> Iterator[Observation]:
     """Yield each trial once; trials of another program belong to no round."""
     metrics = [metric.name for metric in sweep.metrics]
+    # The batches of a static sweep before its spec had rounds are its own, too.
+    before_rounds = 0 if sweep.search is None else None
     rounds: dict[tuple[str, str], int] = {}
     parents: dict[tuple[str, str], str] = {}
     for batch in results:
@@ -240,7 +247,7 @@ def _observations(
             replicate=result.replicate,
             status=_observed_status(result, values),
             values=values,
-            round=rounds.get(key) if result.program == program else None,
+            round=rounds.get(key, before_rounds) if result.program == program else None,
             trial=Trial(result.assignment, result.program, result.replicate).digest,
             parent=parents.get(key),
         )

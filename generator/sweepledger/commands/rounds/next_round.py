@@ -21,6 +21,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import find_end, next_round
+from sweepledger.search.adaptive.static_rounds import static_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.program import LOCAL_IMAGE, Program
 from sweepledger.structs.search_block import Engine, Method
@@ -80,20 +81,33 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     ended = _ended_by_cancel(evidence)
     if ended is not None:
         return _unless_pending(ended)
-    proposal = next_round(
-        with_engine(evidence),
-        evidence.observations,
-        number=evidence.rounds + 1,
-        pending=evidence.pending_trials,
-    )
+    proposal = _propose(evidence)
     if isinstance(proposal, SearchEnd):
         return _unless_pending(SearchEnded(evidence, proposal.reason, proposal.text))
-    request = _batch_request(evidence, proposal, inputs.program)
+    round_, trials = proposal
+    request = _batch_request(evidence, round_, trials, inputs.program)
     return RoundDue(
         evidence,
-        proposal,
+        round_,
         request.trials,
         build_overlay(request, evidence.batches, inputs.bases, inputs.settings),
+    )
+
+
+def _propose(evidence: RoundEvidence) -> tuple[Round, tuple[Trial, ...]] | SearchEnd:
+    """Return the next round with its trials, or why there is none. Raises SpecError, ToolError."""
+    sweep, number = evidence.sweep, evidence.rounds + 1
+    if sweep.search is None:
+        return static_round(sweep, evidence.program, evidence.listed, evidence.observations, number)
+    proposal = next_round(
+        with_engine(evidence), evidence.observations, number=number, pending=evidence.pending_trials
+    )
+    if isinstance(proposal, SearchEnd):
+        return proposal
+    return proposal, tuple(
+        Trial(suggestion.configuration, evidence.program, replicate)
+        for suggestion in proposal.suggestions
+        for replicate in range(sweep.replicates)
     )
 
 
@@ -121,12 +135,16 @@ def _unless_pending(ended: SearchEnded) -> SearchEnded | ResultsPending:
 
 def search_end(evidence: RoundEvidence) -> SearchEnded | None:
     """Return why a search is over, as far as that is known before its next round is drawn."""
-    end = find_end(
-        evidence.sweep,
-        evidence.observations,
-        number=evidence.rounds + 1,
-        pending=evidence.pending_trials,
-    )
+    if evidence.sweep.search is None:
+        computed = _propose(evidence)
+        end = computed if isinstance(computed, SearchEnd) else None
+    else:
+        end = find_end(
+            evidence.sweep,
+            evidence.observations,
+            number=evidence.rounds + 1,
+            pending=evidence.pending_trials,
+        )
     ended = None if end is None else SearchEnded(evidence, end.reason, end.text)
     return _ended_by_cancel(evidence) or ended
 
@@ -140,13 +158,9 @@ def _ended_by_cancel(evidence: RoundEvidence) -> SearchEnded | None:
     return SearchEnded(evidence, "cancelled", f"{last} was cancelled, and nothing asks for its trials again")
 
 
-def _batch_request(evidence: RoundEvidence, proposal: Round, program: Program) -> BatchRequest:
-    sweep, digest = evidence.sweep, program.digest
-    trials = tuple(
-        Trial(suggestion.configuration, digest, replicate)
-        for suggestion in proposal.suggestions
-        for replicate in range(sweep.replicates)
-    )
+def _batch_request(
+    evidence: RoundEvidence, proposal: Round, trials: tuple[Trial, ...], program: Program
+) -> BatchRequest:
     _refuse_known_trials(evidence, trials)
     # No spec has both parents and replicates, so the index of a suggestion is the row of its trial.
     parents = {
@@ -154,7 +168,9 @@ def _batch_request(evidence: RoundEvidence, proposal: Round, program: Program) -
         for row, suggestion in enumerate(proposal.suggestions)
         if suggestion.parent is not None
     }
-    return BatchRequest(sweep, program, trials, proposal.number, proposal.engine, parents, evidence.stop)
+    return BatchRequest(
+        evidence.sweep, program, trials, proposal.number, proposal.engine, parents, evidence.stop
+    )
 
 
 def _refuse_known_trials(evidence: RoundEvidence, trials: tuple[Trial, ...]) -> None:
@@ -169,8 +185,8 @@ def _refuse_known_trials(evidence: RoundEvidence, trials: tuple[Trial, ...]) -> 
         )
 
 
-SEARCH_KEY = b"rounds"
-"""A key that the spec of every search has."""
+ROUNDS_KEY = b"rounds"
+"""A key that the spec of every sweep with rounds has."""
 
 
 @dataclass(frozen=True)
@@ -192,17 +208,17 @@ def searches_at(repository: Repository, commit: str, settings: Settings) -> tupl
     sweeps = (
         at_commit.read_sweep(repository, commit, path, settings)
         for path, content in sorted(repository.read(commit, SPECS).items())
-        if path.endswith(SUFFIX) and SEARCH_KEY in content
+        if path.endswith(SUFFIX) and ROUNDS_KEY in content
     )
-    return tuple(sweep for sweep in sweeps if isinstance(sweep, Sweep) and sweep.search is not None)
+    return tuple(sweep for sweep in sweeps if isinstance(sweep, Sweep) and sweep.rounds is not None)
 
 
 def searches_in_work_tree(workspace: Workspace) -> tuple[Sweep, ...]:
     """Return the searches of the work tree whose specs can be read."""
     paths = (path for path in workspace.spec_paths() if path.is_file())
-    read = (workspace.parse(path) for path in paths if SEARCH_KEY in read_input(path))
+    read = (workspace.parse(path) for path in paths if ROUNDS_KEY in read_input(path))
     sweeps = (parsed.sweep for parsed in read if isinstance(parsed, ParsedSpec))
-    return tuple(sweep for sweep in sweeps if sweep.search is not None)
+    return tuple(sweep for sweep in sweeps if sweep.rounds is not None)
 
 
 def next_step_at(
@@ -216,7 +232,7 @@ def next_step_at(
     sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
     if not isinstance(sweep, Sweep):
         return None if not _had_rounds(repository, commit, name) else _spec_unreadable(name)
-    if sweep.search is None:
+    if sweep.rounds is None:
         return None
     try:
         return _next_step(repository, commit, sweep, settings, fresh or {})

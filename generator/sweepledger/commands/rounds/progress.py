@@ -12,7 +12,6 @@ from sweepledger.commands.rounds.next_round import search_end
 from sweepledger.errors import GeneratorError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.settings import NextRoundMode
 from sweepledger.structs.sweep import Sweep
 
@@ -57,28 +56,26 @@ def search_progress(
     proposed: Sequence[StoredBatch],
 ) -> SearchProgress:
     """Return the progress of a search from its merged batches, and from those of the work tree."""
-    search = sweep.search
-    assert search is not None
     new = [batch.name for batch in proposed if batch.lock.round is not None]
     try:
         if tip is None or not merged:
-            return _before_first_round(sweep, search, new)
+            return _before_first_round(sweep, new)
         return _after_first_round(
-            workspace, sweep, search, EvidenceSource(workspace.repository, tip, batches=tuple(merged)), new
+            workspace, sweep, EvidenceSource(workspace.repository, tip, batches=tuple(merged)), new
         )
     except GeneratorError as error:
-        return SearchProgress(str(search.method), SearchState.BLOCKED, str(error))
+        return SearchProgress(sweep.method, SearchState.BLOCKED, str(error))
 
 
-def _before_first_round(sweep: Sweep, search: AdaptiveSearch, new: Sequence[str]) -> SearchProgress:
+def _before_first_round(sweep: Sweep, new: Sequence[str]) -> SearchProgress:
     first = f"`sweep generate {sweep.name}` writes the first round"
     state, text = (SearchState.PROPOSED, f"merge {new[0]}") if new else (SearchState.DUE, first)
-    bounds = total_bounds(sweep, search)
-    return SearchProgress(str(search.method), state, text, rounds=bounds.rounds, most=bounds.trials)
+    bounds = total_bounds(sweep)
+    return SearchProgress(sweep.method, state, text, rounds=bounds.rounds, most=bounds.trials)
 
 
 def _after_first_round(
-    workspace: Workspace, sweep: Sweep, search: AdaptiveSearch, source: EvidenceSource, new: Sequence[str]
+    workspace: Workspace, sweep: Sweep, source: EvidenceSource, new: Sequence[str]
 ) -> SearchProgress:
     merged = source.batches or ()
     newest = batches.newest(merged)
@@ -87,10 +84,10 @@ def _after_first_round(
         workspace.repository, source.commit or "", workspace.settings, sweep, newest.lock.program
     )
     evidence = source.evidence(sweep, program.digest)
-    bounds = remaining_bounds(sweep, search, merged, program)
+    bounds = remaining_bounds(sweep, merged, program)
     state, text, reason = _next_state(workspace.settings.next, evidence, new)
     return SearchProgress(
-        str(search.method),
+        sweep.method,
         state,
         text,
         evidence.rounds,

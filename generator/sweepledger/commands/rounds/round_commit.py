@@ -115,8 +115,6 @@ def idle_searches(repository: Repository, tip: str, continued: frozenset[str] = 
 
 def _round_message(due: RoundDue) -> str:
     sweep, proposal, batch = due.sweep, due.round, due.batch
-    search = sweep.search
-    assert search is not None
     lines = [
         ("Sweep", sweep.name),
         ("Batch", batch.name),
@@ -126,7 +124,9 @@ def _round_message(due: RoundDue) -> str:
         ("Trials", str(batch.lock.trials)),
     ]
     body = "".join(f"{name}: {one_line(value)}\n" for name, value in lines)
-    return f"next({sweep.name}): round {proposal.number}, {batch.lock.trials} trials of {search.method}\n\n{body}"
+    return (
+        f"next({sweep.name}): round {proposal.number}, {batch.lock.trials} trials of {sweep.method}\n\n{body}"
+    )
 
 
 def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step | RoundBlocked | None]:

@@ -227,5 +227,6 @@ def _sweep_losses(sweep: Sweep) -> Iterator[Loss]:
         yield Loss("early_terminate", "not written: Katib's median rule compares while all trials run")
     if sweep.replicates > 1:
         yield Loss(f"replicates: {sweep.replicates}", "every configuration runs once, with the first seed")
+    yield from conversion.rounds_losses(sweep)
     if sweep.budget.max_trials is not None or sweep.budget.max_gpu_hours is not None:
         yield Loss("budget", "Katib has none; here it is checked before a batch is generated")

@@ -32,7 +32,7 @@ except ImportError as error:
         "method: bayes requires the package egobox", extra="bayes", alternative=", or method: tpe"
     ) from error
 
-STARTUP = 10
+DEFAULT_STARTUP = 10
 """Random configurations before the first that the model proposes, as with Optuna."""
 
 SEED_LIMIT = 2**31 - 1
@@ -55,11 +55,17 @@ class GaussianProcessProposer:
     version = f"egobox {version('egobox')}"
 
     def __init__(
-        self, metrics: Sequence[Metric], space: EncodedSpace, evidence: Sequence[EncodedEvidence], seed: int
+        self,
+        metrics: Sequence[Metric],
+        space: EncodedSpace,
+        evidence: Sequence[EncodedEvidence],
+        seed: int,
+        startup: int | None = None,
     ) -> None:
         self.dimensions = space.dimensions
         self.random = RandomSequence(seed)
         self.seed = seed % SEED_LIMIT
+        self.startup = DEFAULT_STARTUP if startup is None else startup
         self.specs = [_spec(dimension) for dimension in self.dimensions]
         self.rows: list[Row] = []
         self.losses: list[Losses] = []
@@ -78,7 +84,7 @@ class GaussianProcessProposer:
         """Begin a new proposal."""
         self.proposals += 1
         self.proposed = {}
-        self.point = self._suggest() if self.results and len(self.rows) >= STARTUP else None
+        self.point = self._suggest() if self.results and len(self.rows) >= self.startup else None
 
     def propose(self, dimension: EncodedDimension) -> Coordinate:
         """Propose the candidate's coordinate in a dimension."""

@@ -104,7 +104,7 @@ def _create_proposer(
     if search.method is Method.BAYES and search.engine is not Engine.OPTUNA:
         from sweepledger.search.adaptive.gaussian_process import GaussianProcessProposer  # noqa: PLC0415
 
-        return GaussianProcessProposer(sweep.metrics, space, evidence, seed)
+        return GaussianProcessProposer(sweep.metrics, space, evidence, seed, search.rounds.startup)
     from sweepledger.search.adaptive.optuna_samplers import create_optuna_proposer  # noqa: PLC0415
 
     return create_optuna_proposer(sweep, search, space, evidence, seed)

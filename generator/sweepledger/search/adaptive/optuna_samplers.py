@@ -47,6 +47,9 @@ except ImportError as error:
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 """Optuna requires the times of a trial, but the samplers do not use them."""
 
+DEFAULT_STARTUP = 10
+"""Optuna's own number of random configurations before the first that a model proposes."""
+
 CANDIDATES = 64
 """TPE's candidates per proposal. Its default of 24 works as well, but another number would change all rounds."""
 
@@ -78,13 +81,19 @@ def create_optuna_proposer(
 
 
 def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: int) -> BaseSampler:
+    startup = DEFAULT_STARTUP if search.rounds.startup is None else search.rounds.startup
     match search.method:
         case Method.TPE:
             return TPESampler(
-                multivariate=True, group=True, constant_liar=True, n_ei_candidates=CANDIDATES, seed=seed
+                multivariate=True,
+                group=True,
+                constant_liar=True,
+                n_ei_candidates=CANDIDATES,
+                n_startup_trials=startup,
+                seed=seed,
             )
         case Method.BAYES:
-            return _gaussian_process(seed)
+            return _gaussian_process(seed, startup)
         case Method.NSGA2:
             rounds = [entry.evidence.round for entry in evidence if entry.evidence.state is EvidenceState.OK]
             return RoundwiseNSGAII(search.rounds.size, rounds, seed)
@@ -92,7 +101,7 @@ def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: 
             raise AssertionError(f"Optuna has no sampler for {method}")
 
 
-def _gaussian_process(seed: int) -> BaseSampler:
+def _gaussian_process(seed: int, startup: int) -> BaseSampler:
     for module, library in (("torch", "torch"), ("scipy", "SciPy")):
         if importlib.util.find_spec(module) is None:
             raise ToolError.missing_library(
@@ -100,7 +109,7 @@ def _gaussian_process(seed: int) -> BaseSampler:
                 extra="bayes-optuna",
                 alternative=", or method: tpe",
             )
-    return _SingleThreaded(seed=seed, warn_independent_sampling=False)
+    return _SingleThreaded(seed=seed, n_startup_trials=startup, warn_independent_sampling=False)
 
 
 class _SingleThreaded(GPSampler):

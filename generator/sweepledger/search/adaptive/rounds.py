@@ -42,7 +42,7 @@ def find_end(
 
 
 def _require_search(sweep: Sweep) -> AdaptiveSearch:
-    assert sweep.search is not None, "only an adaptive search has rounds"
+    assert sweep.search is not None, "only an adaptive search proposes rounds"
     return sweep.search
 
 

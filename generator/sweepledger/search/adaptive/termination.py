@@ -7,7 +7,7 @@ from sweepledger.search.adaptive.observations import KnownTrials, Observation, S
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.search_block import AdaptiveSearch, Rounds
 from sweepledger.structs.sweep import Sweep
 
 Values = tuple[float, ...]
@@ -15,21 +15,31 @@ Values = tuple[float, ...]
 
 def find_end(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, *, number: int) -> SearchEnd | None:
     """Return why a search has no further round; None if it continues."""
-    own, requested = trials.own, trials.requested
-    max_rounds = search.rounds.max
-    if max_rounds is not None and number > max_rounds:
-        return SearchEnd("rounds", f"all {max_rounds} rounds are recorded")
-    for trial in own:
-        if trial.status is Status.OK and trial.values and sweep.metric.reaches_target(trial.values[0]):
-            return SearchEnd("target", f"{trial.id} has {sweep.metric.name} {trial.values[0]:g}")
-    patience = search.rounds.patience
-    if patience is not None and (stale := _rounds_without_improvement(own, sweep.metrics)) >= patience:
-        return SearchEnd("patience", f"{stale} rounds without improvement")
+    end = find_early_end(sweep, search.rounds, trials.own, number=number)
+    if end is not None:
+        return end
+    requested = trials.requested
     known = count_configurations(requested)
     if search.cap is not None and known >= search.cap:
         return SearchEnd("run-cap", f"{known} of run_cap {search.cap} configurations are used")
     for excess in limits.budget_excesses(sweep, len(requested) + sweep.replicates):
         return SearchEnd("budget", f"{len(requested)} trials exist; with more, the sweep {excess.message}")
+    return None
+
+
+def find_early_end(
+    sweep: Sweep, rounds: Rounds, own: Sequence[Observation], *, number: int
+) -> SearchEnd | None:
+    """Return why a sweep has no further round although configurations are left; None if it continues."""
+    max_rounds = rounds.max
+    if max_rounds is not None and number > max_rounds:
+        return SearchEnd("rounds", f"all {max_rounds} rounds are recorded")
+    for trial in own:
+        if trial.status is Status.OK and trial.values and sweep.metric.reaches_target(trial.values[0]):
+            return SearchEnd("target", f"{trial.id} has {sweep.metric.name} {trial.values[0]:g}")
+    patience = rounds.patience
+    if patience is not None and (stale := _rounds_without_improvement(own, sweep.metrics)) >= patience:
+        return SearchEnd("patience", f"{stale} rounds without improvement")
     return None
 
 

@@ -157,13 +157,16 @@ def _countable_hint(found: str) -> str:
 RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
 
 
-ROUND_KEYS = ("rounds", "start", "resource", "engine")
+ADAPTIVE_KEYS = ("start", "resource", "engine")
 """Keys of adaptive searches, which are only allowed at the top level."""
 
 KEY_OWNERS = {"resource": RESOURCE_METHODS, "engine": frozenset({str(Method.BAYES)})}
 """Methods of keys that not all adaptive methods have."""
 
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
+STARTUP_METHODS = frozenset({str(Method.TPE), str(Method.BAYES)})
+"""Methods that draw a number of random configurations before their model proposes."""
+
 SMALLEST_POPULATION = 2
 CATEGORICAL = frozenset({"constant", "categorical", "categorical_w_probabilities"})
 
@@ -178,9 +181,9 @@ def adaptive_alone(draft: Draft) -> Iterator[Problem]:
 
 
 def adaptive_keys(draft: Draft) -> Iterator[Problem]:
-    """Only adaptive methods have the keys of rounds."""
+    """Only adaptive methods have the keys of adaptive searches; every method may have rounds."""
     method = draft.get("method", kind=str)
-    for key in ROUND_KEYS if method is not None or has_blocks(draft) else ():
+    for key in ADAPTIVE_KEYS if method is not None or has_blocks(draft) else ():
         owners = KEY_OWNERS.get(key, ADAPTIVE_METHODS)
         if method not in owners and key in draft.names():
             what = "blocks" if has_blocks(draft) else f"method: {method}"
@@ -219,6 +222,18 @@ def overlapping_rounds(draft: Draft) -> Iterator[Problem]:
         message = f"must be 1 with method: {method}, got {safe_repr(ahead)}"
         hint = f"its rounds need all results of the round before; {', '.join(sorted(OVERLAPPING_METHODS))} overlap"
         yield draft.problem(("rounds", "ahead"), message, code="out-of-range", hint=hint)
+
+
+def startup_methods(draft: Draft) -> Iterator[Problem]:
+    """Only a model that learns from every trial begins with random configurations of its own number."""
+    method = draft.get("method", kind=str)
+    if "startup" not in draft.names("rounds") or method in STARTUP_METHODS:
+        return
+    if method is not None or has_blocks(draft):
+        what = "blocks" if has_blocks(draft) else f"method: {method}"
+        message = f"must not be given with {what}, got startup"
+        hint = f"it belongs to {', '.join(sorted(STARTUP_METHODS))}; other methods begin with a whole round"
+        yield draft.problem(("rounds", "startup"), message, code="method-key", hint=hint, at_key=True)
 
 
 def population_size(draft: Draft) -> Iterator[Problem]:
@@ -308,6 +323,9 @@ EARLY_STOPPING_KEYS = {
     "patience": frozenset({"min_iter", "max_iter", "patience", "min_delta"}),
     "target": frozenset({"min_iter"}),
 }
+COMPARING_TYPES = frozenset({"hyperband", "median", "percentile"})
+"""Types that compare a trial with the recorded curves of others."""
+
 CODE = "early-stop"
 
 
@@ -328,6 +346,17 @@ def early_stopping_keys(draft: Draft) -> Iterator[Problem]:
     if kind == "target" and "target" not in draft.names("metric"):
         message, hint = "must be given with early_terminate: {type: target}", "for example target: 0.99"
         yield draft.problem(("metric", "target"), message, code="missing-key", hint=hint, at_key=True)
+
+
+def early_stopping_alone(draft: Draft) -> Iterator[Problem]:
+    """Warn if trials would be compared with the curves of a batch that contains all of them."""
+    kind, method = draft.get("early_terminate", "type", kind=str), draft.get("method", kind=str)
+    if kind not in COMPARING_TYPES or method in ADAPTIVE_METHODS or "rounds" in draft.names():
+        return
+    if method is not None or has_blocks(draft):
+        message = f"{kind} compares with recorded trials, and all trials are requested in one batch"
+        hint = "add for example rounds: {size: 4, ahead: 2}: then later rounds are compared with earlier ones"
+        yield draft.warning(("early_terminate",), message, code="early-stop-alone", hint=hint, at_key=True)
 
 
 def hyperband_steps(draft: Draft) -> Iterator[Problem]:

@@ -165,11 +165,12 @@ def target_and_impute(draft: Draft) -> Iterator[Problem]:
     method, stop = draft.get("method", kind=str), draft.get("early_terminate", "type", kind=str)
     if method in ADAPTIVE_METHODS or (method is None and not has_blocks(draft)):
         return
+    is_target_used = stop == "target" or "rounds" in draft.names()
     for key in ("target", "impute"):
-        if key in draft.names("metric") and not (key == "target" and stop == "target"):
+        if key in draft.names("metric") and not (key == "target" and is_target_used):
             what = "blocks" if has_blocks(draft) else f"method: {method}"
             message = f"must not be given with {what}, got {key}"
             hint = "it belongs to adaptive methods"
             if key == "target":
-                hint += ", and to early_terminate: {type: target}"
+                hint += ", to sweeps with rounds, and to early_terminate: {type: target}"
             yield draft.problem(("metric", key), message, code="method-key", hint=hint, at_key=True)

@@ -1,0 +1,175 @@
+"""Static sweeps in rounds: the same trials in the same order, some at a time, until results end them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Options, local
+from sweepledger.commands.next_ import next_
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
+from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from tests.repository import Sandbox
+from tests.searches import SLOPE, active, begun, followed, hill, record
+
+SEVEN: dict[str, Any] = {"method": "random", "size": 3, "rounds": 9, "more": "run_cap: 7\n"}
+"""Seven random configurations, three at a time."""
+
+
+def stored(sandbox: Sandbox) -> list[StoredBatch]:
+    return sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
+
+
+def trials(sandbox: Sandbox) -> list[str]:
+    """List the digests of all trials of the repository, in the order in which they were requested."""
+    return [trial.digest for batch in stored(sandbox) for trial in batch.trials]
+
+
+def finished(sandbox: Sandbox, results: Path) -> list[Any]:
+    """Let all rounds end; return what followed each."""
+    steps = []
+    while active(sandbox.workspace):
+        steps += [commit.step for commit in record(sandbox, results)]
+    return steps
+
+
+def test_the_rounds_of_a_static_sweep_are_its_trials_in_their_order(sandbox: Sandbox, results: Path) -> None:
+    hill(sandbox, method="random", size=99, rounds=1, more="run_cap: 7\n")
+    (at_once,) = generate(sandbox.workspace)
+    assert at_once.batch is not None
+    whole = [trial.digest for trial in stored(sandbox)[0].trials]
+    sandbox.git("clean", "-qfdx", "overlays", "sweeps", "base")
+
+    begun(sandbox, **SEVEN)
+    steps = finished(sandbox, results)
+
+    assert [batch.lock.trials for batch in stored(sandbox)] == [3, 3, 1]
+    assert [(batch.lock.round, batch.lock.method) for batch in stored(sandbox)] == [
+        (1, "random"),
+        (2, "random"),
+        (3, "random"),
+    ]
+    assert trials(sandbox) == whole
+    assert [type(step) for step in steps] == [RoundDue, RoundDue, SearchEnded]
+    assert steps[-1].reason == "exhausted"
+    assert sandbox.git("log", "-1", "--format=%B").count("Next: none (exhausted: all 7 configurations") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"), [("metric.target", "target"), ("patience", "patience"), ("max", "rounds")]
+)
+def test_results_end_a_static_sweep_before_its_last_configuration(
+    sandbox: Sandbox, results: Path, more: str, reason: str
+) -> None:
+    hill(sandbox, **{**SEVEN, "size": "2, patience: 1" if more == "patience" else 2, "rounds": 9})
+    spec = sandbox.root / "sweeps/hill.yaml"
+    changes = {
+        "metric.target": ("goal: maximize}", "goal: maximize, target: -9}"),
+        "patience": ("goal: maximize}", "goal: maximize}"),
+        "max": ("max: 9", "max: 2"),
+    }
+    spec.write_text(spec.read_text().replace(*changes[more]))
+    sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+    sandbox.push()
+
+    steps = finished(sandbox, results)
+
+    assert steps[-1].reason == reason
+    assert len(trials(sandbox)) < 7
+
+
+def test_rounds_of_a_static_sweep_overlap_as_those_of_a_search(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, **{**SEVEN, "size": "2, ahead: 2"})
+
+    pushed = list(push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main")))
+    sandbox.pull()
+
+    assert [type(one) for one in pushed] == [PushedRound]
+    assert isinstance(followed(sandbox.workspace).step, ResultsPending)
+    finished(sandbox, results)
+    sandbox.pull()
+    assert len(trials(sandbox)) == len({*trials(sandbox)}) == 7
+
+
+def test_further_values_run_in_further_rounds_and_known_trials_never_again(
+    sandbox: Sandbox, results: Path
+) -> None:
+    begun(sandbox, **SEVEN)
+    finished(sandbox, results)
+    hill(sandbox, **{**SEVEN, "more": "run_cap: 9\n"})
+
+    (step,) = next_(sandbox.workspace)
+
+    assert isinstance(step.step, RoundDue)
+    assert (step.step.round.number, len(step.step.trials)) == (4, 2)
+    assert len(trials(sandbox)) == len({*trials(sandbox)}) == 9
+    sandbox.commit("Ask for more")
+    assert check(sandbox.workspace).problems == ()
+
+
+def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, results: Path) -> None:
+    hill(sandbox, **{**SEVEN, "more": "run_cap: 3\n"})
+    spec = sandbox.root / "sweeps/hill.yaml"
+    with_rounds = spec.read_text()
+    sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
+    spec.write_text(with_rounds.replace("rounds: {size: 3, max: 9}\n", ""))
+    generate(sandbox.workspace)
+    sandbox.commit("Ask at once")
+    sandbox.push()
+    record(sandbox, results)
+
+    spec.write_text(with_rounds.replace("run_cap: 3", "run_cap: 7"))
+    (step,) = next_(sandbox.workspace)
+
+    assert isinstance(step.step, RoundDue)
+    assert (step.step.round.number, len(step.step.trials)) == (1, 3)
+    assert {observation.round for observation in step.step.evidence.observations} == {0}
+
+
+def test_from_the_same_commit_comes_the_same_round(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, **SEVEN)
+    record(sandbox, results)
+    (batch,) = active(sandbox.workspace)
+    sandbox.git("rm", "-rq", batch.folder)
+    sandbox.commit("Forget the round")
+
+    next_(sandbox.workspace, base="HEAD")
+
+    (again,) = (one for one in stored(sandbox) if one.is_active)
+    assert again.tree == batch.tree
+
+
+def test_a_later_round_is_stopped_by_the_curves_of_an_earlier_one(sandbox: Sandbox) -> None:
+    sandbox.write("code/train.py", SLOPE)
+    sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
+    sandbox.write(
+        "sweeps/peak.yaml",
+        """name: peak
+method: grid
+rounds: {size: 3}
+metric: {name: score, goal: maximize, source: stdout}
+early_terminate: {type: median, min_iter: 2}
+parameters:
+  x: {values: [1, 2, 3, -1, 4]}
+command: [python, code/train.py, "${args}"]
+run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 2, timeout: 2m}
+""",
+    )
+    sandbox.commit("Write the code")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+
+    list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
+    sandbox.pull()
+
+    summary = (sandbox.root / "results/peak/summary.csv").read_text()
+    assert [batch.lock.trials for batch in stored(sandbox)] == [3, 2]
+    assert summary.count(",pruned,") == 1
