@@ -10,7 +10,6 @@ from sweepledger.plan.forecast import (
     PlannedTrials,
     Quantiles,
     forecast,
-    forecast_rounds,
     hourly_price,
 )
 from sweepledger.structs.node_pool import NodeCapacity, Pool
@@ -139,13 +138,27 @@ def test_equal_input_gives_an_equal_forecast() -> None:
 
 
 def test_unknown_configurations_are_like_recorded_ones_and_rounds_run_in_sequence() -> None:
-    item = forecast(replace(a_workload(), trials=[None] * 16))
-    all_of_them = forecast_rounds(item, 5)
+    unknown = replace(a_workload(), trials=[None] * 80)
+    at_once, in_rounds = forecast(unknown), forecast(replace(unknown, rounds=5))
+    one = forecast(replace(unknown, trials=[None] * 16))
 
-    assert item.source is DurationSource.RECORDS
-    assert item.completion is not None
-    assert all_of_them.completion == item.completion.times(5)
-    assert all_of_them.trials == 80
+    assert at_once.source is in_rounds.source is DurationSource.RECORDS
+    assert at_once.hours == in_rounds.hours, "rounds change when trials run, not for how long"
+    assert at_once.completion is not None
+    assert in_rounds.completion is not None
+    assert one.completion is not None
+    assert in_rounds.completion.median > at_once.completion.median
+    assert in_rounds.completion.median == pytest.approx(one.completion.median * 5, rel=0.05)
+    spread = (in_rounds.completion.high - in_rounds.completion.low) / in_rounds.completion.median
+    assert spread < (one.completion.high - one.completion.low) / one.completion.median
+
+
+def test_in_rounds_of_equal_trials_each_round_takes_as_long_as_one_trial() -> None:
+    workload = replace(a_workload(7, pool=None, parallelism=3, expected_minutes=10), rounds=3)
+
+    result = forecast(replace(workload, history=TimingHistory()))
+
+    assert result.completion == exactly(1800)
 
 
 def test_a_forecast_of_ten_thousand_trials_is_fast() -> None:

@@ -12,10 +12,15 @@ from optuna.samplers import NSGAIISampler
 from optuna.trial import Trial
 from packaging.requirements import Requirement
 
+from sweepledger.commands.validate import validate
 from sweepledger.errors import ToolError
+from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round, next_round
+from sweepledger.search.adaptive.model_based import missing_library
 from sweepledger.structs.search_block import Method
+from tests.repository import Sandbox
 from tests.search.rounds_conformance import a_sweep_of
+from tests.searches import hill
 
 ROOT = Path(__file__).parent.parent.parent
 MODULES = ("optuna_samplers", "nsga2", "cma_es", "gaussian_process")
@@ -47,7 +52,7 @@ def test_the_private_names_that_the_proposers_use_exist() -> None:
 
 def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     """Make a library look as if it were not installed."""
-    for module in [name for name in sys.modules if name.split(".")[0] == library]:
+    for module in {library, *(name for name in sys.modules if name.split(".")[0] == library)}:
         monkeypatch.setitem(sys.modules, module, None)
     for name in MODULES:
         monkeypatch.delitem(sys.modules, f"sweepledger.search.adaptive.{name}", raising=False)
@@ -79,3 +84,37 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
     assert str(method) in str(caught.value)
     assert library in str(caught.value).lower()
     assert f"pip install 'sweepledger[{extra}]'" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("method", "library", "extra"),
+    [
+        ("tpe", "optuna", "adaptive"),
+        ("nsga2", "optuna", "adaptive"),
+        ("cma-es", "cmaes", "adaptive"),
+        ("bayes", "egobox", "bayes"),
+    ],
+)
+def test_validate_says_which_library_a_method_lacks_and_how_to_install_it(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, method: str, library: str, extra: str
+) -> None:
+    hill(sandbox, method=method)
+    assert validate(sandbox.workspace).problems == ()
+    # What a package that is not installed looks like to importlib.
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == library else object())
+
+    (problem,) = validate(sandbox.workspace).problems
+
+    assert (problem.code, problem.path, problem.severity) == ("library-missing", "method", Severity.WARNING)
+    assert problem.message == f"method: {method} requires {library}, which is not installed"
+    assert problem.hint == f"`pip install 'sweepledger[{extra}]'`"
+
+
+@pytest.mark.parametrize("method", ["halving", "hyperband", "asha", "pbt"])
+def test_a_method_of_our_own_requires_no_library(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+    search = a_sweep_of(Method(method)).search
+
+    assert search is not None
+    assert missing_library(search) is None

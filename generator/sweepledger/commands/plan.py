@@ -36,7 +36,6 @@ from sweepledger.plan import (
     coverage,
     difference,
     forecast,
-    forecast_rounds,
     notes,
     outdated_parts,
 )
@@ -232,22 +231,21 @@ class _PlanContext:
     ) -> Forecast | None:
         """Return the forecast of new trials by the records at the base commit: completion time and cost.
 
-        For a search these are the trials of its further rounds, with unknown values: one round after the other,
-        or, if rounds overlap, each trial as soon as another one ends.
+        For a sweep with rounds these are the trials of its further rounds, in a search with unknown values: one
+        round after the other, or, if rounds overlap, each trial as soon as another one ends.
         """
         rounds, run = 1, sweep.run
         if bounds is not None and bounds.trials and bounds.rounds:
+            new = new[: bounds.trials] if sweep.search is None else (None,) * bounds.trials
             if bounds.ahead > 1:
                 run = replace(run, parallelism=bounds.trials_at_once(run.parallelism))
-                new = (None,) * bounds.trials
             else:
-                rounds, new = bounds.rounds, (None,) * -(-bounds.trials // bounds.rounds)
+                rounds = bounds.rounds
         if not new:
             return None
         history, pool = self.timing.past(program, sweep.name), sweep.pool
-        workload = PlannedTrials(run, new, pool, history)
-        estimate = forecast(workload, self.timing.ahead(pool) if pool else (), seed=len(new))
-        return estimate if rounds == 1 else forecast_rounds(estimate, rounds)
+        workload = PlannedTrials(run, new, pool, history, rounds)
+        return forecast(workload, self.timing.ahead(pool) if pool else (), seed=len(new))
 
     def written(self, sweep: Sweep) -> str | None:
         """Return the active batch of the work tree that a merge would add."""

@@ -34,7 +34,6 @@ from sweepledger.plan.forecast import (
     PlannedTrials,
     Quantiles,
     forecast,
-    forecast_rounds,
     hourly_price,
 )
 from sweepledger.plan.notes import BestTrial, notes
@@ -80,7 +79,6 @@ __all__ = [
     "coverage",
     "difference",
     "forecast",
-    "forecast_rounds",
     "hourly_price",
     "notes",
     "outdated_parts",

@@ -75,6 +75,8 @@ class PlannedTrials:
     pool: Pool | None = None
     history: TimingHistory = NO_HISTORY
     """Recorded durations of their program."""
+    rounds: int = 1
+    """Number of rounds that the trials are divided into; each starts when the one before has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,17 +212,6 @@ def forecast(workload: PlannedTrials, ahead: Sequence[PlannedTrials] = (), *, se
     )
 
 
-def forecast_rounds(of_round: Forecast, rounds: int) -> Forecast:
-    """Forecast a number of equal rounds that run one after the other."""
-    return replace(
-        of_round,
-        trials=of_round.trials * rounds,
-        hours=of_round.hours and of_round.hours.times(rounds),
-        money=of_round.money and of_round.money.times(rounds),
-        completion=of_round.completion and of_round.completion.times(rounds),
-    )
-
-
 def hourly_price(run: RunConfig, pool: Pool | None) -> float | None:
     """Return the price of one trial per hour: its share of a full node. None if the pool has no price."""
     if pool is None or pool.price is None:
@@ -258,9 +249,20 @@ def _simulate_draws(
             QueuedBatch(_remaining_seconds(other, durations, random), other.run.parallelism, share)
             for (other, durations), share in zip(workloads[1:], units[1:], strict=True)
         ]
-        spans = simulate([*queue, QueuedBatch(slot_seconds, workload.run.parallelism, units[0])], capacity)
-        draws.append(_Draw(hours, last_end(spans[-1]), seconds[::stride]))
+        first, *later = _by_round(slot_seconds, workload.rounds)
+        spans = simulate([*queue, QueuedBatch(first, workload.run.parallelism, units[0])], capacity)
+        completion = last_end(spans[-1])
+        for round_ in later:  # by then the batches before have ended, and the nodes run
+            batch = QueuedBatch(round_, workload.run.parallelism, units[0])
+            completion += last_end(simulate([batch], replace(capacity, startup=0.0))[0])
+        draws.append(_Draw(hours, completion, seconds[::stride]))
     return draws
+
+
+def _by_round(seconds: Sequence[float], rounds: int) -> list[Sequence[float]]:
+    """Divide trials into rounds of equal size, the last of which may be smaller."""
+    size = max(1, -(-len(seconds) // rounds))
+    return [seconds[start : start + size] for start in range(0, len(seconds), size)]
 
 
 def _slot_seconds(

@@ -12,6 +12,8 @@ def build_source_map(draft: Draft, scripts: Iterable[DocumentPath]) -> SourceMap
     """Return the positions of what is checked after the spec was read; `scripts` are the paths of its scripts."""
     positions = dict(_run_positions(draft))
     positions |= {("scripts", index): draft.place(path) for index, path in enumerate(scripts)}
+    if "method" in draft.names():
+        positions[("method",)] = draft.place(("method",))
     for number, section in enumerate(sections(draft)):
         positions |= {("blocks", number, *part): place for part, place in _block_positions(draft, section)}
     return SourceMap(draft.document.file, positions)

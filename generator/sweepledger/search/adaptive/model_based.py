@@ -1,8 +1,10 @@
 """Rounds of tpe, bayes, cma-es and nsga2: a model's proposals, restricted to legal and new configurations."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sweepledger.errors import ToolError
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import (
     KnownTrials,
@@ -29,6 +31,16 @@ from sweepledger.structs.sweep import Sweep
 REDRAWS = {Method.TPE: 12, Method.BAYES: 3, Method.CMA_ES: 50, Method.NSGA2: 50}
 """Further proposals for one configuration of a round; they take about as long as the round itself."""
 
+LIBRARIES: Mapping[tuple[Method, Engine | None], tuple[str, tuple[str, ...]]] = {
+    (Method.TPE, None): ("adaptive", ("optuna",)),
+    (Method.NSGA2, None): ("adaptive", ("optuna",)),
+    (Method.CMA_ES, None): ("adaptive", ("cmaes",)),
+    (Method.BAYES, None): ("bayes", ("egobox",)),
+    (Method.BAYES, Engine.EGOBOX): ("bayes", ("egobox",)),
+    (Method.BAYES, Engine.OPTUNA): ("bayes-optuna", ("optuna", "scipy", "torch")),
+}
+"""The extra that installs what a method imports, and the packages, by method and engine."""
+
 SEED_LIMIT = 2**32
 """Of NumPy's random numbers, which all libraries use."""
 
@@ -49,6 +61,15 @@ class _Draft:
         self.known.add(configuration_key(built))
         self.suggestions.append(Suggestion(built))
         return True
+
+
+def missing_library(search: AdaptiveSearch) -> ToolError | None:
+    """Return which library of a method is not installed, without importing it; None if all are."""
+    extra, packages = LIBRARIES.get((search.method, search.engine), ("", ()))
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            return ToolError.missing_library(f"method: {search.method} requires {package}", extra=extra)
+    return None
 
 
 def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
