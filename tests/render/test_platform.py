@@ -306,6 +306,23 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "tools"
 
 
+@pytest.mark.parametrize(("minutes", "seconds"), [(1, 45), (5, 285), (30, 1785)])
+def test_a_collector_that_watches_ends_before_the_next_run_and_before_its_deadline(
+    minutes: int, seconds: int
+) -> None:
+    results = replace(PLATFORM_SETTINGS.results, every_minutes=minutes)
+    settings = replace(PLATFORM_SETTINGS, results=results)
+    watching = collector_of(replace(settings, collector=CollectorSettings(watches=True)))["jobTemplate"][
+        "spec"
+    ]
+
+    (collect,) = watching["template"]["spec"]["containers"]
+
+    assert f"--watch={seconds}" in collect["command"]
+    assert seconds < watching["activeDeadlineSeconds"]
+    assert "--watch" not in str(collector_of(settings))
+
+
 def clone_of(settings: Settings, **source: Any) -> dict[str, Any]:
     pod = collector_of(settings, **source)["jobTemplate"]["spec"]["template"]["spec"]
     clone: dict[str, Any] = pod["initContainers"][0]

@@ -69,6 +69,15 @@ def collect(
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Read from the cluster, with kubectl, which batches have ended.")
     ] = False,
+    watch: Annotated[
+        int | None,
+        typer.Option(
+            "--watch",
+            metavar="SECONDS",
+            min=1,
+            help="With --cluster: collect again whenever a batch ends, as long as one is active, for this time.",
+        ),
+    ] = None,
     ended: EndedOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -91,20 +100,23 @@ def collect(
         volume = _require_volume(results) if results else state_folder(repository, state) / "results"
         if cluster and ended:
             raise UsageError("--ended cannot be combined with --cluster, which knows what has ended")
+        if watch is not None and not cluster:
+            raise UsageError("--watch needs --cluster: `sweep local` follows the batches that run here")
         if cluster:
             return cluster_status.collected_response(
-                workspace, _collect_from_cluster(workspace, target, volume)
+                workspace, _collect_from_cluster(workspace, target, volume, watch or 0)
             )
         return _collect_here(target, volume, state_folder(repository, state), frozenset(ended or ()))
 
     response.respond("collect", form, work)
 
 
-def _collect_from_cluster(workspace: "Workspace", target: "Target", volume: Path) -> "Collection":
-    from sweepledger.commands.collect import collect_from_cluster
+def _collect_from_cluster(workspace: "Workspace", target: "Target", volume: Path, watch: int) -> "Collection":
+    from sweepledger.commands.collect import Collection, watch_cluster
     from sweepledger.engine.cluster.kubectl import Kubectl
 
-    return collect_from_cluster(target, volume, Kubectl(), workspace.settings.namespace)
+    collections = watch_cluster(target, volume, Kubectl(), workspace.settings.namespace, watch)
+    return Collection.joined(collections)
 
 
 def _collect_here(target: "Target", volume: Path, state: Path, over: frozenset[str]) -> Response:

@@ -5,7 +5,7 @@ In a cluster one collector runs at a time, and summaries of running batches foll
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -89,6 +89,17 @@ class Collection:
     """Rounds of searches that were pushed as separate commits, and reasons why others could not be."""
     remarks: tuple[str, ...] = field(default=(), compare=False)
     """Remarks on the collection itself."""
+
+    @classmethod
+    def joined(cls, collections: Iterable["Collection"]) -> "Collection":
+        """Return all that collections recorded and added, and what the last one left."""
+        *before, last = collections
+        return replace(
+            last,
+            collected=tuple(commit for one in (*before, last) for commit in one.collected),
+            rounds=tuple(dict.fromkeys(round_ for one in (*before, last) for round_ in one.rounds)),
+            remarks=tuple(dict.fromkeys(remark for one in (*before, last) for remark in one.remarks)),
+        )
 
 
 @dataclass
@@ -179,6 +190,39 @@ def collect_from_cluster(
     with collector_lease(kubectl, namespace, target) as remarks:
         collection = _collect_under_lease(target, results, kubectl, namespace, clock)
     return replace(collection, remarks=remarks)
+
+
+POLL_SECONDS = 5
+"""Seconds between two looks at the cluster while batches are active."""
+
+
+def watch_cluster(
+    target: Target,
+    results: Path | RecordStore,
+    kubectl: Kubectl,
+    namespace: str,
+    seconds: float,
+    *,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Collection]:
+    """Collect, and again whenever a batch has ended, until the seconds have passed or no batch is active.
+
+    So a search need not wait for the next scheduled run. Raises as `collect_from_cluster` does.
+    """
+    until, tried = clock() + seconds, frozenset[str]()
+    while True:
+        yield collect_from_cluster(target, results, kubectl, namespace, clock=clock)
+        while True:
+            active = batches.active_in_commit(target.repository, target.tip())
+            if not active or clock() + POLL_SECONDS > until:
+                return
+            ended = find_cluster_batches(kubectl, namespace, active).ended
+            if ended - tried:
+                break
+            sleep(POLL_SECONDS)
+        # One that is not recorded by then, such as one whose pods are awaited, is left to the next scheduled run.
+        tried |= ended
 
 
 def _collect_under_lease(

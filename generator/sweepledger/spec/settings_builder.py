@@ -148,6 +148,7 @@ def _collector(data: RawMapping) -> CollectorSettings:
         priority_class=data.get("priority_class"),
         memory=units.memory(data["memory"]) if "memory" in data else default.memory,
         disk=units.memory(data["disk"]) if "disk" in data else default.disk,
+        watches=data.get("watch", default.watches),
     )
 
 

@@ -224,6 +224,8 @@ class CollectorSettings:
     priority_class: str | None = None
     memory: str = "256Mi"
     disk: str = "1Gi"
+    watches: bool = False
+    """Whether a run collects whenever a batch ends, until the next run is due or no batch is active."""
 
 
 @dataclass(frozen=True, slots=True)

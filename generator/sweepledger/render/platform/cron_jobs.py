@@ -48,6 +48,9 @@ GROUP_READABLE = 0o440
 MINUTES = 60
 """Minutes per hour: cron's steps start again with each."""
 
+WATCH_MARGIN = 15
+"""Seconds from the end of watching to the next run, for a last collection."""
+
 CREDENTIAL_HELPER = (
     "!f() { "
     f"read -r name <{CREDENTIAL}/username || :; "
@@ -126,6 +129,8 @@ def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) ->
             volume["secret"]["secretName"] = GIT_WRITE_SECRET
         if volume["name"] == "results":
             volume["persistentVolumeClaim"]["claimName"] = settings.results.claim
+    if settings.collector.watches:
+        pod["containers"][0]["command"].append(f"--watch={_watch_seconds(settings.results.every_minutes)}")
     if not settings.results.store.keeps_files:
         _drop_volume(pod, "results")
         collect = pod["containers"][0]
@@ -141,6 +146,11 @@ def _schedule(minutes: int) -> str:
     if minutes < MINUTES:
         return f"*/{minutes} * * * *"
     return f"0 */{min(minutes // MINUTES, 23)} * * *"
+
+
+def _watch_seconds(minutes: int) -> int:
+    """Return for how long a run watches: it ends before the next one, which would be left out otherwise."""
+    return max(minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)
 
 
 def _configuration(source: GitSource) -> list[str]:
