@@ -1,6 +1,6 @@
 """Commands that run trials on this machine: run, local."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -120,7 +120,7 @@ def _hand_over_response(run: "SweepRun", state: "Path") -> Response:
 
 
 def _show_interruption(run: "SweepRun", state: "Path", form: Format) -> None:
-    """Hand over what a controller would run again after a push; else print how to."""
+    """Hand over what a controller would run again after a push, unless trials would lose checkpoints; say how to."""
     from sweepledger.errors import GeneratorError
     from sweepledger.structs.settings import Controller
 
@@ -131,7 +131,14 @@ def _show_interruption(run: "SweepRun", state: "Path", form: Format) -> None:
         console.print(hint, markup=False, highlight=False)
         return
     try:
-        lines = _hand_over_response(run, state).renderables
+        if saved := run.batches_with_checkpoints(state):
+            gives_up = f"before `git push`: `sweep run {names} --hand-over`, which gives them up"
+            lines: Sequence[RenderableType] = (
+                f"not handed over: trials of {', '.join(saved)} have checkpoints on this machine only",
+                f"`sweep run {names}` continues from them; {gives_up}",
+            )
+        else:
+            lines = _hand_over_response(run, state).renderables
     except GeneratorError as error:
         lines = (f"not handed over: {error}", f"before `git push`: `sweep run {names} --hand-over`")
     console.print(*lines, sep="\n", markup=False, highlight=False)

@@ -192,6 +192,21 @@ class SweepRun:
         again = SweepRun.prepare(self.workspace, tuple(sorted(self.names)))  # the specs have changed
         return HandedOver(recorded, again.commit_batches())
 
+    def batches_with_checkpoints(self, state: Path) -> tuple[str, ...]:
+        """Return the active batches of which a trial has checkpoints on this machine: those of most end with it."""
+        stored = batches.in_commit(self.workspace.repository, self._tip())
+        return tuple(
+            batch.name
+            for batch in stored
+            if batch.is_active
+            and batch.sweep in self.names
+            and any(
+                path.is_file()
+                for volume in ("results", "checkpoints")
+                for path in state.glob(f"{volume}/{batch.name}/*/checkpoints/**/*")
+            )
+        )
+
     def _end_begun(self, target: Target, name: str, state: Path) -> tuple[ResultsCommit, ...]:
         """Cancel the active batches of a sweep with a finished trial, and record them; return the results commit.
 
