@@ -222,7 +222,8 @@ def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        f"{made.batch} retries 2 trials already\nnext: push the commit, or open a pull request\n"
+        f"{made.batch} retries 2 trials already\n"
+        "next: `sweep run peak` here; or push the commit, or open a pull request\n"
     )
     assert recorded.git("rev-parse", "HEAD") == head
 

@@ -376,6 +376,20 @@ def test_ctrl_c_hands_over_where_a_controller_would_run_what_is_pushed(laptop: S
     assert "-b2-" in rest
 
 
+def test_ctrl_c_gives_up_no_checkpoints(laptop: Sandbox) -> None:
+    laptop.write("sweepledger.yaml", followed_by("argocd"))
+    saves = 'open(os.environ["SWEEP_CHECKPOINTS"] + "/step", "w").write("1")'
+    laptop.write("code/train.py", SLOW_TRAIN.replace("time.sleep(600)", f"{saves}; time.sleep(600)"))
+    laptop.commit("Save checkpoints")
+
+    said = interrupted(laptop)
+
+    (kept,) = laptop.active()
+    assert f"not handed over: trials of {kept} have checkpoints on this machine only" in said
+    assert "`sweep run peak --hand-over`, which gives them up" in said
+    assert "-b1-" in kept
+
+
 @pytest.mark.full_suite("the other outcome of Ctrl-C: a run of its own")
 def test_ctrl_c_keeps_the_batch_where_nobody_follows_and_says_what_a_push_needs(laptop: Sandbox) -> None:
     laptop.write("code/train.py", SLOW_TRAIN)

@@ -5,16 +5,21 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sweepledger import search
+from sweepledger.commands.warm_start import READERS as TRIAL_READERS
 from sweepledger.errors import ToolError
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.registry import READERS
 from sweepledger.exchange.spec_text import spec_text
+from sweepledger.formats import evidence_jsonl
+from sweepledger.formats.evidence_jsonl import ForeignEvidence
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.search import Expansion
+from sweepledger.search.encoding import encode_space
 from sweepledger.spec import ParsedSpec, parse
 from sweepledger.structs.domain import (
     Choice,
@@ -27,6 +32,7 @@ from sweepledger.structs.domain import (
     Uniform,
 )
 from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +317,28 @@ OLDER = {
     "jsonl": b'{"lr": 0.1}\n{"lr": 0.2}\n',
 }
 SEEDS = OLDER | {name: example.content for name, example in EXAMPLES.items()}
+
+SEARCH = b"""name: hill
+method: tpe
+seed: 1
+rounds: {size: 2, max: 3}
+metric: {name: score, goal: maximize, source: stdout}
+parameters:
+  lr: {distribution: log_uniform_values, min: 0.0001, max: 1}
+  width: {min: 1, max: 9}
+  opt: {values: [sgd, adam, null, 1, true]}
+  momentum: {min: 0.0, max: 1.0}
+  bias: {value: 3}
+command: [python, code/a.py, "${args}"]
+run: {code: {path: code}}
+"""
+TRIALS = {
+    "csv": b"Name,State,config.lr,params_width,opt,momentum,summary.score,Runtime\n"
+    b"a,finished,0.01,3,sgd,0.5,0.9,12\nb,crashed,0.1,4,adam,,,3\nc,running,0.1,4,adam,,0.3,3\n",
+    "jsonl": b'{"config": {"lr": 0.01, "width": 3, "opt": "sgd"}, "summary": {"score": 0.9}, "state": "finished"}\n'
+    b'{"params": {"lr": 1e-2, "width": {"value": 4}, "opt": null}, "metrics": {"score": 0.5, "momentum": 1}}\n',
+}
+"""Finished trials of other tools, from which a search may start, by the format of the file."""
 TOKENS = (
     b"null", b"true", b"-1", b"1e999", b"9" * 400, b"nan", b"[]", b"{}", b"''", b": ", b"- ", b"\n", b"\0", b"&a ",
     b"*a", b"!!python/object ", b"\xff", b"\xe2\x80\xae", b"${", b"{{item}}", b"$(", b"'", b'"', b"[" * 90,
@@ -339,6 +367,28 @@ def mutations(content: bytes, seed: int | str, count: int) -> Iterator[bytes]:
 def read(name: str, content: bytes | None = None) -> Imported:
     """Import an example, or other content in its format."""
     return READERS[name.partition(":")[0]](SEEDS[name] if content is None else content, name="imported")
+
+
+@cache
+def _search() -> Sweep:
+    parsed = parse(SEARCH, "sweeps/hill.yaml", Settings(), beside=lambda _: None)
+    assert isinstance(parsed, ParsedSpec)
+    return parsed.sweep
+
+
+def survive_trials(form: str, content: bytes) -> None:
+    """Read a file of any content as trials: what is written of them reads back, or a refusal."""
+    sweep = _search()
+    try:
+        trials = tuple(TRIAL_READERS[f".{form}"](content, sweep))
+    except ForeignError:
+        return
+    assert sweep.search is not None
+    space = encode_space(sweep.search.space)
+    for trial in trials:
+        space.encode({**space.constants, **trial.configuration})
+    written = evidence_jsonl.write(ForeignEvidence(form, "file", "", trials))
+    assert evidence_jsonl.write(evidence_jsonl.read(written.encode())) == written
 
 
 def survive(name: str, content: bytes) -> None:

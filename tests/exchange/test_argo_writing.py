@@ -16,6 +16,7 @@ from sweepledger.errors import UsageError
 from sweepledger.exchange.argo import batch_workflow
 from sweepledger.repo import kustomize
 from tests.cluster import building
+from tests.cluster.apiserver import Server
 from tests.cluster.overlays import CASES, laid_out
 from tests.exchange.imported import whats
 from tests.repository import IMAGE, Sandbox
@@ -91,6 +92,25 @@ def test_argos_own_definition_has_every_key_of_a_workflow(case: Path, tmp_path: 
     template = workflow["spec"]["templates"][1]
     template["containers"] = [template.pop("container")]
     assert not validator.is_valid(workflow), "an unknown key is refused"
+
+
+@pytest.mark.full_suite("a real API server with the definitions of Argo Workflows")
+@pytest.mark.usefixtures("needs_kustomize")
+def test_a_real_api_server_with_argos_definitions_takes_the_workflows(
+    apiserver: Server, tmp_path: Path
+) -> None:
+    folder = building.built(building.WORKFLOW_CRDS)
+    if folder is None:
+        pytest.skip("skipped: no definitions of Argo Workflows (make api-tools)")
+    apiserver.define(folder, ("argoproj.io_workflows",))
+
+    for number, overlay in enumerate(ONE_POD):
+        _, workflow, beside = written(tmp_path / str(number), overlay)
+        namespace = workflow["metadata"]["namespace"]
+        apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        assert apiserver.refuses(*beside, workflow) == ""
+        workflow["spec"]["templates"][0]["stepz"] = []
+        assert 'unknown field "stepz"' in apiserver.refuses(workflow)
 
 
 def refuse_unknown(schema: Any) -> None:

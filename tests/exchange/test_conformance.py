@@ -13,7 +13,7 @@ from sweepledger.exchange.conversion import Exported
 from sweepledger.exchange.registry import IMPORTS, WRITERS
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.sweep import Sweep
-from tests.exchange.conformance import EXAMPLES, SEEDS, mutations, read, survive
+from tests.exchange.conformance import EXAMPLES, SEEDS, TRIALS, mutations, read, survive, survive_trials
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good
 
@@ -135,6 +135,12 @@ def test_no_code_of_a_search_space_is_executed(tmp_path: Path) -> None:
 def test_a_changed_file_is_read_or_refused(name: str) -> None:
     for content in mutations(SEEDS[name], seed=1, count=40):
         survive(name, content)
+
+
+@pytest.mark.parametrize("form", TRIALS)
+def test_a_changed_file_of_trials_is_read_or_refused(form: str) -> None:
+    for content in mutations(TRIALS[form], seed=3, count=5000):
+        survive_trials(form, content)
 
 
 @pytest.mark.full_suite("ten thousand changed files")

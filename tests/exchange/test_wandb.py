@@ -259,7 +259,7 @@ def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, shuffled: bool) -> N
     [
         ("code/train.py", "code", "code/train.py", "locked"),
         ("./src/nn/train.py", "src", "src/nn/train.py", "locked"),
-        ("train.py", "code", "code/train.py", "git mv train.py code/"),
+        ("train.py", ".", "train.py", "every committed file is locked"),
         ("/home/me/train.py", "code", "code/train.py", "outside"),
         ("../train.py", "code", "code/train.py", "outside"),
     ],
@@ -295,7 +295,7 @@ def test_a_script_in_the_command_is_the_program() -> None:
             ("python", "-m", "src.main", "${args}"),
         ),
         (None, ["python", "-m", "src.a.b", "${args}"], "src", ("python", "-m", "src.a.b", "${args}")),
-        ("train", ["python", "-m", "${program}"], "code", ("python", "-m", "code.train")),
+        ("train", ["python", "-m", "${program}"], ".", ("python", "-m", "train")),
         ("train.py", ["python", "src/a/train.py", "${args}"], "src", ("python", "src/a/train.py", "${args}")),
         ("train.py", ["make", "train"], "code", ("make", "train")),
     ],

@@ -168,13 +168,16 @@ def cancel(
     def work() -> Response:
         from sweepledger.commands import cancel as command
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.structs.settings import Controller
 
         workspace = Workspace.find(response.current_folder())
         cancelled = command.cancel(workspace, name, batch=batch, replace=replace)
         batches, commit = ", ".join(cancelled.batches), cancelled.commit[:SHORT_COMMIT]
         lines = [
             f"cancelled {batches} ({count_text(cancelled.trials, 'trial')}) in {commit}",
-            "next: push or merge the commit; the controller then ends the pods, and the collector records the rest",
+            "next: push or merge the commit; the controller then ends the pods, and the collector records the rest"
+            if workspace.settings.controller is not Controller.NONE
+            else f"next: `sweep run {cancelled.sweep}` records the rest here; or push or merge the commit",
         ]
         if replace:
             lines.append(f"then: `sweep generate {cancelled.sweep}` requests the cancelled trials again")
@@ -209,6 +212,7 @@ def retry(
         from sweepledger.commands import retry as command
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.structs.record import RETRYABLE_STATUSES, Status
+        from sweepledger.structs.settings import Controller
 
         selected = [
             *(status or ()),
@@ -217,13 +221,15 @@ def retry(
         ]
         statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
         workspace = Workspace.find(response.current_folder())
-        return _retry_response(command.retry(workspace, name, batch=batch, statuses=statuses))
+        retried = command.retry(workspace, name, batch=batch, statuses=statuses)
+        return _retry_response(retried, is_cluster=workspace.settings.controller is not Controller.NONE)
 
     response.respond("retry", form, work)
 
 
-def _retry_response(retried: "Retried") -> Response:
+def _retry_response(retried: "Retried", *, is_cluster: bool) -> Response:
     generated = retried.generated
+    push = "push the commit, or open a pull request"
     trials = count_text(generated.retried, "trial")
     first_line = (
         f"{retried.batch} retries {trials}, in {retried.commit[:SHORT_COMMIT]}"
@@ -237,7 +243,8 @@ def _retry_response(retried: "Retried") -> Response:
         "trials": generated.trials - generated.known,
         "commit": retried.commit,
     }
-    return Response(data, (first_line, "next: push the commit, or open a pull request"), generated.warnings)
+    next_line = f"next: {push}" if is_cluster else f"next: `sweep run {generated.sweep.name}` here; or {push}"
+    return Response(data, (first_line, next_line), generated.warnings)
 
 
 def expire(

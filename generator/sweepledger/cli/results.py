@@ -70,10 +70,11 @@ def status(
         kubectl = Kubectl(context) if cluster or context is not None else None
         folder = state_folder(workspace.repository, state)
         statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
-        while watch and any(status.active for status in statuses):
-            _show_again(statuses)
-            time.sleep(WATCH_SECONDS)
-            statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
+        with suppress(KeyboardInterrupt):  # which ends the watch, and interrupts nothing else
+            while watch and any(status.active for status in statuses):
+                _show_again(statuses)
+                time.sleep(WATCH_SECONDS)
+                statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
         recorded = command.last_results_commit(workspace)
         branch_lines = (
             *_results_commit_lines(recorded, statuses),

@@ -1,6 +1,6 @@
 """Commands that run trials on this machine: run, local."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -120,7 +120,7 @@ def _hand_over_response(run: "SweepRun", state: "Path") -> Response:
 
 
 def _show_interruption(run: "SweepRun", state: "Path", form: Format) -> None:
-    """Hand over what a controller would run again after a push; else print how to."""
+    """Hand over what a controller would run again after a push, unless trials would lose checkpoints; say how to."""
     from sweepledger.errors import GeneratorError
     from sweepledger.structs.settings import Controller
 
@@ -131,7 +131,14 @@ def _show_interruption(run: "SweepRun", state: "Path", form: Format) -> None:
         console.print(hint, markup=False, highlight=False)
         return
     try:
-        lines = _hand_over_response(run, state).renderables
+        if saved := run.batches_with_checkpoints(state):
+            gives_up = f"before `git push`: `sweep run {names} --hand-over`, which gives them up"
+            lines: Sequence[RenderableType] = (
+                f"not handed over: trials of {', '.join(saved)} have checkpoints on this machine only",
+                f"`sweep run {names}` continues from them; {gives_up}",
+            )
+        else:
+            lines = _hand_over_response(run, state).renderables
     except GeneratorError as error:
         lines = (f"not handed over: {error}", f"before `git push`: `sweep run {names} --hand-over`")
     console.print(*lines, sep="\n", markup=False, highlight=False)
@@ -160,7 +167,10 @@ def _run_response(
         return shown
     ranked = tuple(_recorded(run.workspace, sorted(run.names)))
     failed = sum(
-        row.status.kind in {Status.FAILED, Status.MISSING} for trials in ranked for row in trials.table.rows
+        row.status.kind in {Status.FAILED, Status.MISSING}
+        for trials in ranked
+        for row, barred in zip(trials.rows, trials.barred, strict=True)
+        if barred is None
     )
     data: dict[str, Any] = {
         **shown.data,
@@ -185,10 +195,9 @@ def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: in
 
     errors = [row.error for trials in ranked for row in trials.table.rows if row.error]
     name = next(iter(run.names)) if len(run.names) == 1 else "NAME"
-    yield (
-        f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed; "
-        f"`sweep run {name} --commit-code --update` runs all with mended code; `sweep retry {name}` repeats them as is"
-    )
+    yield f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed"
+    yield f"after a change of the code: `sweep run {name} --commit-code --update` runs all trials with it"
+    yield f"after a change of `metric`, or as is: `sweep retry {name}`, then `sweep run {name}` repeats them"
     if left_out := left_out_files(run.workspace, errors):
         yield (
             f"{', '.join(map(response.escape_control_characters, left_out))}: here, but not in the committed code, "
@@ -263,6 +272,9 @@ def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool)
         except SpecError as error:
             if form is Format.JSON or not display.printed_problems.issuperset(error.problems):
                 raise
-            message = "some batches could not run on this machine: see above"
+            message = (
+                "some batches could not run on this machine: see above; "
+                "`sweep cancel NAME --batch BATCH` drops one that never will"
+            )
             return Response({}, (message,), exit_code=error.exit_code)
         return Response({"collected": commits})

@@ -102,7 +102,7 @@ class DesiredState:
         code = self.mirror.code(program.code)
         data = locked_data_folder(batch, (settings,), self.state / DATA, code=code)
         started = started_program(batch, parsed, code)
-        refuse_other_environment(batch, started)
+        refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
         return DesiredBatch(machine.with_parallelism(parsed, self.parallel), code, data, python_path)
 

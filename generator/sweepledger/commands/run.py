@@ -15,6 +15,7 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results, results_change
 from sweepledger.commands.generate import batch_message
 from sweepledger.commands.generation.next_batch import (
+    UNCOMMITTED_EVIDENCE,
     Generated,
     plan_batches,
     with_code_warnings,
@@ -22,14 +23,19 @@ from sweepledger.commands.generation.next_batch import (
 )
 from sweepledger.commands.repository import base_files, programs
 from sweepledger.commands.repository.batch_builder import batch_files
+from sweepledger.commands.repository.outside_imports import (
+    StartedProgram,
+    check_imports,
+    refuse_other_environment,
+)
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError, SpecError
-from sweepledger.problems import Severity, list_names
+from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo import batches, files, git
-from sweepledger.repo.batches import ACTIVE, ARCHIVE
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Change, Mirror, Repository
 from sweepledger.repo.package_data import base_folder
 from sweepledger.results.outcomes import evaluate
@@ -143,9 +149,9 @@ class SweepRun:
         ) as engine:
             git.finish_update(repository, self.branch)
             yield from self._commit_code(options)
-            yield self.commit_batches(update=options.updates)
             mirror = Mirror(options.state, str(repository.folder), self.branch)
             mirror.borrow(repository)
+            yield self.commit_batches(update=options.updates, mirror=mirror)
             following = local.Options(
                 url=str(repository.folder),
                 branch=self.branch,
@@ -185,6 +191,21 @@ class SweepRun:
             recorded += _record(target, state)
         again = SweepRun.prepare(self.workspace, tuple(sorted(self.names)))  # the specs have changed
         return HandedOver(recorded, again.commit_batches())
+
+    def batches_with_checkpoints(self, state: Path) -> tuple[str, ...]:
+        """Return the active batches of which a trial has checkpoints on this machine: those of most end with it."""
+        stored = batches.in_commit(self.workspace.repository, self._tip())
+        return tuple(
+            batch.name
+            for batch in stored
+            if batch.is_active
+            and batch.sweep in self.names
+            and any(
+                path.is_file()
+                for volume in ("results", "checkpoints")
+                for path in state.glob(f"{volume}/{batch.name}/*/checkpoints/**/*")
+            )
+        )
 
     def _end_begun(self, target: Target, name: str, state: Path) -> tuple[ResultsCommit, ...]:
         """Cancel the active batches of a sweep with a finished trial, and record them; return the results commit.
@@ -269,20 +290,44 @@ class SweepRun:
         if commit is not None:
             yield CodeCommitted(commit, paths)
 
-    def commit_batches(self, *, update: bool = False) -> BatchesCommitted:
-        """Commit the missing batches, their specs, and what both need. Raises SpecError, RepositoryError."""
+    def commit_batches(self, *, update: bool = False, mirror: Mirror | None = None) -> BatchesCommitted:
+        """Commit the missing batches, their specs, and what both need. Raises SpecError, RepositoryError.
+
+        With a mirror, in which their code is checked out, batches that cannot run on this machine are refused.
+        """
 
         def make(base: str) -> tuple[Change | None, tuple[Generated, ...]]:
             planned = self._plan(base, update=update)
+            if mirror is not None:
+                self._refuse_what_cannot_run(mirror, base, planned)
             write_batches(self.workspace, [replace(item, batch=None) for item in planned if item.stale])
             return self._change(base, planned), planned
 
         commit, planned = self._target.commit(make)
         return BatchesCommitted(commit, planned or ())
 
+    def _refuse_what_cannot_run(self, mirror: Mirror, base: str, planned: Iterable[Generated]) -> None:
+        """Refuse imports from the work tree and other packages than a batch locks. Raises SpecError.
+
+        The engine refuses both as well, but then the branch already has a batch that can only be cancelled.
+        """
+        for sweep, overlay in ((generated.sweep, generated.batch) for generated in planned):
+            if overlay is None:
+                continue
+            program = overlay.lock.program
+            git.store_code(mirror.repository, program.code, [base])
+            started = StartedProgram(
+                program.command, sweep.run.interpreter, sweep.run.environment, mirror.code(program.code)
+            )
+            batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
+            refuse_other_environment(batch, started, sweep.path)
+            imports = check_imports(started, self.workspace.repository, sweep.path)
+            if imports.problems:
+                raise SpecError(imports.problems)
+
     def _plan(self, base: str, *, update: bool) -> tuple[Generated, ...]:
         planned = plan_batches(self.workspace, self.specs, base=base, update=update)
-        _refuse_missing_programs(planned)
+        _refuse_what_is_not_committed(planned)
         return with_code_warnings(self.workspace, self.specs, planned, includes_listed=True)
 
     def _change(self, base: str, planned: tuple[Generated, ...]) -> Change | None:
@@ -322,21 +367,26 @@ class SweepRun:
         return added
 
 
-def _refuse_missing_programs(planned: Iterable[Generated]) -> None:
-    """Refuse a batch whose command starts a script that the code lacks, as every trial would fail. Raises SpecError.
+def _refuse_what_is_not_committed(planned: Iterable[Generated]) -> None:
+    """Refuse a batch whose script the code lacks, and rounds without the evidence to start from. Raises SpecError.
 
-    Elsewhere it is a warning, because an image may have the script.
+    Elsewhere both are warnings: an image may have the script, and a person commits the evidence with the batch.
     """
     missing = [
         replace(problem, severity=Severity.ERROR)
         for generated in planned
         for problem in generated.warnings
-        if problem.code == programs.MISSING_SCRIPT_CODE
-        and problem.path in {"command[0]", "command[1]"}
-        and generated.sweep.command[int(problem.path[8])].rpartition(".")[2] in PROGRAM_SUFFIXES
+        if problem.code == UNCOMMITTED_EVIDENCE
+        or (problem.code == programs.MISSING_SCRIPT_CODE and _starts_script(generated, problem))
     ]
     if missing:
         raise SpecError(missing)
+
+
+def _starts_script(generated: Generated, problem: Problem) -> bool:
+    """Return whether the missing script is what the command starts, so that every trial would fail."""
+    is_start = problem.path in {"command[0]", "command[1]"}
+    return is_start and generated.sweep.command[int(problem.path[8])].rpartition(".")[2] in PROGRAM_SUFFIXES
 
 
 def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sweepledger.exchange.conversion import Loss
 from sweepledger.structs.metric import MAX_METRIC_NAME_LENGTH, METRIC_NAME
+from sweepledger.structs.program import REPOSITORY
 
 PLACEHOLDER_METRIC = "objective"
 """Metric of an imported spec whose file names no metric."""
@@ -25,7 +26,11 @@ DEFAULT_RUN_CAP = 50
 
 PROGRAM = "train.py"
 CODE_DIR = "code"
-"""Suggested folder for a script in the repository's root, which cannot be locked."""
+"""Suggested folder for a script that is not in the repository."""
+WHOLE_REPOSITORY = (
+    "is in the repository's root folder, so every committed file is locked and run; "
+    "run.code.exclude leaves out what is no code"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +58,7 @@ def locate_script(program: str) -> ScriptLocation:
         folder, rest = parts[0], "/".join(parts[1:])
         why = f"the folder {folder} is locked and run; trials cannot read files outside it"
         return ScriptLocation(folder, rest, (Loss(f"program: {program}", why),))
-    why = (
-        f"is in the repository's root folder, but code is locked as a folder; written as {CODE_DIR}/{parts[0]}: "
-        f"move it and what it imports (`mkdir {CODE_DIR} && git mv {parts[0]} {CODE_DIR}/`)"
-    )
-    return ScriptLocation(CODE_DIR, parts[0], (Loss(f"program: {program}", why),))
+    return ScriptLocation(REPOSITORY, parts[0], (Loss(f"program: {program}", WHOLE_REPOSITORY),))
 
 
 def locate_module(module: str) -> ScriptLocation:
@@ -67,11 +68,7 @@ def locate_module(module: str) -> ScriptLocation:
         why = f"the folder {parts[0]} is locked and run; trials cannot read files outside it"
         return ScriptLocation(parts[0], module, (Loss(f"program: {module}", why),))
     name = parts[0] if parts[0].isidentifier() else PurePosixPath(PROGRAM).stem
-    why = (
-        f"is in the repository's root folder, but code is locked as a folder; written as {CODE_DIR}.{name}: "
-        f"move it and what it imports to {CODE_DIR}/"
-    )
-    return ScriptLocation(CODE_DIR, f"{CODE_DIR}.{name}", (Loss(f"program: {module}", why),))
+    return ScriptLocation(REPOSITORY, name, (Loss(f"program: {module}", WHOLE_REPOSITORY),))
 
 
 LONGEST_NAME = 63

@@ -102,12 +102,12 @@ def _retry_stale(action: Callable[[], T]) -> T:
 
 
 def attempt_output(results: Path, batch: str, index: int) -> dict[str, tuple[str, str]]:
-    """Return standard output and standard error of each attempt, by pod uid."""
+    """Return standard output and standard error of each attempt, by pod uid, in the order in which they ended."""
     folder = results / batch / str(index)
     outputs: dict[str, tuple[str, str]] = {}
     if not folder.is_dir():
         return outputs
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.iterdir(), key=lambda path: (path.lstat().st_mtime_ns, path.name)):
         if path.suffix in {".out", ".err"}:
             outputs[path.stem] = (_output(f"{path.stem}.out", folder), _output(f"{path.stem}.err", folder))
     return outputs

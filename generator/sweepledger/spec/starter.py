@@ -88,6 +88,10 @@ run:
   parallelism: 2   # trials at once
   timeout: 1h   # of one attempt
 """
+SCRIPT = ".py"
+MODULE_OPTION = "-m"
+SOURCE_FOLDER = "src"
+"""The folder of packages in a `src` layout."""
 INTERPRETERS = re.compile(r"python(?:3(?:\.\d+)?)?")
 PARAMETER = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<values>.+)", re.DOTALL)
 EXAMPLE_VALUES = ("x=1,2,3",)
@@ -109,11 +113,11 @@ class Starter:
         parameters = dict(map(_parameter, self.parameters or EXAMPLE_VALUES))
         words = self.command if any("${" in word for word in self.command) else (*self.command, "${args}")
         return OF_COMMAND.format(
-            name=name,
+            name=_yaml_scalar(name),
             metric=_yaml_scalar(self.metric),
             goal=self.goal,
             parameters="".join(
-                f"  {key}: {{values: [{', '.join(map(_yaml_scalar, values))}]}}\n"
+                f"  {_yaml_scalar(key)}: {{values: [{', '.join(map(_yaml_scalar, values))}]}}\n"
                 for key, values in parameters.items()
             ),
             arguments=" ".join(f"--{key}={values[0]}" for key, values in parameters.items()),
@@ -121,12 +125,23 @@ class Starter:
             code=code,
         )
 
-    def script(self) -> str | None:
-        """Return the path of the script that the command runs: its first word, or the one after the interpreter."""
-        words = [word for word in self.command if not word.startswith("-")]
-        if words and INTERPRETERS.fullmatch(words[0]):
-            words = words[1:]
-        return words[0] if words else None
+    @property
+    def module(self) -> str | None:
+        """The module that the command starts; None if it starts a script or another program."""
+        words = self.command
+        if MODULE_OPTION not in words[:-1] or any(word.endswith(SCRIPT) for word in words):
+            return None
+        return words[words.index(MODULE_OPTION) + 1]
+
+    def programs(self) -> tuple[str, ...]:
+        """Return the paths that the program may have: those of a module, or that of the script or executable."""
+        words = self.command
+        if self.module is not None:
+            module = self.module.replace(".", "/")
+            places = (module, f"{SOURCE_FOLDER}/{module}")
+            return tuple(f"{place}{end}" for place in places for end in (SCRIPT, f"/__main__{SCRIPT}"))
+        named = [word for word in words if not word.startswith("-") and not INTERPRETERS.fullmatch(word)]
+        return tuple([word for word in named if word.endswith(SCRIPT)][:1] or named[:1])
 
 
 def _parameter(text: str) -> tuple[str, tuple[str, ...]]:

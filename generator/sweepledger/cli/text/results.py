@@ -303,11 +303,11 @@ FAILED_LINES = 15
 
 
 def failed_logs_text(kept: Sequence[Logs]) -> tuple[RenderableType, ...]:
-    """Return the end of what the last attempt of each failed trial wrote to stderr."""
+    """Return the end of what each failed trial wrote to stderr, in its last attempt that wrote there."""
     lines: list[RenderableType] = []
     for logs in kept:
         lines.append(Text(f"-- {logs.trial} of {logs.batch}", "bold"))
-        text = logs.attempts[-1].err if logs.attempts else ""
+        text = next((attempt.err for attempt in reversed(logs.attempts) if attempt.err), "")
         end = "\n".join(text.rstrip("\n").split("\n")[-FAILED_LINES:])
         lines.append(Text(escape_control_characters(end) if end else "nothing on stderr is kept here"))
     return tuple(lines) or (Text("no trial has failed"),)

@@ -32,6 +32,7 @@ from sweepledger.structs.trial import Trial
 
 DIFFERENCE_LINES = 20
 """Maximum number of lines shown of an edited file: enough to recognise the edit."""
+UNCOMMITTED_EVIDENCE = "evidence-uncommitted"
 
 
 class EditedError(RepositoryError):
@@ -409,7 +410,7 @@ def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Proble
         if (workspace.root / path).is_file() and uncommitted_paths(workspace.repository, path):
             message = f"{path} is not committed, so no round uses it as it is here"
             hint = "commit it before the round is generated"
-            yield Problem(sweep.path, 0, 0, "start", message, "evidence-uncommitted", hint, Severity.WARNING)
+            yield Problem(sweep.path, 0, 0, "start", message, UNCOMMITTED_EVIDENCE, hint, Severity.WARNING)
 
 
 def _next_listed(

@@ -122,7 +122,7 @@ def environment_differences(batch: StoredBatch, program: StartedProgram) -> tupl
     return pinned.differences(known.distributions)
 
 
-def refuse_other_environment(batch: StoredBatch, program: StartedProgram) -> None:
+def refuse_other_environment(batch: StoredBatch, program: StartedProgram, place: str) -> None:
     """Raise SpecError if the installed packages differ from those that a batch has locked."""
     differences, lock = environment_differences(batch, program), batch.lock.program.environment
     if differences and lock is not None:
@@ -130,9 +130,7 @@ def refuse_other_environment(batch: StoredBatch, program: StartedProgram) -> Non
         listed = "; ".join(differences[:LISTED_PACKAGES]) + (f"; and {more} more" if more > 0 else "")
         message = f"{program.python} does not have the packages of {lock.path}: {listed}"
         hint = f"install what {lock.path} locks; or write and commit a new one, then `sweep update {batch.sweep}`"
-        raise SpecError(
-            [Problem(batch.folder, 0, 0, "run.environment_lock", message, OTHER_ENVIRONMENT, hint)]
-        )
+        raise SpecError([Problem(place, 0, 0, "run.environment_lock", message, OTHER_ENVIRONMENT, hint)])
 
 
 def _code_files(folder: Path) -> CodeFiles:

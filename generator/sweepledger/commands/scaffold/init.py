@@ -164,18 +164,33 @@ def new(workspace: Workspace, name: str, starter: Starter | None = None) -> tupl
     return path, settings_path
 
 
+PROJECT_FILES = (
+    *("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "environment.yml", "uv.lock"),
+    *("conf", "config", "configs", "src"),
+)
+"""What shows that a repository is one program: its scripts need files outside of their own folders."""
+
+
 def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> str:
-    """Return a spec for a command whose script is in the repository. Raises UsageError."""
-    script = starter.script()
-    if script is None:
+    """Return a spec for a command whose program is in the repository. Raises UsageError."""
+    programs = starter.programs()
+    if not programs:
         raise UsageError("--command must name a program, got nothing", hint="--command 'python train.py'")
-    if not (workspace.root / script).is_file():
+    places = (os.path.normpath(program) for program in programs)
+    program = next((place for place in places if _is_file_below(workspace.root, place)), None)
+    if program is None:
         raise UsageError(
-            f"--command must name a file of the repository, got {script!r}",
-            hint=f"a trial starts in {workspace.root}: give the path from there",
+            f"--command must name a file of the repository, got {programs[0]!r}",
+            hint=f"a trial starts in {workspace.root}: give the path from there, or the module after `python -m`",
         )
-    folder = script.rpartition("/")[0]
+    folder = program.partition("/")[0] if starter.module else program.rpartition("/")[0]
+    if folder == program or any((workspace.root / name).exists() for name in PROJECT_FILES):
+        folder = ""
     try:
         return starter.spec(name, code=folder or ".")
     except ValueError as error:
         raise UsageError(f"--param {error}", hint="--param learning_rate=0.1,0.01") from error
+
+
+def _is_file_below(root: Path, path: str) -> bool:
+    return not path.startswith(("/", "..")) and (root / path).is_file()

@@ -17,7 +17,7 @@ from sweepledger.reader.scalars import Refusal, resolve_scalar
 from sweepledger.structs.domain import Choice
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, is_number
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, is_number
 
 PARAMETER_PREFIXES = ("", "params.", "params_", "param_", "config.", "hparams.")
 METRIC_PREFIXES = ("", "metrics.", "metric_", "summary.", "summary/", "user_attrs_")
@@ -116,12 +116,24 @@ def _configuration(cells: Mapping[str, Any], sweep: Sweep) -> dict[str, Value]:
 
 
 def _typed(value: Any) -> Value:
-    """Return a cell's text as the value that it has in a spec."""
+    """Return a cell as the value that it has in a spec; as text, which no space has, if no spec can have it."""
     if not isinstance(value, str):
-        typed: Value = value
+        typed: Value = value if _is_value(value) else str(value)
         return typed
     resolved = {"True": True, "False": False}.get(value, resolve_scalar(value))
     return value if isinstance(resolved, Refusal) else resolved
+
+
+def _is_value(value: Any) -> bool:
+    match value:
+        case list():
+            return all(map(_is_value, value))
+        case float():
+            return math.isfinite(value)
+        case int():
+            return abs(value) <= LARGEST_EXACT_INTEGER
+        case _:
+            return not isinstance(value, dict)
 
 
 def _metric_columns(name: str, place: int) -> list[str]:

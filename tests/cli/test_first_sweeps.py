@@ -1,0 +1,269 @@
+"""The first sweeps of repositories as people have them: what `sweep new` locks, and what the next step is named."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import ROOT, run_sweep
+
+PACKAGE = {
+    "src/fitting/__init__.py": "",
+    "src/fitting/model.py": "def loss(lr):\n    return (lr - 0.1) ** 2\n",
+    "src/fitting/train.py": """import sys
+
+from fitting.model import loss
+
+print(f"val_loss={loss(float(sys.argv[1].partition('=')[2]))}")
+""",
+}
+LAYOUTS = {
+    "a module of a package in src": (PACKAGE | {"pyproject.toml": ""}, "{python} -m fitting.train", "."),
+    "a script beside a package in src": (
+        PACKAGE | {"scripts/train.py": "import fitting.train\n"},
+        "{python} scripts/train.py",
+        ".",
+    ),
+    "a package at the root": (
+        {path.removeprefix("src/"): text for path, text in PACKAGE.items()},
+        "python -m fitting.train",
+        "fitting",
+    ),
+    "a Hydra application": (
+        {
+            "configs/train.yaml": "lr: 0.5\n",
+            "src/train.py": """import hydra
+
+
+@hydra.main(version_base="1.3", config_path="../configs", config_name="train")
+def main(config):
+    print(f"val_loss={(config.lr - 0.1) ** 2}")
+
+
+main()
+""",
+        },
+        "python src/train.py '${{args_no_hyphens}}'",
+        ".",
+    ),
+    "a folder of scripts": (
+        {"code/train.py": PACKAGE["src/fitting/train.py"], "code/fitting/model.py": PACKAGE["src/fitting/model.py"]},
+        "python code/train.py",
+        "code",
+    ),
+    "a launcher before the script": (
+        {"tools/run": "", "train.py": "print('val_loss=0.16')\n"},
+        "env CUDA_LAUNCH_BLOCKING=1 python train.py",
+        ".",
+    ),
+}  # fmt: skip
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def repository(folder: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "config", "user.name", "Ada")
+    git(folder, "config", "user.email", "ada@example.org")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "Start")
+    return folder
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A repository whose script fails with x=3."""
+    (tmp_path / "lab").mkdir()
+    script = """import sys
+
+x = float(sys.argv[1].partition("=")[2])
+if x == 3:
+    raise ValueError("x is three")
+print(f"score={x}")
+"""
+    return repository(tmp_path / "lab", {"train.py": script})
+
+
+def editable(folder: Path, project: Path) -> Path:
+    """Return the Python of an environment in which `pip install -e` has installed a project."""
+    venv.create(folder / "venv", symlinks=True)
+    (packages,) = folder.glob("venv/lib/python*/site-packages")
+    (packages / "__editable__.fitting.pth").write_text(f"{project}/src\n")
+    return folder / "venv/bin/python"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_two_commands_sweep_a_repository_of_any_layout(tmp_path: Path, layout: str) -> None:
+    files, command, code = LAYOUTS[layout]
+    (tmp_path / "lab").mkdir()
+    lab = repository(tmp_path / "lab", files)
+    python = editable(tmp_path, lab) if "{python}" in command else None
+
+    new = run_sweep(
+        *("new", "fit", "--command", command.format(python=python), "--param", "lr=0.5"),
+        *("--metric", "val_loss", "--minimize"),
+        cwd=lab,
+    )
+    run = run_sweep("run", "fit", "--format", "json", cwd=lab)
+
+    assert new.returncode == 0, new.stderr
+    assert f"code: {{path: {code}}}" in (lab / "sweeps/fit.yaml").read_text()
+    assert run.returncode == 0, run.stderr
+    (trial,) = json.loads(run.stdout)["data"]["sweeps"][0]["trials"]
+    assert (trial["status"], trial["metrics"]) == ("ok", {"val_loss": pytest.approx(0.16)})
+
+
+@pytest.mark.parametrize(
+    "command", ["python -m fitting.trian", "python /etc/passwd.py", "python ../train.py"]
+)
+def test_a_program_outside_the_repository_is_refused(lab: Path, command: str) -> None:
+    done = run_sweep("new", "fit", "--command", command, cwd=lab)
+
+    assert done.returncode == 2
+    assert "--command must name a file of the repository, got " in done.stderr
+    assert "or the module after `python -m`" in done.stderr
+
+
+def test_a_parameter_whose_name_yaml_reads_as_a_truth_value_is_quoted(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "n=1,2", "--param", "on=true", cwd=lab)
+
+    assert run_sweep("validate", "fit", cwd=lab).stdout == "sweeps/fit.yaml: ok, 2 trials\n"
+
+
+def test_code_that_would_come_from_the_work_tree_is_refused_before_a_batch_is_committed(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lab").mkdir()
+    lab = repository(tmp_path / "lab", PACKAGE | {"scripts/train.py": "import fitting.train\n"})
+    python = editable(tmp_path, lab)
+    run_sweep("new", "fit", "--command", f"{python} scripts/train.py", "--metric", "val_loss", cwd=lab)
+    spec = lab / "sweeps/fit.yaml"
+    spec.write_text(spec.read_text().replace("{path: .}", "{path: scripts}"))
+
+    refused = run_sweep("run", "fit", cwd=lab)
+
+    assert refused.returncode == 1
+    assert (
+        "sweeps/fit.yaml: run.code: scripts/train.py:1 imports fitting, which the code lacks"
+        in refused.stderr
+    )
+    assert git(lab, "log", "--format=%s") == "Start\n"
+    spec.write_text(spec.read_text().replace("{path: scripts}", "{paths: [scripts, src]}"))
+    assert "3/3" in run_sweep("run", "fit", cwd=lab).stdout
+
+
+def test_other_packages_than_a_spec_locks_are_refused_before_a_batch_is_committed(lab: Path) -> None:
+    lock = f"pytest==0.1 --hash=sha256:{'0' * 64}\n"
+    (lab / "requirements.txt").write_text(lock)
+    git(lab, "add", ".")
+    git(lab, "commit", "-q", "-m", "Lock")
+    run_sweep("new", "fit", "--command", f"{sys.executable} train.py", "--param", "x=1", cwd=lab)
+    spec = lab / "sweeps/fit.yaml"
+    spec.write_text(spec.read_text().replace("run:\n", "run:\n  environment_lock: requirements.txt\n"))
+
+    refused = run_sweep("run", "fit", cwd=lab)
+
+    assert refused.returncode == 1
+    assert (
+        f"sweeps/fit.yaml: run.environment_lock: {sys.executable} does not have the packages"
+        in refused.stderr
+    )
+    assert "and 0.1 is locked [environment-differs]" in refused.stderr
+    assert git(lab, "log", "--format=%s") == "Lock\nStart\n"
+
+
+def test_evidence_that_is_not_committed_is_refused_before_a_round_goes_without_it(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    spec = lab / "sweeps/fit.yaml"
+    text = spec.read_text().replace("method: grid", "method: tpe\nseed: 7\nrounds: {size: 2, max: 1}")
+    spec.write_text(text.replace("{values: [1, 2]}", "{min: 0.0, max: 2.0}"))
+    (lab.parent / "runs.csv").write_text("x,score,state\n1.5,1.5,finished\n")
+    run_sweep("warm-start", "fit", str(lab.parent / "runs.csv"), cwd=lab)
+
+    refused = run_sweep("run", "fit", cwd=lab)
+
+    assert refused.returncode == 1
+    assert "start: sweeps/runs.evidence.jsonl is not committed" in refused.stderr
+    assert git(lab, "log", "--format=%s") == "Start\n"
+    git(lab, "add", "sweeps")
+    git(lab, "commit", "-q", "-m", "Start from earlier runs")
+    assert "2/2" in run_sweep("run", "fit", cwd=lab).stdout
+
+
+def test_failures_of_an_older_program_are_not_counted(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=2,3", cwd=lab)
+    failed = run_sweep("run", "fit", "--fail-on-failed", cwd=lab)
+    (lab / "train.py").write_text("print('score=1')\n")
+
+    mended = run_sweep("run", "fit", "--commit-code", "--update", "--fail-on-failed", cwd=lab)
+
+    assert "1 trial failed" in failed.stdout
+    assert mended.returncode == 0, mended.stdout
+    assert "failed: " not in mended.stdout
+
+
+def test_a_metric_that_was_misspelt_is_mended_by_a_retry(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", "--metric", "loss", cwd=lab)
+    failed = run_sweep("run", "fit", cwd=lab)
+    spec = lab / "sweeps/fit.yaml"
+    spec.write_text(spec.read_text().replace("name: loss", "name: score"))
+    git(lab, "commit", "-q", "-m", "Mend the metric", "sweeps")
+
+    retried = run_sweep("retry", "fit", cwd=lab)
+    mended = run_sweep("run", "fit", "--fail-on-failed", cwd=lab)
+
+    assert "`metric`, or as is: `sweep retry fit`, then `sweep run fit` repeats them" in failed.stdout
+    assert "next: `sweep run fit` here; or push the commit" in retried.stdout
+    assert mended.returncode == 0, mended.stdout
+
+
+def test_the_last_output_of_a_failed_trial_is_shown_whatever_its_attempts_are_called(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=3", cwd=lab)
+    run_sweep("run", "fit", cwd=lab)
+    (output,) = lab.glob(".sweepledger/results/*/0/*.err")
+    interrupted = output.with_name("ffffffff-0000-4000-8000-000000000000.err")
+    interrupted.touch()
+    interrupted.with_suffix(".out").touch()
+    os.utime(interrupted, (1, 1))
+    os.utime(interrupted.with_suffix(".out"), (1, 1))
+
+    failed = run_sweep("logs", "fit", "--failed", cwd=lab).stdout
+    (row,) = json.loads(run_sweep("results", "fit", "--format", "json", cwd=lab).stdout)["data"]["trials"]
+    every = run_sweep("logs", row["trial"], cwd=lab).stdout
+
+    assert failed.splitlines()[-1] == "ValueError: x is three"
+    assert every.index(interrupted.stem) < every.index(output.stem)
+
+
+def test_a_watch_ends_with_ctrl_c_and_interrupts_nothing(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1", cwd=lab)
+    run_sweep("generate", "fit", cwd=lab)
+    git(lab, "add", ".")
+    git(lab, "commit", "-q", "-m", "Ask")
+    watch = subprocess.Popen(
+        [sys.executable, "-m", "sweepledger.cli", "status", "--watch"],
+        cwd=lab,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert watch.stderr is not None
+    watch.stderr.readline()
+
+    watch.send_signal(signal.SIGINT)
+    out, err = watch.communicate(timeout=60)
+
+    assert watch.returncode == 0
+    assert "interrupted" not in err
+    assert "fit-b1-" in out
