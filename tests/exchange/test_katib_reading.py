@@ -19,7 +19,7 @@ from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform,
 from sweepledger.structs.early_stopping import PercentileStop
 from sweepledger.structs.metric import Goal, MetricSource, Reduce
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.search_block import GridSearch, RandomSearch, Resource, Sampler
+from sweepledger.structs.search_block import GridSearch, RandomSearch, Resource, Rounds, Sampler
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good
 
@@ -99,6 +99,13 @@ def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_cou
     assert len(assignments_of(sweep)) == 12
 
 
+def test_the_goal_of_a_random_experiment_ends_it_after_a_round() -> None:
+    sweep = sweep_of(read("random-experiment"))
+
+    assert sweep.metric.target == 0.99
+    assert sweep.static_rounds == Rounds(3), "as many as Katib runs at once"
+
+
 def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
     imported = read("random-experiment")
 
@@ -106,8 +113,8 @@ def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
         "metadata.creationTimestamp: 2020-06-25T22:22:10Z",
         'metadata.finalizers: ["update-prometheus-metrics"]',
         "metadata.namespace: kubeflow",
-        "spec.objective.goal: 0.99",
         'spec.objective.additionalMetricNames: ["accuracy"]',
+        "rounds",
         "seed",
         "spec.parameters[0].name: --lr",
         "spec.parameters[1].name: --num-layers",

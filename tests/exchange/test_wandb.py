@@ -28,7 +28,7 @@ from sweepledger.structs.domain import (
 )
 from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.metric import MetricSource
-from sweepledger.structs.search_block import GridSearch, RandomSearch
+from sweepledger.structs.search_block import GridSearch, RandomSearch, Rounds
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import parse_sweep
@@ -375,9 +375,10 @@ def test_a_metric_is_read_from_lines_since_nobody_listens_to_wandb() -> None:
 
     assert (sweep.metric.name, sweep.metric.goal) == ("val_loss", "maximize")
     assert sweep.metric.source is MetricSource.STDOUT
-    assert {"metric.name: val loss", "metric.target", "metric.impute", "metric.source"} <= loss_reasons(
+    assert {"metric.name: val loss", "metric.impute", "metric.source", "rounds"} <= loss_reasons(
         imported
     ).keys()
+    assert (sweep.metric.target, sweep.static_rounds) == (1, Rounds(4))
 
 
 def test_a_file_without_a_metric_gets_one_to_be_named() -> None:

@@ -207,7 +207,7 @@ def read(content: bytes, *, name: str) -> Imported:
     losses += root.rest()
     algorithm = fields.inner("algorithm")
     method = read_algorithm(algorithm)
-    metric, reported = _metric(fields, losses, is_searched=method.method in ADAPTIVE_METHODS)
+    metric, reported = _metric(fields, losses)
     search, more = _search(method)
     stopping = _stopping(algorithm, fields, losses)
     imported = parameters.read_parameters(fields.each("parameters"), algorithm=method.name)
@@ -215,8 +215,12 @@ def read(content: bytes, *, name: str) -> Imported:
         why = "neural architecture search is not supported" if fields.data.get("nasConfig") else "it has none"
         raise ForeignError(f"spec.parameters must contain at least one parameter: {why}")
     spec: dict[str, Any] = {"name": name, "method": search.pop("method"), "metric": metric}
+    at_once = fields.whole("parallelTrialCount")
+    if method.method not in ADAPTIVE_METHODS and (stopping or "target" in metric):
+        search["rounds"] = {"size": at_once or USUAL_ROUND}
+        why = f"Katib stops at once; here the results of a round of {at_once or USUAL_ROUND} decide about the next"
+        losses.append(Loss("rounds", why))
     if method.method in ADAPTIVE_METHODS:
-        at_once = fields.whole("parallelTrialCount")
         rounds, round_losses = adaptive_keys(method, imported, at_once)
         search |= rounds
         spec["method"] = search.pop("method")
@@ -276,9 +280,7 @@ def _stopping(algorithm: Fields, fields: Fields, losses: list[Loss]) -> dict[str
     return {}
 
 
-def _metric(
-    fields: Fields, losses: list[Loss], *, is_searched: bool
-) -> tuple[dict[str, Any], ReportedMetrics]:
+def _metric(fields: Fields, losses: list[Loss]) -> tuple[dict[str, Any], ReportedMetrics]:
     """Return the key `metric`, and how the program reports it."""
     objective = fields.inner("objective")
     foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
@@ -289,16 +291,12 @@ def _metric(
     name = metric_name(foreign)
     if name != foreign:
         losses.append(Loss(f"spec.objective.objectiveMetricName: {foreign}", f"is named {name} here"))
-    target = objective.data.get("goal") if is_searched else None
+    target = objective.data.get("goal")
     if isinstance(target, int | float) and not isinstance(target, bool):
         objective.take("goal")
     else:
         target = None
-        why = (
-            "ends an adaptive search (`method: tpe` with rounds, and metric.target); a static sweep runs all of "
-            "its trials"
-        )
-        losses += objective.lost("goal", why)
+        losses += objective.lost("goal", "is not a number; no value ends the sweep")
     losses += objective.lost("additionalMetricNames", EVERY_METRIC)
     reduce = _reduced(objective, foreign, DEFAULT_STRATEGIES[goal], losses)
     losses += objective.rest()

@@ -74,6 +74,10 @@ def read(content: bytes, *, name: str) -> Imported:
     spec |= {"metric": _metric(data, losses, method), "parameters": parameters}
     stop = read_early_terminate(data.get("early_terminate"), losses)
     spec |= {} if stop is None else {"early_terminate": stop}
+    if method != "bayes" and (stop is not None or "target" in spec["metric"]):
+        spec["rounds"] = {"size": ROUND}
+        why = f"written as rounds of {ROUND} trials, because results of earlier ones are used; W&B uses those of all"
+        losses.append(Loss("rounds", why))
     spec |= _program(data, names, losses)
     spec["run"] |= _parallelism(data, losses)
     known = TRANSLATED | ({"early_terminate"} if stop is not None else set())
@@ -117,7 +121,7 @@ def _size(
         losses.append(Loss("seed", "W&B has none and proposes new values each time; written as seed: 0"))
         why = f"W&B proposes a trial whenever one ends; here a round proposes {ROUND} from earlier results"
         losses.append(Loss("rounds", why))
-        why = "its rounds are proposed with torch: `pip install 'sweepledger[bayes]'`, or write method: tpe"
+        why = "its rounds are proposed with egobox: `pip install 'sweepledger[bayes]'`, or write method: tpe"
         losses.append(Loss("method: bayes", why))
         return {"seed": 0, "rounds": {"size": ROUND}, "run_cap": _cap(cap, size, losses)}
     if method == "random":
@@ -161,7 +165,7 @@ def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[st
     own, name = metric["name"], metric_name(metric["name"])
     if own != name:
         losses.append(Loss(f"metric.name: {own}", f"written as {name}: no spaces and signs, a letter first"))
-    kept = {key: metric[key] for key in KEPT & metric.keys() if method == "bayes"}
+    kept = {key: metric[key] for key in KEPT & metric.keys() if method == "bayes" or key == "target"}
     losses += [
         Loss(f"metric.{key}", "not used: all trials run, and the value of each is recorded")
         for key in sorted(metric.keys() - {"name", "goal"} - kept.keys())
