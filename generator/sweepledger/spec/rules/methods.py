@@ -355,7 +355,7 @@ def early_stopping_alone(draft: Draft) -> Iterator[Problem]:
         return
     if method is not None or has_blocks(draft):
         message = f"{kind} compares with recorded trials, and all trials are requested in one batch"
-        hint = "add for example rounds: {size: 4, ahead: 2}: then later rounds are compared with earlier ones"
+        hint = "add for example rounds: {size: 8}: then later rounds are compared with earlier ones"
         yield draft.warning(("early_terminate",), message, code="early-stop-alone", hint=hint, at_key=True)
 
 
