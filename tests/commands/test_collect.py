@@ -253,6 +253,7 @@ def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
     assert size(merged, commits[0]) <= 10_000
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "numbers", [(1.7e308, -1.7e308, 1.7e308), (1e200, 1e200, -1e200), (1e150, -1e150, 0)]
 )
@@ -499,6 +500,7 @@ def test_an_old_branch_that_cannot_be_deleted_is_told_when_all_is_proposed(
     assert proposal(merged) in branches(merged)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_reviewed", [False, True], ids=["push", "branch"])
 def test_whatever_the_mode_only_results_and_the_move_of_a_batch_are_touched(
     sandbox: Sandbox, results: Path, *, is_reviewed: bool

@@ -187,6 +187,7 @@ SHORTLY = ("Record", "ResultsPushed")
 """One moment during and one after the trials; the full suite tries the others."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("moment", parameters(MOMENTS, SHORTLY, "more kills"))
 def test_killed_at_any_phase_and_started_again_it_finishes_the_same(ready: Sandbox, moment: str) -> None:
     ready.merged()

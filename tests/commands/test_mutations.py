@@ -48,6 +48,7 @@ def test_every_later_edit_is_found_by_row_and_column(
     assert missed == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 @pytest.mark.parametrize("how", ["follow-up", "rewrite"])
 def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(

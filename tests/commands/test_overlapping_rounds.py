@@ -250,6 +250,7 @@ def errors(sandbox: Sandbox, base: str) -> list[str]:
     return [str(problem) for problem in checked.problems if problem.severity is Severity.ERROR]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["nsga2", "asha"])
 def test_other_methods_overlap_too(method: str, sandbox: Sandbox, results: Path) -> None:
     more = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n" if method == "asha" else ""

@@ -80,6 +80,7 @@ def test_a_trial_comes_out_as_recorded_whatever_became_of_the_code(
     assert sandbox.git("worktree", "list").count("\n") == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("file", ["records", "summary"])
 def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch, file: str) -> None:
     path = "results/peak/summary.csv" if file == "summary" else f"results/peak/records/{batch.name}.jsonl"

@@ -142,6 +142,7 @@ def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, bat
     assert (path, "line 2", "") in differing_cells(verify(sandbox.workspace))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["md", "svg", "json"])
 def test_every_other_file_is_named_with_the_place(sandbox: Sandbox, batch: StoredBatch, kind: str) -> None:
     path = first(sandbox, kind)
@@ -215,6 +216,7 @@ def test_an_archive_that_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch)
     assert verify(sandbox.workspace).sweeps[0].state is VerificationState.DIFFERS
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
 def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: Path, how: str) -> None:
     sandbox.merged()

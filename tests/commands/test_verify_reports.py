@@ -121,6 +121,7 @@ def test_a_report_that_is_edited_together_with_its_provenance_is_found(
     assert {path for path, _, _ in differences(sandbox)} == {README}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("version", [None, REPORT_VERSION + 1, "other"], ids=["first", "later", "text"])
 def test_a_current_report_cannot_be_passed_off_as_another_version(
     sandbox: Sandbox, batch: StoredBatch, version: object

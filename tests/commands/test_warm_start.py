@@ -62,6 +62,7 @@ def observed(sandbox: Sandbox) -> list[Observation]:
     return list(step.step.evidence.observations)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_finished_trials_in_the_space_become_observations(search: Sandbox, tmp_path: Path, form: str) -> None:
     name, text = FORMS[form]
@@ -203,6 +204,7 @@ def test_what_cannot_be_read_is_named_and_nothing_is_written(
     assert search.git("status", "--porcelain") == ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "line",
     [

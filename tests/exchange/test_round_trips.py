@@ -147,6 +147,7 @@ def check(name: str, sweep: Sweep) -> None:
     assert is_same(again, sweep) or lost - always_lost(name), "something else comes back in silence"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ALSO_READ)
 @settings(max_examples=15, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, deadline=None)
 @example(sweep=WITH_CONSTANT)

@@ -247,6 +247,7 @@ ODD = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("environment", ODD.values(), ids=ODD)
 def test_r14_no_locale_zone_or_seed_changes_a_byte_of_a_line(environment: dict[str, str]) -> None:
     script = (

@@ -400,6 +400,7 @@ KUSTOMIZATIONS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", KUSTOMIZATIONS.values(), ids=[f"G14 {name}" for name in KUSTOMIZATIONS])
 @pytest.mark.parametrize("place", ["overlay", "base"])
 def test_a_kustomization_is_refused_before_kustomize_starts(
@@ -490,6 +491,7 @@ def test_g14_no_socket_is_opened(sandbox: Sandbox, tmp_path: Path, needs_kustomi
     assert "AF_INET" not in trace.read_text()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("date", ["2099-01-01T00:00:00Z", "1971-01-01T00:00:00Z", "2016-12-31T23:59:60Z"])
 @pytest.mark.parametrize(
     "zone", ["", "Pacific/Kiritimati", "America/Caracas"], ids=lambda zone: f"G16 {zone}"

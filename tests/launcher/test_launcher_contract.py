@@ -9,6 +9,7 @@ import pytest
 from tests.launcher.folders import REPORT, TRIALS, TrialFolder, is_v1, launch, selected, shell
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
@@ -102,6 +103,7 @@ def test_files_behind_links_are_read_as_kubernetes_mounts_them(trial_folder: Tri
     assert run.code == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("own", "kubernetes", "index"), [("1", "0", 1), ("1", "", 1), ("", "1", 1), ("0", "1", 0), ("00", "1", 0)]
 )

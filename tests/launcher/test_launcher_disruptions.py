@@ -11,6 +11,7 @@ pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
 BEGAN = f"touch began; {REPORT}"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 0), ("2", 2), ("-1", 0), ("x", 0), ("٣", 0)])
 def test_a_record_has_the_disruptions_that_kubernetes_counted(
     text: str, count: int, trial_folder: TrialFolder
@@ -65,6 +66,7 @@ def test_a_program_that_exits_with_44_is_not_taken_for_disrupted(trial_folder: T
     assert (record["status"], record["reason"], record["exit"]) == ("failed", "exit-44", 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [

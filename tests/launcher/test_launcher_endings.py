@@ -19,6 +19,7 @@ def verdict(code: int, cause: int, value: float | None, reason: str | None = Non
     return tuple(launch.judge(launch.Ending(code, cause, 1.0), report, "loss"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("script", "status", "reason", "code"),
     [
@@ -46,6 +47,7 @@ def test_the_commands_end_decides(
     assert (record["status"], record["reason"], record["exit"]) == (status, reason, code)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_a_metric_that_is_not_finite_is_diverged(number: str, trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(f"printf '{{\"test_accuracy\": {number}}}' > $SWEEP_RESULT")
@@ -248,6 +250,7 @@ def test_no_reader_of_stdout_is_no_failure(trial_folder: TrialFolder) -> None:
     assert (trial_folder.results / "uid-1.out").read_text() == "one\ntwo\n"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_are_no_failure(closed: str, trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(f"echo out; echo err >&2; {REPORT}")

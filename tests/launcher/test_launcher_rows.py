@@ -72,6 +72,7 @@ def test_every_row_has_a_record_an_output_and_a_seed_of_its_own(rows: TrialFolde
     assert sorted(path.name for path in rows.results.iterdir()) == ["1", "2", "3", "4"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("at_once", [1, 2, 4])
 def test_as_many_rows_run_at_the_same_time_as_the_pack_says(at_once: int, rows: TrialFolder) -> None:
     rows.changes = {"pack": {"at_once": at_once}}
@@ -96,6 +97,7 @@ def test_the_default_is_one_row_after_the_other(rows: TrialFolder) -> None:
     assert [record["shared"] for record in records(rows).values()] == [1, 1, 1, 1]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("script", "reason", "code"),
     [
@@ -231,6 +233,7 @@ def test_a_row_whose_launcher_is_killed_leaves_no_processes_and_no_harm(rows: Tr
         os.kill(int((rows.root / "left").read_text()), 0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("given", "at_once", "threads"), [("8", 3, "2"), ("2", 3, "1"), ("6", 2, "3"), ("8", 9, "2")]
 )
@@ -303,6 +306,7 @@ def test_the_message_of_many_rows_is_one_digest(rows: TrialFolder) -> None:
     assert json.loads(pod.message()) == {"version": 2, "rows_sha256": digest}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("text", "is_good"),
     [
@@ -330,6 +334,7 @@ def test_a_row_beyond_the_table_is_refused_and_the_others_run(rows: TrialFolder)
     assert "index 6 is beyond the table, which has 6 rows" in run.said
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("index", "expected"), [("0", [0, 1, 2, 3]), ("1", [4, 5])])
 def test_a_pack_can_give_each_index_its_rows(index: str, expected: list[int], rows: TrialFolder) -> None:
     rows.changes = {"pack": {"at_once": 4, "rows": 4}}

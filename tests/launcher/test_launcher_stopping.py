@@ -143,6 +143,7 @@ def test_one_that_will_not_end_is_killed_after_its_grace(trial_folder: TrialFold
     assert trial_folder.try_once()["status"] == "pruned"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("values", "status"),
     [
@@ -195,6 +196,7 @@ def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder)
     assert trial_folder.run(SWEEP_RANK="1").said == ["t00000000000: ok: test_accuracy=0.1"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -26,6 +26,7 @@ WITHOUT_FILES = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStor
 FINALIZER = "sweepledger.dev/record"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB}), ids=str)
 def test_without_a_volume_for_results_pods_are_held_for_their_records_in_every_shape(
     shape: Shape, tmp_path: Path
@@ -53,6 +54,7 @@ def pod_templates(node: Any) -> Iterator[Any]:
             yield from pod_templates(part)
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_a_finalizer_that_the_store_does_not_ask_for_is_refused_as_is_the_lack_of_one(
     shape: Shape, tmp_path: Path
@@ -72,6 +74,7 @@ def full(shape: Shape, folder: Path, pool: str = "queued", **run: Any) -> tuple[
     return built(a_batch(shape, sweep=a_full_sweep(pool, **run)), folder, FULL_SETTINGS)
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 @POOLS
 def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path: Path) -> None:
@@ -195,6 +198,7 @@ def test_a_slice_of_a_gpu_is_asked_for_by_its_own_name(shape: Shape, tmp_path: P
     assert limits == container["resources"]["requests"]
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_the_deadline_is_timeout_grace_and_the_start_up_of_the_pool(shape: Shape, tmp_path: Path) -> None:
     pod = pod_of(full(shape, tmp_path, "chosen", timeout_seconds=1000))

@@ -43,6 +43,7 @@ def laid_out(tree: FileTree, folder: Path) -> Path:
     return folder / "clusters"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", BY_CONTROLLER)
 @pytest.mark.parametrize("settings", [PLATFORM_SETTINGS, Settings()], ids=["all", "nothing"])
 def test_each_folder_builds_and_lists_every_file_of_it(
@@ -154,6 +155,7 @@ API_SERVER = Egress("api-server", ("192.0.2.1/32",), (6443,))
 OPEN = "allow-any-host-by-port"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("known", "anywhere"),
     [
@@ -270,6 +272,7 @@ def test_the_collector_is_suspended_while_no_image_is_named_for_it() -> None:
     assert collector_of(replace(PLATFORM_SETTINGS, images={}))["suspend"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("minutes", "schedule"),
     [(1, "*/1 * * * *"), (30, "*/30 * * * *"), (60, "0 */1 * * *"), (360, "0 */6 * * *")],

@@ -54,6 +54,7 @@ SWEEPS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page", ["wide", "narrow"])
 @pytest.mark.parametrize("batch", SWEEPS)
 def test_labels_meet_neither_each_other_nor_a_frame_nor_the_edge(batch: BatchRecords, page: str) -> None:
