@@ -171,7 +171,6 @@ def test_what_trials_write_as_their_time_moves_no_charge_to_another_month(
     assert "2026-11 has used 3," in problem.message
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "seconds",
     [

@@ -158,7 +158,6 @@ def test_replaced_trials_are_asked_for_again_after_the_results_commit(
     assert generate(sandbox.workspace)[0].batch is None
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("replace", [False, True])
 def test_only_the_named_batch_is_cancelled(sandbox: Sandbox, *, replace: bool) -> None:
     first = sandbox.merged()

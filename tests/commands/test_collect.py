@@ -500,7 +500,6 @@ def test_an_old_branch_that_cannot_be_deleted_is_told_when_all_is_proposed(
     assert proposal(merged) in branches(merged)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_reviewed", [False, True], ids=["push", "branch"])
 def test_whatever_the_mode_only_results_and_the_move_of_a_batch_are_touched(
     sandbox: Sandbox, results: Path, *, is_reviewed: bool

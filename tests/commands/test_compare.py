@@ -74,7 +74,6 @@ def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
     assert comparison.warnings == ("one: 2 trials of older programs are left out",)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -505,7 +505,6 @@ def test_a_round_that_the_teams_budget_does_not_bear_waits_and_the_results_do_no
 PRICED = "pools: {cpu: {node: {cpu: 4, memory: 8Gi}, price: 1.0}}\ndefaults: {pool: cpu}\ncurrency: EUR\n"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("seconds", "is_borne"), [(30.0, True), (60.0, False)])
 def test_what_a_round_took_counts_against_the_teams_budget_in_the_commit_that_records_it(
     sandbox: Sandbox, results: Path, seconds: float, *, is_borne: bool

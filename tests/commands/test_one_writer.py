@@ -147,7 +147,6 @@ def test_a_failure_gives_it_back(sandbox: Sandbox, kept: Path) -> None:
     assert read(kept)["spec"] == {}
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("commits", [1, 120])
 def test_a_shallow_clone_fetches_what_it_lacks_to_tell(
     commits: int, sandbox: Sandbox, tmp_path: Path

@@ -19,7 +19,6 @@ def links(sandbox: Sandbox, run_sweep: Run) -> dict[str, object]:
     return dict(sweep["links"])
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "subject",
     ["Merge pull request #12 from team/peak", "Where is the peak? (#12)", "Merge '…' (!12)"],

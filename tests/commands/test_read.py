@@ -161,7 +161,6 @@ def test_names_with_line_ends_do_not_end_the_log(sandbox: Sandbox) -> None:
     assert {entry.sweep for entry in log.log(sandbox.workspace).entries} == {"peak"}
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["history", "spec", "batch", "nowhere"])
 def test_a_name_is_known_if_git_or_the_work_tree_ever_had_it(sandbox: Sandbox, where: str) -> None:
     sandbox.merged("gone")

@@ -70,7 +70,6 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
     assert come(sandbox) == SearchProgress("tpe", SearchState.OVER, over, 2, 2, 6, 6, "rounds")
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("next_by", "says"),
     [("workflow", "round 2 is due: a workflow asks for it"), ("review", "`sweep next hill` asks for it")],

@@ -79,7 +79,6 @@ def test_a_commit_made_while_retry_computes_is_not_reverted(
     assert not generate(recorded.workspace)[0].is_pending
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("statuses", "values"),
     [({Status.FAILED}, [2]), ({Status.MISSING}, [3]), ({Status.MISSING, Status.FAILED}, [2, 3])],

@@ -74,7 +74,6 @@ run: {code: {path: code}}
 """
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_changed", [False, True], ids=["the same", "another"])
 def test_points_that_are_drawn_are_in_the_spec_that_draws_them(
     sandbox: Sandbox, results: Path, *, is_changed: bool

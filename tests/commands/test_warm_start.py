@@ -62,7 +62,6 @@ def observed(sandbox: Sandbox) -> list[Observation]:
     return list(step.step.evidence.observations)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_finished_trials_in_the_space_become_observations(search: Sandbox, tmp_path: Path, form: str) -> None:
     name, text = FORMS[form]

@@ -48,7 +48,6 @@ def printed(form: MetricFormat, seed: int) -> bytes:
     return f"{text}\naccuracy=".encode()  # the last line is not complete yet
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", LINES, ids=str)
 def test_lines_give_the_points_that_the_launcher_finds(form: MetricFormat) -> None:
     chosen = metric(form)

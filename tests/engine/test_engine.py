@@ -227,7 +227,6 @@ def test_a_batch_of_jobs_is_finished_when_all_its_jobs_are(machine: Machine) -> 
     assert batch_conditions(machine.state) == {name_of(made): JobCondition.COMPLETE}
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("does", "status", "reason", "message"),
     [

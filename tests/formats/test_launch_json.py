@@ -81,7 +81,6 @@ def test_where_later_trials_go_on_from_its_own_a_batch_keeps_checkpoints() -> No
     assert written(batch, SETTINGS)["keep_checkpoints"] is True
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "metric",
     [

@@ -49,7 +49,6 @@ def test_the_values_of_secrets_are_left_out() -> None:
     assert cause("y" * 20_000 + "tail of a secret", b"secret" * 4000) == ""
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("command", "said"),
     [

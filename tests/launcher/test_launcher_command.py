@@ -241,7 +241,6 @@ def test_relative_folders_become_absolute_ones(trial_folder: TrialFolder) -> Non
     assert trial_folder.record()["reason"] == "metric-missing"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("command", "message"),
     [

@@ -9,7 +9,6 @@ import pytest
 from tests.launcher.folders import REPORT, TRIALS, TrialFolder, is_v1, launch, selected, shell
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
@@ -103,7 +102,6 @@ def test_files_behind_links_are_read_as_kubernetes_mounts_them(trial_folder: Tri
     assert run.code == 0
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("own", "kubernetes", "index"), [("1", "0", 1), ("1", "", 1), ("", "1", 1), ("0", "1", 0), ("00", "1", 0)]
 )

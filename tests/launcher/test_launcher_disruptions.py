@@ -11,7 +11,6 @@ pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
 BEGAN = f"touch began; {REPORT}"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 0), ("2", 2), ("-1", 0), ("x", 0), ("٣", 0)])
 def test_a_record_has_the_disruptions_that_kubernetes_counted(
     text: str, count: int, trial_folder: TrialFolder

@@ -19,7 +19,6 @@ def verdict(code: int, cause: int, value: float | None, reason: str | None = Non
     return tuple(launch.judge(launch.Ending(code, cause, 1.0), report, "loss"))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("script", "status", "reason", "code"),
     [
@@ -47,7 +46,6 @@ def test_the_commands_end_decides(
     assert (record["status"], record["reason"], record["exit"]) == (status, reason, code)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_a_metric_that_is_not_finite_is_diverged(number: str, trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(f"printf '{{\"test_accuracy\": {number}}}' > $SWEEP_RESULT")

@@ -214,7 +214,6 @@ def test_a_second_run_changes_no_file(trial_folder: TrialFolder) -> None:
     assert after == before
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "change",
     [
@@ -263,7 +262,6 @@ def test_a_record_behind_a_link_does_not_matter(trial_folder: TrialFolder) -> No
     assert starts(trial_folder) == 1
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("failures", "attempt"),
     [
@@ -317,7 +315,6 @@ def test_a_good_trial_leaves_no_empty_folders(trial_folder: TrialFolder) -> None
     assert names - {"environments"} == {".lock", "uid-1.json", "uid-1.out", "uid-1.err"}
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("end", "kept"), [("exit 0", False), ("exit 1", True), ("exit 42", True), ("exit 43", True)]
 )

@@ -233,7 +233,6 @@ def test_a_row_whose_launcher_is_killed_leaves_no_processes_and_no_harm(rows: Tr
         os.kill(int((rows.root / "left").read_text()), 0)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("given", "at_once", "threads"), [("8", 3, "2"), ("2", 3, "1"), ("6", 2, "3"), ("8", 9, "2")]
 )
@@ -306,7 +305,6 @@ def test_the_message_of_many_rows_is_one_digest(rows: TrialFolder) -> None:
     assert json.loads(pod.message()) == {"version": 2, "rows_sha256": digest}
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("text", "is_good"),
     [
@@ -334,7 +332,6 @@ def test_a_row_beyond_the_table_is_refused_and_the_others_run(rows: TrialFolder)
     assert "index 6 is beyond the table, which has 6 rows" in run.said
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("index", "expected"), [("0", [0, 1, 2, 3]), ("1", [4, 5])])
 def test_a_pack_can_give_each_index_its_rows(index: str, expected: list[int], rows: TrialFolder) -> None:
     rows.changes = {"pack": {"at_once": 4, "rows": 4}}

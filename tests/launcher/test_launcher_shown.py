@@ -17,7 +17,6 @@ def test_the_command_that_is_shown_runs(trial_folder: TrialFolder) -> None:
     assert (run.code, run.out) == (0, b"--learning_rate=0.1 s=0\n")
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("shown", "message"),
     [

@@ -196,7 +196,6 @@ def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder)
     assert trial_folder.run(SWEEP_RANK="1").said == ["t00000000000: ok: test_accuracy=0.1"]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

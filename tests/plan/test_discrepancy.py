@@ -22,7 +22,6 @@ def discrepancy(points: list[list[float]]) -> float:
     return float((13 / 12) ** dimensions - 2 * single / size + pairs / size**2)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("size", "dimensions"), [(4, 1), (8, 2), (16, 3)])
 def test_the_reference_is_the_mean_discrepancy_of_random_points(size: int, dimensions: int) -> None:
     random = Random(0)  # noqa: S311 - a simulation

@@ -54,7 +54,6 @@ def pod_templates(node: Any) -> Iterator[Any]:
             yield from pod_templates(part)
 
 
-@pytest.mark.sampled(1)
 @SHAPES
 def test_a_finalizer_that_the_store_does_not_ask_for_is_refused_as_is_the_lack_of_one(
     shape: Shape, tmp_path: Path
@@ -198,7 +197,6 @@ def test_a_slice_of_a_gpu_is_asked_for_by_its_own_name(shape: Shape, tmp_path: P
     assert limits == container["resources"]["requests"]
 
 
-@pytest.mark.sampled(1)
 @SHAPES
 def test_the_deadline_is_timeout_grace_and_the_start_up_of_the_pool(shape: Shape, tmp_path: Path) -> None:
     pod = pod_of(full(shape, tmp_path, "chosen", timeout_seconds=1000))

@@ -208,7 +208,6 @@ def test_an_image_goes_in_by_digest(shape: Shape, tmp_path: Path) -> None:
     assert {"name": "SWEEP_RAN", "value": IMAGE} in container["env"]
 
 
-@pytest.mark.sampled(1)
 @SHAPES
 def test_data_is_mounted_only_where_it_is_asked_for_and_then_read_only(shape: Shape, tmp_path: Path) -> None:
     without = a_batch(shape, sweep=a_sweep(run=replace(a_sweep().run, data=None)))

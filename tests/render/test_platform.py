@@ -155,7 +155,6 @@ API_SERVER = Egress("api-server", ("192.0.2.1/32",), (6443,))
 OPEN = "allow-any-host-by-port"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("known", "anywhere"),
     [
@@ -272,7 +271,6 @@ def test_the_collector_is_suspended_while_no_image_is_named_for_it() -> None:
     assert collector_of(replace(PLATFORM_SETTINGS, images={}))["suspend"]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("minutes", "schedule"),
     [(1, "*/1 * * * *"), (30, "*/30 * * * *"), (60, "0 */1 * * *"), (360, "0 */6 * * *")],

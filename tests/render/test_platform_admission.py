@@ -116,7 +116,6 @@ def test_settings_that_name_no_image_leave_the_choice_to_specs_but_ask_for_a_dig
     assert refusals(policy, tag) == {"images are named by digest"}
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("port", ["", ":5000"])
 def test_an_image_that_is_the_default_may_be_asked_for_with_any_digest(port: str, job: Manifest) -> None:
     default = Defaults(image=f"registry.example.org{port}/others/trainer:1@sha256:" + "b" * 64)

@@ -176,7 +176,6 @@ def test_a_public_repository_is_read_without_a_credential() -> None:
     assert "secretRef" not in the("GitRepository", "sweeps", public)["spec"]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("url", "kind"),
     [
