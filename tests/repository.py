@@ -135,7 +135,15 @@ class Sandbox:
     def commit(self, message: str) -> str:
         self.git("add", "--all")
         self.git("commit", "-q", "-m", message)
-        return self.git("rev-parse", "HEAD").strip()
+        return self.head()
+
+    def head(self) -> str:
+        """Return the commit that is checked out, without a process if its branch is a file of its own."""
+        try:
+            kind, _, branch = (self.root / ".git/HEAD").read_text().strip().rpartition(" ")
+            return (self.root / ".git" / branch).read_text().strip() if kind == "ref:" else branch
+        except OSError:
+            return self.git("rev-parse", "HEAD").strip()
 
     def push(self) -> None:
         self.git("push", "-q", "origin", "main")

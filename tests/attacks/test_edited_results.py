@@ -137,7 +137,7 @@ def test_edited_results_are_no_traceback_and_write_nothing_outside(
     name: str, history: tuple[Sandbox, str], tmp_path: Path
 ) -> None:
     sandbox, before = history
-    start = sandbox.git("rev-parse", "HEAD").strip()
+    start = sandbox.head()
     edited(sandbox, *{**REFUSED, **READ}[name])
     refused = set()
 

@@ -252,6 +252,7 @@ def test_without_a_month_that_of_the_commit_that_stands_counts(
         plan(sandbox.workspace, month="2026-13")
 
 
+@pytest.mark.full_suite("large inputs")
 def test_batches_of_years_cost_no_more_calls_of_git(
     sandbox: Sandbox, needs_kustomize: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -293,7 +293,7 @@ def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: s
 def test_a_branch_behind_the_base_may_not_merge_old_results_over_newer_ones(sandbox: Sandbox) -> None:
     sandbox.write("results/a", "old\n")
     sandbox.commit("results(a)")
-    old = sandbox.git("rev-parse", "HEAD").strip()
+    old = sandbox.head()
     sandbox.write("results/a", "new\n")
     sandbox.commit("results(a): more")
     sandbox.git("switch", "-q", "-c", "evil")

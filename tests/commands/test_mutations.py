@@ -27,10 +27,10 @@ SHORT = 10
 def test_every_later_edit_is_found_by_row_and_column(
     sandbox: Sandbox, tmp_path: Path, *, squashed: bool
 ) -> None:
-    output = sandbox.git("rev-parse", "HEAD").strip()
+    output = sandbox.head()
     recorded(sandbox, tmp_path / "volume", "1, 2")
     recorded(sandbox, tmp_path / "volume", "1, 2, 3")
-    start = sandbox.git("rev-parse", "HEAD").strip()
+    start = sandbox.head()
     rng = random.Random(7)  # noqa: S311 - the same edits every time
     missed = []
     for number in range(SHORT):

@@ -110,6 +110,7 @@ def test_the_collector_may_push_a_round_of_every_method(search: str, tmp_path: P
     assert push(sandbox) == ""
 
 
+@pytest.mark.full_suite("whole searches")
 def test_the_collector_may_push_every_rung_down_to_the_last_trial(climbing: Sandbox, tmp_path: Path) -> None:
     sizes = []
     while climbing.active():

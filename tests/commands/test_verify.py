@@ -53,7 +53,7 @@ def first(sandbox: Sandbox, kind: str) -> str:
 def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
     sandbox: Sandbox, batch: StoredBatch
 ) -> None:
-    commit = sandbox.git("rev-parse", "HEAD").strip()
+    commit = sandbox.head()
     lay = {
         path.relative_to(sandbox.root / "results/peak").as_posix(): path.read_bytes()
         for path in (sandbox.root / "results/peak").rglob("*")
@@ -280,7 +280,7 @@ def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tm
         sandbox.git("reset", "-q", "--soft", "HEAD~1")
         signed_commit(sandbox, listed, "Record it")
     old = sandbox.git("log", "--format=%H", "-1", "--skip=2").strip()
-    now = sandbox.git("rev-parse", "HEAD").strip()
+    now = sandbox.head()
     tree = sandbox.git("rev-parse", f"{old}^{{tree}}").strip()
     made = sandbox.git("commit-tree", tree, "-p", now, "-p", old, "-m", "Merge").strip()
     sandbox.git("reset", "-q", "--hard", made)
@@ -320,4 +320,4 @@ def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
     with pytest.raises(UsageError, match="is not a commit"):
         verify(sandbox.workspace, revision="nowhere")
     with pytest.raises(RepositoryError, match="no archived batch of peak has records"):
-        rebuild_results(sandbox.workspace.repository, sandbox.git("rev-parse", "HEAD").strip(), "peak")
+        rebuild_results(sandbox.workspace.repository, sandbox.head(), "peak")

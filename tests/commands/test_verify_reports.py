@@ -89,7 +89,7 @@ def test_an_edited_report_of_another_version_is_named_with_its_results_commit(
     sandbox: Sandbox, batch: StoredBatch
 ) -> None:
     as_another_version_wrote_it(sandbox, None)
-    origin = sandbox.git("rev-parse", "HEAD").strip()
+    origin = sandbox.head()
     edit(sandbox, README, "other words", "better words")
     edit(sandbox, FIGURE, "drawn", "painted")
     sandbox.write("results/peak/figures/more.svg", "<svg/>\n")

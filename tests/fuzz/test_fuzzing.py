@@ -11,7 +11,7 @@ from tests.fuzz.running import ROOT, WORDS, executions, fuzz
 pytest.importorskip("atheris", reason="skipped: atheris cannot be imported on this Python")
 
 SECONDS = 30
-FEW = "-runs=2000"
+FEW = "-runs=1000"
 ENOUGH_TO_FIND = "-runs=300000"
 
 

@@ -121,7 +121,7 @@ def test_g2_a_pipe_in_a_batch_is_neither_read_nor_part_of_any_commit(sandbox: Sa
 
 def test_g3_a_submodule_and_its_file_are_refused(sandbox: Sandbox) -> None:
     sandbox.merged()
-    head = sandbox.git("rev-parse", "HEAD").strip()
+    head = sandbox.head()
     sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{head},base/theirs")
     sandbox.write(".gitmodules", '[submodule "x"]\n\tpath = base/theirs\n\turl = ext::sh -c id\n')
     sandbox.git("add", ".gitmodules")
