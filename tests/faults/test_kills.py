@@ -35,7 +35,6 @@ POINTS = {
 AT_A_MOMENT = ("generate", "collect-push", "launcher-v2")
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", WORLDS, ids=lambda name: f"F4 {name}")
 def test_killed_at_a_call_that_writes_it_leaves_nothing_half_and_the_next_run_ends_it(
     world_of: Callable[[str], World], name: str

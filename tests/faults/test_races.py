@@ -48,7 +48,6 @@ def rival(sandbox: Sandbox, times: int) -> None:
     hook.chmod(0o755)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "times",
     [1, 5, pytest.param(50, marks=pytest.mark.full_suite("more lost races"))],
@@ -84,7 +83,6 @@ def test_f2_always_losing_ends_with_exit_4_within_its_budget_and_loses_nothing(
     assert publish(Repository.find(sandbox.root), "origin", "main", lambda _: OURS)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "status",
     [

@@ -66,7 +66,6 @@ def test_every_row_is_accounted_for() -> None:
         assert message.startswith("reason: ") or f"def {name}(" in (ROOT / path).read_text()
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: f"F5 {number.name}")
 def test_f5_who_is_told_to_end_ends_without_a_traceback(
     sandbox: Sandbox, tmp_path: Path, number: signal.Signals
