@@ -47,7 +47,7 @@ SUITES = {
 BAR = 0.88
 FIRST_TESTS = 40
 """Tests that are tried before the others: most mutants are noticed by one of them."""
-BUDGET = 120
+BUDGET = 40
 """CPU seconds of tests for one mutant; a mutant that survives them counts as unnoticed."""
 TIMEOUT_SECONDS = 600
 WORKERS = 2
