@@ -152,16 +152,12 @@ def main() -> int:
             witnesses = sorted({test for test in noticed_by.values() if test})
             # A test that fails without a mutant, too, has noticed nothing.
             failing = set(filter(None, pool.map(first_failure, [[test] for test in witnesses])))
-    print()
+    print(f"\n{len(failing)} tests fail without a mutant: {sorted(failing)}" if failing else "")
     is_enough = True
     for seed, sample in chosen.items():
-        survivors = [mutant for mutant in sample if noticed_by[mutant] in {None, *failing}]
-        for mutant in survivors:
-            before = (ROOT / mutant.file).read_bytes()[mutant.start : mutant.end].decode()
-            print(f"survived {mutant.file}:{mutant.line}: {before!r} -> {mutant.text!r}")
-        share = 1 - len(survivors) / len(sample)
-        print(f"seed {seed}: {len(sample) - len(survivors)} of {len(sample)} mutants noticed ({share:.1%})")
-        is_enough &= share >= BAR
+        noticed = sum(noticed_by[mutant] not in {None, *failing} for mutant in sample)
+        print(f"seed {seed}: {noticed} of {len(sample)} mutants noticed ({noticed / len(sample):.1%})")
+        is_enough &= noticed / len(sample) >= BAR
     return 0 if is_enough else 1
 
 
@@ -413,7 +409,9 @@ def try_out(mutant: Mutant, parts: list[list[str]]) -> str | None:
     finally:
         target.write_bytes(original)
         forget_compiled(target)
-    print("." if noticed_by else "s", end="", flush=True)
+    before = original[mutant.start : mutant.end].decode()
+    survived = f"\nsurvived {mutant.file}:{mutant.line}: {before!r} -> {mutant.text!r}\n"
+    print("." if noticed_by else survived, end="", flush=True)
     return noticed_by
 
 
