@@ -151,7 +151,7 @@ def main() -> int:
             noticed_by = dict(zip(every_chosen, pool.map(try_out, every_chosen, plans), strict=True))
             witnesses = sorted({test for test in noticed_by.values() if test})
             # A test that fails without a mutant, too, has noticed nothing.
-            failing = set(filter(None, pool.map(first_failure, [[test] for test in witnesses])))
+            failing = set(pool.submit(failures, witnesses).result())
     print(f"\n{len(failing)} tests fail without a mutant: {sorted(failing)}" if failing else "")
     is_enough = True
     for seed, sample in chosen.items():
@@ -339,7 +339,8 @@ class Chooser:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.failed.write_text(report.nodeid)
+            with self.failed.open("a") as file:
+                file.write(f"{report.nodeid}\n")
 
 
 def record(chosen: list[Mutant], files: list[str]) -> list[str]:
@@ -405,7 +406,7 @@ def try_out(mutant: Mutant, parts: list[list[str]]) -> str | None:
     target.write_bytes(mutant.apply(original))
     forget_compiled(target)
     try:
-        noticed_by = next(filter(None, map(first_failure, parts)), None)
+        noticed_by = next((failed[0] for part in parts if (failed := failures(part, "-x"))), None)
     finally:
         target.write_bytes(original)
         forget_compiled(target)
@@ -415,15 +416,15 @@ def try_out(mutant: Mutant, parts: list[list[str]]) -> str | None:
     return noticed_by
 
 
-def first_failure(tests: list[str]) -> str | None:
-    """Run tests until one fails; return its name, or the name of the last if they did not end."""
+def failures(tests: list[str], *options: str) -> list[str]:
+    """Run tests and return those that fail; the last one, too, if they did not end."""
     if not tests:
-        return None
+        return []
     failed = Worker.folder / "failed"
     failed.write_text("")
     files = sorted({test.split("::")[0] for test in tests})
-    code = run_pytest(["-x", *files], Chooser(tests, failed), TIMEOUT_SECONDS)
-    return failed.read_text() or (tests[-1] if code else None)
+    code = run_pytest([*options, *files], Chooser(tests, failed), TIMEOUT_SECONDS)
+    return failed.read_text().splitlines() or (tests[-1:] if code else [])
 
 
 def forget_compiled(source: Path) -> None:
