@@ -103,6 +103,8 @@ def git_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (template / name).mkdir(parents=True)
     path.write_text(
         f"[init]\n\ttemplateDir = {template}\n"
+        # A copied repository has other inodes than its index knows, but the same times and sizes of files.
+        "[core]\n\ttrustctime = false\n\tcheckStat = minimal\n"
         "[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n[receive]\n\tautogc = false\n"
     )
     os.environ |= {"GIT_CONFIG_GLOBAL": str(path), "GIT_CONFIG_NOSYSTEM": "1"}

@@ -88,7 +88,6 @@ class Sandbox:
             shutil.copytree(source, path, symlinks=True)
         config = self.root / ".git/config"
         config.write_text(config.read_text().replace(str(other.remote), str(self.remote)))
-        self.git("update-index", "-q", "--refresh")  # the copies have other inodes than the index knows
 
     @classmethod
     def build(cls, folder: Path) -> "Sandbox":
