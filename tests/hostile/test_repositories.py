@@ -56,6 +56,7 @@ PLACES = ["sweeps/odd.yaml", "results/peak/odd", "overlays/active/odd", "base/tr
 TARGETS = ["/etc/passwd", "..", "../../..", "odd", "/dev/zero"]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: f"G1 {place}")
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_link_in_git_is_refused_unopened(sandbox: Sandbox, place: str, target: str) -> None:
@@ -186,6 +187,7 @@ def test_g3_nothing_of_a_local_configuration_runs(sandbox: Sandbox) -> None:
     assert name in sandbox.active()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("edit", ["hand", "extra", "missing", "crlf"], ids=lambda edit: f"G4 {edit}")
 @pytest.mark.parametrize("is_merged", [True, False], ids=["merged", "new"])
 def test_what_is_generated_is_not_edited(
@@ -343,6 +345,7 @@ def test_odd_names_are_told_and_obeyed_by_nothing(sandbox: Sandbox, run_sweep: R
     assert not any(line.lstrip().startswith("::") for line in done.stderr.splitlines())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "branch",
     ["$(id)", "a;id", "--upload-pack=x", "`id`", "a&&b", "{{x}}", "-x"],
