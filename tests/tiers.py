@@ -1,7 +1,8 @@
 """Which tests run when: `make test` leaves out what is marked `full_suite`, and says what that was.
 
 A test belongs to `make test-full` if it needs more than Python and git (Go, root, a package registry, another
-Python), or if it tries at length what a shorter test already covers.
+Python), or if it tries at length what a shorter test already covers. Of a test that is marked `sampled`, `make test`
+runs the first cases.
 """
 
 from collections import Counter
