@@ -23,6 +23,9 @@ E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -m "" -rs -vv --tb=short $(TESTFL
 # A CPU build of torch is smaller. Its lock file is used if it exists (see CONTRIBUTING.md).
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 
+# Tests of a file share what they prepare, so one process runs them all.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --ignore=tests/e2e
+
 LINTERS := $(VENV)/workflows/bin
 RELEASE := $(VENV)/release/bin
 WORKFLOWS := $(wildcard .github/workflows/*.yaml generator/sweepledger/workflows/.github/workflows/*.yaml)
@@ -43,11 +46,11 @@ sweep: $(STAMPS)/sweep ## install only the command, as .venv/bin/sweep
 
 test: check ## check format, lint and types, and run the tests, in minutes; needs neither Go nor root
 	@echo "==> tests"
-	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(TESTFLAGS)
+	@$(PYTEST) $(TESTFLAGS)
 
 test-full: test $(STAMPS)/checkov $(STAMPS)/docs $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/stores $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
 	@echo "==> the tests that make test omits"
-	@$(BIN)/python -m pytest -n 2 --ignore=tests/e2e -m full_suite -rs $(TESTFLAGS)
+	@$(PYTEST) -m full_suite -rs $(TESTFLAGS)
 
 check: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## check format, lint and strict types, without the tests
 	@echo "==> format, lint, types"
@@ -211,6 +214,7 @@ $(STAMPS)/sweep: locks/sweep.lock pyproject.toml | $(STAMPS)/venv
 	@echo "==> installing sweepledger"
 	@$(PIP) -r locks/sweep.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q generator/sweepledger
 	@touch $@
 
 $(STAMPS)/test: locks/test.lock locks/peers.lock $(STAMPS)/sweep

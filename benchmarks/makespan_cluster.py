@@ -50,14 +50,14 @@ def node(runs: int, controller: str) -> bool:
     took = {}
     with only_by_hand(team):  # a Job may be pruned as soon as it is recorded
         for name, epochs, widths, at_once in random_sweeps(runs):
-            team.ask(
+            team.write_spec(
                 name,
                 parameters={"epochs": epochs, "width": widths},
                 parallelism=at_once,
                 shape="indexed",
                 resources={"cpu": "100m", "memory": "64Mi", "scratch": "16Mi"},
             )
-            (batch,) = team.asked(name)
+            (batch,) = team.merge_specs(name)
             took[name] = _ended(team, batch)
             print(f"{name} took {took[name]:.0f} s", flush=True)
         requested = [team.batch(name) for name in took]

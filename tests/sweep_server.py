@@ -6,6 +6,7 @@ fork of the test process, with all that the tests import, takes longer than most
 """
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -25,7 +26,11 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
+import typer.main
+
 import sweepledger
+from sweepledger.cli.app import app
+from sweepledger.cli.app import main as sweep
 from sweepledger.results import readme
 from tests import builds
 
@@ -153,6 +158,11 @@ def import_sweep() -> None:
         with suppress(ModuleNotFoundError):
             importlib.import_module(name)
     readme._template()  # noqa: SLF001 - compiled once per process
+    command = typer.main.get_command(app)
+    typer.main.get_command = lambda _: (
+        command
+    )  # Typer makes all commands from their signatures whenever it runs
+    gc.freeze()  # a collection in a fork would copy the memory of everything that is imported
 
 
 def become_sweep(arguments: Sequence[str], folder: Path, streams: Sequence[int]) -> NoReturn:
@@ -180,8 +190,6 @@ def become_sweep(arguments: Sequence[str], folder: Path, streams: Sequence[int])
 
 
 def _exit_code() -> int:
-    from sweepledger.cli.app import main as sweep  # noqa: PLC0415 - as the command does
-
     try:
         sweep()
     except SystemExit as error:

@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -71,16 +71,29 @@ def sources(folder: str) -> Mapping[Path, ast.Module]:
     """Parse every module below a folder, once for all tests; not the facade."""
     paths = sorted(path for path in (ROOT / folder).rglob("*.py") if "__pycache__" not in path.parts)
     paths = [path for path in paths if path != FACADE]
-    return {path.relative_to(ROOT): ast.parse(path.read_text()) for path in paths}
+    return {path.relative_to(ROOT): parsed(path) for path in paths}
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def imports(tree: ast.Module) -> tuple[str, ...]:
+    names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += (f"{node.module}.{alias.name}" for alias in node.names)
+    return tuple(names)
+
+
+@cache
+def import_graph(folder: str) -> Mapping[Path, set[Path]]:
+    return edges(folder, sources(folder))
 
 
 def package(path: Path) -> str:
@@ -113,11 +126,11 @@ def test_imports_go_to_lower_layers_only() -> None:
 
 @pytest.mark.parametrize("folder", ["generator/sweepledger", "trainer"])
 def test_no_modules_import_each_other_in_a_circle(folder: str) -> None:
-    assert cycles(edges(folder, sources(folder))) == []
+    assert cycles(import_graph(folder)) == []
 
 
 def test_no_folders_of_a_folder_import_each_other_in_a_circle() -> None:
-    graph = edges("generator/sweepledger", sources("generator/sweepledger"))
+    graph = import_graph("generator/sweepledger")
     folders = {path.parent for path in sources("generator/sweepledger")}
     wrong = []
     for folder in sorted(folders):

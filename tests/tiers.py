@@ -1,7 +1,8 @@
 """Which tests run when: `make test` leaves out what is marked `full_suite`, and says what that was.
 
 A test belongs to `make test-full` if it needs more than Python and git (Go, root, a package registry, another
-Python), or if it tries at length what a shorter test already covers.
+Python), or if it tries at length what a shorter test already covers. Of a test that is marked `sampled`, `make test`
+runs the first cases.
 """
 
 from collections import Counter
@@ -18,13 +19,20 @@ left_out: Counter[str] = Counter()
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
-    """Mark each test that uses a fixture of the full suite, or that lies in tests/cluster."""
+    """Mark each test that uses a fixture of the full suite, lies in tests/cluster, or is one of many cases."""
+    cases: Counter[str] = Counter()
     for item in items:
         needs = [_NEEDS[name] for name in getattr(item, "fixturenames", ()) if name in _NEEDS]
         if needs:
             item.add_marker(pytest.mark.full_suite(needs[0]))
         elif item.nodeid.startswith("tests/cluster/"):
             item.add_marker(pytest.mark.full_suite("parts of a cluster"))
+        sampled = item.get_closest_marker("sampled")
+        if sampled and not item.get_closest_marker("full_suite"):
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if cases[test] > sampled.args[0]:
+                item.add_marker(pytest.mark.full_suite("more cases of a test"))
 
 
 def parameters(cases: Iterable[Any], default: Collection[Any], reason: str) -> list[Any]:

@@ -38,6 +38,7 @@ def problems(sandbox: Sandbox, text: str) -> set[tuple[str, str]]:
     return {(problem.file, problem.code) for problem in check(sandbox.workspace, base="origin/main").problems}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", SPELLINGS)
 def test_attributes_that_rewrite_files_are_refused_in_every_spelling(sandbox: Sandbox, text: str) -> None:
     assert (".gitattributes", "side-file") in problems(sandbox, text)
@@ -50,6 +51,7 @@ def test_line_ends_of_reviewed_files_stay(sandbox: Sandbox, text: str) -> None:
     assert {code for _, code in problems(sandbox, text)} == {"side-file"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -77,6 +79,7 @@ def test_other_attributes_are_allowed(sandbox: Sandbox, text: str) -> None:
     assert problems(sandbox, text) == set()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -107,6 +110,7 @@ def test_no_attribute_hides_from_a_reviewer_what_runs(sandbox: Sandbox, text: st
     assert {code for _, code in problems(sandbox, text)} & {"diff-hidden", "side-file"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "text",
     [

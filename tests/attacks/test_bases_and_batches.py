@@ -27,6 +27,7 @@ def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
     file.write_text(text.replace(old, new, 1))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("path", "old", "new", "values"),
     [
@@ -98,6 +99,7 @@ KUSTOMIZATIONS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", KUSTOMIZATIONS.values(), ids=KUSTOMIZATIONS)
 def test_a_merged_overlay_that_waits_for_a_base_is_built_once_it_comes(text: str, sandbox: Sandbox) -> None:
     batch = sandbox.merged()

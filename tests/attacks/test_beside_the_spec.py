@@ -47,6 +47,7 @@ EDITS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("sweep", "code"), [("running", "batch-edited"), ("new", "batch-forged")])
 def test_an_active_overlay_that_keeps_its_name_is_refused_with_other_files_though_its_lock_names_them(
     sweep: str, code: str, change: Change
@@ -75,6 +76,7 @@ RECORDS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "record",
     [

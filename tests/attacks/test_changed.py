@@ -9,7 +9,7 @@ from sweepledger.commands.check import check
 from sweepledger.problems import Severity
 from tests.attacks.changing import Change
 
-SHORT, LONG = 16, 600
+SHORT, LONG = 8, 150
 """`python benchmarks/changes.py` makes ten thousand with each of three seeds."""
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")

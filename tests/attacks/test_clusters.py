@@ -69,6 +69,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "change",
     parameters(
@@ -109,6 +110,7 @@ def test_a_teams_own_files_have_a_folder(platform_sandbox: Sandbox) -> None:
     assert errors(platform_sandbox) == set()
 
 
+@pytest.mark.sampled(1)
 def test_another_repository_is_named_by_the_settings(platform_sandbox: Sandbox) -> None:
     controller = platform_sandbox.workspace.settings.controller
     bootstrap(platform_sandbox.workspace, BootstrapRequest(controller, OTHER))

@@ -118,6 +118,7 @@ def uses(sandbox: Sandbox, before: str, out: Path) -> dict[str, Callable[[], obj
     return every
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name",
     parameters(
@@ -136,7 +137,7 @@ def test_edited_results_are_no_traceback_and_write_nothing_outside(
     name: str, history: tuple[Sandbox, str], tmp_path: Path
 ) -> None:
     sandbox, before = history
-    start = sandbox.git("rev-parse", "HEAD").strip()
+    start = sandbox.head()
     edited(sandbox, *{**REFUSED, **READ}[name])
     refused = set()
 
@@ -157,6 +158,7 @@ def test_edited_results_are_no_traceback_and_write_nothing_outside(
         assert refused == {"explain", "explain batches", "compare", *STORES} - {"optuna", "mlflow"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("values", [(1e150, 1e-150), (1e-300, 1e150), (5e-324, 1e150), (0.0, 1e150)])
 def test_numbers_of_any_size_are_explained(
     values: tuple[float, float], sandbox: Sandbox, tmp_path: Path
@@ -188,6 +190,7 @@ def proposed(sandbox: Sandbox, folder: Path) -> ExplainedComparison:
     return explained
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("place", ["sweeps", "proposal"])
 def test_a_proposal_is_not_written_through_a_link(place: str, sandbox: Sandbox, tmp_path: Path) -> None:
     explained = proposed(sandbox, tmp_path)

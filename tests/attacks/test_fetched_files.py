@@ -20,6 +20,7 @@ def listed(paths: Sequence[str]) -> list[Artifact]:
     return [Artifact(path, 1, "0" * 64) for path in paths]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "inside", [".git/", "", "model/"], ids=["a .git folder", "a bare repository", "one below"]
 )

@@ -196,6 +196,7 @@ ONE_OF_EACH_KIND = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("forgery", parameters(FORGERIES, ONE_OF_EACH_KIND, "more attacks"))
 def test_a_round_that_is_made_otherwise_is_refused(forgery: str, searching: Sandbox) -> None:
     (batch,) = searching.active()
@@ -221,6 +222,7 @@ def twice(file: Path, times: int) -> None:
         opened.write(f"---\n{last}" * times)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "forgery", parameters(AT_ONCE, ("more trials", "a trial's Job twice"), "more attacks")
 )
@@ -260,6 +262,7 @@ MORE_AT_ONCE = (
 """Amounts of a round of one Indexed Job, and larger ones."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -304,6 +307,7 @@ OTHER_SPECS: dict[str, Forge] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "forgery", parameters(OTHER_SPECS, ("of another time", "in one of its Jobs"), "more attacks")
 )
@@ -348,6 +352,7 @@ def test_a_round_brings_no_change_of_another_sweep_with_it(searching: Sandbox) -
     assert push(searching) == ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("missing", ["batch.yaml", "job.yaml", "kustomization.yaml", "launch.json"])
 def test_a_round_without_one_of_its_files_is_refused(missing: str, searching: Sandbox) -> None:
     (batch,) = searching.active()
@@ -371,6 +376,7 @@ def test_values_numbers_and_thresholds_are_the_rounds_own(searching: Sandbox) ->
     assert push(searching) == ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("emptied", [JOB, KUSTOMIZATION, LAUNCH])
 def test_a_round_with_an_empty_file_is_refused(emptied: str, searching: Sandbox) -> None:
     (batch,) = searching.active()
@@ -390,6 +396,7 @@ def test_a_round_whose_lock_says_nothing_but_its_number_is_refused(searching: Sa
     assert f"{batch} is not made as" in push(searching)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", ["1", "3", "9999", "02"])
 def test_a_round_that_is_not_the_next_is_refused(number: str, searching: Sandbox) -> None:
     (batch,) = searching.active()
@@ -400,6 +407,7 @@ def test_a_round_that_is_not_the_next_is_refused(number: str, searching: Sandbox
     assert f"{batch} is not the round after" in push(searching)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name", ["h..l-b.-.......d", "hill-b2-0000000", "hill-b02-00000000", "Hill-b2-00000000"]
 )
@@ -427,6 +435,7 @@ NO_RESULTS = (
 )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "path",
     parameters(

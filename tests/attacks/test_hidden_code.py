@@ -95,6 +95,7 @@ def test_what_is_locked_from_the_last_commit_is_shown(sandbox: Sandbox) -> None:
     assert problems(sandbox) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("merged_first", [True, False], ids=["code merged before", "code in this change"])
 def test_further_trials_run_the_code_of_the_merged_batch(sandbox: Sandbox, *, merged_first: bool) -> None:
     sandbox.merged()

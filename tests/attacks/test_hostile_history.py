@@ -38,6 +38,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     return sandbox
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CONTENTS)
 def test_a_history_that_somebody_edited_is_no_traceback(
     name: str, history: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -40,6 +40,7 @@ def test_a_submodule_in_the_place_of_a_checked_folder_is_refused(folder: str, sa
     assert (folder, "file-mode") in refused(sandbox)
 
 
+@pytest.mark.sampled(1)
 def test_a_platform_behind_a_link_is_refused_before_and_after_the_link_is_merged(
     platform_sandbox: Sandbox,
 ) -> None:

@@ -71,6 +71,7 @@ def index_of(sandbox: Sandbox) -> tuple[Path, dict[str, Any]]:
     return path, json.loads(path.read_text())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("place", "name"),
     [

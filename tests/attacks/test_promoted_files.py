@@ -42,6 +42,7 @@ def promoted(sandbox: Sandbox, file: str, branch: str) -> str:
     return promote_values(sandbox.workspace, "peak", file, publication=Publication(branch, push=False)).commit
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "file",
     [
@@ -59,6 +60,7 @@ def test_only_plain_files_with_room_for_their_statement_are_promoted_into(
     assert history.git("branch", "--list", "refused") == ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("file", "content"),
     [
@@ -109,6 +111,7 @@ STATEMENTS: dict[str, tuple[Callable[[Any, object], None], object]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_forged_statement_is_a_difference(name: str, history: Sandbox) -> None:
     start = history.git("rev-parse", "HEAD").strip()

@@ -107,6 +107,7 @@ BATCHES: dict[str, tuple[Edit, str]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name",
     parameters(

@@ -137,6 +137,7 @@ def errors(sandbox: Sandbox) -> list[Problem]:
     return [problem for problem in problems if problem.severity is Severity.ERROR]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name",
     parameters(

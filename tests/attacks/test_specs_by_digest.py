@@ -41,6 +41,7 @@ def test_nor_is_it_removed_before_the_batch_is_recorded(cancelled: Sandbox) -> N
     assert codes(cancelled) == {"spec-removed"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("entry", ["cancel: []", "cancel: [peak-b9-00000000]", "# cancel: none"])
 def test_nor_is_an_entry_replaced(cancelled: Sandbox, entry: str) -> None:
     lines = (cancelled.root / "sweeps/peak.yaml").read_text().splitlines()
@@ -58,6 +59,7 @@ def test_a_further_cancellation_is_allowed(cancelled: Sandbox) -> None:
     assert codes(cancelled) == set()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "file", ["launch.json", "batch.yaml", "hyperparams.csv", "kustomization.yaml", "job.yaml"]
 )

@@ -181,7 +181,7 @@ def test_a_link_into_the_state_is_refused(sandbox: Sandbox, target: str) -> None
 
 
 def test_a_submodule_in_the_place_of_the_state_is_refused(sandbox: Sandbox) -> None:
-    commit = sandbox.git("rev-parse", "HEAD").strip()
+    commit = sandbox.head()
     sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{commit},.sweepledger")
 
     assert "state-in-git" in {problem.code for problem in check(sandbox.workspace).problems}

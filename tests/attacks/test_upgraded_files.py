@@ -124,6 +124,7 @@ def is_untouched(sandbox: Sandbox) -> bool:
     return outside == ["file"] and all((sandbox.root / path).read_bytes() == PRECIOUS for path in places)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "trap",
     parameters(
@@ -151,6 +152,7 @@ def test_a_trap_ends_an_upgrade_with_a_sentence(trap: str, trapped: Sandbox) -> 
         assert is_untouched(trapped)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("trap", TAKEN)
 def test_an_upgrade_removes_only_what_it_wrote(trap: str, trapped: Sandbox) -> None:
     TAKEN[trap](trapped.root)

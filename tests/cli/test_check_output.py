@@ -64,6 +64,7 @@ def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox, run_swe
     assert json.loads((report / "check.sarif").read_text())["runs"][0]["results"] == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("state", ["missing", "stale", "edited", "illegible", "flux"])
 def test_the_patch_writes_what_generate_writes(
     sandbox: Sandbox, run_sweep: Run, needs_kustomize: None, state: str

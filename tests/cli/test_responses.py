@@ -342,6 +342,7 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -381,6 +381,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
 }
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_of_a_new_user_is_explained(lab_with_sweep: Path, mistake: str) -> None:
     lab = lab_with_sweep

@@ -426,6 +426,7 @@ FAULTS: dict[str, Fault] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_collector_may_push_nothing_else(fault: str, guarded: Sandbox) -> None:
     FAULTS[fault](guarded)

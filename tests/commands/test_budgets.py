@@ -154,6 +154,7 @@ def test_a_month_counts_what_was_recorded_in_it(sandbox: Sandbox, needs_kustomiz
     assert "2026-11 has used 4," in problem.message
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("year", [1999, 2026, 2027, 9999])
 def test_what_trials_write_as_their_time_moves_no_charge_to_another_month(
     sandbox: Sandbox, needs_kustomize: None, year: int
@@ -251,6 +252,7 @@ def test_without_a_month_that_of_the_commit_that_stands_counts(
         plan(sandbox.workspace, month="2026-13")
 
 
+@pytest.mark.full_suite("large inputs")
 def test_batches_of_years_cost_no_more_calls_of_git(
     sandbox: Sandbox, needs_kustomize: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

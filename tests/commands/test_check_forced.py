@@ -57,6 +57,7 @@ def test_what_is_no_batch_and_stands_already_is_a_warning_to_other_changes(
     assert check_problems(sandbox) == {(place(path), "overlay-layout", Severity.WARNING)}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "in the work tree"])
 @pytest.mark.parametrize("more", [STRAY[0], "overlays/active/Not_A_Name/another.yaml"], ids=["edit", "add"])
 def test_a_change_of_what_is_no_batch_is_refused(sandbox: Sandbox, more: str, *, is_committed: bool) -> None:

@@ -72,6 +72,7 @@ def test_a_batch_that_calls_itself_another_sweeps_is_refused(sandbox: Sandbox, *
     assert problem.message == "belongs to no spec: sweeps/zz.yaml is missing"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["peak-b2-deadbeef", "peak-b1-deadbeef", "peak-b9-00000000"])
 def test_a_batch_under_a_merged_spec_that_asks_for_nothing_is_refused(sandbox: Sandbox, name: str) -> None:
     forge(sandbox, sandbox.merged(), name)
@@ -80,6 +81,7 @@ def test_a_batch_under_a_merged_spec_that_asks_for_nothing_is_refused(sandbox: S
     assert f"overlays/active/{name}" in files_of(check(sandbox.workspace), "drift")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("file", ["launch", "job", "kustomization", "hyperparams"])
 def test_a_planned_name_with_other_bytes_is_refused_though_its_digests_fit(
     sandbox: Sandbox, file: str
@@ -266,6 +268,7 @@ def test_what_stands_is_judged_by_the_settings_that_stand(sandbox: Sandbox, need
     assert (report.problems, report.builds.built) == ((), (name,))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", ["none", "argocd"])
 def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: str) -> None:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
@@ -290,7 +293,7 @@ def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: s
 def test_a_branch_behind_the_base_may_not_merge_old_results_over_newer_ones(sandbox: Sandbox) -> None:
     sandbox.write("results/a", "old\n")
     sandbox.commit("results(a)")
-    old = sandbox.git("rev-parse", "HEAD").strip()
+    old = sandbox.head()
     sandbox.write("results/a", "new\n")
     sandbox.commit("results(a): more")
     sandbox.git("switch", "-q", "-c", "evil")
@@ -328,6 +331,7 @@ def test_attributes_are_read_as_git_reads_them(sandbox: Sandbox, text: str, mode
     assert codes(check(sandbox.workspace)) == {"side-file", *(["file-mode"] if mode == "+x" else [])}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 50_000, "a: &a [*a]", "a\0b", ""])
 def test_a_lock_that_would_end_the_process_is_refused(sandbox: Sandbox, text: str) -> None:
     sandbox.merged()

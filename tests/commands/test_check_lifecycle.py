@@ -79,6 +79,7 @@ def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox
     assert codes(check(sandbox.workspace)) == {"history-unsigned"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "uncommitted"])
 @pytest.mark.parametrize("change", ["add", "edit", "delete"])
 def test_nobody_but_the_collector_changes_results(

@@ -44,6 +44,7 @@ def settings(sandbox: Sandbox, more: str) -> None:
     sandbox.write("sweepledger.yaml", (sandbox.root / "sweepledger.yaml").read_text() + more)
 
 
+@pytest.mark.sampled(1)
 def test_other_settings_want_another_bootstrap(platform_sandbox: Sandbox) -> None:
     settings(platform_sandbox, "egress:\n  hub: {cidrs: [192.0.2.0/24], ports: [443]}\n")
 
@@ -64,6 +65,7 @@ def test_a_file_that_vanished_is_drift(platform_sandbox: Sandbox) -> None:
     assert (problem.file, problem.message, problem.code) == (NETWORK, "is missing", "drift")
 
 
+@pytest.mark.sampled(1)
 def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(platform_sandbox: Sandbox) -> None:
     platform_sandbox.write(NETWORK, "# mine\n")
 
@@ -110,6 +112,7 @@ def test_a_record_that_is_gone_or_cannot_be_read_is_drift(platform_sandbox: Sand
     assert missing.message == "is missing"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("key", "says"),
     [("controller: submit", "controller: submit"), ("branch: other", "follows branch 'main'")],
@@ -126,6 +129,7 @@ def test_settings_that_the_record_contradicts_are_drift(
     assert [problem.code for problem in errors if says in problem.message] == ["drift"]
 
 
+@pytest.mark.sampled(1)
 def test_a_shape_that_the_platform_does_not_allow_is_refused_until_bootstrap_saw_it(
     platform_sandbox: Sandbox,
 ) -> None:
@@ -158,6 +162,7 @@ def test_a_warning_of_the_settings_is_shown(sandbox: Sandbox) -> None:
     assert (problem.code, problem.severity) == ("egress-everywhere", Severity.WARNING)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", ["a: [", "- 1\n", "", "kind: Namespace\n", "metadata: 1\n", "a: *b\n"])
 def test_a_base_of_the_platform_that_is_none_is_a_problem_and_no_crash(
     platform_sandbox: Sandbox, text: str

@@ -64,6 +64,7 @@ def test_a_record_takes_the_place_of_the_word_that_there_was_none(sandbox: Sandb
     assert (column(sandbox, "status")[0], column(sandbox, "attempts")[0]) == ("ok", "1")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fault", ["cannot be read", "of another row", "of a month ago"])
 def test_what_cannot_be_believed_or_is_too_old_makes_no_commit(
     fault: str, incomplete: Sandbox, results: Path

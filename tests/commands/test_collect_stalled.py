@@ -47,7 +47,7 @@ def test_a_job_that_was_deleted_while_its_trials_ran_leaves_its_batch_stalled(
     cluster.delete("jobs", batch)
 
     assert names(look()) == [batch], "it was applied: its folder is there"
-    assert sandbox.git("ls-remote", "origin", "main").split()[0] == sandbox.git("rev-parse", "HEAD").strip()
+    assert sandbox.git("ls-remote", "origin", "main").split()[0] == sandbox.head()
 
 
 def test_a_job_that_was_deleted_after_its_trials_ended_ends_by_its_records(

@@ -37,7 +37,7 @@ def recorded(
         leave(volume, batch, index, metrics={batch.lock.metric.name: scores[x]})
     assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
     sandbox.push()
-    return sandbox.git("rev-parse", "HEAD").strip()
+    return sandbox.head()
 
 
 def test_what_both_tried_is_joined_and_the_rest_is_listed(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def test_files_come_by_a_list_that_is_too_long_for_the_record(
     assert lie(tmp_path / "here") == lie(tmp_path / "by pod") == FILES
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "edit", [lambda text: text.replace(b"model", b"nodel"), lambda text: text + b" ", None]
 )
@@ -160,6 +161,7 @@ def test_files_come_through_a_pod(
     ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("content", [b"\x00weightz", b"\x00w", b"\x00weights and more"])
 @pytest.mark.parametrize("by_pod", [False, True], ids=["folder", "pod"])
 def test_what_is_not_as_recorded_is_not_kept(

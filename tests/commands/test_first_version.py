@@ -37,6 +37,7 @@ def batch(request: pytest.FixtureRequest, sandbox: Sandbox) -> StoredBatch:
     return stored
 
 
+@pytest.mark.sampled(1)
 def test_it_passes_the_check_and_its_bases_stay_frozen(
     sandbox: Sandbox, batch: StoredBatch, needs_kustomize: None
 ) -> None:
@@ -50,6 +51,7 @@ def test_it_passes_the_check_and_its_bases_stay_frozen(
     assert "base-changed" in {problem.code for problem in problems}
 
 
+@pytest.mark.sampled(1)
 def test_it_is_recorded_and_verified_in_the_first_form(
     sandbox: Sandbox, batch: StoredBatch, tmp_path: Path
 ) -> None:

@@ -170,6 +170,7 @@ PROJECTS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("project", PROJECTS.values(), ids=PROJECTS)
 def test_a_published_layout_is_swept_unchanged(sandbox: Sandbox, tmp_path: Path, project: Project) -> None:
     python = "python"

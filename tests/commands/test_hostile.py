@@ -71,6 +71,7 @@ def test_settings_that_are_a_link_are_refused(sandbox: Sandbox) -> None:
         _ = sandbox.workspace
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [("batch.yaml", "retries: 0", "retries: 9"), ("job.yaml", "parallelism: 2", "parallelism: 3")],
@@ -123,6 +124,7 @@ def test_what_is_recorded_never_becomes_active_again(sandbox: Sandbox) -> None:
     assert "batch-active-twice" in codes(sandbox)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("path", ["base/launcher/v2/launch.py", "base/jobs/v2/job.yaml"])
 def test_what_batches_were_made_from_is_frozen(sandbox: Sandbox, path: str) -> None:
     sandbox.merged(xs="1, 2", parallelism=2)

@@ -48,6 +48,7 @@ def test_the_pages_of_slurm_and_of_stores_are_true(sandbox: Sandbox) -> None:
     assert (sandbox.root / "optuna.log").is_file()
 
 
+@pytest.mark.full_suite("follows long pages")
 def test_the_page_of_optuna_is_true(sandbox: Sandbox) -> None:
     (sandbox.root / "code/train.py").unlink()
 
@@ -58,6 +59,7 @@ def test_the_page_of_optuna_is_true(sandbox: Sandbox) -> None:
     assert all(trial.value == 1 - trial.params["lr"] for trial in study.trials)
 
 
+@pytest.mark.full_suite("follows long pages")
 @pytest.mark.usefixtures("needs_kustomize")
 def test_the_page_of_argo_is_true(sandbox: Sandbox) -> None:
     sandbox.git("config", "user.name", "Ada")

@@ -89,6 +89,7 @@ def test_the_owners_that_are_to_be_named_stand_in_no_comment(tmp_path: Path) -> 
     assert owned == {"/sweepledger.yaml", "/base/", "/clusters/", "/.github/"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
 def test_for_a_cluster_it_is_told_what_comes_first_and_that_makes_it_whole(
     tmp_path: Path, run_sweep: Run, controller: str
@@ -112,6 +113,7 @@ def commit(root: Path, message: str) -> None:
     git(root, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "-m", message)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("generate", ["in-pull-request", "on-merge"])
 def test_an_example_that_nobody_has_generated_yet_stops_no_change_but_its_own(
     tmp_path: Path, run_sweep: Run, needs_kustomize: None, generate: str
@@ -136,6 +138,7 @@ def test_an_example_that_nobody_has_generated_yet_stops_no_change_but_its_own(
     assert "8 trial(s) that no batch lists" in edited.stderr
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
 def test_for_a_cluster_the_image_and_then_the_first_batch_pass_the_check(
     tmp_path: Path, run_sweep: Run, needs_kustomize: None, controller: str

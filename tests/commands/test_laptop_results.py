@@ -199,6 +199,7 @@ def no_records(laptop: Sandbox) -> None:
     path.unlink()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("forge", "code"),
     [

@@ -156,6 +156,7 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
     assert check(script.workspace).problems == ()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("code", ["{path: code}", "{paths: [code]}"])
 def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, code: str) -> None:
     sandbox.write("code/train.py", "raise SystemExit(1)")

@@ -1,5 +1,7 @@
 """A search that nobody looks after: one merged spec, followed by `sweep local` to its last results."""
 
+import pytest
+
 from sweepledger.commands.local import Options, ResultsPushed, RoundPushed, local
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound
@@ -14,6 +16,7 @@ def played(sandbox: Sandbox) -> list[ResultsPushed | RoundPushed]:
     return events
 
 
+@pytest.mark.full_suite("whole searches")
 def test_from_one_merged_spec_every_round_runs_and_is_recorded_by_one_commit_with_no_hand_between(
     sandbox: Sandbox,
 ) -> None:

@@ -27,10 +27,10 @@ SHORT = 10
 def test_every_later_edit_is_found_by_row_and_column(
     sandbox: Sandbox, tmp_path: Path, *, squashed: bool
 ) -> None:
-    output = sandbox.git("rev-parse", "HEAD").strip()
+    output = sandbox.head()
     recorded(sandbox, tmp_path / "volume", "1, 2")
     recorded(sandbox, tmp_path / "volume", "1, 2, 3")
-    start = sandbox.git("rev-parse", "HEAD").strip()
+    start = sandbox.head()
     rng = random.Random(7)  # noqa: S311 - the same edits every time
     missed = []
     for number in range(SHORT):
@@ -48,6 +48,7 @@ def test_every_later_edit_is_found_by_row_and_column(
     assert missed == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 @pytest.mark.parametrize("how", ["follow-up", "rewrite"])
 def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(

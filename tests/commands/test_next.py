@@ -392,7 +392,7 @@ def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sa
 
     assert step.pushed is not None
     sandbox.pull()
-    assert sandbox.git("rev-parse", "HEAD").strip() == step.pushed.commit
+    assert sandbox.head() == step.pushed.commit
     assert sandbox.git("log", "-1", "--format=%s").strip() == "next(hill): round 2, 3 trials of tpe"
     assert isinstance(again.step, ResultsPending)
     assert errors(sandbox, "HEAD~1") == []
@@ -410,7 +410,7 @@ def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox
     assert again.pushed is None
     assert isinstance(again.step, RoundDue), "it is due, and proposed already"
     assert again.step.batch.name == step.pushed.due.batch.name
-    head = sandbox.git("rev-parse", "HEAD").strip()
+    head = sandbox.head()
     listed = sandbox.git("ls-remote", "origin", "refs/heads/next/*").split()
     assert listed == [step.pushed.commit, f"refs/heads/next/hill/{head[:12]}"]
 

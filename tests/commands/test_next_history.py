@@ -49,7 +49,7 @@ def test_reverting_earlier_results_leaves_the_evidence_of_later_rounds_and_waits
 ) -> None:
     first = begun(sandbox, settings="")
     record(sandbox, results)
-    taken_back = sandbox.git("rev-parse", "HEAD").strip()
+    taken_back = sandbox.head()
     second = ask(sandbox)
     record(sandbox, results)
     with pytest.raises(subprocess.CalledProcessError):

@@ -87,6 +87,7 @@ def problems_of(failure: RepositoryError) -> tuple[Problem, ...]:
     return failure.problems
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("harm", "line"), BROKEN.values(), ids=BROKEN)
 def test_a_lock_that_cannot_be_read_stops_its_own_batch_only_and_is_named_by_its_line(
     harm: Callable[[str], str], line: int, sandbox: Sandbox, two: tuple[str, str], results: Path

@@ -119,7 +119,7 @@ def test_a_branch_that_moves_on_is_followed_and_one_that_was_cut_is_refused(
             pass
         return remembered(kept)
 
-    assert once() == sandbox.git("rev-parse", "HEAD").strip()
+    assert once() == sandbox.head()
     sandbox.write("a", "1")
     last = sandbox.commit("Move on")
     sandbox.push()
@@ -137,7 +137,7 @@ def test_a_branch_that_moves_on_is_followed_and_one_that_was_cut_is_refused(
     changed = read(kept)
     changed["metadata"]["annotations"] = {}
     kept.write_text(json.dumps(changed))
-    assert once() == sandbox.git("rev-parse", "HEAD").strip()
+    assert once() == sandbox.head()
 
 
 def test_a_failure_gives_it_back(sandbox: Sandbox, kept: Path) -> None:
@@ -151,13 +151,13 @@ def test_a_failure_gives_it_back(sandbox: Sandbox, kept: Path) -> None:
 def test_a_shallow_clone_fetches_what_it_lacks_to_tell(
     commits: int, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    before = sandbox.git("rev-parse", "HEAD").strip()
+    before = sandbox.head()
     for number in range(commits):
         sandbox.git("commit", "-q", "--allow-empty", "-m", f"{number}")
     sandbox.push()
     sandbox.git("clone", "-q", "--depth=1", f"file://{sandbox.remote}", str(tmp_path / "shallow"))
     shallow = Repository(tmp_path / "shallow")
-    tip = sandbox.git("rev-parse", "HEAD").strip()
+    tip = sandbox.head()
 
     assert remote_contains(shallow, "origin", "main", tip, before)
     assert not remote_contains(shallow, "origin", "main", tip, "1" * 40)
@@ -181,5 +181,5 @@ def test_a_real_server_keeps_it_so(
 
     held = Kubectl().get("leases.coordination.k8s.io", "sweep-collector", place)
     assert held is not None
-    assert held["metadata"]["annotations"][LAST_COMMIT] == sandbox.git("rev-parse", "HEAD").strip()
+    assert held["metadata"]["annotations"][LAST_COMMIT] == sandbox.head()
     assert not held.get("spec")

@@ -112,6 +112,7 @@ def test_two_batches_that_end_at_once_are_followed_by_two_rounds(sandbox: Sandbo
     assert [batch.lock.round for batch in by_number(sandbox)] == [3, 4, 5]
 
 
+@pytest.mark.full_suite("whole searches")
 def test_from_an_empty_clone_at_every_commit_the_round_that_it_adds_comes_byte_for_byte(
     sandbox: Sandbox, results: Path, tmp_path: Path
 ) -> None:
@@ -226,7 +227,7 @@ def test_a_fork_goes_on_by_itself_and_a_merge_pools_evidence_and_pending_trials(
 
 def test_a_change_with_several_rounds_is_checked_like_one(sandbox: Sandbox) -> None:
     begun(sandbox, size=OVERLAP, rounds=6)
-    base = sandbox.git("rev-parse", "HEAD").strip()
+    base = sandbox.head()
     list(push_idle_rounds(target(sandbox)))
     sandbox.pull()
 
@@ -238,7 +239,7 @@ def test_a_round_too_many_is_refused(sandbox: Sandbox) -> None:
     extra = hill(sandbox, size="3, ahead: 4", rounds=6)
     next_(sandbox.workspace, base="HEAD")
     extra.write_text(extra.read_text().replace("ahead: 4", "ahead: 3"))
-    base = sandbox.git("rev-parse", "HEAD").strip()
+    base = sandbox.head()
     sandbox.commit("One more")
 
     (problem,) = errors(sandbox, base)
@@ -250,6 +251,7 @@ def errors(sandbox: Sandbox, base: str) -> list[str]:
     return [str(problem) for problem in checked.problems if problem.severity is Severity.ERROR]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["nsga2", "asha"])
 def test_other_methods_overlap_too(method: str, sandbox: Sandbox, results: Path) -> None:
     more = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n" if method == "asha" else ""

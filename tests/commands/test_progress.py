@@ -29,7 +29,7 @@ def test_what_runs_is_on_a_branch_of_its_own_renewed_when_due_and_gone_at_the_en
     sandbox: Sandbox, results: Path
 ) -> None:
     name = sandbox.merged()
-    batch, main = stored(sandbox), sandbox.git("rev-parse", "HEAD").strip()
+    batch, main = stored(sandbox), sandbox.head()
     leave(results, batch, 0)
     now = time.time()
 

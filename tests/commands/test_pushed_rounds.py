@@ -100,6 +100,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("search", parameters(SEARCHES, ("tpe 30", "pbt 4"), "more methods"))
 def test_the_collector_may_push_a_round_of_every_method(search: str, tmp_path: Path) -> None:
     sandbox = followed(tmp_path, **SEARCHES[search])
@@ -109,6 +110,7 @@ def test_the_collector_may_push_a_round_of_every_method(search: str, tmp_path: P
     assert push(sandbox) == ""
 
 
+@pytest.mark.full_suite("whole searches")
 def test_the_collector_may_push_every_rung_down_to_the_last_trial(climbing: Sandbox, tmp_path: Path) -> None:
     sizes = []
     while climbing.active():
@@ -205,6 +207,7 @@ FORGED_PARENTS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("forged", parameters(FORGED_PARENTS, ("to write", "another folder"), "more attacks"))
 def test_the_collector_may_mount_no_other_folder_as_a_parents(forged: str, climbing: Sandbox) -> None:
     in_round(climbing, "overlays/active/{batch}/job.yaml", PARENT, FORGED_PARENTS[forged])
@@ -265,6 +268,7 @@ FORGED_BY_DEFAULT = (
 )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fault", parameters(FORGED, FORGED_BY_DEFAULT, "more attacks"))
 def test_the_collector_may_push_no_other_round(fault: str, searching: Sandbox) -> None:
     FORGED[fault](searching)

@@ -235,6 +235,7 @@ print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2]
 """
 
 
+@pytest.mark.full_suite("whole searches")
 def test_each_member_of_a_population_finds_the_checkpoints_of_the_one_it_goes_on_from(
     sandbox: Sandbox, run_sweep: Run
 ) -> None:

@@ -105,7 +105,7 @@ def test_a_server_that_lost_commits_gets_them_from_a_clone_or_the_collector_make
     record(sandbox, results)
     sandbox.pull()
     newest = sandbox.git("rev-parse", "HEAD:results").strip()
-    lost = sandbox.git("rev-parse", "HEAD").strip()
+    lost = sandbox.head()
 
     shutil.rmtree(sandbox.remote)
     shutil.copytree(backup, sandbox.remote)

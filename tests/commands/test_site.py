@@ -83,7 +83,7 @@ def test_a_manifest_that_this_clone_did_not_write_is_not_believed(sandbox: Sandb
 
 def test_an_earlier_commit_is_shown_as_it_was(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path)
-    then = sandbox.git("rev-parse", "HEAD").strip()
+    then = sandbox.head()
     before = built(sandbox, tmp_path / "out")
     recorded(sandbox, tmp_path, "other", "4, 5")
     site(sandbox.workspace, tmp_path / "out")

@@ -86,6 +86,7 @@ def test_a_branch_that_does_not_exist_is_named(sandbox: Sandbox, tmp_path: Path)
         server(sandbox, tmp_path, "nowhere").listen(0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_curves_of_running_trials_are_shown_and_not_committed(
     sandbox: Sandbox, tmp_path: Path, source: str

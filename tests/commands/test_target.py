@@ -19,7 +19,7 @@ def test_a_commit_that_lost_a_race_returns_what_was_computed_from_the_new_tip(sa
     commit, value = Target(sandbox.workspace.repository, "origin", "main").commit(make)
 
     assert commit is not None
-    assert value == bases[1] == sandbox.git("rev-parse", "HEAD").strip()
+    assert value == bases[1] == sandbox.head()
     assert sandbox.git("show", f"{commit}:ours") == value
 
 

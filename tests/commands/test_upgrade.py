@@ -59,7 +59,7 @@ def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandb
     sandbox.commit("An earlier version")
     sandbox.push()
     sandbox.write("notes.txt", "mine")
-    head = sandbox.git("rev-parse", "HEAD").strip()
+    head = sandbox.head()
 
     result, commit = propose_upgrade(sandbox.workspace)
 

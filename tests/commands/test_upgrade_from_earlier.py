@@ -205,7 +205,7 @@ def test_trials_of_the_earlier_release_run_on_while_everything_is_upgraded(
         sandbox.git("fetch", "-q", "origin")
         install_hook(sandbox, f"origin/{BRANCH}")
         between = before.ask("between", gates["between"])
-        merged = sandbox.git("rev-parse", "HEAD").strip()
+        merged = sandbox.head()
         sandbox.git("merge", "-q", "--no-edit", f"origin/{BRANCH}")
         now("check", "--base", merged)
         commit_is_needed = sandbox.git("status", "--porcelain")

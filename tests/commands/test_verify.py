@@ -53,7 +53,7 @@ def first(sandbox: Sandbox, kind: str) -> str:
 def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
     sandbox: Sandbox, batch: StoredBatch
 ) -> None:
-    commit = sandbox.git("rev-parse", "HEAD").strip()
+    commit = sandbox.head()
     lay = {
         path.relative_to(sandbox.root / "results/peak").as_posix(): path.read_bytes()
         for path in (sandbox.root / "results/peak").rglob("*")
@@ -142,6 +142,7 @@ def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, bat
     assert (path, "line 2", "") in differing_cells(verify(sandbox.workspace))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["md", "svg", "json"])
 def test_every_other_file_is_named_with_the_place(sandbox: Sandbox, batch: StoredBatch, kind: str) -> None:
     path = first(sandbox, kind)
@@ -215,6 +216,7 @@ def test_an_archive_that_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch)
     assert verify(sandbox.workspace).sweeps[0].state is VerificationState.DIFFERS
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
 def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: Path, how: str) -> None:
     sandbox.merged()
@@ -278,7 +280,7 @@ def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tm
         sandbox.git("reset", "-q", "--soft", "HEAD~1")
         signed_commit(sandbox, listed, "Record it")
     old = sandbox.git("log", "--format=%H", "-1", "--skip=2").strip()
-    now = sandbox.git("rev-parse", "HEAD").strip()
+    now = sandbox.head()
     tree = sandbox.git("rev-parse", f"{old}^{{tree}}").strip()
     made = sandbox.git("commit-tree", tree, "-p", now, "-p", old, "-m", "Merge").strip()
     sandbox.git("reset", "-q", "--hard", made)
@@ -318,4 +320,4 @@ def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
     with pytest.raises(UsageError, match="is not a commit"):
         verify(sandbox.workspace, revision="nowhere")
     with pytest.raises(RepositoryError, match="no archived batch of peak has records"):
-        rebuild_results(sandbox.workspace.repository, sandbox.git("rev-parse", "HEAD").strip(), "peak")
+        rebuild_results(sandbox.workspace.repository, sandbox.head(), "peak")

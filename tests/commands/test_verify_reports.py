@@ -89,7 +89,7 @@ def test_an_edited_report_of_another_version_is_named_with_its_results_commit(
     sandbox: Sandbox, batch: StoredBatch
 ) -> None:
     as_another_version_wrote_it(sandbox, None)
-    origin = sandbox.git("rev-parse", "HEAD").strip()
+    origin = sandbox.head()
     edit(sandbox, README, "other words", "better words")
     edit(sandbox, FIGURE, "drawn", "painted")
     sandbox.write("results/peak/figures/more.svg", "<svg/>\n")
@@ -121,6 +121,7 @@ def test_a_report_that_is_edited_together_with_its_provenance_is_found(
     assert {path for path, _, _ in differences(sandbox)} == {README}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("version", [None, REPORT_VERSION + 1, "other"], ids=["first", "later", "text"])
 def test_a_current_report_cannot_be_passed_off_as_another_version(
     sandbox: Sandbox, batch: StoredBatch, version: object

@@ -45,6 +45,7 @@ def test_commits_without_results_are_nobodys_business_here(sandbox: Sandbox, bat
         verify_since(sandbox.workspace, "nowhere")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "path",
     [

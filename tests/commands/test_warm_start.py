@@ -207,6 +207,7 @@ def test_what_cannot_be_read_is_named_and_nothing_is_written(
     assert search.git("status", "--porcelain") == ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "line",
     [

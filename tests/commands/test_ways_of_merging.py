@@ -43,7 +43,7 @@ def rebase(sandbox: Sandbox) -> None:
     move(sandbox)
     sandbox.git("checkout", "-q", "--detach", "FETCH_HEAD")
     sandbox.git("rebase", "-q", "main")
-    made = sandbox.git("rev-parse", "HEAD").strip()
+    made = sandbox.head()
     sandbox.git("checkout", "-q", "main")
     sandbox.git("merge", "-q", "--ff-only", made)
 

@@ -1,6 +1,9 @@
 """docs/commands.md describes the commands that exist."""
 
+from sweepledger.cli.promotion import MODEL_FORMS
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_INTERNAL_ERROR, EXIT_SEARCH_ENDED
+from sweepledger.commands.promote import ModelForm
+from sweepledger.stores.registry import STORES
 from tools import command_reference
 
 
@@ -13,3 +16,11 @@ def test_the_page_is_generated_from_the_commands() -> None:
 def test_the_page_explains_the_exit_codes() -> None:
     for code in (EXIT_DRIFT, EXIT_SEARCH_ENDED, EXIT_INTERNAL_ERROR):
         assert f"| {code} | " in command_reference.INTRODUCTION
+
+
+def test_the_help_names_every_store_and_every_form_of_a_model() -> None:
+    """The help does not load the modules that know them."""
+    *stores, last = STORES
+
+    assert f"{', '.join(stores)} or {last}" in command_reference.page()
+    assert tuple(ModelForm) == MODEL_FORMS

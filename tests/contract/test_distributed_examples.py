@@ -36,6 +36,7 @@ def made(sandbox: Sandbox, spec: str) -> tuple[Any, ...]:
     return tuple(manifest for manifest in manifests if manifest["kind"] != "ConfigMap")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.usefixtures("needs_kustomize")
 @pytest.mark.parametrize("spec", [path.stem for path in SPECS])
 def test_an_example_renders_and_passes_the_policy(spec: str, sandbox: Sandbox) -> None:

@@ -120,6 +120,7 @@ def test_the_example_passes_every_check(name: str, sandbox: Sandbox) -> None:
     assert check(sandbox.workspace).problems == ()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.usefixtures("needs_kustomize")
 @pytest.mark.parametrize(
     ("name", "shape"),

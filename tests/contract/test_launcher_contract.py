@@ -71,6 +71,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     return StoredBatch(f"overlays/active/{made.name}", made.tree), record
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", list(Shape), ids=str)
 @pytest.mark.parametrize("index", parameters((0, 1), (1,), "more rows"))
 def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
@@ -95,6 +96,7 @@ def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
     assert record.details["argv"] == [*arguments, "s=40"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", parameters(Shape, (Shape.INDEXED, Shape.JOBS), "more shapes"), ids=str)
 def test_a_replicate_has_a_seed_of_its_own_and_the_values_of_the_first(shape: Shape, tmp_path: Path) -> None:
     stored, record = launched(shape, 2, tmp_path, replicates=2)

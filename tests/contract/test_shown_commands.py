@@ -66,6 +66,7 @@ def first_container(manifest: Any) -> Any:
     return next((container for container in result if container is not None), None)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("index", parameters((0, 1), (1,), "more rows"))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_pod_runs_the_command_that_its_manifest_shows(shape: Shape, index: int, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     used = getattr(item, "funcargs", {})
     team = used.get("team")
     if report.failed and isinstance(team, Team):
-        messages = list(dict.fromkeys(team.said))[-4:]  # who waits asks the same again and again
+        messages = list(dict.fromkeys(team.transcript))[-4:]  # who waits asks the same again and again
         report.sections.append(("what the team did", "\n".join(messages)))
         with suppress(Exception):  # the cluster itself may be what is gone
             report.sections.append(("how the cluster stands", describe_state(team, used["controller"])))

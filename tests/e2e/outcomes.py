@@ -14,8 +14,8 @@ from tests.e2e.team import PATIENCE, REPOSITORY, Batch, Team, has_ended
 def trained(team: Team, scores: Mapping[str, Sequence[float]]) -> tuple[Batch, ...]:
     """Merge sweeps, a trial for each score, and let them run to their end."""
     for name, values in scores.items():
-        team.ask(name, parameters={"x": values})
-    batches = team.asked(*scores)
+        team.write_spec(name, parameters={"x": values})
+    batches = team.merge_specs(*scores)
     until_trained(team, *batches)
     return batches
 

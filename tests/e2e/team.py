@@ -74,7 +74,7 @@ class Team:
     forge: Forge
     server: Server
     controller: str
-    said: list[str] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
     """What commands printed, the last one last: for a failure's report."""
 
     def sweep(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -90,9 +90,9 @@ class Team:
         done = subprocess.run(
             list(argv), cwd=self.root, env=self.environment(), capture_output=True, text=True, check=False
         )
-        self.said.append(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}")
+        self.transcript.append(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}")
         if check and done.returncode:
-            raise AssertionError(f"ended with {done.returncode}: {self.said[-1]}")
+            raise AssertionError(f"ended with {done.returncode}: {self.transcript[-1]}")
         return done
 
     def write(self, path: str, text: str) -> None:
@@ -101,7 +101,7 @@ class Team:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
 
-    def ask(
+    def write_spec(
         self,
         name: str,
         *,
@@ -138,7 +138,7 @@ class Team:
         self.git("merge", "-q", "--no-ff", "-m", f"Merge {branch}", branch)
         return self.push()
 
-    def asked(self, *names: str) -> tuple[Batch, ...]:
+    def merge_specs(self, *names: str) -> tuple[Batch, ...]:
         """Propose specs that were written and merge them; give their batches."""
         self.propose(*names)
         self.merge()
@@ -157,7 +157,7 @@ class Team:
                 break
             self.git("pull", "-q", "--no-rebase", "--no-edit", "origin", "main")
         else:
-            raise AssertionError(f"cannot push:\n{self.said[-2]}")
+            raise AssertionError(f"cannot push:\n{self.transcript[-2]}")
         return self.git("rev-parse", "HEAD").strip()
 
     def pull(self) -> None:

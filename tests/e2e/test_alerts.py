@@ -128,8 +128,8 @@ def test_a_failing_collector_is_noticed_within_three_runs_and_the_alert_ends_wit
     until("no alert fires", lambda: not prometheus.firing(), seconds=PATIENCE, pause=SCRAPE)
     healthy = prometheus.query("kube_cronjob_status_last_successful_time")
 
-    team.ask("unrecorded", parameters={"x": [1]})
-    (batch,) = team.asked("unrecorded")
+    team.write_spec("unrecorded", parameters={"x": [1]})
+    (batch,) = team.merge_specs("unrecorded")
     # Without anything to record, it needs no credential.
     team.forge.user(COLLECTOR, "another one", may_write=True)
     try:

@@ -65,8 +65,8 @@ def test_a_hundred_trials_are_recorded_in_a_cluster_without_a_storage_class(
 ) -> None:
     scores = [number / 100 for number in range(100)]
     classes = team.server.kubectl("get", "storageclasses", "--output=name").stdout
-    team.ask("hundred", parameters={"x": scores}, parallelism=12, shape="indexed", timeout="5m")
-    (batch,) = team.asked("hundred")
+    team.write_spec("hundred", parameters={"x": scores}, parallelism=12, shape="indexed", timeout="5m")
+    (batch,) = team.merge_specs("hundred")
 
     team.until_recorded(batch, seconds=1500)
 
@@ -154,8 +154,10 @@ def test_the_trial_of_a_lost_node_is_tried_again_and_nothing_of_it_stays(team: T
     have_pools(team)
     room = ROOMS[0]
     node = start_node(ground, 4, room)
-    team.ask("api-lost", parameters={"x": [1], "seconds": [60]}, pool=room, shape="indexed", timeout="15m")
-    (batch,) = team.asked("api-lost")
+    team.write_spec(
+        "api-lost", parameters={"x": [1], "seconds": [60]}, pool=room, shape="indexed", timeout="15m"
+    )
+    (batch,) = team.merge_specs("api-lost")
     lost = running_pod(team, batch)
     node.lose()
     kubectl = ground.machine.server.kubectl

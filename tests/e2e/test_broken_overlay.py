@@ -100,14 +100,14 @@ class Story:
 @pytest.fixture(scope="module")
 def story(team: Team, controller: Controller) -> Story:
     """Run it, up to where the controller says of every broken overlay what is wrong."""
-    team.ask("steady", parameters={"x": [1, 2], "seconds": [30]})
-    (steady,) = team.asked("steady")
+    team.write_spec("steady", parameters={"x": [1, 2], "seconds": [30]})
+    (steady,) = team.merge_specs("steady")
     until("a sweep runs", lambda: len(team.pods(steady)) == 2, seconds=PATIENCE, pause=1)
     for name in BROKEN:
-        team.ask(name, parameters={"x": [1, 2]})
+        team.write_spec(name, parameters={"x": [1, 2]})
     checked = _merged_by_force(team, *BROKEN)
     broken = tuple(team.batch(name) for name in BROKEN)
-    team.ask("fresh", parameters={"x": [1, 2]})
+    team.write_spec("fresh", parameters={"x": [1, 2]})
     team.propose("fresh")
     team.write(f"{NO_BATCH}/kustomization.yaml", "resources: [not-there.yaml]\n")
     checked += _refused(team)
@@ -176,7 +176,7 @@ def test_a_batch_of_which_one_job_is_refused_is_cancelled_all_the_same(
     team: Team, controller: Controller
 ) -> None:
     team.pull()
-    team.ask("halves", parameters={"x": [1, 2], "seconds": [3000]}, timeout="1h")
+    team.write_spec("halves", parameters={"x": [1, 2], "seconds": [3000]}, timeout="1h")
     _merged_by_force(team, "halves")
     batch = team.batch("halves")
     says = BREAKS["halves"][1]
@@ -199,15 +199,15 @@ def test_under_flux_a_broken_file_beside_those_of_batches_holds_up_new_ones_and_
 ) -> None:
     if not isinstance(controller, Flux):
         pytest.skip("skipped: Argo CD reads the folders of overlays themselves")
-    team.ask("beforehand", parameters={"x": [1], "seconds": [20]})
-    (early,) = team.asked("beforehand")
+    team.write_spec("beforehand", parameters={"x": [1], "seconds": [20]})
+    (early,) = team.merge_specs("beforehand")
     until("a sweep runs", lambda: team.pods(early), seconds=PATIENCE, pause=1)
     text = (team.root / f"{FLUX_FILES}/{early.name}.yaml").read_text()
     team.write(f"{FLUX_FILES}/rogue.yaml", text.replace(early.name, "rogue").replace("sweep-applier", "x"))
     rogue = team.commit("Merge by force")
-    team.ask("held-up", parameters={"x": [1]})
+    team.write_spec("held-up", parameters={"x": [1]})
 
-    (late,) = team.asked("held-up")
+    (late,) = team.merge_specs("held-up")
 
     def names_it() -> bool:
         return "Kustomization/sweeps-flux/rogue" in flux.ready(machine, Flux.SPACE)[ROOT].message

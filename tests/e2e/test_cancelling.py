@@ -86,8 +86,8 @@ class Story:
 def _ask(team: Team, *, patience: int, resources: object) -> None:
     """Ask for one batch as a single Job that runs three at once, and for one as a Job a trial."""
     common: dict[str, Any] = {"parameters": VALUES, "command": COMMAND, "retries": 0, "timeout": "15m"}
-    team.ask("halfway", environment={"PATIENCE": str(patience)}, **common)
-    team.ask("nowhere", environment={"PATIENCE": "0"}, resources=resources, parallelism=4, **common)
+    team.write_spec("halfway", environment={"PATIENCE": str(patience)}, **common)
+    team.write_spec("nowhere", environment={"PATIENCE": "0"}, resources=resources, parallelism=4, **common)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def story(team: Team, ground: Ground) -> Story:
     team.write("code/patient.py", PATIENT)
     team.commit("A trial that takes its time")
     _ask(team, patience=900, resources=TOO_MUCH)
-    halfway, nowhere = team.asked("halfway", "nowhere")
+    halfway, nowhere = team.merge_specs("halfway", "nowhere")
     story = Story(team, ground, halfway, nowhere)
     until("half of one has run, and nothing of the other", story.is_halfway, seconds=PATIENCE, pause=1)
     for name in ("halfway", "nowhere"):

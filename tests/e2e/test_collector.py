@@ -153,9 +153,9 @@ def test_records_that_come_after_their_job_has_ended_are_told_by_pods_or_waited_
 def test_a_job_deleted_by_hand_ends_by_its_records_or_is_reported_as_stalled(
     team: Team, controller: Controller, ground: Ground
 ) -> None:
-    team.ask("deleted-late", parameters={"x": [0.0, 1.0]})
-    team.ask("deleted-early", parameters={"x": [2.0], "seconds": [0, 40]})
-    late, early = team.asked("deleted-late", "deleted-early")
+    team.write_spec("deleted-late", parameters={"x": [0.0, 1.0]})
+    team.write_spec("deleted-early", parameters={"x": [2.0], "seconds": [0, 40]})
+    late, early = team.merge_specs("deleted-late", "deleted-early")
     watch = Watch(team, ground.storage.results)
     left = watch.results / early.name
     until("one trial of this one has ended", lambda: list(left.glob("*/*.json")), seconds=SECONDS)

@@ -82,8 +82,8 @@ def test_a_credential_that_is_revoked_in_the_middle_is_named_and_the_next_one_re
 
 @pytest.mark.full
 def test_with_the_server_gone_for_a_minute_a_run_says_so_and_a_later_one_records(team: Team) -> None:
-    team.ask("offline", parameters={"x": [0.0, 1.0], "seconds": [15]})
-    (batch,) = team.asked("offline")
+    team.write_spec("offline", parameters={"x": [0.0, 1.0], "seconds": [15]})
+    (batch,) = team.merge_specs("offline")
     until("it runs", lambda: _is_training(team, batch), seconds=PATIENCE, pause=0.5)
     url = team.forge.url(REPOSITORY)
     team.forge.stop()

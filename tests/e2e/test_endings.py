@@ -88,8 +88,8 @@ def endings(team: Team, ground: Ground) -> Iterator[Endings]:
     team.commit("Let trials end in many ways")
     for name, (hows, run) in SWEEPS.items():
         image = {"image": nowhere(team)} if name == "ends-nowhere" else {}
-        team.ask(name, parameters={"how": hows}, command=COMMAND, **{**RUN, **run, **image})
-    batches = team.asked(*SWEEPS)
+        team.write_spec(name, parameters={"how": hows}, command=COMMAND, **{**RUN, **run, **image})
+    batches = team.merge_specs(*SWEEPS)
     planned = {batch.sweep: PlannedBatch(batch, SWEEPS[batch.sweep][0]) for batch in batches}
     result = Endings(team, Hand(team, ground.storage.results), planned)
     follow(result)

@@ -60,7 +60,7 @@ def story(team: Team, ground: Ground) -> Story:
     laptop.git("add", "--all")
     laptop.git("commit", "-q", "-m", "A trial that takes its time on a laptop")
     command = ("python3", f"code/{NAME}.py", "${args}")
-    laptop.ask(NAME, parameters={"x": [1, 2, 3, 4]}, command=command, parallelism=4)
+    laptop.write_spec(NAME, parameters={"x": [1, 2, 3, 4]}, command=command, parallelism=4)
     here = laptop.root / ".sweepledger/results"
     with _running(laptop) as run:
 
@@ -99,7 +99,7 @@ def _running(laptop: Team) -> Iterator[subprocess.Popen[bytes]]:
         finally:
             run.kill()
             run.wait()
-            laptop.said.append(f"$ {' '.join(command)}\n{log.read_text()}")
+            laptop.transcript.append(f"$ {' '.join(command)}\n{log.read_text()}")
 
 
 def _lines(results: Path) -> dict[str, Counter[str]]:

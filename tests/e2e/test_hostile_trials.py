@@ -40,8 +40,8 @@ def test_each_attempt_of_a_trial_is_contained_and_recorded(team: Team, hostile: 
         "scratch": "16Mi",
     }  # forking, it meets no other limit first
     run = {"resources": resources, "parallelism": 1, "retries": 0}
-    team.ask("hostile", parameters={"attempt": attempts}, command=COMMAND, **run)
-    (batch,) = team.asked("hostile")
+    team.write_spec("hostile", parameters={"attempt": attempts}, command=COMMAND, **run)
+    (batch,) = team.merge_specs("hostile")
 
     team.until_recorded(batch)
 
@@ -56,8 +56,8 @@ def test_each_attempt_of_a_trial_is_contained_and_recorded(team: Team, hostile: 
 
 def test_a_trial_that_fills_the_volume_costs_no_other_its_result(team: Team, hostile: None) -> None:
     attempts = ["fill", "honest"]
-    team.ask("filling", parameters={"attempt": attempts}, command=COMMAND, parallelism=2, retries=1)
-    (batch,) = team.asked("filling")
+    team.write_spec("filling", parameters={"attempt": attempts}, command=COMMAND, parallelism=2, retries=1)
+    (batch,) = team.merge_specs("filling")
 
     team.until_recorded(batch)
 
@@ -102,10 +102,10 @@ def test_without_the_rules_the_same_attempts_succeed(team: Team, unconfined: str
 def test_with_the_whole_volume_mounted_a_forged_record_is_believed(
     team: Team, ground: Ground, hostile: None, unconfined: str
 ) -> None:
-    team.ask(
+    team.write_spec(
         "forgeable", parameters={"attempt": ["honest", "token"]}, command=COMMAND, parallelism=1, retries=0
     )
-    (batch,) = team.asked("forgeable")
+    (batch,) = team.merge_specs("forgeable")
     until("the batch's tables are there", lambda: team.jobs(batch), seconds=120)
     team.server.apply(*_tables(team, batch), _forger(team, ground, batch))
 

@@ -45,8 +45,8 @@ def lost(team: Team, ground: Ground) -> Iterator[Mapping[str, Lost]]:
     have_pools(team)
     nodes = {room: start_node(ground, number, room) for number, room in enumerate(ROOMS, start=2)}
     for room in ROOMS:
-        team.ask(f"lost-{room}", parameters={"x": [1], "seconds": [60]}, pool=room, **SPEC)
-    batches = dict(zip(ROOMS, team.asked(*(f"lost-{room}" for room in ROOMS)), strict=True))
+        team.write_spec(f"lost-{room}", parameters={"x": [1], "seconds": [60]}, pool=room, **SPEC)
+    batches = dict(zip(ROOMS, team.merge_specs(*(f"lost-{room}" for room in ROOMS)), strict=True))
     losses = {room: Lost(batches[room], nodes[room], running_pod(team, batches[room])) for room in ROOMS}
     for room, item in losses.items():
         _be_impatient(team, item)

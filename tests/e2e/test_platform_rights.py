@@ -223,12 +223,12 @@ def test_argo_cd_with_the_documented_rights_keeps_the_platform_and_runs_a_batch(
         pytest.skip("skipped: Flux takes on accounts of ours")
     kubectl = machine.server.kubectl
     team.pull()
-    team.ask("modest", parameters={"x": [1, 2]})
+    team.write_spec("modest", parameters={"x": [1, 2]})
 
     with _confined(machine, controller):
         argocd = Account.of(machine, "argocd", ROLE)
         kubectl("delete", "limitrange", "sweep-trials", f"--namespace={NAMESPACE}")
-        (batch,) = team.asked("modest")
+        (batch,) = team.merge_specs("modest")
         controller.look()
         until(
             "the platform is mended",

@@ -33,9 +33,9 @@ class Story:
 def alone(ground: Ground, team: Team) -> Story:
     watch = Watch(team, ground.storage.results)
     team.until_idle()
-    watch.ask("last", 2, seconds=75)
-    watch.ask("last-indexed", 2, seconds=75, shape="indexed")
-    batches = team.asked("last", "last-indexed")
+    watch.write_spec("last", 2, seconds=75)
+    watch.write_spec("last-indexed", 2, seconds=75, shape="indexed")
+    batches = team.merge_specs("last", "last-indexed")
     watch.until_each_trains(*batches)
     return Story(watch, batches)
 

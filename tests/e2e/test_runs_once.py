@@ -61,9 +61,9 @@ def upsets(ground: Ground, team: Team) -> Upsets:
 def ended(ground: Ground, team: Team, upsets: Upsets) -> Iterator[Story]:
     watch = Watch(team, ground.storage.results)
     ground.forge.faults(Fault(Refusing(), by=COLLECTOR))
-    watch.ask("once", 2)
-    watch.ask("once-indexed", 3, shape="indexed")
-    batches = team.asked("once", "once-indexed")
+    watch.write_spec("once", 2)
+    watch.write_spec("once-indexed", 3, shape="indexed")
+    batches = team.merge_specs("once", "once-indexed")
     commit = team.git("rev-parse", "HEAD").strip()
     watch.until_ended(*batches)
     yield Story(watch, batches, commit, upsets.kept(batches[0]))
@@ -209,8 +209,8 @@ def test_a_store_restored_from_before_the_recording_trains_nothing_again(
     ground: Ground, team: Team, controller: Controller, upsets: Upsets
 ) -> None:
     watch, backup = Watch(team, ground.storage.results), ground.machine.folder / "backup"
-    watch.ask("restored", 4, seconds=15, shape="indexed", parallelism=2)
-    (batch,) = team.asked("restored")
+    watch.write_spec("restored", 4, seconds=15, shape="indexed", parallelism=2)
+    (batch,) = team.merge_specs("restored")
     watch.until_running(batch)
     ground.machine.plane.back_up(backup)
     watch.until_ended(batch)

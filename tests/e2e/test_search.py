@@ -93,10 +93,10 @@ def merged_batches(team: Team) -> dict[str, Batch]:
     specs = {"rates": RATES_SPEC, "climb": CLIMB_SPEC, "slope": SLOPE_SPEC.replace("VALUES", "1, 2, 3")}
     for name, spec in specs.items():
         team.write(f"sweeps/{name}.yaml", spec)
-    batches = dict(zip(specs, team.asked(*specs), strict=True))
+    batches = dict(zip(specs, team.merge_specs(*specs), strict=True))
     team.until_recorded(batches["slope"])
     team.write("sweeps/slope.yaml", SLOPE_SPEC.replace("VALUES", "1, 2, 3, -1, 4"))
-    return batches | {"slope": team.asked("slope")[0]}
+    return batches | {"slope": team.merge_specs("slope")[0]}
 
 
 def is_over(team: Team, sweep: str, why: str) -> bool:

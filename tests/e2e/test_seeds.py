@@ -55,7 +55,7 @@ def test_the_sweep_of_an_example_comes_from_a_commit_to_its_summary(
     team: Team, repository_root: Path, example: str, trials: int, run: dict[str, Any]
 ) -> None:
     spec = asked_as(team, repository_root / "examples" / example, **run)
-    (batch,) = team.asked(spec["name"])
+    (batch,) = team.merge_specs(spec["name"])
 
     team.until_recorded(batch, seconds=900)
 

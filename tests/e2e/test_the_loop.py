@@ -27,7 +27,7 @@ def test_a_merged_spec_trains_on_real_digits_is_recorded_by_the_cluster_and_prun
     team: Team, controller: Controller
 ) -> None:
     team.write("sweeps/digits.yaml", DIGITS)
-    (batch,) = team.asked("digits")
+    (batch,) = team.merge_specs("digits")
 
     team.until_recorded(batch, seconds=600)
 

@@ -125,7 +125,7 @@ def planted(team: Team, controller: Controller) -> Iterator[Team]:
     team.server.apply(QUOTA)
     for name, plant in PLANTS.items():
         image = {"image": nowhere(team)} if name == "why-image" else {}
-        team.ask(name, parameters=plant.values, command=plant.command, **plant.run, **image)
+        team.write_spec(name, parameters=plant.values, command=plant.command, **plant.run, **image)
     team.propose(*PLANTS)
     for name in set(PLANTS) & set(BREAKS):
         BREAKS[name][0](team.batch(name))
@@ -175,7 +175,7 @@ def test_the_status_shows_the_same_causes_beside_its_sweeps(planted: Team) -> No
 def test_before_the_merge_git_alone_says_what_is_missing(team: Team) -> None:
     team.pull()
     found = {}
-    team.ask("why-new", parameters={"x": [1]})
+    team.write_spec("why-new", parameters={"x": [1]})
     found["not-generated"] = Explanation.of(team, "why-new")
     team.propose("why-new")
     found["not-merged"] = Explanation.of(team, "why-new")
@@ -192,8 +192,8 @@ def test_after_its_end_a_trial_waits_for_the_collector_and_then_is_recorded(
 ) -> None:
     team.pull()
     with collecting.only_by_hand(team):
-        team.ask("why-late", parameters={"x": [1], "code": [0, 7]}, retries=0)
-        (batch,) = team.asked("why-late")
+        team.write_spec("why-late", parameters={"x": [1], "code": [0, 7]}, retries=0)
+        (batch,) = team.merge_specs("why-late")
         outcomes.until_trained(team, batch)
         suspended = Explanation.of(team, "why-late")
         team.git("fetch", "-q", "origin")
@@ -214,8 +214,8 @@ def test_after_its_end_a_trial_waits_for_the_collector_and_then_is_recorded(
 
 def test_a_cancelled_batch_says_so_until_it_is_recorded(team: Team) -> None:
     team.pull()
-    team.ask("why-gone", parameters={"x": [1], "seconds": [3600]}, **LONG)
-    (batch,) = team.asked("why-gone")
+    team.write_spec("why-gone", parameters={"x": [1], "seconds": [3600]}, **LONG)
+    (batch,) = team.merge_specs("why-gone")
     until(
         "it runs",
         lambda: Explanation.of(team, "why-gone").causes == {"running": 1},

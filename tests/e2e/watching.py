@@ -41,13 +41,13 @@ class Watch:
     team: Team
     results: Path
 
-    def ask(self, name: str, trials: int, *, seconds: float = 0, **run: Any) -> None:
+    def write_spec(self, name: str, trials: int, *, seconds: float = 0, **run: Any) -> None:
         """Write a spec of so many trials, each of which trains for so long."""
         if not (self.team.root / PROGRAM).is_file():
             self.team.pull()
             self.team.write(PROGRAM, SCRIPT)
             self.team.commit("Let trials leave lines")
-        self.team.ask(
+        self.team.write_spec(
             name,
             parameters={"x": list(range(1, trials + 1)), "seconds": [seconds]},
             command=("python3", PROGRAM, "${args}"),

@@ -37,6 +37,7 @@ def parsed(made: list[Any], clone: CodeClone | None = CLONE) -> BatchSpec | tupl
     return manifests.parse_batch(name, made, clone=clone)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("version", ["v1", "v2"])
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 def test_a_batch_that_clones_runs_here_as_one_whose_code_is_in_the_image(

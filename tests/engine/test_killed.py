@@ -48,6 +48,7 @@ def assert_all_was_done_once(machine: Machine, words: list[str]) -> None:
     }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "die_at",
     [

@@ -98,6 +98,7 @@ def server_pid(node: Node) -> int:
     return node._server._process.pid  # noqa: SLF001
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_trusted", [True, False], ids=["of the package", "another"])
 def test_a_forked_launcher_has_what_a_new_process_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool

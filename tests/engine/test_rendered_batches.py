@@ -67,6 +67,7 @@ def played(
     return records
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 def test_a_rendered_batch_runs_unchanged(machine: Machine, shape: Shape) -> None:
     batch = rendered(shape, machine.root / "repository")
@@ -82,6 +83,7 @@ def test_a_rendered_batch_runs_unchanged(machine: Machine, shape: Shape) -> None
     assert batch_conditions(machine.state)[batch.name] is not None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 def test_a_record_that_the_engine_writes_has_the_seed_of_its_replicate(
     machine: Machine, shape: Shape

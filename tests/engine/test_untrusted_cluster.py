@@ -308,6 +308,7 @@ def test_a_folder_that_cannot_be_read_is_reported(
         fetched(tmp_path / "into")
 
 
+@pytest.mark.full_suite("large inputs")
 def test_a_stream_is_read_in_little_memory(fake: Fake, tmp_path: Path) -> None:
     if not Path("/proc/self/status").is_file():
         pytest.skip("skipped: no /proc to read the memory from")

@@ -55,6 +55,7 @@ def job_pod(job: Any, row: int) -> dict[str, Any]:
     return pod
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.usefixtures("needs_kustomize")
 @case
 def test_the_pods_of_a_workflow_are_those_of_the_jobs(case: Path, tmp_path: Path) -> None:

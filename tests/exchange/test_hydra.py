@@ -103,6 +103,7 @@ GRIDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", GRIDS)
 def test_a_grid_gives_the_program_what_hydra_would_give_it(case: str) -> None:
     sweep = brought(read(GRIDS[case]))
@@ -111,6 +112,7 @@ def test_a_grid_gives_the_program_what_hydra_would_give_it(case: str) -> None:
     assert meant(arguments(sweep)) == meant(jobs([f"{key}={value}" for key, value in GRIDS[case].items()]))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", GRIDS)
 def test_a_grid_that_came_from_hydra_goes_back_as_the_same(case: str) -> None:
     sweep = brought(read(GRIDS[case]))

@@ -693,6 +693,7 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *inner] if path else inner
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["random-experiment", "grid-v1alpha3", "random-v1beta1"])
 @given(data=st.data())
 def test_an_experiment_with_anything_in_any_place_is_read_or_refused(name: str, data: st.DataObject) -> None:

@@ -254,6 +254,7 @@ def test_a_large_file_is_read_in_parts_and_an_error_in_it_has_its_own_line() -> 
     assert refused.value.line == broken.count("\n")
 
 
+@pytest.mark.full_suite("large inputs")
 def test_more_items_than_a_spec_can_hold_are_refused_unless_they_are_a_grid() -> None:
     rows = combinations(a=list(range(50)), b=list(range(100)))
 

@@ -64,6 +64,7 @@ ODD = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("problems", ODD.values(), ids=ODD)
 def test_what_is_written_is_sarif(problems: tuple[Problem, ...], schema: Any) -> None:
     document = sarif(problems, version="1.0.0")

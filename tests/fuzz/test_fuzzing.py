@@ -1,4 +1,4 @@
-"""Some hostile input by default; in the full suite a minute of it, and proof that it would find something."""
+"""Some hostile input by default; in the full suite more of it, and proof that it would find something."""
 
 import shutil
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from tests.fuzz.running import ROOT, WORDS, executions, fuzz
 
 pytest.importorskip("atheris", reason="skipped: atheris cannot be imported on this Python")
 
-SECONDS = 30
-FEW = "-runs=2000"
+SECONDS = 10
+FEW = "-runs=1000"
 ENOUGH_TO_FIND = "-runs=300000"
 
 
@@ -59,9 +59,9 @@ def test_some_hostile_input_finds_nothing(target: str, tmp_path: Path) -> None:
     assert executions(done) > 100
 
 
-@pytest.mark.full_suite("half a minute of hostile input")
+@pytest.mark.full_suite("more hostile input")
 @pytest.mark.parametrize("target", sorted(WORDS))
-def test_half_a_minute_of_hostile_input_finds_nothing(target: str, tmp_path: Path) -> None:
+def test_ten_seconds_of_hostile_input_find_nothing(target: str, tmp_path: Path) -> None:
     done = fuzz(target, tmp_path, f"-max_total_time={SECONDS}", "-seed=1", root=ROOT)
 
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

@@ -99,6 +99,7 @@ def test_r3_a_hundred_megabytes_are_too_large_in_constant_memory(tmp_path: Path)
     assert peak < 3 * LARGEST_TRIAL_FILE
 
 
+@pytest.mark.full_suite("large inputs")
 def test_r3_a_million_keys_are_too_large(tmp_path: Path) -> None:
     left(tmp_path, json.dumps({f"k{number}": 0 for number in range(10**6)}).encode())
 
@@ -247,6 +248,7 @@ ODD = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("environment", ODD.values(), ids=ODD)
 def test_r14_no_locale_zone_or_seed_changes_a_byte_of_a_line(environment: dict[str, str]) -> None:
     script = (

@@ -338,6 +338,7 @@ def test_an_odd_spec_that_is_right_means_one_thing(content: bytes, wanted: Any) 
     assert canonical_json(next(iter(expansion.configurations[0].values()))) == canonical_json(wanted)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", [text for _, text in ACCEPTED["N7"]])
 def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: Path) -> None:
     content = value(json.dumps(text)).replace(

@@ -318,6 +318,7 @@ def test_bytes_that_are_no_text_pass_through_from_variable_to_argument(trial_fol
     assert (trial_folder.root / "raw").read_bytes() == raw
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("locale", ["C", "POSIX", "de_DE.ISO-8859-1", ""])
 def test_the_locale_changes_no_value(locale: str, trial_folder: TrialFolder) -> None:
     trial_folder.columns, trial_folder.rows = [("name", "string")], [f'{TRIALS[0]},"größe 数"']

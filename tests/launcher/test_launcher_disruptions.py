@@ -65,6 +65,7 @@ def test_a_program_that_exits_with_44_is_not_taken_for_disrupted(trial_folder: T
     assert (record["status"], record["reason"], record["exit"]) == ("failed", "exit-44", 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [

@@ -248,6 +248,7 @@ def test_no_reader_of_stdout_is_no_failure(trial_folder: TrialFolder) -> None:
     assert (trial_folder.results / "uid-1.out").read_text() == "one\ntwo\n"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_are_no_failure(closed: str, trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(f"echo out; echo err >&2; {REPORT}")

@@ -49,6 +49,7 @@ def test_the_list_is_that_of_the_packages_own_metadata(
     assert listed == "".join(f"{name}=={version}\n" for name, version in sorted(expected.items()))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("change", ["added", "upgraded", "removed"])
 def test_a_changed_distribution_changes_the_digest(
     change: str, tmp_path: Path, trial_folder: TrialFolder
@@ -137,6 +138,7 @@ def test_the_bytes_of_a_lock_file_count(trial_folder: TrialFolder) -> None:
     assert not (trial_folder.results / "environments").exists()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "", 5])
 def test_a_lock_file_outside_the_code_is_refused(path: object, trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"environment": {"lock": path}}

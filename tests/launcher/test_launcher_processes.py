@@ -42,6 +42,7 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+@pytest.mark.sampled(1)
 @needs_proc
 @pytest.mark.parametrize("orphan", [False, True], ids=["child", "orphan"])
 @pytest.mark.parametrize("session", [False, True], ids=["group", "session"])

@@ -35,6 +35,7 @@ def test_a_good_trial_runs_in_every_python(any_python: str, trial_folder: TrialF
         os.kill(int((trial_folder.root / "left").read_text()), 0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("script", "reason", "code"),
     [

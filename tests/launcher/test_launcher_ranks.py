@@ -25,6 +25,7 @@ def test_another_rank_needs_no_result_and_leaves_nothing_but_checkpoints(trial_f
     assert sorted(left) == ["checkpoints", "checkpoints/shard-3"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("script", "code"), [("exit 42", 42), ("exit 43", 43), ("exit 7", 7), ("kill -9 $$", 137)]
 )

@@ -236,6 +236,7 @@ def test_a_record_that_does_not_settle_this_row_lets_it_run(
     assert starts(trial_folder) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", "null", '{"version": 1}', "x" * (1 << 20 | 1), "[" * 100_000]
 )

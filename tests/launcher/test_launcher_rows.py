@@ -72,6 +72,7 @@ def test_every_row_has_a_record_an_output_and_a_seed_of_its_own(rows: TrialFolde
     assert sorted(path.name for path in rows.results.iterdir()) == ["1", "2", "3", "4"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("at_once", [1, 2, 4])
 def test_as_many_rows_run_at_the_same_time_as_the_pack_says(at_once: int, rows: TrialFolder) -> None:
     rows.changes = {"pack": {"at_once": at_once}}
@@ -96,6 +97,7 @@ def test_the_default_is_one_row_after_the_other(rows: TrialFolder) -> None:
     assert [record["shared"] for record in records(rows).values()] == [1, 1, 1, 1]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("script", "reason", "code"),
     [

@@ -143,6 +143,7 @@ def test_one_that_will_not_end_is_killed_after_its_grace(trial_folder: TrialFold
     assert trial_folder.try_once()["status"] == "pruned"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("values", "status"),
     [

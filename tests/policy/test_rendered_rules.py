@@ -269,6 +269,7 @@ def test_a_foreign_key_is_found_wherever_it_stands(shape: Shape, rendered: Rende
         assert policy.check_batch(name, SETTINGS, tuple(changed), file="x"), path
 
 
+@pytest.mark.sampled(2)
 @SHAPES
 @pytest.mark.parametrize("value", [None, "x", 1, [], {}, ["x"], [{}], {"name": ["x"]}], ids=repr)
 def test_no_nonsense_brings_the_rules_down(value: Any, shape: Shape, rendered: Rendered) -> None:
@@ -384,6 +385,7 @@ def test_a_single_fault_of_a_distributed_trial_is_found_and_named(fault: str, re
     assert code in {problem.code for problem in problems}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
 def test_nothing_at_all_anywhere_brings_no_rule_down(shape: Shape, rendered: Rendered) -> None:
     name, original = rendered[shape]

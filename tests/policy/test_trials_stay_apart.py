@@ -58,6 +58,7 @@ def nothing(_: list[Any]) -> None:
     """Leave all as it is."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
 def test_whatever_a_platform_offers_is_ours(shape: Shape, queued: Rendered, chosen: Rendered) -> None:
     assert codes(queued[shape], nothing, FULL_SETTINGS, IMAGE) == set()
@@ -209,6 +210,7 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
     return building.rendered(folder, a_full_sweep("chosen"), POD_POOL_SETTINGS, image=IMAGE)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
 def test_pods_have_what_their_pool_says_of_pods(shape: Shape, pooled: Rendered) -> None:
     assert codes(pooled[shape], nothing, POD_POOL_SETTINGS, IMAGE) == set()

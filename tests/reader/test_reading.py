@@ -176,6 +176,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_files_of_any_kind_are_judged_in_two_seconds(text: str) -> None:
     start = time.process_time()

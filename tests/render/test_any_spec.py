@@ -125,6 +125,7 @@ def accepted(spec: dict[str, Any]) -> Batch:
     return Batch(sweep, MAX_BATCH_NUMBER, None, program, trials, sweep.run.shape or Shape.INDEXED)
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 @settings(max_examples=5)
 @given(parameters=PARAMETERS, run=RUN, several=SEVERAL, replicates=st.integers(1, 2))
@@ -157,6 +158,7 @@ def test_any_accepted_spec_builds_passes_the_policy_and_has_names_that_fit(
     assert all(len(pod) <= MAX_LABEL_LENGTH for thing in running for pod in pods(thing))
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_the_generated_specs_are_mostly_accepted(shape: Shape) -> None:
     seen: list[bool] = []
@@ -173,6 +175,7 @@ def test_the_generated_specs_are_mostly_accepted(shape: Shape) -> None:
     assert sum(seen) >= len(seen) / 3
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_two_active_batches_of_one_sweep_share_no_object_and_no_pod(shape: Shape, tmp_path: Path) -> None:
     batches = [
@@ -190,6 +193,7 @@ def test_two_active_batches_of_one_sweep_share_no_object_and_no_pod(shape: Shape
     assert set(names.values()) == {1}
 
 
+@pytest.mark.sampled(2)
 @SHAPES
 @pytest.mark.parametrize("replicates", [1, 3])
 def test_different_trials_share_no_object_no_pod_and_no_folder(

@@ -75,6 +75,7 @@ def containers(batch: Batch) -> Iterator[dict[str, Any]]:
             yield from template["spec"]["containers"]
 
 
+@pytest.mark.sampled(2)
 @SHAPES
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_what_kustomize_renders_passes_the_policy(shape: Shape, nodes: int, tmp_path: Path) -> None:
@@ -83,6 +84,7 @@ def test_what_kustomize_renders_passes_the_policy(shape: Shape, nodes: int, tmp_
     assert policy.check_batch(rendered(batch).name, SETTINGS, built(batch, tmp_path), file="x") == ()
 
 
+@pytest.mark.sampled(2)
 @SHAPES
 @pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
 def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path: Path) -> None:
@@ -104,6 +106,7 @@ def schemas() -> Any:
     return custom["kinds"], core["$defs"] | custom["$defs"]
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_every_object_is_valid_in_every_release_of_its_kind(shape: Shape) -> None:
     kinds, definitions = schemas()
@@ -118,6 +121,7 @@ def test_every_object_is_valid_in_every_release_of_its_kind(shape: Shape) -> Non
     assert {item.rpartition("/")[2] for item in seen} == RELEASES[shape]
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_kustomize_changes_nothing(shape: Shape, tmp_path: Path) -> None:
     batch = a_trial_of_several_pods(shape)
@@ -180,6 +184,7 @@ def test_gpus_are_limits_of_every_container(shape: Shape) -> None:
         assert container["resources"]["limits"] == container["resources"]["requests"]
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_every_trial_has_its_own_folder(shape: Shape) -> None:
     batch = a_batch(shape, sweep=a_full_sweep(nodes=2))
@@ -199,6 +204,7 @@ def test_every_trial_has_its_own_folder(shape: Shape) -> None:
                 assert {key: path for key, path in mount.items() if key.startswith("sub")} == wanted
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_names_begin_with_the_batch_and_are_in_every_reference(shape: Shape) -> None:
     batch = a_trial_of_several_pods(shape)
@@ -309,6 +315,7 @@ def test_pods_of_a_trial_may_reach_each_other(shape: Shape) -> None:
             assert template["metadata"]["labels"]["sweepledger.dev/egress-peers"] == "true"
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_two_batches_side_by_side_share_no_object(shape: Shape) -> None:
     batch = a_trial_of_several_pods(shape)

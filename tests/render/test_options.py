@@ -26,6 +26,7 @@ WITHOUT_FILES = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStor
 FINALIZER = "sweepledger.dev/record"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB}), ids=str)
 def test_without_a_volume_for_results_pods_are_held_for_their_records_in_every_shape(
     shape: Shape, tmp_path: Path
@@ -72,6 +73,7 @@ def full(shape: Shape, folder: Path, pool: str = "queued", **run: Any) -> tuple[
     return built(a_batch(shape, sweep=a_full_sweep(pool, **run)), folder, FULL_SETTINGS)
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 @POOLS
 def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def laid_out(tree: FileTree, folder: Path) -> Path:
     return folder / "clusters"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", BY_CONTROLLER)
 @pytest.mark.parametrize("settings", [PLATFORM_SETTINGS, Settings()], ids=["all", "nothing"])
 def test_each_folder_builds_and_lists_every_file_of_it(

@@ -55,6 +55,7 @@ def a_job(folder: Path, pool: str = "queued") -> Manifest:
     return objects(Shape.INDEXED, folder, pool)[0]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "pool", ["queued", pytest.param("chosen", marks=pytest.mark.full_suite("more options"))]
 )

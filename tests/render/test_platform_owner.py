@@ -56,6 +56,7 @@ def test_the_policy_is_asked_about_every_kind(controller: Controller) -> None:
         ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", CONTROLLERS)
 def test_new_repositories_have_no_object_in_common(controller: Controller) -> None:
     names = [

@@ -26,7 +26,7 @@ def commit(sandbox: Sandbox, change: Change = OURS) -> str:
 def test_files_and_index_follow_the_branch_that_is_checked_out(sandbox: Sandbox) -> None:
     made = commit(sandbox)
 
-    assert sandbox.git("rev-parse", "HEAD").strip() == made
+    assert sandbox.head() == made
     assert changes(sandbox) == ""
     assert (sandbox.root / "results/a.csv").read_bytes() == b"ours\n"
 
@@ -99,7 +99,7 @@ def test_a_lock_that_stays_is_named_and_nothing_is_committed(
 
 def killed_after_the_branch_moved(sandbox: Sandbox) -> None:
     """Leave what a kill between branch and work tree leaves, with git's lock and that of the copy."""
-    before = sandbox.git("rev-parse", "HEAD").strip()
+    before = sandbox.head()
     made = commit(sandbox)
     sandbox.git("reset", "-q", "--hard", before)
     sandbox.git("update-ref", "refs/heads/main", made)

@@ -19,7 +19,7 @@ def moved(_base: str) -> Change:
 def test_a_commit_on_head_updates_branch_index_and_work_tree(sandbox: Sandbox) -> None:
     made = commit_on_head(Repository.find(sandbox.root), moved)
 
-    assert sandbox.git("rev-parse", "HEAD").strip() == made
+    assert sandbox.head() == made
     assert sandbox.git("status", "--porcelain") == ""
     assert (sandbox.root / "old/train.py").is_file()
     assert (sandbox.root / "code").read_bytes() == b"now a file\n"
@@ -67,7 +67,7 @@ def test_a_commit_that_a_crash_interrupted_is_completed(sandbox: Sandbox) -> Non
 
     made = commit_on_head(Repository.find(sandbox.root), change)
 
-    assert sandbox.git("rev-parse", "HEAD").strip() == made
+    assert sandbox.head() == made
     assert sandbox.git("status", "--porcelain") == ""
 
 

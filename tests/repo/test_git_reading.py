@@ -163,7 +163,7 @@ def test_all_files_of_a_commit_are_written_by_one_process(sandbox: Sandbox, comm
     repository = Repository.find(sandbox.root)
     files = {f"new/{number}": f"{number}\r\n".encode() for number in range(20)}
 
-    made = create_commit(repository, sandbox.git("rev-parse", "HEAD").strip(), Change("Add", files))
+    made = create_commit(repository, sandbox.head(), Change("Add", files))
 
     assert made is not None
     assert repository.read(made, "new") == files

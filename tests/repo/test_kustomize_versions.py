@@ -37,6 +37,7 @@ def test_the_tested_kustomize_versions_are_the_documented_ones() -> None:
     assert "v5.8.1" in version(WHEELS)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("overlay", CASES, ids=lambda path: path.parents[1].name)
 def test_the_oldest_kustomize_renders_what_the_newest_renders(overlay: Path, tmp_path: Path) -> None:
     commands = (kustomize(building.OLDEST_KUSTOMIZE), kustomize(building.NEWEST_KUSTOMIZE))
@@ -48,6 +49,7 @@ def test_the_oldest_kustomize_renders_what_the_newest_renders(overlay: Path, tmp
     assert oldest.count(b"\nkind: ") >= 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("overlay", CASES, ids=lambda path: path.parents[1].name)
 def test_the_wheels_kubectl_renders_what_kustomize_renders(overlay: Path, tmp_path: Path) -> None:
     alone = kustomize(building.NEWEST_KUSTOMIZE)
@@ -56,6 +58,7 @@ def test_the_wheels_kubectl_renders_what_kustomize_renders(overlay: Path, tmp_pa
     assert rendered(WHEELS, folder) == rendered(alone, folder)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
 def test_the_platform_is_the_same_in_every_kustomize(controller: Controller, sandbox: Sandbox) -> None:
     bootstrap(sandbox.workspace, BootstrapRequest(controller, "https://git.example/team/sweeps.git", "main"))

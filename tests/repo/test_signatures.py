@@ -25,7 +25,7 @@ def signed_commit(sandbox: Sandbox, made: Path, message: str) -> str:
     sandbox.git("add", "--all")
     signing = ("-c", "gpg.format=ssh", "-c", f"user.signingkey={made}.pub")
     sandbox.git(*signing, "commit", "-q", "-S", "-m", message)
-    return sandbox.git("rev-parse", "HEAD").strip()
+    return sandbox.head()
 
 
 def verdicts(sandbox: Sandbox, since: str, signers: list[str]) -> dict[str, bool]:
@@ -37,7 +37,7 @@ def verdicts(sandbox: Sandbox, since: str, signers: list[str]) -> dict[str, bool
 
 def test_only_the_signature_of_a_listed_key_is_valid(sandbox: Sandbox, tmp_path: Path) -> None:
     listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
-    since = sandbox.git("rev-parse", "HEAD").strip()
+    since = sandbox.head()
     sandbox.write("results/a", "1")
     first = signed_commit(sandbox, listed, "Listed")
     sandbox.write("results/a", "2")
@@ -62,7 +62,7 @@ def test_commits_are_signed_if_git_is_configured_to_sign_with_ssh(sandbox: Sandb
     folder.mkdir()
     made = key(folder, "listed")
     repository = Repository.find(sandbox.root)
-    since = sandbox.git("rev-parse", "HEAD").strip()
+    since = sandbox.head()
     told_to_sign(sandbox, str(made))
 
     pushed = publish(repository, "origin", "main", lambda _: Change("Pushed", {"results/a": b"1"}))
@@ -94,7 +94,7 @@ def test_a_key_that_cannot_sign_is_reported(sandbox: Sandbox, tmp_path: Path) ->
 
 def test_settings_of_the_repository_cannot_make_a_signature_valid(sandbox: Sandbox, tmp_path: Path) -> None:
     foreign = key(tmp_path, "foreign")
-    since = sandbox.git("rev-parse", "HEAD").strip()
+    since = sandbox.head()
     sandbox.write("results/a", "1")
     made = signed_commit(sandbox, foreign, "Foreign")
     (tmp_path / "theirs").write_text(line(foreign) + "\n")
@@ -110,7 +110,7 @@ def test_settings_of_the_repository_cannot_make_a_signature_valid(sandbox: Sandb
 
 
 def test_commits_that_change_other_paths_need_no_signature(sandbox: Sandbox) -> None:
-    since = sandbox.git("rev-parse", "HEAD").strip()
+    since = sandbox.head()
     sandbox.write("code/train.py", "other")
     sandbox.commit("Other")
 
@@ -118,7 +118,7 @@ def test_commits_that_change_other_paths_need_no_signature(sandbox: Sandbox) -> 
 
 
 def test_a_clean_merge_changes_nothing_and_an_evil_merge_does(sandbox: Sandbox) -> None:
-    since = sandbox.git("rev-parse", "HEAD").strip()
+    since = sandbox.head()
     sandbox.git("switch", "-q", "-c", "side")
     sandbox.write("results/side", "1")
     side = sandbox.commit("Side")
@@ -132,12 +132,12 @@ def test_a_clean_merge_changes_nothing_and_an_evil_merge_does(sandbox: Sandbox) 
     sandbox.git("add", "--all")
     sandbox.git("commit", "-q", "--amend", "--no-edit")
 
-    evil = sandbox.git("rev-parse", "HEAD").strip()
+    evil = sandbox.head()
     assert set(verdicts(sandbox, since, [])) == {evil, side, main}
 
 
 def test_paths_with_any_characters_are_parsed(sandbox: Sandbox) -> None:
-    since = sandbox.git("rev-parse", "HEAD").strip()
+    since = sandbox.head()
     names = ["results/-rf", "results/a b", "results/ümlaut\nline", "results/:(glob)**"]
     for name in names:
         sandbox.write(name, "x")

@@ -72,7 +72,7 @@ def test_the_index_is_the_commit_with_the_staged_changes(sandbox: Sandbox) -> No
 def test_the_index_of_an_unfinished_merge_is_read_whole(sandbox: Sandbox) -> None:
     sandbox.write("both", "a")
     sandbox.commit("Ours")
-    base = sandbox.git("rev-parse", "HEAD").strip()
+    base = sandbox.head()
     sandbox.git("checkout", "-q", "-b", "theirs", "HEAD~1")
     sandbox.write("both", "b")
     sandbox.commit("Theirs")

@@ -48,6 +48,7 @@ def test_trials_that_share_a_value_stand_side_by_side() -> None:
     assert len(set(places)) == 6
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("columns", [1, 2, 3])
 def test_however_many_share_a_value_all_stay_inside_the_frame(columns: int) -> None:
     names = ["a", "b", "c"][:columns]

@@ -54,6 +54,7 @@ SWEEPS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page", ["wide", "narrow"])
 @pytest.mark.parametrize("batch", SWEEPS)
 def test_labels_meet_neither_each_other_nor_a_frame_nor_the_edge(batch: BatchRecords, page: str) -> None:
@@ -130,6 +131,7 @@ def ten_thousand_trials() -> BatchRecords:
     return a_grid(parameters, lambda v: float(str(v["a"])) / 7 + float(str(v["b"])) % 3)
 
 
+@pytest.mark.full_suite("large inputs")
 def test_ten_thousand_trials_make_small_files_that_say_how_they_are_thinned() -> None:
     files = report_files(summarise([ten_thousand_trials()], description=""))
 

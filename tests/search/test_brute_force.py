@@ -57,7 +57,7 @@ def agrees_on_several(blocks: tuple[GridSearch | ConfigurationList, ...]) -> Non
 
 
 @given(spaces())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_a_grid_is_the_product_without_duplicates(space: SearchSpace) -> None:
     agrees_on_a_space(space)
 

@@ -154,7 +154,7 @@ def test_rounds_of_any_space_are_legal_and_without_repetition(
     assert len(set(names)) == len(names)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(space=spaces(), seed=st.integers(0, 2**40))
 def test_decoding_the_coordinates_of_a_configuration_gives_it_back(space: SearchSpace, seed: int) -> None:
     sweep = with_space(a_search(parameters=NUMBERS), space)

@@ -1,5 +1,6 @@
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,18 @@ from trainer.contract import STORAGE_FAILED, TrialError
 from trainer.files import write
 
 
-@pytest.fixture
-def a_full_disk() -> Iterator[None]:
-    """Limit files to 100 bytes, which fails in the middle of a write as a full disk does."""
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Limit files to 100 bytes, which fails in the middle of a write as a full disk does.
+
+    Pytest itself may write to a file when the test has ended.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_file_is_replaced_as_a_whole_and_folders_are_created(tmp_path: Path) -> None:
@@ -28,12 +34,12 @@ def test_a_file_is_replaced_as_a_whole_and_folders_are_created(tmp_path: Path) -
 
 
 def test_a_write_that_fails_halfway_keeps_the_old_file_and_leaves_no_other(
-    tmp_path: Path, a_full_disk: None
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
 
-    with pytest.raises(TrialError) as caught:
+    with full_disk(), pytest.raises(TrialError) as caught:
         write(path, bytes(1000))
 
     assert str(caught.value) == f"{path}: cannot be written: File too large"

@@ -55,6 +55,7 @@ def test_without_warmup_the_learning_rate_only_falls() -> None:
     assert rates[0] == pytest.approx(0.95)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("network", "theirs"),
     [

@@ -65,6 +65,7 @@ def in_pieces(network: Network, dataset: Dataset, environment: Environment, piec
     return training
 
 
+@pytest.mark.sampled(1)
 @NETWORKS
 def test_a_training_killed_at_random_steps_ends_like_an_uninterrupted_one(
     few: Dataset, tmp_path: Path, network: Network
@@ -80,6 +81,7 @@ def test_a_training_killed_at_random_steps_ends_like_an_uninterrupted_one(
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
+@pytest.mark.sampled(2)
 @NETWORKS
 @pytest.mark.parametrize("stopped_at", ["a step", "a test"])
 def test_a_stopped_training_saves_and_resumes_to_the_same_numbers(

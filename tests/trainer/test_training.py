@@ -23,6 +23,7 @@ QUICK_RESNET = Resnet9(batch_size=50, epochs=1, width=2)
 QUICK_EIDF = Eidf(batch_size=50, epochs=1, width=2, hidden=8)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("precision", "threads"),
     [("auto", 1), ("fp32", 1), ("fp32", 2)],
@@ -71,6 +72,7 @@ def test_a_step_follows_the_sum_over_the_batch_scaled_by_rate_and_decay(few: Dat
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "network",
     [
@@ -157,6 +159,7 @@ RESNET_CHANGES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     ("network", "change"),
     [
@@ -257,6 +260,7 @@ def test_evaluation_counts_all_images_whatever_the_size_of_a_pass() -> None:
     assert evaluation.loss == pytest.approx(math.log(math.e + 9) - 0.8)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("network", "images", "least"),
     [

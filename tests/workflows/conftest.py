@@ -73,7 +73,7 @@ def propose(sandbox: Sandbox) -> Callable[[], dict[str, object]]:
         sandbox.git("commit", "-q", "--allow-empty", "-m", "Propose")
         sandbox.git("checkout", "-q", "--detach", base)
         sandbox.git("merge", "-q", "--no-ff", "-m", "Merge the proposal", "proposal")
-        merge = sandbox.git("rev-parse", "HEAD").strip()
+        merge = sandbox.head()
         sandbox.git("push", "-q", "--force", "origin", f"{merge}:refs/pull/1/merge")
         sandbox.git("checkout", "-q", "proposal")
         return {

@@ -85,6 +85,7 @@ class Checker:
         return document
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("row", ROWS)
 def test_a_hostile_change_gets_a_verdict_and_nothing_else(
     row: str, sandbox: Sandbox, checker: Checker, needs_kustomize: None

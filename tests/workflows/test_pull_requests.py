@@ -101,7 +101,7 @@ def test_g9_of_two_pull_requests_with_one_name_the_queue_takes_the_first(
     # The queue builds the second upon the first; git itself cannot merge two files of one name.
     sandbox.git("checkout", "-q", "--detach", str(first["sha"]))
     sandbox.git("merge", "-q", "--no-ff", "-X", "theirs", "-m", "Queue", second_tip)
-    group = sandbox.git("rev-parse", "HEAD").strip()
+    group = sandbox.head()
     sandbox.git("push", "-q", "origin", f"{group}:refs/heads/gh-readonly-queue/main/pr-2")
     queued = {"sha": group, "event": {"merge_group": {"base_sha": first["sha"]}}}
 
@@ -121,7 +121,7 @@ def test_g9_different_sweeps_pass_one_upon_the_other(sandbox: Sandbox, host: Hos
     tip = sandbox.commit("Propose another")
     sandbox.git("checkout", "-q", "--detach", str(first["sha"]))
     sandbox.git("merge", "-q", "--no-ff", "-m", "Queue", tip)
-    group = sandbox.git("rev-parse", "HEAD").strip()
+    group = sandbox.head()
     sandbox.git("push", "-q", "origin", f"{group}:refs/heads/queue")
 
     ran = host.run(CHECK, {"sha": group, "event": {"merge_group": {"base_sha": first["sha"]}}})
@@ -139,7 +139,7 @@ def test_a_pull_request_for_another_branch_is_judged_as_if_it_were_for_main(
     base = sandbox.commit("A base that nobody reviewed: a spec without its batch, and another generator")
     sandbox.git("push", "-q", "origin", f"{base}:refs/heads/base")
     sandbox.git("commit", "-q", "--allow-empty", "-m", "Merge the proposal")
-    merge = sandbox.git("rev-parse", "HEAD").strip()
+    merge = sandbox.head()
     sandbox.git("push", "-q", "origin", f"{merge}:refs/pull/1/merge")
     event = {"pull_request": {"base": {"ref": "base", "sha": base}}}
 
@@ -168,7 +168,7 @@ def test_results_commits_are_verified_on_main_and_on_branches(
 ) -> None:
     recorded(sandbox, tmp_path / "volume")
     before = sandbox.git("rev-parse", "HEAD^").strip()
-    good = sandbox.git("rev-parse", "HEAD").strip()
+    good = sandbox.head()
     sandbox.git("push", "-q", "origin", "HEAD:main")
     on_main = {"sha": good, "ref": "refs/heads/main", "event": {"before": before}}
     summary = sandbox.root / "results/peak/summary.csv"
@@ -191,7 +191,7 @@ def test_each_merge_publishes_the_history_and_a_pull_request_has_a_preview(
 ) -> None:
     recorded(sandbox, tmp_path / "results")
     sandbox.push()
-    merged = sandbox.git("rev-parse", "HEAD").strip()
+    merged = sandbox.head()
     sandbox.write(
         "sweeps/peak.yaml", (sandbox.root / "sweeps/peak.yaml").read_text() + "# <script>alert(1)</script>\n"
     )
@@ -230,7 +230,7 @@ def test_a_round_that_is_due_is_asked_for_on_main_by_one_commit_and_once(
 ) -> None:
     begun(sandbox, settings="next: workflow\n")
     record(sandbox, tmp_path / "results")
-    event = {"sha": sandbox.git("rev-parse", "HEAD").strip(), "ref": "refs/heads/main"}
+    event = {"sha": sandbox.head(), "ref": "refs/heads/main"}
     secrets = {"GENERATE_TOKEN": "canary-5d1f"}
 
     ran = host.run(TEAMS / "next.yaml", event, secrets=secrets)
@@ -241,7 +241,7 @@ def test_a_round_that_is_due_is_asked_for_on_main_by_one_commit_and_once(
     assert ran.is_green, ran.output
     assert subject == "next(hill): round 2, 3 trials of tpe"
     assert again.is_green, again.output
-    assert sandbox.git("ls-remote", "origin", "main").split()[0] == sandbox.git("rev-parse", "HEAD").strip()
+    assert sandbox.git("ls-remote", "origin", "main").split()[0] == sandbox.head()
     assert "canary-5d1f" not in ran.output + ran.summary + sandbox.git("log", "-p", "--all")
 
 

@@ -5,13 +5,12 @@ read was written by trials, and is text and numbers only.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.reports.status import TrialState, live_batches, local_states
+from sweepledger.commands.reports.status import TrialState, evaluate_here, live_batches, local_states
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
@@ -21,8 +20,8 @@ from sweepledger.engine.local.volumes import reported_lines
 from sweepledger.formats.metric_lines import objective_points
 from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.metric import MetricSource
+from sweepledger.structs.record import CurvePoint
 
 MOST_FOLLOWED = 200
 """Trials of a batch whose curves are read: more lines cannot be told apart, and each is a file, or a request."""
@@ -104,9 +103,11 @@ def running_batches(
 
 def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Iterator[RunningTrial]:
     results = state / "results"
-    states = dict(local_states(batch, results, TrialState.PENDING, is_engine_running=is_running))
-    evaluated = evaluate(BatchAttempts.read(results, batch).results) if _is_here(batch, results) else None
-    curves = {one.trial: one.record.curve for one in evaluated.outcomes if one.record} if evaluated else {}
+    states: dict[str, TrialState] = {}
+    curves: dict[str, Sequence[CurvePoint]] = {}
+    if evaluated := evaluate_here(batch, results):
+        states |= local_states(evaluated, results, TrialState.PENDING, is_engine_running=is_running)
+        curves |= {one.trial: one.record.curve for one in evaluated.outcomes if one.record}
     started = [index for index in range(len(batch.rows)) if (results / batch.name / str(index)).is_dir()]
     followed = frozenset(started[:MOST_FOLLOWED])
     metric = batch.lock.metric
@@ -119,10 +120,6 @@ def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Itera
             is_printed = metric.source is MetricSource.STDOUT
             points = objective_points(metric, output if is_printed else reported_lines(state, uid))
         yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
-
-
-def _is_here(batch: StoredBatch, results: Path) -> bool:
-    return (results / batch.name).is_dir()
 
 
 def _cluster_trials(

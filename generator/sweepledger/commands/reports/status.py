@@ -30,7 +30,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, addition_subjects, present_since, tracking_ref
-from sweepledger.results.outcomes import evaluate
+from sweepledger.results.outcomes import EvaluatedBatch, evaluate
 from sweepledger.results.paths import RESULTS, results_folder
 
 
@@ -521,26 +521,34 @@ class _TrialCounter:
         """Return whether an archived batch was cancelled, and is not yet recorded."""
         return not (self.root / batch_records.records_file(batch)).is_file()
 
-    def _local_states(self, batch: StoredBatch) -> Iterator[tuple[str, TrialState]]:
+    def _local_states(self, batch: StoredBatch) -> Iterable[tuple[str, TrialState]]:
         """Return the states of an active batch's trials by this machine's results volume."""
         unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
-        return local_states(batch, self.results, unknown, is_engine_running=self.is_engine_running)
+        evaluated = evaluate_here(batch, self.results)
+        if evaluated is None:
+            return ((row.trial, unknown) for row in batch.rows)
+        return local_states(evaluated, self.results, unknown, is_engine_running=self.is_engine_running)
+
+
+def evaluate_here(batch: StoredBatch, results: Path) -> EvaluatedBatch | None:
+    """Return the results of an active batch on a machine's volume; None if it has none, as most run elsewhere."""
+    if not (results / batch.name).is_dir():
+        return None
+    return evaluate(BatchAttempts.read(results, batch).results)
 
 
 def local_states(
-    batch: StoredBatch, results: Path, unknown: TrialState, *, is_engine_running: bool
+    evaluated: EvaluatedBatch, results: Path, unknown: TrialState, *, is_engine_running: bool
 ) -> Iterator[tuple[str, TrialState]]:
-    """Yield the state of each trial of an active batch by a machine's results volume; `unknown` if it has none."""
-    if not (results / batch.name).is_dir():  # most batches run elsewhere
-        yield from ((row.trial, unknown) for row in batch.rows)
-        return
-    evaluated = evaluate(BatchAttempts.read(results, batch).results)
+    """Yield the state of each trial of an active batch by its results on a machine; `unknown` if it has none."""
     started = TrialState.RUNNING if is_engine_running else TrialState.INTERRUPTED
     for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
         # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
-        if len(attempts) > batch.lock.retries or any(record.record.status.is_final for record in attempts):
+        if len(attempts) > evaluated.lock.retries or any(
+            record.record.status.is_final for record in attempts
+        ):
             yield outcome.trial, TrialState(outcome.status.kind)
-        elif (results / batch.name / str(outcome.index)).is_dir():
+        elif (results / evaluated.lock.name / str(outcome.index)).is_dir():
             yield outcome.trial, started
         else:
             yield outcome.trial, unknown

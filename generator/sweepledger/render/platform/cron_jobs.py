@@ -72,19 +72,30 @@ SSH_COMMAND = (
 
 def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Manifest:
     """Fill in the frozen base. While settings name no image `collector` it is suspended."""
-    made: Manifest = deepcopy(yaml.load(bases[COLLECTOR_BASE]))
-    made["metadata"] |= {"namespace": Names.of(settings).collector, "labels": _collector_labels(settings)}
-    spec = made["spec"]
-    spec["schedule"] = _schedule(settings.results.every_minutes)
-    spec["suspend"] = COLLECTOR_IMAGE not in settings.images
-    job = spec["jobTemplate"]
-    template = job["spec"]["template"]
+    made = _cron_job(bases[COLLECTOR_BASE], settings, COLLECTOR_ACCOUNT, image=COLLECTOR_IMAGE)
+    made["spec"]["schedule"] = _schedule(settings.results.every_minutes)
+    job = made["spec"]["jobTemplate"]
+    pod = job["spec"]["template"]["spec"]
     pool = settings.pool(settings.collector.pool)
-    queue = {QUEUE_LABEL: pool.queue} if pool is not None and pool.queue is not None else {}
-    job["metadata"] = {"labels": _collector_labels(settings) | queue}
-    template["metadata"] = {"labels": _collector_labels(settings)}
-    _fill_collector_pod(template["spec"], settings, source)
-    _place_collector(template["spec"], settings.collector, pool)
+    if pool is not None and pool.queue is not None:
+        job["metadata"]["labels"][QUEUE_LABEL] = pool.queue
+    _fill_collector_pod(pod, settings, source)
+    _place_collector(pod, settings.collector, pool)
+    return made
+
+
+def _cron_job(base: bytes, settings: Settings, account: str, *, image: str) -> Manifest:
+    """Return a base with its namespace and labels, suspended while the settings do not name its image."""
+    made: Manifest = deepcopy(yaml.load(base))
+    names, job = Names.of(settings), made["spec"]["jobTemplate"]
+    ours = labels(settings, **{"app.kubernetes.io/component": account})
+    made["metadata"] |= {
+        "namespace": names.trials if account == EXPIRY_ACCOUNT else names.collector,
+        "labels": ours,
+    }
+    made["spec"]["suspend"] = image not in settings.images
+    job["metadata"] = {"labels": dict(ours)}
+    job["spec"]["template"]["metadata"] = {"labels": dict(ours)}
     return made
 
 
@@ -137,10 +148,6 @@ def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) ->
         collect["command"] = [word for word in collect["command"] if not word.startswith("--results=")]
 
 
-def _collector_labels(settings: Settings) -> dict[str, str]:
-    return labels(settings, **{"app.kubernetes.io/component": COLLECTOR_ACCOUNT})
-
-
 def _schedule(minutes: int) -> str:
     """Return a cron schedule of every `minutes`, in whole hours from one hour on."""
     if minutes < MINUTES:
@@ -191,15 +198,9 @@ def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, byt
     """Fill in the frozen base; nothing where the settings name no store. Suspended without an image `sync`."""
     if not settings.results.sync:
         return []
-    made: Manifest = deepcopy(yaml.load(bases[SYNC_BASE]))
-    ours = labels(settings, **{"app.kubernetes.io/component": SYNC_ACCOUNT})
-    made["metadata"] |= {"namespace": Names.of(settings).collector, "labels": ours}
+    made = _cron_job(bases[SYNC_BASE], settings, SYNC_ACCOUNT, image=SYNC_IMAGE)
     made["spec"]["schedule"] = _schedule(settings.results.every_minutes)
-    made["spec"]["suspend"] = SYNC_IMAGE not in settings.images
-    job = made["spec"]["jobTemplate"]
-    job["metadata"] = {"labels": dict(ours)}
-    job["spec"]["template"]["metadata"] = {"labels": dict(ours)}
-    pod = job["spec"]["template"]["spec"]
+    pod = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     configuration = [] if source.is_public else credential_configuration(source)
     fill_clone(pod, settings, source, configuration, image=SYNC_IMAGE)
     _mount_accounts(pod, settings)
@@ -241,14 +242,9 @@ def expiry_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, b
     """Fill in the frozen base; nothing where results are kept for ever. Suspended like the collector."""
     if settings.results.keep_days is None:
         return []
-    made: Manifest = deepcopy(yaml.load(bases[EXPIRY_BASE]))
-    ours = labels(settings, **{"app.kubernetes.io/component": EXPIRY_ACCOUNT})
-    made["metadata"] |= {"namespace": Names.of(settings).trials, "labels": ours}
-    made["spec"]["suspend"] = COLLECTOR_IMAGE not in settings.images
-    job = made["spec"]["jobTemplate"]
-    job["metadata"] = {"labels": dict(ours)}
-    template = job["spec"]["template"]
-    template["metadata"] = {"labels": {**ours, f"{EGRESS_LABEL}{GIT_EGRESS}": "true"}}
+    made = _cron_job(bases[EXPIRY_BASE], settings, EXPIRY_ACCOUNT, image=COLLECTOR_IMAGE)
+    template = made["spec"]["jobTemplate"]["spec"]["template"]
+    template["metadata"]["labels"][f"{EGRESS_LABEL}{GIT_EGRESS}"] = "true"
     _fill_expiry_pod(template["spec"], settings, source)
     return [made]
 

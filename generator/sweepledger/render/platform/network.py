@@ -1,5 +1,7 @@
 """What may be reached: nothing but names, and what the settings open by name."""
 
+from collections.abc import Mapping
+
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import SYNC_ACCOUNT, Names, manifest
 from sweepledger.render.platform.source import GitSource
@@ -69,22 +71,26 @@ def _of_component(
     component: str, name: str, places: list[Manifest] | None, ports: tuple[int, ...], settings: Settings
 ) -> Manifest:
     to = {} if places is None else {"to": places}
-    spec = {
-        "podSelector": {"matchLabels": {"app.kubernetes.io/component": component}},
-        "policyTypes": ["Egress"],
-        "egress": [{**to, "ports": _ports(ports)}],
-    }
-    return manifest(POLICY, name, settings, namespace=Names.of(settings).collector, spec=spec)
+    label = {"app.kubernetes.io/component": component}
+    return _policy(name, settings, Names.of(settings).collector, label, {**to, "ports": _ports(ports)})
 
 
 def _egress(egress: Egress, settings: Settings) -> Manifest:
+    label = {f"{EGRESS_LABEL}{egress.name}": "true"}
+    opened = {"to": _blocks(egress), "ports": _ports(egress.ports)}
+    return _policy(f"allow-egress-{egress.name}", settings, Names.of(settings).trials, label, opened)
+
+
+def _policy(
+    name: str, settings: Settings, namespace: str, label: Mapping[str, str], opened: Manifest
+) -> Manifest:
+    """Let pods with a label reach what is opened."""
     spec = {
-        "podSelector": {"matchLabels": {f"{EGRESS_LABEL}{egress.name}": "true"}},
+        "podSelector": {"matchLabels": dict(label)},
         "policyTypes": ["Egress"],
-        "egress": [{"to": _blocks(egress), "ports": _ports(egress.ports)}],
+        "egress": [opened],
     }
-    place = Names.of(settings).trials
-    return manifest(POLICY, f"allow-egress-{egress.name}", settings, namespace=place, spec=spec)
+    return manifest(POLICY, name, settings, namespace=namespace, spec=spec)
 
 
 def _expiry(settings: Settings, source: GitSource) -> list[Manifest]:
@@ -94,12 +100,8 @@ def _expiry(settings: Settings, source: GitSource) -> list[Manifest]:
     """
     if settings.results.keep_days is None or GIT_EGRESS in settings.egress or source.port is None:
         return []
-    spec = {
-        "podSelector": {"matchLabels": {f"{EGRESS_LABEL}{GIT_EGRESS}": "true"}},
-        "policyTypes": ["Egress"],
-        "egress": [{"ports": _ports((source.port,))}],
-    }
-    return [manifest(POLICY, ANY_HOST, settings, namespace=Names.of(settings).trials, spec=spec)]
+    label = {f"{EGRESS_LABEL}{GIT_EGRESS}": "true"}
+    return [_policy(ANY_HOST, settings, Names.of(settings).trials, label, {"ports": _ports((source.port,))})]
 
 
 def _peers(settings: Settings) -> Manifest:
