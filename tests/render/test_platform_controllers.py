@@ -8,7 +8,7 @@ import pytest
 from sweepledger.render.platform import GitSource, url_fault
 from sweepledger.render.platform.flux import batch_file, batch_kustomization
 from sweepledger.structs.node_pool import Toleration
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import ArgoCdSettings, Controller, Settings
 from tests.render.platforms import (
     DISTRIBUTED,
     PLATFORM_SETTINGS,
@@ -312,3 +312,45 @@ def test_a_url_that_leaks_or_expands_is_refused(url: str, says: str) -> None:
 def test_a_branch_that_is_no_plain_name_is_refused(branch: str) -> None:
     with pytest.raises(ValueError, match="branch"):
         GitSource(URL, branch)
+
+
+def test_argo_cd_may_run_in_any_namespace() -> None:
+    tree = a_platform(replace(ARGOCD, argocd=ArgoCdSettings("gitops")))
+
+    made = [one for one in manifests(tree) if one["apiVersion"].startswith("argoproj.io/")]
+    assert {one["kind"] for one in made} == {"AppProject", "Application", "ApplicationSet"}
+    assert {one["metadata"]["namespace"] for one in made} == {"gitops"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "destination"),
+    [
+        (ArgoCdSettings(), {"server": "https://kubernetes.default.svc"}),
+        (ArgoCdSettings(server="https://10.0.0.5:6443"), {"server": "https://10.0.0.5:6443"}),
+        (ArgoCdSettings(cluster="gpu-eu"), {"name": "gpu-eu"}),
+    ],
+)
+def test_every_destination_is_the_cluster_of_the_settings(
+    settings: ArgoCdSettings, destination: dict[str, str]
+) -> None:
+    tree = a_platform(replace(ARGOCD, argocd=settings))
+
+    applications = the("ApplicationSet", "research", tree)["spec"]["template"]["spec"]
+    platform = the("Application", "research-platform", tree)["spec"]
+    projects = [one["spec"]["destinations"] for one in manifests(tree) if one.get("kind") == "AppProject"]
+    assert applications["destination"] == {**destination, "namespace": "research"}
+    assert platform["destination"] == {**destination, "namespace": "research"}
+    assert all(one.items() >= destination.items() for listed in projects for one in listed)
+
+
+def test_with_another_cluster_the_lease_is_applied_where_the_collector_runs() -> None:
+    remote = a_platform(replace(ARGOCD, argocd=ArgoCdSettings(cluster="gpu-eu")))
+    local = a_platform(ARGOCD)
+
+    page = remote["clusters/README.md"].decode()
+    assert "clusters/remote/lease.yaml" in remote.files
+    assert "clusters/argocd/lease.yaml" not in remote.files
+    assert "-k clusters/remote`, in the cluster of the trials" in page
+    assert "In the cluster of Argo CD." in page
+    assert "clusters/argocd/lease.yaml" in local.files
+    assert "cluster of the trials" not in local["clusters/README.md"].decode()

@@ -137,8 +137,12 @@ def prove_storage(settings: Settings, kubectl: Kubectl, *, patience: float) -> H
 
 
 def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
-    """Return the manifests that the controller must have applied, from the commit that it follows."""
-    folders = ("platform", str(workspace.settings.controller))
+    """Return the manifests that this cluster must have, from the commit that its controller follows.
+
+    Those of an Argo CD in another cluster are not here.
+    """
+    settings = workspace.settings
+    folders = ("platform", platform.REMOTE if _is_remote(settings) else str(settings.controller))
     held = workspace.repository.read(workspace.base_commit(None), *(f"clusters/{name}" for name in folders))
     manifests = [
         manifest
@@ -148,6 +152,10 @@ def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
         if isinstance(manifest, dict) and "name" in manifest.get("metadata", {})
     ]
     return sorted(manifests, key=lambda manifest: manifest["kind"] != "Namespace")
+
+
+def _is_remote(settings: Settings) -> bool:
+    return settings.controller is Controller.ARGOCD and settings.argocd.is_remote
 
 
 def _documents(path: str, content: bytes) -> tuple[Any, ...]:
@@ -224,7 +232,9 @@ def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep bootstrap` lists them."""
     settings, source = workspace.settings, _followed_source(workspace)
     if source is not None:
-        return platform.required_secrets(settings, source)
+        elsewhere = settings.argocd.namespace if _is_remote(settings) else None
+        needed = platform.required_secrets(settings, source)
+        return tuple(secret for secret in needed if secret.namespace != elsewhere)
     nowhere = GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
     trials = platform.Names.of(settings).trials
     return tuple(

@@ -10,6 +10,7 @@ from sweepledger.spec import units
 from sweepledger.spec.draft import RawMapping
 from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, PodSettings, Pool, Toleration
 from sweepledger.structs.settings import (
+    ArgoCdSettings,
     CodeSource,
     CollectorSettings,
     Controller,
@@ -90,6 +91,7 @@ def build_settings(document: Document) -> Settings:
         next=NextRoundMode(data.get("next", default.next)),
         results=_results(data.get("results", {})),
         collector=_collector(data.get("collector", {})),
+        argocd=ArgoCdSettings(**data.get("argocd", {})),
         limits=_limits(data.get("limits", {})),
         submit=_submit(data.get("submit", {})),
         monitoring=_monitoring(data.get("monitoring", {})),

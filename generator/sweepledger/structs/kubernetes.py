@@ -40,7 +40,6 @@ GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
 
 COLLECTOR_ACCOUNT = "sweep-collector"
 """The service account of the collector, and the name of its CronJob, its Lease and its component."""
-ARGOCD_NAMESPACE = "argocd"
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
 TRIAL_USER = 65532

@@ -228,6 +228,31 @@ class CollectorSettings:
     """Whether a run collects whenever a batch ends, until the next run is due or no batch is active."""
 
 
+LOCAL_CLUSTER = "https://kubernetes.default.svc"
+"""Argo CD's name for the cluster that it runs in."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgoCdSettings:
+    """Where Argo CD runs, and the cluster in which it creates Jobs."""
+
+    namespace: str = "argocd"
+    server: str = LOCAL_CLUSTER
+    """Address of the API server that it applies to."""
+    cluster: str | None = None
+    """Name of a cluster that is registered with it, instead of an address."""
+
+    @property
+    def destination(self) -> dict[str, str]:
+        """The destination of its Applications, without their namespace."""
+        return {"server": self.server} if self.cluster is None else {"name": self.cluster}
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether trials run in another cluster than Argo CD."""
+        return self.destination != {"server": LOCAL_CLUSTER}
+
+
 @dataclass(frozen=True, slots=True)
 class CodeSource:
     """Where an init container fetches the locked code, if the image does not contain it."""
@@ -344,6 +369,7 @@ class Settings:
     next: NextRoundMode = NextRoundMode.REVIEW
     results: ResultsSettings = field(default_factory=ResultsSettings)
     collector: CollectorSettings = CollectorSettings()
+    argocd: ArgoCdSettings = ArgoCdSettings()
     limits: SweepLimits = SweepLimits()
     submit: SubmitSettings = SubmitSettings()
     monitoring: MonitoringSettings = field(default_factory=MonitoringSettings)

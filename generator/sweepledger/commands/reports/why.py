@@ -211,7 +211,7 @@ class BatchObserver:
             settings.controller,
             batch.name,
             namespace=names.trials,
-            flux_namespace=names.flux,
+            controller_namespace=self._controller_namespace,
         )
         observed = batch_objects.read_batch_objects(
             self.kubectl, names.trials, batch.name, lock.shape, missing=missing, now=self.now
@@ -221,6 +221,14 @@ class BatchObserver:
         )
         found = causes.explain_batch(observed, lock.trials, collector=collector, now=self.now)
         return tuple(self._with_merge(group, batch.sweep) for group in found)
+
+    @property
+    def _controller_namespace(self) -> str | None:
+        """The namespace of the controller's objects; None if they are in another cluster."""
+        settings = self.workspace.settings
+        if settings.controller is not Controller.ARGOCD:
+            return Names.of(settings).flux
+        return None if settings.argocd.is_remote else settings.argocd.namespace
 
     def _with_merge(self, group: TrialCauses, sweep: str) -> TrialCauses:
         """Name the merge that a person still has to do if results commits are proposed as branches."""

@@ -9,7 +9,6 @@ from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.waiting_pods import waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.structs.kubernetes import (
-    ARGOCD_NAMESPACE,
     BATCH_LABEL,
     QUEUE_LABEL,
     WORKLOAD_KINDS,
@@ -56,23 +55,32 @@ def read_batch_objects(
 
 
 def read_controller_cause(
-    kubectl: Kubectl, controller: Controller, batch: str, *, namespace: str, flux_namespace: str
+    kubectl: Kubectl, controller: Controller, batch: str, *, namespace: str, controller_namespace: str | None
 ) -> WaitCause:
-    """Return why the controller of a repository has not applied a batch. Raises ClusterError."""
+    """Return why the controller of a repository has not applied a batch. Raises ClusterError.
+
+    Without a namespace the controller runs in another cluster, which is not asked.
+    """
+    if controller_namespace is None:
+        return WaitCause(
+            CauseKind.NOT_SYNCED,
+            "this cluster has none of its objects, and Argo CD runs in another one",
+            f"`argocd app get {batch}` shows what keeps Argo CD from applying it",
+        )
     match controller:
         case Controller.ARGOCD:
             return causes.argocd_cause(
                 batch,
-                _get(kubectl, "applications.argoproj.io", batch, ARGOCD_NAMESPACE),
-                _get(kubectl, "applicationsets.argoproj.io", namespace, ARGOCD_NAMESPACE),
+                _get(kubectl, "applications.argoproj.io", batch, controller_namespace),
+                _get(kubectl, "applicationsets.argoproj.io", namespace, controller_namespace),
             )
         case Controller.FLUX:
             kustomizations = "kustomizations.kustomize.toolkit.fluxcd.io"
             return causes.flux_cause(
                 batch,
-                _get(kubectl, kustomizations, batch, flux_namespace),
-                _get(kubectl, kustomizations, SOURCE, flux_namespace),
-                _get(kubectl, "gitrepositories.source.toolkit.fluxcd.io", SOURCE, flux_namespace),
+                _get(kubectl, kustomizations, batch, controller_namespace),
+                _get(kubectl, kustomizations, SOURCE, controller_namespace),
+                _get(kubectl, "gitrepositories.source.toolkit.fluxcd.io", SOURCE, controller_namespace),
             )
         case Controller.SUBMIT:
             return WaitCause(

@@ -344,7 +344,7 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
     return WaitCause(
         CauseKind.NOT_SYNCED,
         "Argo CD has made its Application, and has not synced it yet",
-        "wait a moment; `kubectl --namespace argocd get pods` says whether its controller runs",
+        "wait a moment; the pods in the namespace of Argo CD show whether its controller runs",
     )
 
 

@@ -14,12 +14,13 @@ from sweepledger.render.platform.manual_setup import (
 from sweepledger.render.platform.network import ports_to_anywhere
 from sweepledger.render.platform.objects import BANNER, Names
 from sweepledger.render.platform.source import GitSource, url_fault
-from sweepledger.render.platform.tree import platform_tree
+from sweepledger.render.platform.tree import REMOTE, platform_tree
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
 
 __all__ = [
     "BANNER",
     "COLLECTOR_ACCOUNT",
+    "REMOTE",
     "SIGNING_KEY",
     "GitSource",
     "Names",

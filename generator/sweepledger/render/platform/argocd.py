@@ -5,13 +5,11 @@ from sweepledger.render.platform import objects
 from sweepledger.render.platform.notifications import batch_subscriptions, platform_subscriptions
 from sweepledger.render.platform.objects import Names, labels, manifest
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import ARGOCD_NAMESPACE, OWNER_ANNOTATION, Kind
+from sweepledger.structs.kubernetes import OWNER_ANNOTATION, Kind
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLACEHOLDER_DIGEST
 from sweepledger.structs.settings import Settings
 
 GROUP = "argoproj.io/v1alpha1"
-NAMESPACE = ARGOCD_NAMESPACE
-CLUSTER = "https://kubernetes.default.svc"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 REQUEUE_SECONDS = 30
 
@@ -49,7 +47,7 @@ def projects(settings: Settings, source: GitSource) -> list[Manifest]:
     batches = {
         "description": "Batches of hyperparameter sweeps: nothing but Jobs and what they read.",
         "sourceRepos": [source.url],
-        "destinations": [{"server": CLUSTER, "namespace": names.trials}],
+        "destinations": [{**settings.argocd.destination, "namespace": names.trials}],
         "clusterResourceWhitelist": [],
         "namespaceResourceWhitelist": [
             {"group": kind.group, "kind": kind.kind} for kind in objects.batch_kinds(source)
@@ -59,14 +57,20 @@ def projects(settings: Settings, source: GitSource) -> list[Manifest]:
     platform = {
         "description": "The platform that sweeps run on, owned by the platform team.",
         "sourceRepos": [source.url],
-        "destinations": [{"server": CLUSTER, "namespace": place} for place in places],
+        "destinations": [{**settings.argocd.destination, "namespace": place} for place in places],
         "clusterResourceWhitelist": _kinds(PLATFORM_CLUSTER_KINDS),
         "namespaceResourceWhitelist": _kinds(PLATFORM_KINDS),
     }
     return [
-        manifest(f"{GROUP}/AppProject", names.trials, settings, namespace=NAMESPACE, spec=batches),
         manifest(
-            f"{GROUP}/AppProject", f"{names.trials}-platform", settings, namespace=NAMESPACE, spec=platform
+            f"{GROUP}/AppProject", names.trials, settings, namespace=settings.argocd.namespace, spec=batches
+        ),
+        manifest(
+            f"{GROUP}/AppProject",
+            f"{names.trials}-platform",
+            settings,
+            namespace=settings.argocd.namespace,
+            spec=platform,
         ),
     ]
 
@@ -84,7 +88,7 @@ def application_set(settings: Settings, source: GitSource) -> Manifest:
         f"{GROUP}/ApplicationSet",
         names.trials,
         settings,
-        namespace=NAMESPACE,
+        namespace=settings.argocd.namespace,
         spec={
             "goTemplate": True,
             "goTemplateOptions": ["missingkey=error"],
@@ -118,7 +122,7 @@ def _application(settings: Settings, source: GitSource) -> Manifest:
             "targetRevision": source.revision,
             "path": "{{ .path.path }}",
         },
-        "destination": {"server": CLUSTER, "namespace": names.trials},
+        "destination": {**settings.argocd.destination, "namespace": names.trials},
         "revisionHistoryLimit": 2,
         "ignoreDifferences": [
             {
@@ -151,7 +155,7 @@ def root(settings: Settings, source: GitSource) -> Manifest:
         f"{GROUP}/Application",
         f"{names.trials}-platform",
         settings,
-        namespace=NAMESPACE,
+        namespace=settings.argocd.namespace,
         spec={
             "project": f"{names.trials}-platform",
             "source": {
@@ -159,7 +163,7 @@ def root(settings: Settings, source: GitSource) -> Manifest:
                 "targetRevision": source.revision,
                 "path": "clusters/platform",
             },
-            "destination": {"server": CLUSTER, "namespace": names.trials},
+            "destination": {**settings.argocd.destination, "namespace": names.trials},
             "revisionHistoryLimit": 2,
             "syncPolicy": {
                 "automated": {"prune": False, "selfHeal": True},

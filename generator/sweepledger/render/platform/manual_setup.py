@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sweepledger.render.platform.argocd import NAMESPACE as ARGOCD
 from sweepledger.render.platform.cron_jobs import SIGNER, SIGNING_KEY
 from sweepledger.render.platform.notifications import NOTIFY_SECRET, STATUS_SECRET
 from sweepledger.render.platform.objects import (
@@ -110,7 +109,7 @@ def _controller(settings: Settings, source: GitSource, keys: tuple[str, ...]) ->
         return RequiredSecret(purpose, names.flux, GIT_READ_SECRET, keys)
     return RequiredSecret(
         purpose,
-        ARGOCD,
+        settings.argocd.namespace,
         f"{names.trials}-git-read",
         ("sshPrivateKey",) if source.scheme == "ssh" else keys,
         literals=("type=git", f"url={source.url}"),

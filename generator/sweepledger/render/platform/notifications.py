@@ -4,7 +4,6 @@ from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import ARGOCD_NAMESPACE
 from sweepledger.structs.settings import Controller, MessageService, Settings
 
 SUBSCRIBE = "notifications.argoproj.io/subscribe"
@@ -108,7 +107,7 @@ def _argocd_templates(settings: Settings) -> list[Manifest]:
         for name, (when, once) in triggers.items()
     }
     shared = manifest(
-        "v1/ConfigMap", "argocd-notifications-cm", settings, namespace=ARGOCD_NAMESPACE, data=data
+        "v1/ConfigMap", "argocd-notifications-cm", settings, namespace=settings.argocd.namespace, data=data
     )
     # The ConfigMap is Argo CD's: server-side apply adds these keys, and labels of one repository do not belong there.
     del shared["metadata"]["labels"]

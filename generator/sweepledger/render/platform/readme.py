@@ -22,6 +22,7 @@ FILES = {
     "argocd/projects.yaml": "what batches and platform may consist of",
     "argocd/batches.yaml": "one Application a folder of `overlays/active`",
     "argocd/lease.yaml": "who collects, and what was seen last on the branch",
+    "remote/lease.yaml": "the same, in the cluster of the trials",
     "argocd/root.yaml": "keeps `platform/` applied; prunes nothing",
     "flux/namespace.yaml": "where Flux's objects lie; nothing runs there",
     "flux/access.yaml": "with whose rights batches are applied",
@@ -110,6 +111,11 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
             " Argo CD then keeps `platform/` applied. When `argocd/` changes, apply it again with "
             "`--force-conflicts`: Argo CD writes into its ApplicationSet."
         )
+        if settings.argocd.is_remote:
+            steps[0] += " In the cluster of the trials, as the Secrets of its namespaces."
+            remote = manual_setup.apply_command(source, "-k clusters/remote")
+            steps.insert(-2, f"`{remote}`, in the cluster of the trials.")
+            steps[-2] += " In the cluster of Argo CD."
     if any(pool.queue and pool.max_nodes for pool in settings.pools.values()):
         steps.insert(
             1,

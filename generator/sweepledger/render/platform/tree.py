@@ -25,6 +25,9 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION
 from sweepledger.structs.settings import Controller, Settings
 
+REMOTE = "remote"
+"""Folder of what a person applies in the cluster of the trials, if Argo CD runs in another."""
+
 File = tuple[str, str, list[Manifest]]
 """Name, purpose and content."""
 
@@ -49,6 +52,8 @@ def platform_tree(
     match settings.controller:
         case Controller.ARGOCD:
             del folders["flux"]
+            if settings.argocd.is_remote:
+                folders[REMOTE] = [folders["argocd"].pop()]
         case Controller.FLUX:
             del folders["argocd"]
         case _:
@@ -161,12 +166,16 @@ def _argocd(settings: Settings, source: GitSource) -> list[File]:
             "Keeps clusters/platform applied; this folder is applied by a person.",
             [argocd.root(settings, source)],
         ),
-        (
-            "lease.yaml",
-            "Who collects, and the last commit that was seen on the branch.",
-            [access.lease(settings)],
-        ),
+        _lease(settings),
     ]
+
+
+def _lease(settings: Settings) -> File:
+    return (
+        "lease.yaml",
+        "Who collects, and the last commit that was seen on the branch.",
+        [access.lease(settings)],
+    )
 
 
 def _flux(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[File]:
@@ -178,11 +187,7 @@ def _flux(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> 
         ("source.yaml", "The branch that the cluster follows.", [flux.source(settings, source)]),
         ("root.yaml", "One Kustomization a batch, from clusters/flux/active.", [flux.root(settings)]),
         ("receiver.yaml", "A push is seen at once.", [flux.receiver(settings, source)]),
-        (
-            "lease.yaml",
-            "Who collects, and the last commit that was seen on the branch.",
-            [access.lease(settings)],
-        ),
+        _lease(settings),
     ]
 
 

@@ -25,6 +25,8 @@ OBJECTS: tuple[DocumentPath, ...] = (
     ("image_pull_secret",),
     ("priority_class",),
     ("collector", "priority_class"),
+    ("argocd", "namespace"),
+    ("argocd", "cluster"),
 )
 OBJECTS_OF_EACH = (("datasets", "claim"), ("secrets", "secret"), ("pools", "queue"))
 OBJECTS_OF_PODS = ("runtime_class", "scheduler", "priority_class", "service_account")
@@ -50,6 +52,14 @@ def object_names(draft: Draft) -> Iterator[Problem]:
                 f"got {safe_repr(name)}"
             )
             yield draft.problem(place, message, code="cluster-name", at_key=at_key)
+
+
+def argocd_destination(draft: Draft) -> Iterator[Problem]:
+    """Argo CD's destination is an address or a name."""
+    if {"server", "cluster"} <= {*draft.names("argocd")}:
+        message = "must be an address or the name of a registered cluster, got server and cluster"
+        hint = "keep one of the two"
+        yield draft.problem(("argocd", "cluster"), message, code="cluster-name", hint=hint, at_key=True)
 
 
 def own_secrets(draft: Draft) -> Iterator[Problem]:

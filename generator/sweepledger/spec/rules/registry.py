@@ -137,6 +137,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     cluster.object_names,
     cluster.namespace,
     cluster.egress_names,
+    cluster.argocd_destination,
     git.git_names,
     program.default_image,
     program.code_image,
