@@ -17,7 +17,14 @@ from sweepledger.storage import write_file
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import CollectorSettings, Controller, Egress, ResultsMode, Settings
+from sweepledger.structs.settings import (
+    CollectorSettings,
+    Controller,
+    DnsSettings,
+    Egress,
+    ResultsMode,
+    Settings,
+)
 from tests.render.platforms import (
     DISTRIBUTED,
     PLATFORM_SETTINGS,
@@ -461,3 +468,32 @@ def test_what_is_written_is_read_back_as_it_was_meant() -> None:
     for path, content in a_platform():
         if path.endswith(".yaml"):
             assert yaml.load_all(content), path
+
+
+@pytest.mark.parametrize(
+    ("dns", "servers", "port"),
+    [
+        (
+            DnsSettings("openshift-dns", {"dns.operator.openshift.io/daemonset-dns": "default"}, port=5353),
+            [
+                {
+                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-dns"}},
+                    "podSelector": {"matchLabels": {"dns.operator.openshift.io/daemonset-dns": "default"}},
+                }
+            ],
+            5353,
+        ),
+        (DnsSettings(cidrs=("169.254.169.254/32",)), [{"ipBlock": {"cidr": "169.254.169.254/32"}}], 53),
+    ],
+)
+def test_dns_is_open_where_the_settings_say(
+    dns: DnsSettings, servers: list[dict[str, Any]], port: int
+) -> None:
+    tree = a_platform(replace(PLATFORM_SETTINGS, dns=dns))
+
+    policies = [one for one in manifests(tree) if one.get("metadata", {}).get("name") == "allow-dns"]
+    assert len({one["metadata"]["namespace"] for one in policies}) == len(policies) >= 2
+    for policy in policies:
+        (egress,) = policy["spec"]["egress"]
+        assert egress["to"] == servers
+        assert egress["ports"] == [{"protocol": "UDP", "port": port}, {"protocol": "TCP", "port": port}]

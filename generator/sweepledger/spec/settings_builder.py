@@ -16,6 +16,7 @@ from sweepledger.structs.settings import (
     Controller,
     Dataset,
     Defaults,
+    DnsSettings,
     Egress,
     GenerateMode,
     Image,
@@ -103,6 +104,7 @@ def build_settings(document: Document) -> Settings:
         datasets=_named(data, "datasets", _dataset),
         secrets=_named(data, "secrets", _secret),
         egress=_named(data, "egress", _egress),
+        dns=None if "dns" not in data else _dns(data["dns"]),
         pools=_named(data, "pools", build_pool),
         labels=MappingProxyType(dict(data.get("labels", {}))),
         image_pull_secret=data.get("image_pull_secret"),
@@ -205,6 +207,15 @@ def _allowance(name: str, data: RawMapping) -> TeamBudget:
 
 def _secret(name: str, data: RawMapping) -> SecretReference:
     return SecretReference(name, data["secret"], data["key"], data["variable"])
+
+
+def _dns(data: RawMapping) -> DnsSettings:
+    return DnsSettings(
+        data.get("namespace"),
+        MappingProxyType(dict(data.get("labels", {}))),
+        tuple(data.get("cidrs", ())),
+        int(data.get("port", 53)),
+    )
 
 
 def _egress(name: str, data: RawMapping) -> Egress:

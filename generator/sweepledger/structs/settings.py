@@ -157,6 +157,20 @@ class Egress:
 
 
 @dataclass(frozen=True, slots=True)
+class DnsSettings:
+    """Where the cluster answers DNS queries; the default is that of kube-dns, CoreDNS and NodeLocal DNSCache."""
+
+    namespace: str | None = None
+    """Namespace of the servers' pods; None: they are not pods of the cluster."""
+    labels: Mapping[str, str] = field(default_factory=_empty_mapping)
+    """Labels of their pods."""
+    cidrs: tuple[str, ...] = ()
+    """Networks of servers that are not pods."""
+    port: int = 53
+    """Port on which the servers themselves listen: network policies apply after a Service's translation."""
+
+
+@dataclass(frozen=True, slots=True)
 class SyncTarget:
     """A server that `sweep sync` writes recorded results to."""
 
@@ -382,6 +396,8 @@ class Settings:
     datasets: Mapping[str, Dataset] = field(default_factory=_empty_mapping)
     secrets: Mapping[str, SecretReference] = field(default_factory=_empty_mapping)
     egress: Mapping[str, Egress] = field(default_factory=_empty_mapping)
+    dns: DnsSettings | None = None
+    """Servers of DNS; None: those that most clusters have."""
     pools: Mapping[str, Pool] = field(default_factory=_empty_mapping)
     labels: Mapping[str, str] = field(default_factory=_empty_mapping)
     """Labels on every object and pod, in addition to the generator's."""

@@ -8,9 +8,11 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, labels, manifest
 from sweepledger.structs import quantities
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import DnsSettings, Settings
 
 BASE = "namespace/v1/namespace.yaml"
+DNS_POLICY = "allow-dns"
+"""Name of the base's policy that opens DNS."""
 
 MOST_OBJECTS = 5_000
 """Limits of Jobs and ConfigMaps: far above what people start, far below what harms an API server."""
@@ -27,7 +29,18 @@ def namespace(name: str, settings: Settings, bases: Mapping[str, bytes]) -> list
         else:
             metadata["namespace"] = name
         made.append({**part, "metadata": metadata})
+        if metadata["name"] == DNS_POLICY and settings.dns is not None:
+            made[-1]["spec"] = {**part["spec"], "egress": [_dns(settings.dns)]}
     return made
+
+
+def _dns(dns: DnsSettings) -> Manifest:
+    """Return the egress that opens the cluster's servers of DNS."""
+    servers: list[Manifest] = [{"ipBlock": {"cidr": cidr}} for cidr in dns.cidrs]
+    if dns.namespace is not None:
+        space = {"matchLabels": {"kubernetes.io/metadata.name": dns.namespace}}
+        servers.append({"namespaceSelector": space, "podSelector": {"matchLabels": dict(dns.labels)}})
+    return {"to": servers, "ports": [{"protocol": protocol, "port": dns.port} for protocol in ("UDP", "TCP")]}
 
 
 def trials_bounds(settings: Settings) -> list[Manifest]:

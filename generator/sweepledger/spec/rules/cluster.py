@@ -27,6 +27,7 @@ OBJECTS: tuple[DocumentPath, ...] = (
     ("collector", "priority_class"),
     ("argocd", "namespace"),
     ("argocd", "cluster"),
+    ("dns", "namespace"),
 )
 OBJECTS_OF_EACH = (("datasets", "claim"), ("secrets", "secret"), ("pools", "queue"))
 OBJECTS_OF_PODS = ("runtime_class", "scheduler", "priority_class", "service_account")
@@ -131,7 +132,7 @@ def is_resource_name(text: str) -> bool:
 
 def labels(draft: Draft) -> Iterator[Problem]:
     """Labels are valid in Kubernetes."""
-    maps: list[DocumentPath] = [("labels",), ("monitoring", "labels")]
+    maps: list[DocumentPath] = [("labels",), ("monitoring", "labels"), ("dns", "labels")]
     for name in draft.names("pools"):
         maps += [("pools", name, "selector"), ("pools", name, "pod", "labels")]
     for place in maps:

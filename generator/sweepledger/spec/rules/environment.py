@@ -146,10 +146,26 @@ def settings_secrets(draft: Draft) -> Iterator[Problem]:
             )
 
 
+def dns_servers(draft: Draft) -> Iterator[Problem]:
+    """`dns` names servers: pods by namespace and labels, or networks."""
+    keys = {*draft.names("dns")}
+    if "dns" in draft.names() and not {"namespace", "cidrs"} & keys:
+        message = "must name the servers, got neither namespace nor cidrs"
+        hint = "for example namespace: kube-system and labels: {k8s-app: coredns}; or cidrs: [169.254.169.254/32]"
+        yield draft.problem(("dns",), message, code="missing-key", hint=hint, at_key=True)
+    for key, other in (("namespace", "labels"), ("labels", "namespace")):
+        if key in keys and other not in keys:
+            hint = "`kubectl get pods --all-namespaces --show-labels` shows both"
+            yield draft.problem(
+                ("dns", other), f"must be given with {key}", code="missing-key", hint=hint, at_key=True
+            )
+
+
 def settings_egress(draft: Draft) -> Iterator[Problem]:
     """`cidrs` contains networks, because a network policy cannot contain names."""
-    for name in draft.names("egress"):
-        for place, text in draft.items("egress", name, "cidrs"):
+    places: list[DocumentPath] = [("egress", name, "cidrs") for name in draft.names("egress")]
+    for cidrs in [*places, ("dns", "cidrs")]:
+        for place, text in draft.items(*cidrs):
             if not isinstance(text, str):
                 continue
             try:

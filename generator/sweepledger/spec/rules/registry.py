@@ -163,6 +163,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     cluster.reserved_labels,
     environment.settings_secrets,
     environment.settings_egress,
+    environment.dns_servers,
     git.code_url,
     git.signers,
     environment.allowed_variables,
