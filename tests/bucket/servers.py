@@ -1,5 +1,7 @@
 """Servers of object storage on loopback: versitygw for S3, Azurite for Azure's.
 
+    python -m tests.bucket.servers     install Azurite; exit code 1 if npm cannot, and its tests are then skipped
+
 There is none for Google's: fake-gcs-server refuses the uploads of the library, which are those of the XML API.
 """
 
@@ -11,6 +13,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +27,7 @@ KEY_ID, KEY = "the-test", "a-key-of-the-test"
 BUCKET = "results"
 START_SECONDS = 30
 AZURITE = "azurite@3.37.0"
+AZURITE_PINS = Path(__file__).parent / "azurite"
 AZURE_ACCOUNT = "devstoreaccount1"
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """As Azurite's documentation has it: it accepts no other."""
@@ -137,7 +141,7 @@ def _s3(folder: Path, data: Path | None = None) -> StorageServer:
 def _azure(folder: Path) -> StorageServer:
     node, program = shutil.which("node"), building.BUILT / AZURITE / "node_modules/.bin/azurite-blob"
     if node is None or not program.exists():
-        raise NoServerError(f"Azurite is not installed: npm install --prefix .tools/{AZURITE} {AZURITE}")
+        raise NoServerError("Azurite is not installed: make .venv/stamps/azurite")
     return StorageServer(
         folder,
         f"az://{BUCKET}/sweeps",
@@ -184,3 +188,31 @@ def create_azure_container(server: StorageServer) -> None:
     response = connection.getresponse()
     assert response.status == http.HTTPStatus.CREATED, response.read()
     connection.close()
+
+
+def install_azurite() -> None:
+    """Install the pinned packages, whose own scripts do not run. Raises NoServerError."""
+    if shutil.which("npm") is None:
+        raise NoServerError("npm not found")
+    folder = building.BUILT / AZURITE
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(AZURITE_PINS / name, folder / name)
+    argv = ["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoServerError(f"npm failed: {' '.join(done.stderr.split())[-200:]}")
+
+
+def main() -> int:
+    """Install what npm has, and report if it is missing."""
+    try:
+        install_azurite()
+    except NoServerError as error:
+        sys.stderr.write(f"missing: Azurite ({error}); its tests will be skipped\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
