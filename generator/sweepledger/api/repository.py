@@ -4,17 +4,21 @@ import os
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sweepledger.api.comparison import ComparisonResult
 from sweepledger.api.html import table_html
 from sweepledger.api.sweep import RecordedSweep
-from sweepledger.commands.reports.compare import compare
 from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.run import CodeLeftOut, RunOptions, SweepRun
 from sweepledger.errors import UsageError
 from sweepledger.repo.git import Repository
 from sweepledger.repo.state import create_state
+
+# Imported where they are used: readers of results would wait for the engine, a quarter of their time.
+# ruff: noqa: PLC0415
+
+if TYPE_CHECKING:
+    from sweepledger.api.comparison import ComparisonResult
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,11 @@ class SweepRepository:
         present = catalog.committed_sweeps(self._repository, commit)
         return RecordedSweep(catalog.choose_sweep(self.root, name, present), commit, self._repository)
 
-    def compare(self, a: str, b: str) -> ComparisonResult:
+    def compare(self, a: str, b: str) -> "ComparisonResult":
         """Compare two sweeps or versions of one: each `NAME`, `NAME@REV` or `NAME@b2`. Raises GeneratorError."""
+        from sweepledger.api.comparison import ComparisonResult
+        from sweepledger.commands.reports.compare import compare
+
         workspace = Workspace(self._repository, at_commit.settings_or_defaults(self._repository, self.commit))
         fixed = "" if self.revision is None else f"@{self.revision}"
         return ComparisonResult(
@@ -64,6 +71,8 @@ class SweepRepository:
         Without names, all sweeps run. Code that is not committed is refused, or left out with a warning, unless
         `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit.
         """
+        from sweepledger.commands.run import CodeLeftOut, RunOptions, SweepRun
+
         if self.revision is not None:
             raise UsageError("sweeps run at HEAD only", hint="open the repository without a commit")
         prepared = SweepRun.prepare(Workspace.find(self.root), names)
