@@ -387,7 +387,7 @@ def plan(mutant: Mutant, number: int, chosen: list[Mutant], runs: list[TestRun])
     reaching = [run for run in called if number in run.points]
     others = [run for run in called if number not in run.points]
     parts = (reaching[:FIRST_TESTS], [*reaching[FIRST_TESTS:], *others])
-    left = BUDGET
+    left: float = BUDGET
     tried = []
     for part in parts:
         tests = []
@@ -438,7 +438,7 @@ def run_pytest(arguments: list[str], plugin: object, seconds: int) -> int:
     if process == 0:
         code = 70
         try:
-            atexit._clear()  # type: ignore[attr-defined] # noqa: SLF001 - what the parent registered is not this process's
+            atexit._clear()  # noqa: SLF001 - what the parent registered is not this process's
             os.setsid()
             # Whatever it starts ends with this much CPU time, even what outlives it.
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
