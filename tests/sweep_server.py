@@ -160,7 +160,7 @@ def import_sweep() -> None:
     readme._template()  # noqa: SLF001 - compiled once per process
     command = typer.main.get_command(app)
     # Typer makes all commands from their signatures whenever it runs.
-    typer.main.get_command = lambda typer_instance: command
+    typer.main.get_command = lambda typer_instance: command  # noqa: ARG005
     gc.freeze()  # a collection in a fork would copy the memory of everything that is imported
 
 
