@@ -23,6 +23,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -45,9 +46,9 @@ SUITES = {
 }
 """The tests of each folder, and of what stands on it, nearest first. An earlier launcher is frozen by its digest."""
 BAR = 0.88
-FIRST_TESTS = 40
-"""Tests that are tried before the others: most mutants are noticed by one of them."""
-BUDGET = 40
+FIRST_FILES, FIRST_TESTS = 2, 40
+"""Files, and tests of these, that are tried before the others: most mutants are noticed by one of them."""
+BUDGET = 20
 """CPU seconds of tests for one mutant; a mutant that survives them counts as unnoticed."""
 TIMEOUT_SECONDS = 600
 WORKERS = 2
@@ -91,6 +92,8 @@ class Mutant:
     end: int
     text: str
     suite: tuple[str, ...]
+    is_global: bool
+    """Whether it lies in no function."""
 
     def apply(self, source: bytes) -> bytes:
         return source[: self.start] + self.text.encode() + source[self.end :]
@@ -103,6 +106,10 @@ class TestRun:
     test: str
     seconds: float
     points: frozenset[int]
+
+    @property
+    def file(self) -> str:
+        return self.test.split("::")[0]
 
 
 def main() -> int:
@@ -168,15 +175,25 @@ def mutants(folder: str, suite: tuple[str, ...]) -> Iterator[Mutant]:
         starts = [0]
         for line in source.splitlines(keepends=True):
             starts.append(starts[-1] + len(line))
-        skipped = set(unmutable(ast.parse(source)))
-        for node in ast.walk(ast.parse(source)):
+        tree = ast.parse(source)
+        skipped = set(unmutable(tree))
+        local = {
+            (inner.lineno, inner.col_offset)
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef | ast.Lambda)
+            for part in (function.body if isinstance(function.body, list) else [function.body])
+            for inner in ast.walk(part)
+            if isinstance(inner, ast.expr)
+        }
+        for node in ast.walk(tree):
             for place, text in changes(node):
                 key = (place.lineno, place.col_offset)
                 if key in skipped or place.end_lineno is None or place.end_col_offset is None:
                     continue
                 start = starts[place.lineno - 1] + place.col_offset
                 end = starts[place.end_lineno - 1] + place.end_col_offset
-                yield Mutant(path.relative_to(ROOT).as_posix(), place.lineno, start, end, text, suite)
+                name = path.relative_to(ROOT).as_posix()
+                yield Mutant(name, place.lineno, start, end, text, suite, is_global=key not in local)
 
 
 def unmutable(tree: ast.AST) -> Iterator[tuple[int, int]]:
@@ -373,30 +390,32 @@ def instrument(names: list[str], chosen: list[Mutant], hits: Path) -> None:
 
 
 def plan(mutant: Mutant, number: int, chosen: list[Mutant], runs: list[TestRun]) -> list[list[str]]:
-    """List the tests to try on a mutant: a few first, then those that evaluate it, then those that call its module."""
+    """List the tests to try on a mutant: of the files that are most about it, then others, then users of its module."""
     module = len(chosen) + modules(chosen).index(mutant.file)
-    folders = {folder: rank for rank, folder in enumerate(mutant.suite)}
-
-    def key(run: TestRun) -> tuple[int, float]:
-        return folders.get("/".join(run.test.split("/")[:2]), len(folders)), run.seconds
-
-    runs = sorted(runs, key=key)
     called = [run for run in runs if module in run.points] or [
-        run for run in runs if key(run)[0] < len(folders)
+        run for run in runs if run.test.startswith(tuple(f"{suite}/" for suite in mutant.suite))
     ]
-    reaching = [run for run in called if number in run.points]
-    others = [run for run in called if number not in run.points]
-    parts = (reaching[:FIRST_TESTS], [*reaching[FIRST_TESTS:], *others])
-    left = BUDGET
-    tried = []
-    for part in parts:
-        tests = []
-        for run in part:
-            left -= run.seconds
-            if left > 0:
-                tests.append(run.test)
-        tried.append(tests)
-    return tried
+    # What is evaluated when a module is imported counts for every test that calls the module.
+    reaching = called if mutant.is_global else [run for run in called if number in run.points]
+    in_file = Counter(run.file for run in runs)
+    shares = {file: count / in_file[file] for file, count in Counter(run.file for run in reaching).items()}
+
+    def distance(file: str) -> tuple[float, int, str]:
+        suite = [number for number, folder in enumerate(mutant.suite) if file.startswith(f"{folder}/")]
+        return -round(shares[file], 1), suite[0] if suite else len(mutant.suite), file
+
+    nearest = sorted(shares, key=distance)[:FIRST_FILES]
+
+    def key(run: TestRun) -> tuple[bool, bool, float]:
+        return run.file not in nearest, run not in reaching, run.seconds
+
+    left: float = BUDGET
+    first, others = [], []
+    for run in sorted(called, key=key):
+        left -= run.seconds
+        if left > 0:
+            (first if run.file in nearest and run in reaching else others).append(run.test)
+    return [first[:FIRST_TESTS], [*first[FIRST_TESTS:], *others]]
 
 
 def try_out(mutant: Mutant, parts: list[list[str]]) -> str | None:
@@ -438,7 +457,7 @@ def run_pytest(arguments: list[str], plugin: object, seconds: int) -> int:
     if process == 0:
         code = 70
         try:
-            atexit._clear()  # type: ignore[attr-defined] # noqa: SLF001 - what the parent registered is not this process's
+            atexit._clear()  # noqa: SLF001 - what the parent registered is not this process's
             os.setsid()
             # Whatever it starts ends with this much CPU time, even what outlives it.
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))

@@ -159,9 +159,8 @@ def import_sweep() -> None:
             importlib.import_module(name)
     readme._template()  # noqa: SLF001 - compiled once per process
     command = typer.main.get_command(app)
-    typer.main.get_command = lambda _: (
-        command
-    )  # Typer makes all commands from their signatures whenever it runs
+    # Typer makes all commands from their signatures whenever it runs.
+    typer.main.get_command = lambda typer_instance: command  # noqa: ARG005
     gc.freeze()  # a collection in a fork would copy the memory of everything that is imported
 
 

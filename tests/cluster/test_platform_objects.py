@@ -84,8 +84,9 @@ def test_the_server_refuses_a_single_fault(fault: str, platform: Server, job: di
     assert says in platform.refuses(faulty)
 
 
+# Every third: the expressions are those for Jobs, which are tried with every fault.
 @pytest.mark.parametrize(
-    "fault", [fault for fault in POD_FAULTS if fault not in {*FILLED_IN, *REFUSED_BEFORE}]
+    "fault", [fault for fault in POD_FAULTS if fault not in {*FILLED_IN, *REFUSED_BEFORE}][::3]
 )
 def test_the_server_refuses_a_pod_with_a_single_fault(
     fault: str, platform: Server, job: dict[str, Any]
