@@ -33,6 +33,15 @@ REFUSED = [
         f"collector: {{priority_class: {text}}}"
         for text in ('"a\\nb"', '"{{.x}}"', "''", "A", "'..'", "true")
     ),
+    *(
+        place.format(name)
+        for place in (
+            "priority_class: {}",
+            "collector: {{priority_class: {}}}",
+            "pools: {{a: {{node: {{cpu: 4, memory: 8Gi}}, pod: {{priority_class: {}}}}}}}",
+        )
+        for name in ("system-node-critical", "system-cluster-critical", "system-own")
+    ),
     *(f"collector: {{pool: {text}}}" for text in ("nowhere", "''", '"a\\nb"')),
     "collector: {namespace: kube-system}",
     "collector: {command: [sh]}",
@@ -70,7 +79,9 @@ REFUSED = [
     ),
 ]
 ACCEPTED = [
-    "collector: {memory: 512Mi, disk: 2Gi, priority_class: system-services}",
+    "collector: {memory: 512Mi, disk: 2Gi, priority_class: platform-services}",
+    "priority_class: systems",
+    "pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {priority_class: batch-system-low}}}",
     "monitoring: {enabled: true, labels: {release: kube-prometheus-stack, example.org/team: a}}",
     "monitoring: {enabled: true, notify: {service: slack, channel: sweeps}}",
     "secrets: {a: {secret: wandb, key: a, variable: A}}",
