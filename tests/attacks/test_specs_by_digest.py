@@ -48,7 +48,7 @@ def test_nor_is_it_removed_before_the_batch_is_recorded(cancelled: Sandbox) -> N
         "cancel: [peak-b9-00000000]",
         "# cancel: none",
         "cancel: [peak-b10-00000000]",
-        "cancel: [other-b1-00000000]",
+        "cancel: [peak-b1-ffffffff]",
     ],
 )
 def test_nor_is_an_entry_replaced(cancelled: Sandbox, entry: str) -> None:
