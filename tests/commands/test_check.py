@@ -7,6 +7,7 @@ from sweepledger.commands.generate import generate
 from sweepledger.commands.validate import validate
 from sweepledger.errors import SpecError, ToolError
 from sweepledger.problems import Severity
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 
@@ -63,6 +64,8 @@ def test_a_file_that_looks_like_a_spec_where_none_is_read_is_reported(sandbox: S
     (problem,) = check(sandbox.workspace).problems
     assert (problem.file, problem.code, problem.severity) == (path, "spec-unread", Severity.WARNING)
     assert validate(sandbox.workspace).problems == (problem,)
+    generated = run_sweep("generate", cwd=sandbox.root)
+    assert f"{path}: warning: is no spec" in generated.stdout + generated.stderr
 
     sandbox.commit("Put it there all the same")
     sandbox.push()
