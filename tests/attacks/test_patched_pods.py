@@ -91,25 +91,24 @@ def namespace(apiserver: Server) -> Iterator[str]:
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     ]
     account = {"kind": "ServiceAccount", "name": "sweep-collector", "namespace": f"{name}-collector"}
-    here = {"namespace": name}
     apiserver.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", **here}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
         *policies,
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
-            "metadata": {"name": "patches", **here},
+            "metadata": {"name": "patches", "namespace": name},
             "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch"]}],
         },
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
-            "metadata": {"name": "patches", **here},
+            "metadata": {"name": "patches", "namespace": name},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "patches"},
             "subjects": [account],
         },
-        patched(POD, {"metadata": here}),
+        patched(POD, {"metadata": {"namespace": name}}),
     )
     deadline = time.monotonic() + 20
     while not said(apiserver, name, PATCHES["no batch"]) and time.monotonic() < deadline:
