@@ -1,6 +1,7 @@
 """Random mutations of a valid change: how many `sweep check` refuses, and what those do that it accepts.
 
-python benchmarks/changes.py [--count COUNT] [--seeds SEED…]; exits with 1 for an accepted one that changes what runs.
+python benchmarks/changes.py [--count COUNT] [--seeds SEED…] [--first NUMBER]; exits with 1 for an accepted one that
+changes what runs. A mutation follows from its seed and number: `--first NUMBER --count 1` makes it again.
 """
 
 import argparse
@@ -25,25 +26,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--first", type=int, default=0)
     chosen = parser.parse_args()
     harmful = 0
     for seed in chosen.seeds:
-        rng = random.Random(seed)  # noqa: S311 - the same mutations every time
         codes: Counter[str] = Counter()
         accepted = harm = 0
         with tempfile.TemporaryDirectory(prefix="changes-") as folder:
             change = Change.built(Path(folder))
-            for number in range(1, chosen.count + 1):
+            numbers = range(chosen.first, chosen.first + chosen.count)
+            for number in numbers:
+                rng = random.Random(f"{seed} {number}")  # noqa: S311 - the same mutations every time
                 verdict = change.mutated(rng)
                 codes.update(verdict.codes)
                 accepted += not verdict.codes
                 if verdict.harm:
                     harm += 1
-                    print(f"accepted: {verdict.mutation!r}: {verdict.harm}", flush=True)
-                if number % EVERY == 0:
-                    print(f"seed {seed}: {number} mutations, {time.process_time():.0f} CPU s", flush=True)
+                    print(f"accepted: {number}: {verdict.mutation!r}: {verdict.harm}", flush=True)
+                if (number + 1) % EVERY == 0:
+                    print(f"seed {seed}: up to {number}, {time.process_time():.0f} CPU s", flush=True)
         print(
-            f"seed {seed}: {chosen.count - accepted} refused, {accepted} accepted, {harm} of them change what runs"
+            f"seed {seed}, {numbers.start} to {numbers.stop - 1}: {len(numbers) - accepted} refused, "
+            f"{accepted} accepted, {harm} of them change what runs"
         )
         print(", ".join(f"{code} {number}" for code, number in codes.most_common()))
         harmful += harm

@@ -3,13 +3,16 @@
 The oracle knows nothing of the check: it compares what git would merge with the base and with what `generate` writes.
 """
 
+import hashlib
 import random
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
@@ -18,7 +21,7 @@ from sweepledger.commands.scaffold.bootstrap import BootstrapRequest
 from sweepledger.errors import GeneratorError
 from sweepledger.problems import Severity
 from sweepledger.render.platform import GitSource
-from sweepledger.repo import batches
+from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
 from sweepledger.repo.state import leads_into_state
 from sweepledger.structs.settings import Controller
@@ -97,6 +100,8 @@ PLACES = (
     *("sweeps/", "sweepledger.yaml", "results/", ".gitattributes", ".gitignore", "clusters/flux/"),
 )
 
+REAL_BUILD = kustomize.build
+
 Entries = Mapping[str, tuple[str, str]]
 """Mode and blob of each path that git would merge."""
 
@@ -120,6 +125,8 @@ class Change:
     start: str
     base: Entries
     valid: Entries
+    builds: dict[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    """What kustomize made, by digest of all that it could read: few mutations change that."""
 
     @classmethod
     def built(cls, folder: Path) -> "Change":
@@ -147,7 +154,8 @@ class Change:
         mutation = mutate(self.sandbox, rng)
         results = entries(self.sandbox)
         try:
-            problems = check(self.sandbox.workspace, base="origin/main").problems
+            with mock.patch.object(kustomize, "build", self.build):
+                problems = check(self.sandbox.workspace, base="origin/main").problems
         except GeneratorError as error:
             return Verdict(mutation, frozenset({type(error).__name__}))
         codes = frozenset(problem.code for problem in problems if problem.severity is Severity.ERROR)
@@ -157,6 +165,19 @@ class Change:
         """Return to the valid change."""
         self.sandbox.git("reset", "-q", "--hard", self.start)
         self.sandbox.git("clean", "-q", "-ffdx", "--exclude=/.sweepledger")
+
+    def build(self, folder: Path) -> tuple[Mapping[str, Any], ...]:
+        """Build a folder with kustomize, unless it built these files before."""
+        digest = hashlib.sha256(folder.name.encode())
+        for place in (folder, self.sandbox.root / "base"):
+            for path in sorted(place.rglob("*")):
+                is_file = path.is_file()
+                state = (path.as_posix(), path.lstat().st_mode, path.read_bytes() if is_file else b"")
+                digest.update(repr(state).encode())
+        key = digest.hexdigest()
+        if key not in self.builds:
+            self.builds[key] = REAL_BUILD(folder)
+        return self.builds[key]
 
     def harm(self, results: Entries) -> str:
         """Return what differs from what the generator writes; nothing where all that runs is as it was."""

@@ -1,10 +1,13 @@
 """Code runs that a pull request does not show: a commit locks it, and the next one puts the old file back."""
 
+from collections.abc import Callable
+
 import pytest
 
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate, update
 from tests.repository import Sandbox
+from tests.tiers import parameters
 
 EVIL = "print('score=99')\n"
 
@@ -37,6 +40,117 @@ def test_a_first_batch_locks_the_code_that_the_change_shows(sandbox: Sandbox) ->
 def test_so_does_a_later_one(sandbox: Sandbox) -> None:
     sandbox.merged()
     locked_in_between(sandbox, xs="1, 2, 3, 4")
+
+    assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
+
+
+def executable(sandbox: Sandbox) -> None:
+    (sandbox.root / "code/train.py").chmod(0o755)
+
+
+def removed(sandbox: Sandbox) -> None:
+    (sandbox.root / "code/help.py").unlink()
+
+
+def renamed(sandbox: Sandbox) -> None:
+    (sandbox.root / "code/help.py").rename(sandbox.root / "code/Help.py")
+
+
+def exchanged(sandbox: Sandbox) -> None:
+    """Give each of two files the content of the other."""
+    one, other = sandbox.root / "code/train.py", sandbox.root / "code/help.py"
+    contents = one.read_bytes(), other.read_bytes()
+    other.write_bytes(contents[0])
+    one.write_bytes(contents[1])
+
+
+def linked(sandbox: Sandbox) -> None:
+    (sandbox.root / "code/data").symlink_to("/etc")
+
+
+def submodule(sandbox: Sandbox) -> None:
+    commit = sandbox.git("rev-parse", "HEAD").strip()
+    (sandbox.root / "code/vendor").mkdir()
+    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{commit},code/vendor")
+
+
+CHANGES: dict[str, Callable[[Sandbox], object]] = {
+    "a file more": lambda sandbox: sandbox.write("code/sitecustomize.py", EVIL),
+    "a file more in a folder": lambda sandbox: sandbox.write("code/json/__init__.py", EVIL),
+    "an executable file": executable,
+    "a file less": removed,
+    "another case of a name": renamed,
+    "files exchanged": exchanged,
+    "a link": linked,
+    "a submodule": submodule,
+    "a blank at an end": lambda sandbox: sandbox.write("code/help.py", "HELP = 1 \n"),
+    "an emptied file": lambda sandbox: sandbox.write("code/train.py", ""),
+    "a list of packages": lambda sandbox: sandbox.write("code/requirements.txt", "evil\n"),
+}
+
+
+@pytest.mark.parametrize(
+    "change", parameters(CHANGES, ("a file more", "an executable file", "a submodule"), "more attacks")
+)
+@pytest.mark.parametrize("is_squashed", [False, True], ids=["taken back", "in no commit"])
+def test_no_change_of_the_code_that_is_taken_back_is_locked(
+    sandbox: Sandbox, change: str, *, is_squashed: bool
+) -> None:
+    sandbox.write("code/help.py", "HELP = 1\n")
+    sandbox.commit("Help")
+    sandbox.push()
+    start = sandbox.git("rev-parse", "HEAD").strip()
+    CHANGES[change](sandbox)
+    sandbox.git("add", "--all")
+    sandbox.git("commit", "-q", "-m", "Tidy up")
+    sandbox.spec()
+    update(sandbox.workspace, "peak")
+    sandbox.commit("Ask for a sweep")
+    sandbox.git("rm", "-rqf", "code")
+    sandbox.git("checkout", "-q", start, "--", "code")
+    sandbox.commit("Tidy up again")
+    if is_squashed:
+        sandbox.git("reset", "-q", "--soft", start)
+        sandbox.commit("Ask for a sweep")
+
+    assert sandbox.git("diff", "--stat", start, "HEAD", "--", "code") == ""
+    ((code, path),) = problems(sandbox)
+    # Without one of its files, the code is as it was in a commit long ago.
+    is_known = not is_squashed or change == "a file less"
+    assert (code, path) == ("code-not-shown" if is_known else "code-unreachable", "program.code.tree")
+
+
+def test_a_first_batch_does_not_run_the_code_of_another_sweep(sandbox: Sandbox) -> None:
+    honest = (sandbox.root / "code/train.py").read_text()
+    sandbox.write("code/train.py", EVIL)
+    sandbox.commit("Another program")
+    sandbox.merged("other")
+    sandbox.spec()
+    update(sandbox.workspace, "peak")
+    sandbox.write("code/train.py", honest)
+    sandbox.commit("Ask for a sweep")
+
+    assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
+
+
+def test_a_later_batch_does_not_run_the_code_of_any_but_the_newest(sandbox: Sandbox) -> None:
+    honest = (sandbox.root / "code/train.py").read_text()
+    sandbox.write("code/train.py", EVIL)
+    sandbox.commit("Another program")
+    sandbox.merged()
+    sandbox.write("code/train.py", honest)
+    sandbox.commit("The program")
+    sandbox.spec(xs="1, 2, 3")
+    update(sandbox.workspace, "peak")
+    sandbox.commit("Ask again")
+    sandbox.push()
+    first = sandbox.git("rev-list", "--max-count=1", "HEAD", "--", "code/train.py").strip()
+    sandbox.git("checkout", "-q", f"{first}~1", "--", "code")
+    sandbox.commit("For a moment")
+    sandbox.spec(xs="1, 2, 3, 4")
+    update(sandbox.workspace, "peak")
+    sandbox.write("code/train.py", honest)
+    sandbox.commit("Ask once more")
 
     assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
 

@@ -33,6 +33,15 @@ REFUSED = [
         f"collector: {{priority_class: {text}}}"
         for text in ('"a\\nb"', '"{{.x}}"', "''", "A", "'..'", "true")
     ),
+    *(
+        place.format(name)
+        for place in (
+            "priority_class: {}",
+            "collector: {{priority_class: {}}}",
+            "pools: {{a: {{node: {{cpu: 4, memory: 8Gi}}, pod: {{priority_class: {}}}}}}}",
+        )
+        for name in ("system-node-critical", "system-cluster-critical", "system-own")
+    ),
     *(f"collector: {{pool: {text}}}" for text in ("nowhere", "''", '"a\\nb"')),
     "collector: {namespace: kube-system}",
     "collector: {command: [sh]}",
@@ -51,6 +60,28 @@ REFUSED = [
         f"secrets: {{a: {{secret: {text}, key: a, variable: A}}}}"
         for text in ("sweep-git-read", "sweep-git-write")
     ),
+    *(
+        f"pools: {{a: {{node: {{cpu: 4, memory: 8Gi}}, pod: {{{text}}}}}}}"
+        for text in (
+            'labels: {"sweepledger.dev/egress-all": "true"}',
+            'labels: {"kueue.x-k8s.io/queue-name": a}',
+            'labels: {"statefulset.kubernetes.io/pod-name": a}',
+            'annotations: {"sweepledger.dev/trial": t0}',
+            'annotations: {"batch.kubernetes.io/job-completion-index": "0"}',
+            'annotations: {"batch.kubernetes.io/job-index-ignored-failure-count": "0"}',
+            'annotations: {"a b": c}',
+            'runtime_class: "../x"',
+            'scheduler: ""',
+            'service_account: "a\\nb"',
+            "resources: {cpu: 100}",
+            'resources: {"nvidia.com/gpu": 1}',
+            'resources: {"kubernetes.io/x": 1}',
+            'resources: {"example.org/x": -1}',
+            "grace: 100h",
+            "grace: -1s",
+        )
+    ),
+    *(f"results: {{store: {text}}}" for text in ("API", "null", "[api]", "api, claim: x", "api, keep: 30d")),
     "budgets: {'{{x}}': {gpu_hours: 1}}",
     *(f"logs: {{link: '{text}'}}" for text in ("javascript:alert(1)", "file:///etc/passwd", "https://x/{")),
     *(f"logs: {{link: '{text}'}}" for text in ("https://x/{0}", "https://x/{trial.__class__}")),
@@ -70,7 +101,11 @@ REFUSED = [
     ),
 ]
 ACCEPTED = [
-    "collector: {memory: 512Mi, disk: 2Gi, priority_class: system-services}",
+    "collector: {memory: 512Mi, disk: 2Gi, priority_class: platform-services}",
+    "priority_class: systems",
+    "results: {store: api}",
+    'pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {annotations: {"kubernetes.io/egress-bandwidth": 1G}}}}',
+    "pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {priority_class: batch-system-low}}}",
     "monitoring: {enabled: true, labels: {release: kube-prometheus-stack, example.org/team: a}}",
     "monitoring: {enabled: true, notify: {service: slack, channel: sweeps}}",
     "secrets: {a: {secret: wandb, key: a, variable: A}}",

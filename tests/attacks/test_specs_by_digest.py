@@ -42,7 +42,16 @@ def test_nor_is_it_removed_before_the_batch_is_recorded(cancelled: Sandbox) -> N
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("entry", ["cancel: []", "cancel: [peak-b9-00000000]", "# cancel: none"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "cancel: []",
+        "cancel: [peak-b9-00000000]",
+        "# cancel: none",
+        "cancel: [peak-b10-00000000]",
+        "cancel: [peak-b1-ffffffff]",
+    ],
+)
 def test_nor_is_an_entry_replaced(cancelled: Sandbox, entry: str) -> None:
     lines = (cancelled.root / "sweeps/peak.yaml").read_text().splitlines()
     kept = [line for line in lines if "cancel" not in line and "peak-b1" not in line]

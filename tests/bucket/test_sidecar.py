@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -143,6 +144,20 @@ def test_links_and_devices_of_a_trial_are_not_followed(plain_pod: MakePod) -> No
     names = [name for name in made.stored().files(BATCH, 0, "uid-1") if not name.startswith("environments/")]
     assert names == ["artifacts/uid-1/good", "uid-1.err", "uid-1.out"]
     assert made.message["left_out"] == 3
+
+
+def test_a_trial_with_more_folders_than_a_process_may_open_loses_no_file(tmp_path: Path) -> None:
+    for number in range(300):
+        (tmp_path / f"artifacts/{number}").mkdir(parents=True)
+        (tmp_path / f"artifacts/{number}/file").touch()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+    try:
+        found = transfer.find_files(str(tmp_path), "artifacts")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert (len(found.files), found.left_out) == (300, 0)
 
 
 def test_what_exceeds_the_bytes_of_a_trial_is_left_out_and_counted(plain_pod: MakePod) -> None:

@@ -4,7 +4,10 @@ import pytest
 
 from sweepledger.commands.check import CheckReport, check
 from sweepledger.commands.generate import generate
+from sweepledger.commands.validate import validate
 from sweepledger.errors import SpecError, ToolError
+from sweepledger.problems import Severity
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 
@@ -49,6 +52,30 @@ def test_warnings_of_merged_trials_are_not_repeated_in_every_check(sandbox: Sand
 
     sandbox.commit("Ask")
     sandbox.push()
+
+    assert codes(check(sandbox.workspace)) == []
+
+
+@pytest.mark.parametrize("path", ["sweeps/sub/peak.yaml", "sweeps/a/b/peak.yml", "sweeps/peak.YAML"])
+def test_a_file_that_looks_like_a_spec_where_none_is_read_is_reported(sandbox: Sandbox, path: str) -> None:
+    spec = sandbox.spec()
+    spec.rename(sandbox.write(path, ""))
+
+    (problem,) = check(sandbox.workspace).problems
+    assert (problem.file, problem.code, problem.severity) == (path, "spec-unread", Severity.WARNING)
+    assert validate(sandbox.workspace).problems == (problem,)
+    generated = run_sweep("generate", cwd=sandbox.root)
+    assert f"{path}: warning: is no spec" in generated.stdout + generated.stderr
+
+    sandbox.commit("Put it there all the same")
+    sandbox.push()
+    assert codes(check(sandbox.workspace)) == []
+    assert codes(check(sandbox.workspace, everything=True)) == ["spec-unread"]
+
+
+def test_other_files_below_sweeps_are_no_news(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/notes/README.md", "What we tried\n")
+    sandbox.write("sweeps/points.csv", "x\n1\n")
 
     assert codes(check(sandbox.workspace)) == []
 

@@ -145,6 +145,9 @@ def test_the_collector_may_change_nothing_of_a_pod_but_its_finalizer(team: Team,
 
     assert "changes nothing but the finalizer" in patched({"annotations": {"a": "b"}})
     assert "changes nothing but the finalizer" in patched({"labels": {"sweepledger.dev/batch": "other"}})
+    (owner,) = pod["metadata"]["ownerReferences"]
+    gone = {**owner, "uid": "00000000-0000-4000-8000-000000000000", "controller": False}
+    assert "changes nothing but the finalizer" in patched({"ownerReferences": [gone]})
     assert Run.start(team).ended().code == 0
     outcomes.is_recorded_once(team, batch, 0.0)
 

@@ -294,7 +294,7 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
         "system", NodeCapacity("4", "16Gi"), selector={"example.org/pool": "system"}, tolerations=(taint,)
     )
     queued = Pool("queued", NodeCapacity("4", "16Gi"), queue="tools")
-    collector = CollectorSettings("system", "system-services", memory="512Mi", disk="2Gi")
+    collector = CollectorSettings("system", "platform-services", memory="512Mi", disk="2Gi")
     settings = replace(PLATFORM_SETTINGS, pools={"system": pool, "queued": queued}, collector=collector)
     other = replace(settings, collector=CollectorSettings("queued"))
 
@@ -303,7 +303,7 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
 
     assert pod["nodeSelector"] == {"example.org/pool": "system"}
     assert pod["tolerations"] == [{"key": "example.org/system", "operator": "Exists", "effect": "NoSchedule"}]
-    assert pod["priorityClassName"] == "system-services"
+    assert pod["priorityClassName"] == "platform-services"
     for container in (*pod["initContainers"], *pod["containers"]):
         for amounts in container["resources"].values():
             assert (amounts["memory"], amounts["ephemeral-storage"]) == ("512Mi", "2Gi")

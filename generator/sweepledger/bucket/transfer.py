@@ -4,6 +4,7 @@ An interrupted upload leaves chunks that no list names; the next one finds them 
 written by the trial meanwhile: no link is followed, and a file that changes while it is read is not kept.
 """
 
+import errno
 import hashlib
 import os
 import stat
@@ -18,7 +19,7 @@ from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import AT_ONCE, Bucket
 from sweepledger.errors import StorageError
 from sweepledger.formats.json import RejectedInput
-from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, open_below
+from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, open_below
 from sweepledger.storage import storage_error, storage_errors
 
 CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -75,13 +76,18 @@ def find_files(root: str, below: str, *, is_flat: bool = False) -> FoundFiles:
 
 def _walk(root: str, below: str, *, is_flat: bool) -> Iterator[FoundFile | None]:
     """Yield the files below a folder; None for what is none."""
-    try:
-        top = open_below(root, [part for part in below.split("/") if part], FOLDER_FLAGS)
-    except OSError:
-        return  # missing, or a link
-    waiting = [("", top)]
+    # Paths wait, not descriptors: a trial may make more folders than a process may open.
+    waiting = [""]
     while waiting:
-        path, folder = waiting.pop()
+        path = waiting.pop()
+        try:
+            folder = open_below(root, [part for part in f"{below}/{path}".split("/") if part], FOLDER_FLAGS)
+        except OSError as error:
+            if error.errno not in NOT_REGULAR_ERRNOS | {errno.EACCES}:
+                raise
+            if path:
+                yield None
+            continue  # missing, removed meanwhile, a link, or closed to us
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -90,7 +96,7 @@ def _walk(root: str, below: str, *, is_flat: bool) -> Iterator[FoundFile | None]
                     if stat.S_ISDIR(status.st_mode) and is_flat:
                         continue
                     if stat.S_ISDIR(status.st_mode) and file_list.is_plain(f"{place}/x"):
-                        waiting.append((f"{place}/", os.open(entry.name, FOLDER_FLAGS, dir_fd=folder)))
+                        waiting.append(f"{place}/")
                     elif stat.S_ISREG(status.st_mode) and file_list.is_plain(place):
                         yield FoundFile(place, status.st_size, status.st_mtime_ns)
                     else:

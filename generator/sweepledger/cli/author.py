@@ -225,7 +225,8 @@ def generate(
         has_drift = (check_only or exit_code) and any(item.is_pending for item in generated)
         text = (*author.generated_text(generated, check=check_only), *author.settled_text(settled))
         data = {**generated_data(generated), "settled": sorted(path.stem for path in settled)}
-        return Response(data, text, _warnings(generated), EXIT_DRIFT * has_drift)
+        unread = () if names else workspace.unread_specs()
+        return Response(data, text, (*_warnings(generated), *unread), EXIT_DRIFT * has_drift)
 
     response.respond("generate", form, work)
 

@@ -14,7 +14,7 @@ from sweepledger.commands.checks import (
 )
 from sweepledger.commands.checks.builds import Builds
 from sweepledger.commands.checks.context import CheckContext, specs_to_read
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.repository.workspace import SPECS, Workspace
 from sweepledger.plan import PoolUsage, pool_usage
 from sweepledger.problems import Problem, Severity
 from sweepledger.structs.sweep import Sweep
@@ -55,6 +55,8 @@ def check(
     paths = workspace.spec_paths()
     specs = workspace.read(paths if everything else specs_to_read(context, paths))
     sweeps = [parsed.sweep for parsed in specs]
+    changed = context.changed | context.uncommitted(f"{SPECS}/")
+    problems += (unread for unread in workspace.unread_specs() if everything or unread.file in changed)
     problems += attributes.check_attributes(context, specs)
     problems += new_batches.check_settings_unchanged(context)
     problems += new_batches.check_bases_apart(context)

@@ -50,8 +50,9 @@ class Validated:
 
 
 def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
-    """Read specs, and warn of programs that the work tree lacks."""
-    read = read_specs(workspace, names)
+    """Read specs, and warn of programs that the work tree lacks; of all specs, also of files that are not read."""
+    chosen = tuple(names)
+    read = read_specs(workspace, chosen)
     warnings = [
         problem
         for parsed, expansion in read.specs
@@ -63,6 +64,7 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
         )
     ]
     sizes = tuple((parsed.sweep, _trial_count(parsed.sweep, expansion)) for parsed, expansion in read.specs)
+    warnings += () if chosen else workspace.unread_specs()
     return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *read.problems, *warnings])))
 
 

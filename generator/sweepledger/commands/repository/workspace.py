@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sweepledger import spec
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, Severity
 from sweepledger.reader.configurations import MAX_LIST_BYTES
 from sweepledger.repo.files import read_input, refuse_links
 from sweepledger.repo.git import (
@@ -36,6 +36,7 @@ T = TypeVar("T")
 SETTINGS_FILE = "sweepledger.yaml"
 SPECS = "sweeps"
 SUFFIX = ".yaml"
+SPEC_LIKE = re.compile(r".+\.ya?ml", re.IGNORECASE | re.DOTALL)
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*", re.ASCII)
 """File names that fit into a line unquoted; every sweep name does."""
 
@@ -87,6 +88,17 @@ class Workspace:
         if not selected:
             return tuple(sorted((self.root / SPECS).glob("*.y*ml"), key=lambda path: path.name))
         return tuple(self._spec_path(name) for name in selected)
+
+    def unread_specs(self) -> tuple[Problem, ...]:
+        """Return a warning for each file below `sweeps/` that looks like a spec where no command reads one."""
+        files = (path for path in (self.root / SPECS).rglob("*") if SPEC_LIKE.fullmatch(path.name))
+        unread = {path for path in files if path.is_file()} - {*self.spec_paths()}
+        message = f"is no spec: specs are files of {SPECS}/ itself with names that end in {SUFFIX}"
+        hint = f"move it to {SPECS}/, or give it another extension"
+        return tuple(
+            Problem(self.display_path(path), 0, 0, "", message, "spec-unread", hint, Severity.WARNING)
+            for path in sorted(unread)
+        )
 
     def _spec_path(self, name: str) -> Path:
         by_name = self.root / SPECS / f"{name}.yaml"

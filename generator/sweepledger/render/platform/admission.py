@@ -102,7 +102,10 @@ def release_policies(settings: Settings) -> list[Manifest]:
                     "expression": "object.spec == oldObject.spec && object.status == oldObject.status"
                     f" && {LABELS.format('object')} == {LABELS.format('oldObject')}"
                     f" && {annotations.format('object')} == {annotations.format('oldObject')}"
+                    # Without its owner, the garbage collector would delete a pod that runs.
                     " && has(object.metadata.ownerReferences) == has(oldObject.metadata.ownerReferences)"
+                    " && (!has(object.metadata.ownerReferences)"
+                    " || object.metadata.ownerReferences == oldObject.metadata.ownerReferences)"
                     f" && {before}.all(f, f == {literal(RECORD_FINALIZER)} || f in {after})"
                     f" && {after}.all(f, f in {before})",
                     "message": f"of a pod the collector changes nothing but the finalizer {RECORD_FINALIZER}",

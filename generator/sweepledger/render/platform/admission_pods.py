@@ -6,6 +6,7 @@ They apply to the template of a Job and to the pod itself, whichever controller 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -394,13 +395,21 @@ def _base_variables(bases: Mapping[str, bytes]) -> dict[tuple[str, str], set[str
     found: dict[tuple[str, str], set[str]] = {}
     for path, content in bases.items():
         if path.endswith(".yaml"):
-            for container in _containers(yaml.load_all(content)):
-                name = str(container.get("name"))
-                for variable in container["env"]:
-                    value = variable.get("value")
-                    if value is not None and (name == CODE_CONTAINER or value.startswith("/sweep/")):
-                        found.setdefault((str(variable["name"]), name), set()).add(value)
+            for variable, container, value in _file_variables(content):
+                if container == CODE_CONTAINER or value.startswith("/sweep/"):
+                    found.setdefault((variable, container), set()).add(value)
     return found
+
+
+@cache
+def _file_variables(content: bytes) -> tuple[tuple[str, str, str], ...]:
+    """Return name, container and value of each variable of a file; two policies ask for those of every base."""
+    return tuple(
+        (str(variable["name"]), str(container.get("name")), variable["value"])
+        for container in _containers(yaml.load_all(content))
+        for variable in container["env"]
+        if variable.get("value") is not None
+    )
 
 
 def _containers(node: object) -> Iterator[Mapping[str, Any]]:

@@ -32,6 +32,9 @@ OBJECTS: tuple[DocumentPath, ...] = (
 OBJECTS_OF_EACH = (("datasets", "claim"), ("secrets", "secret"), ("pools", "queue"))
 OBJECTS_OF_PODS = ("runtime_class", "scheduler", "priority_class", "service_account")
 
+SYSTEM_PRIORITY = "system-"
+"""Kubernetes keeps names of priority classes that begin so to itself."""
+
 COLLECTOR = "-collector"
 LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
 LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
@@ -74,6 +77,19 @@ def own_secrets(draft: Draft) -> Iterator[Problem]:
         if name in {GIT_READ_SECRET, GIT_WRITE_SECRET}:
             message = f"must be another Secret: this one has a credential for git, got {safe_repr(name)}"
             yield draft.problem(place, message, code="cluster-name", hint="create one of its own")
+
+
+def priority_classes(draft: Draft) -> Iterator[Problem]:
+    """No pod has a priority of the cluster's own: it would displace what nodes and the cluster need to work."""
+    places = [("priority_class",), ("collector", "priority_class")]
+    places += [("pools", name, "pod", "priority_class") for name in draft.names("pools")]
+    for place in places:
+        name = draft.get(*place, kind=str)
+        if name is not None and name.startswith(SYSTEM_PRIORITY):
+            message = (
+                f"must be a class of your own: {SYSTEM_PRIORITY}… is the cluster's, got {safe_repr(name)}"
+            )
+            yield draft.problem(place, message, code="cluster-name", hint="for example batch-low")
 
 
 def namespace(draft: Draft) -> Iterator[Problem]:

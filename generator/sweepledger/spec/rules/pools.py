@@ -20,7 +20,8 @@ from sweepledger.structs.node_pool import GPU_RESOURCE, GRACE_SECONDS
 MAX_FLAVOR_ITEMS = 8
 """Labels, and tolerations, of a ResourceFlavor (Kueue v1beta1)."""
 MIN_GRACE_SECONDS, MAX_GRACE_SECONDS = GRACE_SECONDS, 3600
-OWN_DOMAINS = ("sweepledger.dev",)
+OWN_DOMAINS = ("sweepledger.dev", "batch.kubernetes.io")
+"""Domains of annotations by which trials and their attempts are counted."""
 
 
 def default_pool(draft: Draft) -> Iterator[Problem]:

@@ -159,6 +159,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     pools.budget_limits,
     pools.currency,
     cluster.own_secrets,
+    cluster.priority_classes,
     cluster.labels,
     cluster.reserved_labels,
     environment.settings_secrets,
