@@ -10,6 +10,7 @@ from sweepledger.spec import units
 from sweepledger.spec.draft import RawMapping
 from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, PodSettings, Pool, Toleration
 from sweepledger.structs.settings import (
+    BucketSettings,
     CodeSource,
     CollectorSettings,
     Controller,
@@ -137,8 +138,15 @@ def _results(data: RawMapping) -> ResultsSettings:
         from_pull_request=PullRequestResults(data.get("from_pull_request", default.from_pull_request)),
         nfs=_nfs(data),
         store=ResultsStore(data.get("store", default.store)),
+        bucket=_bucket(data["bucket"]) if "bucket" in data else None,
         sync=MappingProxyType({name: SyncTarget(**target) for name, target in data.get("sync", {}).items()}),
     )
+
+
+def _bucket(data: RawMapping) -> BucketSettings:
+    mappings = ("identity", "collector_identity")
+    texts = {key: value for key, value in data.items() if key not in mappings}
+    return BucketSettings(**texts, **{key: MappingProxyType(dict(data.get(key, {}))) for key in mappings})
 
 
 def _collector(data: RawMapping) -> CollectorSettings:

@@ -28,11 +28,9 @@ from sweepledger.structs.kubernetes import (
 )
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import Pool, scheduling_fields
-from sweepledger.structs.settings import GIT_EGRESS, CollectorSettings, Settings
+from sweepledger.structs.settings import COLLECTOR_IMAGE, GIT_EGRESS, CollectorSettings, Settings
 
 COLLECTOR_BASE = "collector/v2/cronjob.yaml"
-COLLECTOR_IMAGE = "collector"
-"""The name among `images` under which settings name the image with this command and git."""
 SYNC_BASE = "sync/v1/cronjob.yaml"
 SYNC_IMAGE = "sync"
 """The same with the libraries of stores."""

@@ -15,7 +15,7 @@ from sweepledger.structs import node_pool, quantities
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller
+from sweepledger.structs.settings import Controller, ResultsStore
 
 RESOURCES = ("run", "resources")
 
@@ -99,13 +99,17 @@ SHAPES_WITH_RECREATED_PODS = frozenset({Shape.JOB_SET, Shape.TRAIN_JOB})
 def shape_store(draft: Draft) -> Iterator[Problem]:
     """A store that reads pods needs a shape whose pods are kept until they are read."""
     shape, store = chosen_shape(draft), draft.settings.results.store
-    if shape is None or store.keeps_files:
+    if shape is None or not store.holds_pods:
         return
     written = "retries" in draft.names("run")
     retries = draft.number("run", "retries") if written else draft.settings.defaults.retries
     if shape is Shape.MPI_JOB:
         message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
         hint = "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
+        yield draft.problem(("run", "shape"), message, code="store-shape", hint=hint)
+    elif shape is Shape.TRAIN_JOB and store is ResultsStore.BUCKET:
+        message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
+        hint = "its trials share a pod template, which does not tell the sidecar of a bucket its trial; use job-set"
         yield draft.problem(("run", "shape"), message, code="store-shape", hint=hint)
     elif shape in SHAPES_WITH_RECREATED_PODS and retries:
         message = f"must be 0 with shape {str(shape)!r} and results.store: {store}, got {safe_repr(retries)}"
