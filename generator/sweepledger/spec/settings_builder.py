@@ -144,9 +144,10 @@ def _results(data: RawMapping) -> ResultsSettings:
 
 
 def _bucket(data: RawMapping) -> BucketSettings:
-    mappings = ("identity", "collector_identity")
-    texts = {key: value for key, value in data.items() if key not in mappings}
-    return BucketSettings(**texts, **{key: MappingProxyType(dict(data.get(key, {}))) for key in mappings})
+    identities = {
+        key: MappingProxyType(dict(data.get(key, {}))) for key in ("identity", "collector_identity")
+    }
+    return BucketSettings(**{**data, **identities})
 
 
 def _collector(data: RawMapping) -> CollectorSettings:

@@ -16,6 +16,7 @@ from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.pods import TrialPod
 from sweepledger.engine.termination import ExpectedRecord, Termination
 from sweepledger.formats import record_json as record_format
+from sweepledger.structs.kubernetes import STORE_CONTAINER
 from sweepledger.structs.record import RAN_NOTHING, Record
 
 MAX_MESSAGE_LENGTH = 300
@@ -65,8 +66,6 @@ CONTAINER_REASONS: Mapping[str, str] = MappingProxyType(
 IMAGE_ID = re.compile(r"(?:[a-z-]+://)?([A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511})", re.ASCII)
 NODE_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}", re.ASCII)
 LARGEST_CODE = 255
-STORE_CONTAINER = "store"
-"""The sidecar that moves files between a pod and a bucket: no trial's code runs in it."""
 SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.ASCII)
 NOT_STARTED = "its container never started before the pod's deadline: the image or a volume was missing"
 
