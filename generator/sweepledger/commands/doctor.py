@@ -116,7 +116,7 @@ def _held_findings(workspace: Workspace, kubectl: Kubectl, now: float) -> Iterat
         hint = "`sweep doctor --release` lets them go; what git does not have of them is lost then"
         text = f"{len(held.names)} pods of {held.batch} have ended: {held.why}"
         yield HealthFinding("storage", what, HealthStatus.WRONG, text, hint)
-    if not listed and not workspace.settings.results.store.keeps_files:
+    if not listed and workspace.settings.results.store.holds_pods:
         yield HealthFinding("storage", what, HealthStatus.OK, "none that the collector would not release")
 
 
@@ -415,7 +415,7 @@ def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> He
     if patience is None:
         text = (
             "only a pod can tell how the volume's root is owned"
-            if workspace.settings.results.store.keeps_files
+            if not workspace.settings.results.store.holds_pods
             else "only a pod can tell whether it is kept until it is released"
         )
         return HealthFinding(
