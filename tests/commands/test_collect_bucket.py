@@ -1,8 +1,9 @@
 """`results.store: bucket`: what counts is what pods of a real API server confirm, and pods stay until git has it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -72,10 +73,16 @@ class Trials:
         return self.cluster.attempt(stored(self.sandbox).name, index, name, finalizers=FINALIZERS)
 
     def ended(
-        self, name: str, message: str = "", *, code: int = 0, complete: bool = True, **records: str
+        self,
+        name: str,
+        message: str = "",
+        *,
+        code: int = 0,
+        complete: bool = True,
+        records: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Say how launcher and sidecar of a pod have ended."""
-        said = json.dumps({"store": 1, "complete": complete, "records": records})
+        said = json.dumps({"store": 1, "complete": complete, "records": dict(records)})
         times = {"startedAt": MOMENT, "finishedAt": MOMENT}
         sidecar = {
             "name": "store",
@@ -91,7 +98,7 @@ class Trials:
         """Make a pod that has ended well: record in the bucket, its digest in the message."""
         uid = self.started(index)
         sha256 = self.save(index, uid, self.record(index, uid, **changes))
-        self.ended(f"pod-{index}", json.dumps({"sha256": sha256}), **{uid: sha256})
+        self.ended(f"pod-{index}", json.dumps({"sha256": sha256}), records={uid: sha256})
 
 
 @pytest.fixture
@@ -147,7 +154,7 @@ def test_the_record_of_a_lost_node_counts_once_the_next_pod_has_found_it(
 ) -> None:
     lost = trials.save(0, "lost", trials.record(0, "lost"))
     trials.started(0)
-    trials.ended("pod-0", lost=lost)
+    trials.ended("pod-0", records={"lost": lost})
     for index in (1, 2):
         trials.attempt(index)
     cluster.end(batch, "Complete", completedIndexes="0-2")

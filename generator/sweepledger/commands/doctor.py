@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import api_objects, collector_state, health, helper_pods, pods
@@ -22,9 +23,16 @@ from sweepledger.problems import TextError
 from sweepledger.render import platform
 from sweepledger.render.platform import GitSource, RequiredSecret, manual_setup
 from sweepledger.repo import batches, kustomize
-from sweepledger.structs.kubernetes import BATCH_LABEL, OLDEST_VERSION, RESULTS_VOLUME, TRIAL_ACCOUNT
+from sweepledger.structs.kubernetes import (
+    BATCH_LABEL,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    RESULTS_VOLUME,
+    TRIAL_ACCOUNT,
+    format_version,
+)
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import BucketSettings, Controller, Settings
 
 INSTALL_HINTS = {
     "argoproj.io": "install Argo CD",
@@ -54,6 +62,9 @@ def examine_cluster(
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
         yield from _collector_findings(settings, kubectl, clock())
     yield from _held_findings(workspace, kubectl, clock())
+    if settings.results.bucket is not None:
+        yield _bucket_finding(settings.results.bucket)
+        yield _kubelet_finding(kubectl)
     for queue in sorted({pool.queue for pool in settings.pools.values() if pool.queue}):
         yield _queue_finding(queue, settings, kubectl)
 
@@ -118,6 +129,49 @@ def _held_findings(workspace: Workspace, kubectl: Kubectl, now: float) -> Iterat
         yield HealthFinding("storage", what, HealthStatus.WRONG, text, hint)
     if not listed and workspace.settings.results.store.holds_pods:
         yield HealthFinding("storage", what, HealthStatus.OK, "none that the collector would not release")
+
+
+OLDEST_KUBELET = (1, 29)
+"""Older ones start no sidecars, and would wait for the end of a bucket's."""
+
+
+def _bucket_finding(bucket: BucketSettings) -> HealthFinding:
+    """Return whether this machine can list the bucket; pods have credentials of their own."""
+    what = f"bucket {bucket.url}"
+    try:
+        found = bucket_results(bucket).names()
+    except GeneratorError as error:
+        hint = "`sweep fetch` and `sweep logs` need it here; trials and collector have their own credentials"
+        return HealthFinding("storage", what, HealthStatus.NOT_CHECKED, str(error), error.hint or hint)
+    return HealthFinding("storage", what, HealthStatus.OK, f"{len(found)} folders are there")
+
+
+def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
+    """Return whether all nodes start sidecars."""
+    what = "kubelets start sidecars"
+    try:
+        nodes = [node for page in kubectl.pages("/api/v1/nodes", "") for node in page]
+    except ClusterError as error:
+        return _unchecked_finding(what, error)
+    old = [
+        f"{api_objects.text_at(node, 'metadata', 'name')} ({version})"
+        for node in nodes
+        if (version := api_objects.text_at(node, "status", "nodeInfo", "kubeletVersion"))
+        and _version(version) < OLDEST_KUBELET
+    ]
+    if old:
+        wanted = format_version(OLDEST_KUBELET)
+        text = f"older than {wanted}: {', '.join(old[:5])}"
+        hint = "upgrade these nodes, or keep trials from them by the selector of a pool"
+        return HealthFinding("cluster", what, HealthStatus.WRONG, text, hint)
+    return HealthFinding("cluster", what, HealthStatus.OK, f"{len(nodes)} nodes")
+
+
+def _version(text: str) -> tuple[int, int]:
+    """Return major and minor of a version such as v1.30.2; the newest if it is none."""
+    major, _, rest = text.removeprefix("v").partition(".")
+    minor = rest.partition(".")[0].rstrip("+")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else NEWEST_VERSION
 
 
 def prove_storage(settings: Settings, kubectl: Kubectl, *, patience: float) -> HealthFinding:

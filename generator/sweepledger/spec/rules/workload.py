@@ -15,7 +15,7 @@ from sweepledger.structs import node_pool, quantities
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller, ResultsStore
+from sweepledger.structs.settings import Controller, ResultsStore, Settings
 
 RESOURCES = ("run", "resources")
 
@@ -176,6 +176,7 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
     pool, run = chosen_pool(draft), _requested_run(draft)
     if pool is None or run is None:
         return
+    pool = _beside_sidecar(draft.settings, pool)
     insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
     for name in insufficient:
         place, requested, available = _lacking_resource(run, pool, name)
@@ -189,6 +190,20 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(
             _written_path(draft, ("run", "nodes")), message, code="pool-fit", hint=_fit_hint(draft, run)
         )
+
+
+SIDECAR_MILLI_CPUS, SIDECAR_MEMORY = 100, 256 << 20
+"""What the sidecar of a bucket requests, as base/components/bucket-store says."""
+
+
+def _beside_sidecar(settings: Settings, pool: Pool) -> Pool:
+    """Return a pool with what its nodes offer to trials: less where a sidecar moves files to a bucket."""
+    if settings.results.bucket is None:
+        return pool
+    cpus = quantities.whole_quantity(pool.node.cpu, unit=1000) - SIDECAR_MILLI_CPUS
+    memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
+    offered = replace(pool.node, cpu=quantities.format_cpus(cpus), memory=quantities.format_bytes(memory))
+    return replace(pool, node=offered)
 
 
 def chosen_pool(draft: Draft) -> Pool | None:
@@ -233,7 +248,7 @@ def _written_path(draft: Draft, place: DocumentPath) -> DocumentPath:
 def _fit_hint(draft: Draft, run: RunConfig) -> str:
     able = [
         pool.name
-        for pool in draft.settings.pools.values()
+        for pool in (_beside_sidecar(draft.settings, each) for each in draft.settings.pools.values())
         if not any(node_pool.insufficient_resources(run, pool.node))
         and node_pool.max_concurrent_trials(run, pool) != 0
     ]
