@@ -147,7 +147,7 @@ def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Ma
     """Return the resources of a trial; requests and limits are equal."""
     wanted = batch.run.resources
     volumes = 2 if settings.results.store.holds_pods else 1  # files of the trial are on the node, too
-    volumes += settings.results.bucket is not None and bool(batch.parents)  # and those of its parent
+    volumes += _restores_parents(batch, settings)  # and those of its parent
     disk = volumes * quantities.whole_quantity(wanted.scratch) + OTHER_DISK
     amounts = {
         "cpu": wanted.cpu,
@@ -159,6 +159,11 @@ def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Ma
     if (pool := pool_of(batch, settings)) is not None:
         amounts.update((name, str(amount)) for name, amount in sorted(pool.pod.resources.items()))
     return {"limits": dict(amounts), "requests": dict(amounts)}
+
+
+def _restores_parents(batch: Batch, settings: Settings) -> bool:
+    """Return whether sidecars may have to restore checkpoints of parents: the same in all rounds of a search."""
+    return settings.results.bucket is not None and (batch.keeps_checkpoints or bool(batch.parents))
 
 
 def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
@@ -253,22 +258,12 @@ def _parent(folder: str, trial: str, settings: Settings) -> Manifest:
     ]
     if settings.results.bucket is None:
         return {"spec": {"containers": [{"name": "trial", "env": environment, "volumeMounts": [mount]}]}}
-    restored = {"name": PARENT_VOLUME, "mountPath": PARENT_PATH}
-    sidecar = {
-        "name": STORE_CONTAINER,
-        "env": [
-            {"name": PARENT_VARIABLE, "value": PARENT_PATH},
-            {"name": PARENT_FOLDER_VARIABLE, "value": folder},
-        ],
-        "volumeMounts": [restored],
-    }
-    trial_container = {
-        "name": "trial",
-        "env": environment,
-        "volumeMounts": [{**restored, "readOnly": True}],
-    }
-    volume = {"name": PARENT_VOLUME, "emptyDir": {}}
-    return {"spec": {"initContainers": [sidecar], "containers": [trial_container], "volumes": [volume]}}
+    source = [
+        {"name": PARENT_VARIABLE, "value": PARENT_PATH},
+        {"name": PARENT_FOLDER_VARIABLE, "value": folder},
+    ]
+    sidecar = {"name": STORE_CONTAINER, "env": source}
+    return {"spec": {"initContainers": [sidecar], "containers": [{"name": "trial", "env": environment}]}}
 
 
 def _destinations(batch: Batch, settings: Settings) -> list[str]:
@@ -308,6 +303,8 @@ def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
     if batch.program.data is not None and settings.datasets[batch.program.data.name].path:
         path = settings.datasets[batch.program.data.name].path
         mounts.append({"name": "data", "mountPath": "/sweep/data", "readOnly": True, "subPath": path})
+    if _restores_parents(batch, settings):
+        mounts.append({"name": PARENT_VOLUME, "mountPath": PARENT_PATH, "readOnly": True})
     return mounts
 
 
@@ -324,6 +321,8 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         volumes.append({"name": RESULTS_VOLUME, "emptyDir": {"sizeLimit": batch.run.resources.scratch}})
     if settings.results.bucket is not None:
         volumes += bucket_secrets(settings.results.bucket)
+    if _restores_parents(batch, settings):
+        volumes.append({"name": PARENT_VOLUME, "emptyDir": {"sizeLimit": batch.run.resources.scratch}})
     if batch.program.data is not None:
         claim = settings.datasets[batch.program.data.name].claim
         volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})
@@ -401,11 +400,12 @@ def _sidecar(name: str, batch: Batch, settings: Settings, bucket: BucketSettings
         **({"SWEEP_STORE_KEEP_CHECKPOINTS": "true"} if batch.keeps_checkpoints else {}),
     }
     own = [{"name": variable, "value": value} for variable, value in sorted(variables.items())]
+    mounts = [{"name": PARENT_VOLUME, "mountPath": PARENT_PATH}] if _restores_parents(batch, settings) else []
     return {
         "name": STORE_CONTAINER,
         "image": settings.image_of(COLLECTOR_IMAGE),
         "env": [*own, *client["env"]],
-        "volumeMounts": client["volumeMounts"],
+        "volumeMounts": [*client["volumeMounts"], *mounts],
     }
 
 
