@@ -214,7 +214,8 @@ def _external_reason(pod: TrialPod) -> tuple[str | None, str]:
 def _container_reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
     for container in api_objects.objects_at(pod.manifest, "status", "initContainerStatuses"):
         code = api_objects.int_at(container, "state", "terminated", "exitCode")
-        if code:
+        # A sidecar ends after the trial, however that has ended, and may be killed.
+        if code and api_objects.text_at(container, "name") != STORE_CONTAINER:
             return "start-failed", f"{api_objects.text_at(container, 'name')} ended with exit code {code}"
     waiting = api_objects.text_at(state, "waiting", "reason")
     reason = waiting or api_objects.text_at(state, "terminated", "reason")
