@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from sweepledger import policy
+from sweepledger.engine.cluster import helper_pods
+from sweepledger.render import base_files, pod
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import BucketSettings, Controller, ResultsSettings, ResultsStore, Settings
 from tests.render.building import built, named, rendered
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
-from tests.sweeps import a_batch, a_full_sweep, a_sweep
+from tests.sweeps import a_batch, a_full_sweep, a_sweep, real_bases
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -34,6 +36,10 @@ def in_a_bucket(bucket: BucketSettings = BUCKET, **results: Any) -> Settings:
 
 
 SETTINGS = in_a_bucket()
+IDENTITY = {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/sweep-trials"}
+WITH_IDENTITY = in_a_bucket(
+    BucketSettings("s3://sweeps/vision", "hub", identity=IDENTITY, collector_identity={"a": "b"})
+)
 SHAPES = sorted({*Shape} - {Shape.MPI_JOB, Shape.TRAIN_JOB})
 
 
@@ -243,6 +249,21 @@ def test_the_check_of_a_batch_finds_the_same_before_it_is_merged(fault: str, tmp
     assert policy.check_batch(rendered(batch, SETTINGS).name, SETTINGS, manifests, file="x")
 
 
+@pytest.mark.parametrize("settings", [SETTINGS, WITH_IDENTITY], ids=["secret", "identity"])
+def test_the_doctors_proof_has_the_same_sidecar_and_is_admitted(settings: Settings) -> None:
+    assert settings.results.bucket is not None
+    component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
+    store = pod.store_proof("sweep-doctor", settings, settings.results.bucket, component)
+    job = helper_pods.write_test_job("research", None, IMAGE, "sweep-trial", store=store)
+    elsewhere = deepcopy(job)
+    a_variable("SWEEP_BATCH", "lr-b1-3f9a1c2e")(elsewhere["spec"]["template"]["spec"])
+
+    jobs, pods = policies(settings)
+    assert refusals(jobs, job) == set()
+    assert refusals(pods, job["spec"]["template"]) == set()
+    assert any("this batch's folder" in message for message in refusals(jobs, elsewhere))
+
+
 def test_where_the_store_is_no_bucket_a_sidecar_is_refused(job: Manifest) -> None:
     settings = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
     (jobs, _) = policies(settings)
@@ -250,10 +271,6 @@ def test_where_the_store_is_no_bucket_a_sidecar_is_refused(job: Manifest) -> Non
     assert any("gets the code" in message for message in refusals(jobs, job))
 
 
-IDENTITY = {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/sweep-trials"}
-WITH_IDENTITY = in_a_bucket(
-    BucketSettings("s3://sweeps/vision", "hub", identity=IDENTITY, collector_identity={"a": "b"})
-)
 TOKEN = {"serviceAccountToken": {"audience": "sts.amazonaws.com", "path": "token"}}
 
 

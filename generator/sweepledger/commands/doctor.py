@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import api_objects, collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
@@ -20,11 +21,13 @@ from sweepledger.errors import GeneratorError, RepositoryError, ToolError
 from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
-from sweepledger.render import platform
+from sweepledger.render import base_files, platform, pod
+from sweepledger.render.base_files import Bases
 from sweepledger.render.platform import GitSource, RequiredSecret, manual_setup
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
+    DOCTOR_POD,
     NEWEST_VERSION,
     OLDEST_VERSION,
     RESULTS_VOLUME,
@@ -174,20 +177,20 @@ def _version(text: str) -> tuple[int, int]:
     return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else NEWEST_VERSION
 
 
-def prove_storage(settings: Settings, kubectl: Kubectl, *, patience: float) -> HealthFinding:
-    """Run a temporary Job like a trial: it writes to the results volume, or ends and is kept for its record."""
+def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patience: float) -> HealthFinding:
+    """Run a temporary Job like a trial: it writes to the volume or the bucket, or ends and is kept for its record."""
     image = settings.image_of(None)
     if image == LOCAL_IMAGE:
         text = "settings name no image for a pod"
         hint = "set defaults.image to one with Python"
         return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)
-    return helper_pods.run_write_test(
-        kubectl,
-        helper_pods.write_test_job(
-            settings.namespace, settings.results.claims.get(RESULTS_VOLUME), image, TRIAL_ACCOUNT
-        ),
-        patience=patience,
-    )
+    bucket, store = settings.results.bucket, None
+    if bucket is not None:
+        component = base_files.component_patch(bases, base_files.BUCKET_STORE)
+        store = pod.store_proof(DOCTOR_POD.component, settings, bucket, component)
+    claim = settings.results.claims.get(RESULTS_VOLUME)
+    job = helper_pods.write_test_job(settings.namespace, claim, image, TRIAL_ACCOUNT, store=store)
+    return helper_pods.run_write_test(kubectl, job, patience=patience)
 
 
 def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
@@ -475,4 +478,4 @@ def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> He
         return HealthFinding(
             "storage", what, HealthStatus.NOT_CHECKED, text, "`sweep doctor --prove` runs one for a moment"
         )
-    return prove_storage(workspace.settings, kubectl, patience=patience)
+    return prove_storage(workspace.settings, kubectl, read_bases(workspace.root), patience=patience)

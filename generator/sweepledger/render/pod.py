@@ -211,11 +211,10 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
             spec["terminationGracePeriodSeconds"] = own.grace_seconds
     egress = {f"{EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
     metadata["labels"] |= egress
-    if bucket is not None and bucket.secret is None:
-        metadata["labels"] |= IDENTITY_LABELS.get(bucket.cloud, {})
-        metadata["annotations"] = metadata.get("annotations", {}) | IDENTITY_ANNOTATIONS.get(bucket.cloud, {})
-        if not metadata["annotations"]:
-            del metadata["annotations"]
+    if bucket is not None:
+        metadata["labels"] |= _identity(bucket, IDENTITY_LABELS)
+        if annotations := _identity(bucket, IDENTITY_ANNOTATIONS):
+            metadata["annotations"] = metadata.get("annotations", {}) | annotations
     return {"metadata": metadata, "spec": spec}
 
 
@@ -391,22 +390,54 @@ def bucket_client(bucket: BucketSettings) -> Manifest:
 
 
 def _sidecar(name: str, batch: Batch, settings: Settings, bucket: BucketSettings) -> Manifest:
-    client = bucket_client(bucket)
-    variables = {
-        "SWEEP_BATCH": name,
+    mounts = [{"name": PARENT_VOLUME, "mountPath": PARENT_PATH}] if _restores_parents(batch, settings) else []
+    own = {
         "SWEEP_STORE_GRACE": str(grace_seconds(batch, settings)),
         "SWEEP_STORE_MOST_BYTES": str(quantities.whole_quantity(batch.run.resources.scratch)),
-        "SWEEP_STORE_URL": bucket.url,
         **({"SWEEP_STORE_KEEP_CHECKPOINTS": "true"} if batch.keeps_checkpoints else {}),
     }
+    return _store_container(name, settings, bucket, own, mounts)
+
+
+def _store_container(
+    name: str,
+    settings: Settings,
+    bucket: BucketSettings,
+    own_variables: Mapping[str, str],
+    mounts: list[Manifest],
+) -> Manifest:
+    client = bucket_client(bucket)
+    variables = {"SWEEP_BATCH": name, "SWEEP_STORE_URL": bucket.url, **own_variables}
     own = [{"name": variable, "value": value} for variable, value in sorted(variables.items())]
-    mounts = [{"name": PARENT_VOLUME, "mountPath": PARENT_PATH}] if _restores_parents(batch, settings) else []
     return {
         "name": STORE_CONTAINER,
         "image": settings.image_of(COLLECTOR_IMAGE),
         "env": [*own, *client["env"]],
         "volumeMounts": [*client["volumeMounts"], *mounts],
     }
+
+
+def store_proof(name: str, settings: Settings, bucket: BucketSettings, component: Manifest) -> Manifest:
+    """Return a partial pod template whose sidecar saves what a pod named `name` leaves; merged with its component."""
+    own = {"SWEEP_STORE_GRACE": str(GRACE_SECONDS), INDEX_VARIABLE: "0"}
+    mounts = [{"name": RESULTS_VOLUME, "mountPath": f"/sweep/{RESULTS_VOLUME}", **trial_folder(name, 0)}]
+    egress = {f"{EGRESS_LABEL}{bucket.egress}": "true"}
+    template: Manifest = {
+        "metadata": {"labels": {**egress, **_identity(bucket, IDENTITY_LABELS)}},
+        "spec": {
+            "initContainers": [_store_container(name, settings, bucket, own, mounts)],
+            "volumes": bucket_secrets(bucket),
+            "terminationGracePeriodSeconds": GRACE_SECONDS,
+        },
+    }
+    if annotations := _identity(bucket, IDENTITY_ANNOTATIONS):
+        template["metadata"]["annotations"] = annotations
+    return merge(component, template)
+
+
+def _identity(bucket: BucketSettings, by_cloud: Mapping[Cloud, Mapping[str, str]]) -> dict[str, str]:
+    """Return the labels or annotations of pods to which a cloud gives an identity."""
+    return {} if bucket.secret is not None else dict(by_cloud.get(bucket.cloud, {}))
 
 
 def locked_code(code: Code) -> dict[str, str]:

@@ -209,6 +209,13 @@ DOCTOR_POD = HelperPod(
 )
 """Writes to the results volume as a trial does, in a folder named after the component."""
 
+DOCTOR_STORE_COMMAND = (
+    "python3",
+    "-c",
+    "import os; p = '/sweep/results/checkpoints'; os.makedirs(p); open(p + '/proof', 'w').close()",
+)
+"""Its command where results go to a bucket: the sidecar saves a checkpoint."""
+
 READER_POD_SECONDS = 1800
 """Deadline of a reader pod, even if the client dies."""
 
