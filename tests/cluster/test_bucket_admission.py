@@ -42,11 +42,11 @@ def job(platform: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     """A Job with every option; given once the policies are at work."""
     sweep = replace(a_full_sweep("chosen"), run=replace(a_full_sweep("chosen").run, data=None))
     made = built(a_batch(sweep=sweep, image=IMAGE), tmp_path_factory.mktemp("built"), SETTINGS)
-    job = next(manifest for manifest in made if manifest["kind"] == "Job")
-    faulty = deepcopy(job)
+    wanted: dict[str, Any] = next(manifest for manifest in made if manifest["kind"] == "Job")
+    faulty = deepcopy(wanted)
     faulty["spec"]["ttlSecondsAfterFinished"] = 60
     platform.until_refused(faulty)
-    return job
+    return wanted
 
 
 def test_a_batch_whose_results_go_to_a_bucket_is_admitted_and_so_are_its_pods(
