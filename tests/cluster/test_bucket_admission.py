@@ -19,7 +19,13 @@ from tests.render.test_bucket_store import BUCKET, FAULTS, IMAGE, in_a_bucket
 from tests.sweeps import a_batch, a_full_sweep, real_bases
 
 NAMESPACE = "bucket-test"
-SETTINGS = replace(in_a_bucket(keep_days=30), namespace=NAMESPACE, controller=Controller.ARGOCD, datasets={})
+SETTINGS = replace(
+    in_a_bucket(keep_days=30),
+    namespace=NAMESPACE,
+    controller=Controller.ARGOCD,
+    datasets={},
+    priority_class=None,  # the cluster has none
+)
 INVALID = {"a container that ends"}
 """Faults that no policy is asked about: the server knows no such pod."""
 
