@@ -246,6 +246,20 @@ def test_names_of_objects_are_read_as_they_were_written() -> None:
         assert not name.sealed(b"another" * 10).is_sealed(SEALS)
 
 
+def test_of_a_distributed_trial_all_restore_and_only_rank_0_saves(plain_pod: MakePod) -> None:
+    first = plain_pod(command=shell(f"{SAVING}; exit 3"))
+    assert first.run().code == 3
+
+    other = plain_pod(uid="uid-2", variables={"SWEEP_RANK": "1"}).start()
+    (other.results / "checkpoints/deep/state").write_text("of rank 1")
+    other.stop()
+
+    assert other.message["complete"] is True
+    assert [name.uid for name in checkpoints(first)] == ["uid-1"]
+    again = plain_pod(uid="uid-3").start()
+    assert (again.results / "checkpoints/deep/state").read_text() == "step uid-1\n"
+
+
 def test_the_sidecar_names_the_variable_that_is_missing_or_wrong(plain_pod: MakePod) -> None:
     made = plain_pod(variables={"SWEEP_STORE_GRACE": "soon"})
     made.start(waits=False)

@@ -368,7 +368,7 @@ def test_against_an_older_hook_the_collector_moves_the_whole_batch(
     hook = guarded.remote / "hooks/pre-receive"
     older = (base_folder() / "collector/v1/pre-receive.sh").read_bytes()
     hook.write_bytes(
-        hook.read_bytes().replace((base_folder() / "collector/v2/pre-receive.sh").read_bytes(), older)
+        hook.read_bytes().replace((base_folder() / "collector/v3/pre-receive.sh").read_bytes(), older)
     )
     (batch,) = guarded.active()
     (stored,) = batches.in_work_tree(guarded.root)

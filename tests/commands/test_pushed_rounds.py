@@ -1,5 +1,6 @@
 """What the server lets the collector push of searches: the round that follows, and nothing like it."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,15 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.round_commit import push_idle_rounds
 from tests.commands.test_bootstrap import Fault, install, push, run_bootstrap
-from tests.repository import Sandbox, followed_by
+from tests.repository import IMAGE, Sandbox, followed_by
 from tests.searches import active, begun, leave
 from tests.tiers import parameters
+
+IN_A_BUCKET = (
+    'results: {store: bucket, bucket: {url: "s3://sweeps/vision", egress: bucket}}\n'
+    "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
+    f"images: {{collector: {{repository: '{IMAGE.partition('@')[0]}', digest: '{IMAGE.partition('@')[2]}'}}}}\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +36,17 @@ def pristine_climb(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     return followed(tmp_path_factory.mktemp("climbing"), method="halving", size=4, more=resource)
 
 
-def followed(folder: Path, **changes: Any) -> Sandbox:
+@pytest.fixture(scope="module")
+def pristine_stored_climb(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """The same, and the checkpoints are in a bucket."""
+    resource = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"
+    folder = tmp_path_factory.mktemp("stored")
+    return followed(folder, settings=IN_A_BUCKET, method="halving", size=4, more=resource)
+
+
+def followed(folder: Path, settings: str = "", **changes: Any) -> Sandbox:
     sandbox = Sandbox.create(folder)
-    settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
+    settings += followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
     first = begun(sandbox, settings=settings, **changes)
     run_bootstrap(sandbox)
     sandbox.commit("Bootstrap")
@@ -51,6 +66,11 @@ def searching(pristine: Sandbox, tmp_path: Path) -> Sandbox:
 @pytest.fixture
 def climbing(pristine_climb: Sandbox, tmp_path: Path) -> Sandbox:
     return guarded(pristine_climb, tmp_path)
+
+
+@pytest.fixture
+def stored_climb(pristine_stored_climb: Sandbox, tmp_path: Path) -> Sandbox:
+    return guarded(pristine_stored_climb, tmp_path)
 
 
 def guarded(pristine: Sandbox, tmp_path: Path) -> Sandbox:
@@ -85,6 +105,27 @@ def test_the_collector_may_push_the_rung_that_goes_on_from_checkpoints(climbing:
     assert "SWEEP_PARENT" in (climbing.root / f"overlays/active/{batch}/job.yaml").read_text()
 
     assert push(climbing) == ""
+
+
+def test_the_collector_may_push_the_rung_whose_checkpoints_are_in_a_bucket(stored_climb: Sandbox) -> None:
+    (batch,) = stored_climb.active()
+    assert "SWEEP_PARENT_FOLDER" in (stored_climb.root / f"overlays/active/{batch}/job.yaml").read_text()
+
+    assert push(stored_climb) == ""
+
+
+def test_the_collector_may_let_no_sidecar_restore_another_folder(stored_climb: Sandbox) -> None:
+    (batch,) = stored_climb.active()
+    file = stored_climb.root / f"overlays/active/{batch}/job.yaml"
+    text = file.read_text()
+    forged = re.sub(
+        r'(name: "SWEEP_PARENT_FOLDER"\n *value: )"[^"]*"', r'\1"other-b1-3f9a1c2e/7"', text, count=1
+    )
+    assert forged != text
+    file.write_text(forged)
+    amended(stored_climb)
+
+    assert "is not made as" in push(stored_climb)
 
 
 SEARCHES: dict[str, dict[str, Any]] = {

@@ -30,14 +30,14 @@ def _without_volume(team: Team, controller: Controller) -> Iterator[None]:
     """Let the settings name no volume, and the platform have none; afterwards both are as they were."""
     team.until_idle()
     team.pull()
-    _change_store(team, controller, RESULTS, WITHOUT_VOLUME)
+    change_store(team, controller, RESULTS, WITHOUT_VOLUME)
     yield
     team.until_idle()
     team.pull()
-    _change_store(team, controller, WITHOUT_VOLUME, RESULTS)
+    change_store(team, controller, WITHOUT_VOLUME, RESULTS)
 
 
-def _change_store(team: Team, controller: Controller, before: str, after: str) -> None:
+def change_store(team: Team, controller: Controller, before: str, after: str) -> None:
     settings = (team.root / "sweepledger.yaml").read_text()
     assert before in settings
     team.write("sweepledger.yaml", settings.replace(before, after))

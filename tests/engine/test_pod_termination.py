@@ -32,6 +32,7 @@ LATE = {
     "reason": "DeadlineExceeded",
     "message": "Pod was active on the node longer than the specified deadline",
 }
+KILLED_SIDECAR = {"initContainerStatuses": [{"name": "store", "state": ended(137)}]}
 NO_IMAGE = {"containerStatuses": [{"name": "trial", "imageID": "", "state": UNKNOWN}]}
 INIT = {
     "initContainerStatuses": [{"name": "code", "state": ended(3)}],
@@ -88,6 +89,7 @@ def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
         (a_pod(state={"running": {}}, status=disrupted("DeletionByPodGC")), "node-lost"),
         (a_pod(state=ended(42), status=disrupted("SomethingNew")), "evicted"),
         (a_pod(state=ended(0, "Completed"), phase="Succeeded"), "no-record"),
+        (a_pod(state=ended(3), status=KILLED_SIDECAR), "exit-3"),
         (a_pod(state=ended(999)), "exit-1"),
         (a_pod(status={"containerStatuses": 5}), "start-failed"),
     ],
@@ -103,7 +105,8 @@ def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
             "image",
         ),
         *("config", "kubelet-eviction", "no-cpu-left", "not-admitted", "shutdown", "api-eviction"),
-        *("preempted", "tainted", "node-deleted", "new-disruption", "succeeded", "no-code", "nonsense"),
+        *("preempted", "tainted", "node-deleted", "new-disruption", "succeeded", "sidecar-killed", "no-code"),
+        "nonsense",
     ],
 )
 def test_the_end_of_a_pod_has_a_reason(pod: dict[str, Any], reason: str) -> None:

@@ -99,6 +99,7 @@ def test_a_pod_of_a_silent_node_is_lost(
     assert pod.phase(NOW + later) is result
 
 
+RESTORING = {"name": "store", "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
 UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
 
 
@@ -108,9 +109,14 @@ UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedu
         ({"conditions": UNSCHEDULABLE}, {}, "Unschedulable"),
         ({}, {"waiting": {"reason": "ImagePullBackOff"}}, "ImagePullBackOff"),
         ({}, {"waiting": {"reason": "ContainerCreating"}}, ""),
+        (
+            {"initContainerStatuses": [RESTORING]},
+            {"waiting": {"reason": "PodInitializing"}},
+            "PodInitializing",
+        ),
         ({}, {}, ""),
     ],
-    ids=["no-node", "no-image", "usual", "nothing"],
+    ids=["no-node", "no-image", "usual", "restoring", "nothing"],
 )
 def test_the_reason_why_a_pod_waits_is_that_of_the_api(
     status: dict[str, Any], state: dict[str, Any], word: str

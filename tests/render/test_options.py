@@ -14,7 +14,7 @@ from sweepledger.render.manifest import merge_all
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.run_config import CodeMode, Resources, Shape
-from sweepledger.structs.settings import Egress, ResultsSettings, ResultsStore
+from sweepledger.structs.settings import BucketSettings, Egress, ResultsSettings, ResultsStore
 from tests.render.building import built, job_of, named, pod_of, rendered, unordered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
 
@@ -23,6 +23,10 @@ POOLS = pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
 
 
 WITHOUT_FILES = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
+IN_A_BUCKET = replace(
+    FULL_SETTINGS,
+    results=ResultsSettings(store=ResultsStore.BUCKET, bucket=BucketSettings("s3://sweeps/vision", "hub")),
+)
 FINALIZER = "sweepledger.dev/record"
 
 
@@ -105,7 +109,7 @@ def test_every_component_is_chosen_by_some_batch() -> None:
     chosen = {
         name
         for pool in ("queued", "sliced")
-        for settings in (FULL_SETTINGS, WITHOUT_FILES)
+        for settings in (FULL_SETTINGS, WITHOUT_FILES, IN_A_BUCKET)
         for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool)), settings)
     }
 

@@ -13,6 +13,7 @@ from sweepledger.problems import Problem
 from sweepledger.search import Expansion, explore
 from sweepledger.spec import ParsedSpec, parse, parse_settings
 from sweepledger.structs.settings import (
+    BucketSettings,
     Controller,
     Dataset,
     ResultsSettings,
@@ -36,6 +37,10 @@ SETTINGS = replace(
 
 
 WITHOUT_FILES = replace(SETTINGS, results=ResultsSettings(store=ResultsStore.API))
+IN_A_BUCKET = replace(
+    SETTINGS,
+    results=ResultsSettings(store=ResultsStore.BUCKET, bucket=BucketSettings("s3://sweeps/vision", "bucket")),
+)
 STORES = ("store-checkpoints", "store-shape")
 """Examples of these names are wrong only where results have no files."""
 CONTROLLED = replace(SETTINGS, controller=Controller.ARGOCD)
@@ -51,6 +56,7 @@ def read(path: Path) -> ParsedSpec | Settings | tuple[Problem, ...]:
         return parse_settings(path.read_bytes(), "sweepledger.yaml")
     settings = CONTROLLED if path.name.startswith(IN_A_CLUSTER) else SETTINGS
     settings = WITHOUT_FILES if path.name.startswith(STORES) else settings
+    settings = IN_A_BUCKET if path.name.startswith("store-shape-bucket") else settings
     return parse(path.read_bytes(), f"sweeps/{path.name}", settings, beside=beside)
 
 

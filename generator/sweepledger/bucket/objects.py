@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import obstore
@@ -59,19 +60,25 @@ class ListedObject:
 class Bucket:
     """A bucket, or a prefix in one: `s3://bucket/prefix`, `gs://…`, `az://…`."""
 
-    def __init__(self, url: str, *, secrets: Path | None = None) -> None:
-        """Open a bucket without a request. Raises StorageError for an address that is none."""
+    def __init__(
+        self, url: str, *, secrets: Path | None = None, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Open a bucket without a request; `variables` count unless the environment has them.
+
+        Raises StorageError for an address that is none.
+        """
         self.url = url.rstrip("/")
         self._secrets = secrets
+        self._variables = {name.lower(): value for name, value in variables.items() if name not in os.environ}
         self._config = self._read_secrets()
         self._store = self._open()
 
     def _read_secrets(self) -> Mapping[str, str]:
-        """Return the files of the folder; their names are those of the library's variables."""
+        """Return the variables and the files of the folder; their names are those of the library's variables."""
         if self._secrets is None:
-            return {}
+            return self._variables
         try:
-            return {
+            return self._variables | {
                 path.name.lower(): path.read_bytes()[:LARGEST_SECRET].decode().strip()
                 for path in sorted(self._secrets.iterdir())
                 if not path.name.startswith(".") and path.is_file()

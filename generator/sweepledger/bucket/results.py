@@ -147,8 +147,8 @@ class BucketResults:
         return self._batches.setdefault(name, RecordObjects(self.bucket, name, self.key))
 
     def records(self, batch: str, index: int) -> Iterator[bytes | None]:
-        """Yield the records of a trial; see `RecordObjects.records`."""
-        return self.batch(batch).records(index)
+        """Yield the records of a trial; see `RecordObjects.records`. The batch may be marked as being deleted."""
+        return self.batch(batch.removeprefix(DELETING_PREFIX)).records(index)
 
     def unconfirmed(self, batch: str) -> Mapping[tuple[int, str], str]:
         """Return the SHA-256 of the records that were read and have no seal, by trial and attempt."""

@@ -41,6 +41,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 MOST_EARLIER = 30
 """Earlier records that are restored: more than attempts and disruptions of a trial; they fit the message."""
 MESSAGE_BYTES = 4095
+STEPS = frozenset({"record", "checkpoint", "files"})
+"""What there is to save."""
 LEAVE_SECONDS = 1.0
 """Of the grace period, for the message."""
 
@@ -59,6 +61,8 @@ class SidecarOptions:
     """A folder that only the sidecar has."""
     secrets: Path | None = None
     key: bytes | None = None
+    rank: int = 0
+    """Number of the pod within its trial: only that of rank 0 saves anything."""
     parent: tuple[str, int] | None = None
     """Batch and index of the trial whose checkpoints `parent_folder` gets."""
     parent_folder: str = ""
@@ -107,6 +111,7 @@ class SidecarOptions:
             state=need("SWEEP_STORE_STATE"),
             secrets=Path(secrets) if secrets else None,
             key=read_key(key) if key else None,
+            rank=int(number("SWEEP_RANK", cls.rank)),
             parent=parent,
             parent_folder=need("SWEEP_PARENT") if parent else "",
             keep_checkpoints=given.get("SWEEP_STORE_KEEP_CHECKPOINTS") == "true",
@@ -257,7 +262,12 @@ class Sidecar:
     def run(self) -> None:
         """Save until the pod ends."""
         self.restore()
+        if self.options.rank > 0:
+            self.saved |= STEPS
         self.write_message()
+        if self.options.rank > 0:
+            self.stop.wait()
+            return
         next_look = time.monotonic() + self.options.interval
         while not self.stop.wait(LOOK_SECONDS):
             if self._has_record():
@@ -292,7 +302,7 @@ class Sidecar:
     @property
     def is_complete(self) -> bool:
         """Whether all that there was has been saved."""
-        return self.saved >= {"record", "checkpoint", "files"}
+        return self.saved >= STEPS
 
     def _attempt(self, name: str, step: Callable[[], None]) -> bool:
         """Perform a step; wait a little if it failed, longer each time."""

@@ -113,10 +113,12 @@ def collect(
 
 def _collect_from_cluster(workspace: "Workspace", target: "Target", volume: Path, watch: int) -> "Collection":
     from sweepledger.commands.collect import Collection, watch_cluster
+    from sweepledger.commands.collection.record_store import bucket_results
     from sweepledger.engine.cluster.kubectl import Kubectl
 
-    collections = watch_cluster(target, volume, Kubectl(), workspace.settings.namespace, watch)
-    return Collection.joined(collections)
+    bucket = workspace.settings.results.bucket
+    results = volume if bucket is None else bucket_results(bucket)
+    return Collection.joined(watch_cluster(target, results, Kubectl(), workspace.settings.namespace, watch))
 
 
 def _collect_here(target: "Target", volume: Path, state: Path, over: frozenset[str]) -> Response:
@@ -248,7 +250,14 @@ def _retry_response(retried: "Retried", *, is_cluster: bool) -> Response:
 
 
 def expire(
-    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder of the results volume.")],
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            metavar="DIR",
+            help="Folder of the results volume; needed unless results are in a bucket.",
+        ),
+    ] = None,
     checkpoints: Annotated[
         Path | None,
         typer.Option("--checkpoints", metavar="DIR", help="Folder of the checkpoint volume, if separate."),
@@ -263,7 +272,7 @@ def expire(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Delete a batch's folders on volumes when its records have been in git for `results.keep` days.
+    """Delete a batch's files on volumes or in the bucket, when its records have been in git for `results.keep` days.
 
     Only records on the remote's branch count. Exits with 5 if a trial left a record that git does not
     contain, and with 3 if deleting failed; all other folders are deleted nevertheless.

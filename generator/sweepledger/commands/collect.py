@@ -23,7 +23,7 @@ from sweepledger.commands.collection.cluster_evidence import (
 from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.progress_branch import update_progress_branches
 from sweepledger.commands.collection.reader_pod import READER_POD, reader_image, reader_queue
-from sweepledger.commands.collection.record_store import RecordStore
+from sweepledger.commands.collection.record_store import RecordStore, bucket_results
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -108,7 +108,7 @@ class ClusterObserver:
 
     seen: ClusterBatches
     pods: PodStore
-    """The pods of the cluster, in which records are whose store is the API server."""
+    """The pods of the cluster that are held for their records."""
     pending: list[PendingRecords] = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
     """Names of batches whose end is known."""
@@ -189,7 +189,7 @@ def collect_from_cluster(
     """
     with collector_lease(kubectl, namespace, target) as remarks:
         collection = _collect_under_lease(target, results, kubectl, namespace, clock)
-    return replace(collection, remarks=remarks)
+    return replace(collection, remarks=(*remarks, *collection.remarks))
 
 
 POLL_SECONDS = 5
@@ -235,13 +235,14 @@ def _collect_under_lease(
     cluster = find_cluster_batches(
         kubectl, namespace, active, batch_records.unrecorded_batches(repository, tip, stored)
     )
-    store = PodStore(kubectl, namespace, clock())
+    store = PodStore(kubectl, namespace, clock(), None if isinstance(results, Path) else results)
     collection = record_ended(target, results, ClusterObserver(cluster, store), tip=tip)
     store.release(target)
     # Last: ended batches are recorded first, and errors here are reported in addition.
     return replace(
         collection,
         rounds=tuple(push_idle_rounds(target)),
+        remarks=tuple(store.remarks),
         failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
     )
 
@@ -293,7 +294,8 @@ def collect_by_pod(
     active = [batch for batch in batches.in_commit(workspace.repository, tip) if batch.is_active]
     if not active:
         return Collection()
-    on_volume = [batch.name for batch in batches.readable(active) if batch.lock.store.keeps_files]
+    on_volume = [batch.name for batch in batches.readable(active) if not batch.lock.store.holds_pods]
+    bucket = settings.results.bucket
     with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
         cluster = replace(find_cluster_batches(kubectl, settings.namespace, active), over=over)
@@ -306,7 +308,8 @@ def collect_by_pod(
                 reader_queue(settings),
             )
             helper_pods.copy_batches(kubectl, manifest, on_volume, Path(scratch), patience=patience)
-        store = PodStore(kubectl, settings.namespace, clock())
-        collection = record_ended(target, Path(scratch), ClusterObserver(cluster, store), tip=tip)
+        stored = None if bucket is None else bucket_results(bucket)
+        store = PodStore(kubectl, settings.namespace, clock(), stored)
+        collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)
         store.release(target)
-        return collection
+        return replace(collection, remarks=(*collection.remarks, *store.remarks))

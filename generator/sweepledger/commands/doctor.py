@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import api_objects, collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
@@ -19,12 +21,21 @@ from sweepledger.errors import GeneratorError, RepositoryError, ToolError
 from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
-from sweepledger.render import platform
+from sweepledger.render import base_files, platform, pod
+from sweepledger.render.base_files import Bases
 from sweepledger.render.platform import GitSource, RequiredSecret, manual_setup
 from sweepledger.repo import batches, kustomize
-from sweepledger.structs.kubernetes import BATCH_LABEL, OLDEST_VERSION, RESULTS_VOLUME, TRIAL_ACCOUNT
+from sweepledger.structs.kubernetes import (
+    BATCH_LABEL,
+    DOCTOR_POD,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    RESULTS_VOLUME,
+    TRIAL_ACCOUNT,
+    format_version,
+)
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import BucketSettings, Controller, Settings
 
 INSTALL_HINTS = {
     "argoproj.io": "install Argo CD",
@@ -54,6 +65,9 @@ def examine_cluster(
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
         yield from _collector_findings(settings, kubectl, clock())
     yield from _held_findings(workspace, kubectl, clock())
+    if settings.results.bucket is not None:
+        yield _bucket_finding(settings.results.bucket)
+        yield _kubelet_finding(kubectl)
     for queue in sorted({pool.queue for pool in settings.pools.values() if pool.queue}):
         yield _queue_finding(queue, settings, kubectl)
 
@@ -116,24 +130,67 @@ def _held_findings(workspace: Workspace, kubectl: Kubectl, now: float) -> Iterat
         hint = "`sweep doctor --release` lets them go; what git does not have of them is lost then"
         text = f"{len(held.names)} pods of {held.batch} have ended: {held.why}"
         yield HealthFinding("storage", what, HealthStatus.WRONG, text, hint)
-    if not listed and not workspace.settings.results.store.keeps_files:
+    if not listed and workspace.settings.results.store.holds_pods:
         yield HealthFinding("storage", what, HealthStatus.OK, "none that the collector would not release")
 
 
-def prove_storage(settings: Settings, kubectl: Kubectl, *, patience: float) -> HealthFinding:
-    """Run a temporary Job like a trial: it writes to the results volume, or ends and is kept for its record."""
+OLDEST_KUBELET = (1, 29)
+"""Older ones start no sidecars, and would wait for the end of a bucket's."""
+
+
+def _bucket_finding(bucket: BucketSettings) -> HealthFinding:
+    """Return whether this machine can list the bucket; pods have credentials of their own."""
+    what = f"bucket {bucket.url}"
+    try:
+        found = bucket_results(bucket).names()
+    except GeneratorError as error:
+        hint = "`sweep fetch` and `sweep logs` need it here; trials and collector have their own credentials"
+        return HealthFinding("storage", what, HealthStatus.NOT_CHECKED, str(error), error.hint or hint)
+    return HealthFinding("storage", what, HealthStatus.OK, f"{len(found)} folders are there")
+
+
+def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
+    """Return whether all nodes start sidecars."""
+    what = "kubelets start sidecars"
+    try:
+        nodes = [node for page in kubectl.pages("/api/v1/nodes", "") for node in page]
+    except ClusterError as error:
+        return _unchecked_finding(what, error)
+    old = [
+        f"{api_objects.text_at(node, 'metadata', 'name')} ({version})"
+        for node in nodes
+        if (version := api_objects.text_at(node, "status", "nodeInfo", "kubeletVersion"))
+        and _version(version) < OLDEST_KUBELET
+    ]
+    if old:
+        wanted = format_version(OLDEST_KUBELET)
+        text = f"older than {wanted}: {', '.join(old[:5])}"
+        hint = "upgrade these nodes, or keep trials from them by the selector of a pool"
+        return HealthFinding("cluster", what, HealthStatus.WRONG, text, hint)
+    return HealthFinding("cluster", what, HealthStatus.OK, f"{len(nodes)} nodes")
+
+
+def _version(text: str) -> tuple[int, int]:
+    """Return major and minor of a version such as v1.30.2; the newest if it is none."""
+    major, _, rest = text.removeprefix("v").partition(".")
+    minor = rest.partition(".")[0].rstrip("+")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else NEWEST_VERSION
+
+
+def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patience: float) -> HealthFinding:
+    """Run a temporary Job like a trial: it writes to the volume or the bucket, or ends and is kept for its record."""
     image = settings.image_of(None)
     if image == LOCAL_IMAGE:
         text = "settings name no image for a pod"
         hint = "set defaults.image to one with Python"
         return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)
-    return helper_pods.run_write_test(
-        kubectl,
-        helper_pods.write_test_job(
-            settings.namespace, settings.results.claims.get(RESULTS_VOLUME), image, TRIAL_ACCOUNT
-        ),
-        patience=patience,
-    )
+    bucket, store = settings.results.bucket, None
+    if bucket is not None:
+        component = base_files.component_patch(bases, base_files.BUCKET_STORE)
+        store = pod.store_proof(DOCTOR_POD.component, settings, bucket, component)
+    claim = settings.results.claims.get(RESULTS_VOLUME)
+    job = helper_pods.write_test_job(settings.namespace, claim, image, TRIAL_ACCOUNT, store=store)
+    return helper_pods.run_write_test(kubectl, job, patience=patience)
 
 
 def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
@@ -425,10 +482,10 @@ def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> He
     if patience is None:
         text = (
             "only a pod can tell how the volume's root is owned"
-            if workspace.settings.results.store.keeps_files
+            if not workspace.settings.results.store.holds_pods
             else "only a pod can tell whether it is kept until it is released"
         )
         return HealthFinding(
             "storage", what, HealthStatus.NOT_CHECKED, text, "`sweep doctor --prove` runs one for a moment"
         )
-    return prove_storage(workspace.settings, kubectl, patience=patience)
+    return prove_storage(workspace.settings, kubectl, read_bases(workspace.root), patience=patience)

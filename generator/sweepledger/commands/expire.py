@@ -3,7 +3,7 @@
 Deletion is final, so any doubt, about the branch or a volume, keeps a folder.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,12 +11,21 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 from sweepledger.commands.collection.attempts import TrialFiles, TrialReader
+from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
-from sweepledger.errors import GeneratorError, IdleError, RepositoryError, SpecError, UnreadableError
+from sweepledger.errors import (
+    GeneratorError,
+    IdleError,
+    RepositoryError,
+    SpecError,
+    UnreadableError,
+    UsageError,
+)
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
@@ -31,6 +40,36 @@ from sweepledger.structs.record import Record
 from sweepledger.structs.settings import Settings
 
 RESULTS_VOLUME = "results"
+
+
+class Shelf(Protocol):
+    """A volume or a bucket with the results of batches; every method raises StorageError."""
+
+    @property
+    def place(self) -> Path | str:
+        """Where it is, for messages."""
+
+    @property
+    def identity(self) -> object:
+        """Equal for one that is named twice."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of its folders."""
+
+    def has_folder(self, name: str) -> bool:
+        """Return whether it has a folder of this name."""
+
+    def newest(self, name: str) -> float:
+        """Return the time of the last change in a folder, by the clock that wrote it."""
+
+    def records(self, name: str, index: int, /) -> Iterator[bytes | None]:
+        """Yield the records of a trial of a batch."""
+
+    def move(self, name: str, to: str) -> None:
+        """Rename a folder, or mark it as renamed."""
+
+    def remove(self, name: str) -> None:
+        """Remove a folder with its content."""
 
 
 class FolderState(StrEnum):
@@ -104,7 +143,7 @@ class ExpiryCase:
 
     batch: str
     branch: BranchRecords
-    volumes: Mapping[str, VolumeRoot]
+    volumes: Mapping[str, Shelf]
     """Volumes with a folder of the batch; `results` is last, in case the run is interrupted."""
     before: float
     """Younger folders stay."""
@@ -119,7 +158,7 @@ class ExpiryCase:
         """The path of an archived batch's records in the repository."""
         return batch_records.records_file(self.branch.archived[self.batch])
 
-    def holding(self, name: str) -> tuple[VolumeRoot, ...]:
+    def holding(self, name: str) -> tuple[Shelf, ...]:
         """Return the volumes that have a folder with this name."""
         return tuple(shelf for shelf in self.volumes.values() if shelf.has_folder(name))
 
@@ -234,7 +273,7 @@ def _remove(case: ExpiryCase) -> Reason | None:
     """
     for volume in case.holding(case.deleting_name):
         volume.remove(case.deleting_name)
-    moved: list[VolumeRoot] = []
+    moved: list[Shelf] = []
     try:
         for volume in case.holding(case.batch):
             volume.move(case.batch, case.deleting_name)
@@ -251,7 +290,7 @@ def _remove(case: ExpiryCase) -> Reason | None:
     return None
 
 
-def _put_back(case: ExpiryCase, moved: Iterable[VolumeRoot]) -> None:
+def _put_back(case: ExpiryCase, moved: Iterable[Shelf]) -> None:
     for shelf in moved:
         shelf.move(case.deleting_name, case.batch)
 
@@ -285,17 +324,23 @@ class Expired:
 def expire(
     workspace: Workspace, volumes: Mapping[str, Path], *, remote: str, now: float, dry_run: bool = False
 ) -> Expired:
-    """Delete folders whose records have been in git for `results.keep`; `volumes` has `results` and may have others.
+    """Delete folders whose records have been in git for `results.keep`.
 
+    `volumes` has `results`, unless these are in a bucket, and may have others.
     Only the remote's branch decides, its settings included, not the work tree. Raises IdleError if they set
     no time, SpecError, RepositoryError, StorageError.
     """
     branch = BranchRecords(
         workspace.repository, fetch(workspace.repository, remote, workspace.settings.branch)
     )
-    days = _keep_days(branch, f"{remote}/{workspace.settings.branch}", workspace.settings.branch)
+    settings = _followed_settings(branch, f"{remote}/{workspace.settings.branch}", workspace.settings.branch)
+    days = _keep_days(settings, f"{remote}/{workspace.settings.branch}")
     with ExitStack() as stack:
-        opened: dict[str, VolumeRoot] = {}
+        opened: dict[str, Shelf] = {}
+        if settings.results.bucket is not None:
+            opened[RESULTS_VOLUME] = bucket_results(settings.results.bucket)
+        elif RESULTS_VOLUME not in volumes:
+            raise UsageError("--results must be given", hint="mount the results volume and name its folder")
         for name, place in sorted(volumes.items(), key=lambda item: (item[0] == RESULTS_VOLUME, item[0])):
             volume = stack.enter_context(VolumeRoot.opened(place))
             same = [known for known, other in opened.items() if other.identity == volume.identity]
@@ -307,8 +352,8 @@ def expire(
         return Expired(days, tuple(expire_batch(case, dry_run=dry_run) for case in cases), folders.unknown)
 
 
-def _keep_days(branch: BranchRecords, followed: str, name: str) -> int:
-    """Return how long the branch's settings keep folders. Raises IdleError, SpecError, RepositoryError."""
+def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Settings:
+    """Return the settings of the branch. Raises SpecError, RepositoryError."""
     settings = at_commit.read_settings(branch.repository, branch.tip)
     if not isinstance(settings, Settings):
         raise SpecError(settings)
@@ -317,6 +362,11 @@ def _keep_days(branch: BranchRecords, followed: str, name: str) -> int:
             f"{followed} is not the branch that the cluster follows: its settings have branch {settings.branch!r}",
             hint="correct `branch:` in sweepledger.yaml of the branch itself",
         )
+    return settings
+
+
+def _keep_days(settings: Settings, followed: str) -> int:
+    """Return how long the branch's settings keep folders. Raises IdleError."""
     if not settings.results.store.keeps_files:
         raise IdleError(
             f"results.store is {settings.results.store} on {followed}, which keeps no files: nothing is deleted",
@@ -334,13 +384,13 @@ def _keep_days(branch: BranchRecords, followed: str, name: str) -> int:
 class _VolumeFolders:
     """The folders on the volumes."""
 
-    batches: Mapping[str, Mapping[str, VolumeRoot]]
+    batches: Mapping[str, Mapping[str, Shelf]]
     """The volumes that have a folder of a batch, by the batch's name."""
     unknown: tuple[str, ...]
 
     @classmethod
-    def on(cls, volumes: Mapping[str, VolumeRoot]) -> "_VolumeFolders":
-        by_batch: dict[str, dict[str, VolumeRoot]] = {}
+    def on(cls, volumes: Mapping[str, Shelf]) -> "_VolumeFolders":
+        by_batch: dict[str, dict[str, Shelf]] = {}
         unknown = []
         for label, opened in volumes.items():
             for name in opened.names():
@@ -348,5 +398,5 @@ class _VolumeFolders:
                 if split_batch_name(batch) is not None and opened.has_folder(name):
                     by_batch.setdefault(batch, {})[label] = opened
                 else:
-                    unknown.append(str(opened.place / name))
+                    unknown.append(f"{opened.place}/{name}")
         return cls(dict(sorted(by_batch.items())), tuple(unknown))

@@ -10,6 +10,7 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRule, ThresholdRule
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.node_pool import GRACE_SECONDS as POD_GRACE_SECONDS
+from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Macro, parse_element
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import bytes_digest
@@ -60,7 +61,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             "metric": {"name": metric.name, **reported},
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
-            "grace_seconds": pool.grace_seconds - END_SECONDS if pool else GRACE_SECONDS,
+            "grace_seconds": _grace_seconds(pool, settings),
             "max_disruptions": run.max_disruptions,
             "hyperparams_file": run.hyperparams_file,
             "secrets": {
@@ -74,6 +75,15 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             **capture,
         }
     )
+
+
+def _grace_seconds(pool: Pool | None, settings: Settings) -> int:
+    """Return the seconds between SIGTERM and SIGKILL of a trial: a bucket's sidecar has what is left of the pod's."""
+    if pool is None:
+        return GRACE_SECONDS
+    own = pool.grace_seconds - END_SECONDS
+    is_shared = settings.results.bucket is not None and pool.pod.grace_seconds is not None
+    return max(1, own // 2) if is_shared else own
 
 
 def write_stop_rules(rules: Iterable[StopRule], goal: Goal) -> list[dict[str, Any]]:

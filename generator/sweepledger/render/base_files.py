@@ -59,6 +59,7 @@ CLONE = "components/clone/v2"
 CREDENTIALS = "components/clone-credentials/v1"
 STEADY = "components/steady/v1"
 API_STORE = "components/api-store/v1"
+BUCKET_STORE = "components/bucket-store/v1"
 
 
 def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
@@ -73,6 +74,7 @@ def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
         CHECKPOINTS: settings.results.checkpoints is not None,
         ARTIFACTS: settings.results.artifacts is not None,
         API_STORE: settings.results.store is ResultsStore.API,
+        BUCKET_STORE: settings.results.store is ResultsStore.BUCKET,
         CLONE: clones,
         CREDENTIALS: clones and settings.code is not None and settings.code.secret is not None,
         # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:

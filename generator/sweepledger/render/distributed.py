@@ -17,7 +17,13 @@ from sweepledger.render import base_files, pod
 from sweepledger.render.base_files import SHAPE_FOLDERS, Bases
 from sweepledger.render.manifest import Manifest, merge, merge_all
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.kubernetes import INDEX_VARIABLE, TRIAL_LABEL, trial_folder_by_variable
+from sweepledger.structs.kubernetes import (
+    INDEX_VARIABLE,
+    RANK_VARIABLE,
+    STORE_CONTAINER,
+    TRIAL_LABEL,
+    trial_folder_by_variable,
+)
 from sweepledger.structs.settings import Settings
 
 
@@ -211,7 +217,17 @@ def _is_there(manifest: Manifest, path: str) -> bool:
 def _pod(base: Manifest, template: PodTemplatePath, pods: _Pods) -> Manifest:
     """Return a pod template of the base, merged with those of the batch and the trial."""
     templates = [_called(partial, template) for partial in (pods.shared, pods.own)]
-    return merge_all(base, *templates)
+    return _with_rank(merge_all(base, *templates), template)
+
+
+def _with_rank(made: Manifest, template: PodTemplatePath) -> Manifest:
+    """Let the sidecar of a bucket know the rank of its pod, as the launcher does: only rank 0 leaves files."""
+    (launcher,) = (item for item in made["spec"]["containers"] if item["name"] == template.container)
+    ranks = [variable for variable in launcher.get("env", ()) if variable["name"] == RANK_VARIABLE]
+    for sidecar in made["spec"].get("initContainers", ()):
+        if sidecar["name"] == STORE_CONTAINER:
+            sidecar["env"] = [*sidecar["env"], *copy.deepcopy(ranks)]
+    return made
 
 
 def _called(partial: Manifest, template: PodTemplatePath) -> Manifest:

@@ -34,9 +34,7 @@ def job_deadline(batch: Batch, settings: Settings) -> int:
     has stopped from counting disruptions can reach them.
     """
     attempts = len(batch.trials) * batch.run.max_starts
-    longest = (
-        pod.deadline(batch, settings) + pod.grace_seconds(pod.pool_of(batch, settings)) + MAX_BACKOFF_SECONDS
-    )
+    longest = pod.deadline(batch, settings) + pod.grace_seconds(batch, settings) + MAX_BACKOFF_SECONDS
     return min(WAITING_SECONDS + attempts * longest, LONGEST_DEADLINE)
 
 

@@ -22,21 +22,33 @@ from sweepledger.structs.kubernetes import (
     GENERATOR_LABELS,
     INDEX_LABEL,
     INDEX_VARIABLE,
+    PARENT_FOLDER_VARIABLE,
     PARENT_ID_VARIABLE,
     PARENT_PATH,
     PARENT_VARIABLE,
+    PARENT_VOLUME,
     PRIORITY_LABEL,
     QUEUE_LABEL,
     RESULTS_VOLUME,
+    STORE_CONTAINER,
+    STORE_CREDENTIALS,
+    STORE_SEALS,
+    STORE_SEALS_KEY,
     SWEEP_LABEL,
     TRIAL_LABEL,
     parent_mount,
     trial_folder,
 )
-from sweepledger.structs.node_pool import GPU_RESOURCE, GRACE_SECONDS, Pool, scheduling_fields
+from sweepledger.structs.node_pool import (
+    BUCKET_GRACE_SECONDS,
+    GPU_RESOURCE,
+    GRACE_SECONDS,
+    Pool,
+    scheduling_fields,
+)
 from sweepledger.structs.program import Code
 from sweepledger.structs.run_config import CodeMode
-from sweepledger.structs.settings import GIT_EGRESS, Settings
+from sweepledger.structs.settings import COLLECTOR_IMAGE, GIT_EGRESS, BucketSettings, Cloud, Settings
 
 POD_STARTUP_SECONDS = 15 * 60
 """The least that a pod's deadline allows for its start, including the image pull; the launcher times trials."""
@@ -44,6 +56,15 @@ POD_STARTUP_SECONDS = 15 * 60
 OTHER_DISK = 2 << 30
 """Bytes that a pod may write in addition to its scratch: logs, the image's writable layer, cloned code."""
 MEBIBYTE = 1 << 20
+
+_TRIAL_CONTAINERS = ("code", "pytorch", "tensorflow", "trial")
+IDENTITY_LABELS: Mapping[Cloud, Mapping[str, str]] = {Cloud.AZURE: {"azure.workload.identity/use": "true"}}
+"""Labels by which a cloud adds an identity to a pod."""
+IDENTITY_ANNOTATIONS: Mapping[Cloud, Mapping[str, str]] = {
+    Cloud.AZURE: {"azure.workload.identity/skip-containers": ";".join(_TRIAL_CONTAINERS)},
+    Cloud.S3: {"eks.amazonaws.com/skip-containers": ",".join(_TRIAL_CONTAINERS)},
+}
+"""Annotations by which it adds none to the containers that run a trial's code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +126,15 @@ def deadline(batch: Batch, settings: Settings) -> int:
     """Return the seconds after which the node ends a pod whose launcher has not ended."""
     pool = pool_of(batch, settings)
     startup = max(POD_STARTUP_SECONDS, 0 if pool is None else pool.startup_seconds)
-    return batch.run.timeout_seconds + grace_seconds(pool) + startup
+    return batch.run.timeout_seconds + grace_seconds(batch, settings) + startup
 
 
-def grace_seconds(pool: Pool | None) -> int:
+def grace_seconds(batch: Batch, settings: Settings) -> int:
     """Return the termination grace period of pods, in seconds."""
-    return GRACE_SECONDS if pool is None else pool.grace_seconds
+    pool = pool_of(batch, settings)
+    if pool is not None and pool.pod.grace_seconds is not None:
+        return pool.pod.grace_seconds
+    return GRACE_SECONDS if settings.results.bucket is None else BUCKET_GRACE_SECONDS
 
 
 def gpu_resource(batch: Batch, settings: Settings) -> str:
@@ -122,7 +146,8 @@ def gpu_resource(batch: Batch, settings: Settings) -> str:
 def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Return the resources of a trial; requests and limits are equal."""
     wanted = batch.run.resources
-    volumes = 1 if settings.results.store.keeps_files else 2  # files of the trial are on the node, too
+    volumes = 2 if settings.results.store.holds_pods else 1  # files of the trial are on the node, too
+    volumes += _restores_parents(batch, settings)  # and those of its parent
     disk = volumes * quantities.whole_quantity(wanted.scratch) + OTHER_DISK
     amounts = {
         "cpu": wanted.cpu,
@@ -134,6 +159,11 @@ def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Ma
     if (pool := pool_of(batch, settings)) is not None:
         amounts.update((name, str(amount)) for name, amount in sorted(pool.pod.resources.items()))
     return {"limits": dict(amounts), "requests": dict(amounts)}
+
+
+def _restores_parents(batch: Batch, settings: Settings) -> bool:
+    """Return whether sidecars may have to restore checkpoints of parents: the same in all rounds of a search."""
+    return settings.results.bucket is not None and (batch.keeps_checkpoints or bool(batch.parents))
 
 
 def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
@@ -161,8 +191,13 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         "containers": [container],
         "volumes": _volumes(name, batch, settings, shards),
     }
-    if batch.run.code_mode is CodeMode.CLONE:
-        spec["initContainers"] = [_clone(batch, settings)]
+    clones = [_clone(batch, settings)] if batch.run.code_mode is CodeMode.CLONE else []
+    bucket = settings.results.bucket
+    sidecars = [] if bucket is None else [_sidecar(name, batch, settings, bucket)]
+    if clones or sidecars:
+        spec["initContainers"] = [*clones, *sidecars]
+    if bucket is not None:
+        spec["terminationGracePeriodSeconds"] = grace_seconds(batch, settings)
     if settings.image_pull_secret is not None:
         spec["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
     if settings.priority_class is not None:
@@ -176,6 +211,10 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
             spec["terminationGracePeriodSeconds"] = own.grace_seconds
     egress = {f"{EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
     metadata["labels"] |= egress
+    if bucket is not None:
+        metadata["labels"] |= _identity(bucket, IDENTITY_LABELS)
+        if annotations := _identity(bucket, IDENTITY_ANNOTATIONS):
+            metadata["annotations"] = metadata.get("annotations", {}) | annotations
     return {"metadata": metadata, "spec": spec}
 
 
@@ -200,6 +239,10 @@ def trial_template(name: str, batch: Batch, settings: Settings, table: Table, in
         "metadata": {"labels": trial_labels(batch, index)},
         "spec": {"containers": [container]},
     }
+    if settings.results.bucket is not None:
+        own["spec"]["initContainers"] = [
+            {"name": STORE_CONTAINER, "env": [{"name": INDEX_VARIABLE, "value": str(index)}]}
+        ]
     own = merge(own, output_mounts(settings, trial_folder(name, index)))
     folder = batch.parent_folders.get(index)
     return own if folder is None else merge(own, _parent(folder, batch.parents[index], settings))
@@ -208,17 +251,27 @@ def trial_template(name: str, batch: Batch, settings: Settings, table: Table, in
 def _parent(folder: str, trial: str, settings: Settings) -> Manifest:
     """Return the read-only mount of the checkpoints that a trial continues from, and its variables."""
     mount = parent_mount(settings.results.checkpoints_volume, folder)
-    environment = [
+    environment: list[Manifest] = [
         {"name": PARENT_VARIABLE, "value": PARENT_PATH},
         {"name": PARENT_ID_VARIABLE, "value": trial},
     ]
-    return {"spec": {"containers": [{"name": "trial", "env": environment, "volumeMounts": [mount]}]}}
+    if settings.results.bucket is None:
+        return {"spec": {"containers": [{"name": "trial", "env": environment, "volumeMounts": [mount]}]}}
+    source = [
+        {"name": PARENT_VARIABLE, "value": PARENT_PATH},
+        {"name": PARENT_FOLDER_VARIABLE, "value": folder},
+    ]
+    sidecar = {"name": STORE_CONTAINER, "env": source}
+    return {"spec": {"initContainers": [sidecar], "containers": [{"name": "trial", "env": environment}]}}
 
 
 def _destinations(batch: Batch, settings: Settings) -> list[str]:
     """Return the egress names of the pods: all containers of a pod share one network."""
     clones = batch.run.code_mode is CodeMode.CLONE and GIT_EGRESS in settings.egress
-    return sorted({*batch.run.egress, *((GIT_EGRESS,) if clones else ())})
+    bucket = settings.results.bucket
+    return sorted(
+        {*batch.run.egress, *((GIT_EGRESS,) if clones else ()), *((bucket.egress,) if bucket else ())}
+    )
 
 
 def output_mounts(settings: Settings, folder: Mapping[str, str]) -> Manifest:
@@ -226,7 +279,10 @@ def output_mounts(settings: Settings, folder: Mapping[str, str]) -> Manifest:
     mounts = [
         {"name": volume, "mountPath": f"/sweep/{volume}", **folder} for volume in settings.results.volumes
     ]
-    return {"spec": {"containers": [{"name": "trial", "volumeMounts": mounts}]}}
+    made: Manifest = {"spec": {"containers": [{"name": "trial", "volumeMounts": mounts}]}}
+    if settings.results.bucket is not None:
+        made["spec"]["initContainers"] = [{"name": STORE_CONTAINER, "volumeMounts": mounts}]
+    return made
 
 
 def _environment(batch: Batch) -> list[Manifest]:
@@ -246,6 +302,8 @@ def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
     if batch.program.data is not None and settings.datasets[batch.program.data.name].path:
         path = settings.datasets[batch.program.data.name].path
         mounts.append({"name": "data", "mountPath": "/sweep/data", "readOnly": True, "subPath": path})
+    if _restores_parents(batch, settings):
+        mounts.append({"name": PARENT_VOLUME, "mountPath": PARENT_PATH, "readOnly": True})
     return mounts
 
 
@@ -258,8 +316,12 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         {"name": "scratch", "emptyDir": {"sizeLimit": batch.run.resources.scratch}},
         *(_claim(volume, claim) for volume, claim in settings.results.claims.items()),
     ]
-    if not settings.results.store.keeps_files:
+    if settings.results.store.holds_pods:
         volumes.append({"name": RESULTS_VOLUME, "emptyDir": {"sizeLimit": batch.run.resources.scratch}})
+    if settings.results.bucket is not None:
+        volumes += bucket_secrets(settings.results.bucket)
+    if _restores_parents(batch, settings):
+        volumes.append({"name": PARENT_VOLUME, "emptyDir": {"sizeLimit": batch.run.resources.scratch}})
     if batch.program.data is not None:
         claim = settings.datasets[batch.program.data.name].claim
         volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})
@@ -297,6 +359,85 @@ def _clone(batch: Batch, settings: Settings) -> Manifest:
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": {"limits": dict(amounts), "requests": dict(amounts)},
     }
+
+
+def bucket_secrets(bucket: BucketSettings) -> list[Manifest]:
+    """Return the volumes with the Secrets of a bucket's clients."""
+    volumes: list[Manifest] = []
+    if bucket.secret is not None:
+        source = {"secretName": bucket.secret, "defaultMode": 0o440}
+        volumes.append({"name": STORE_CREDENTIALS, "secret": source})
+    if bucket.seals is not None:
+        items = [{"key": STORE_SEALS_KEY, "path": STORE_SEALS_KEY}]
+        source = {"secretName": bucket.seals, "defaultMode": 0o440, "items": items}
+        volumes.append({"name": STORE_SEALS, "secret": source})
+    return volumes
+
+
+def bucket_client(bucket: BucketSettings) -> Manifest:
+    """Return the variables and mounts of a container that is a client of a bucket."""
+    variables, mounts = dict(bucket.variables), list[Manifest]()
+    if bucket.secret is not None:
+        variables["SWEEP_STORE_SECRETS"] = f"/sweep/{STORE_CREDENTIALS}"
+        mounts.append(
+            {"name": STORE_CREDENTIALS, "mountPath": f"/sweep/{STORE_CREDENTIALS}", "readOnly": True}
+        )
+    if bucket.seals is not None:
+        variables["SWEEP_STORE_KEY_FILE"] = f"/sweep/{STORE_SEALS}/{STORE_SEALS_KEY}"
+        mounts.append({"name": STORE_SEALS, "mountPath": f"/sweep/{STORE_SEALS}", "readOnly": True})
+    env = [{"name": name, "value": escape_variables(value)} for name, value in sorted(variables.items())]
+    return {"env": env, "volumeMounts": mounts}
+
+
+def _sidecar(name: str, batch: Batch, settings: Settings, bucket: BucketSettings) -> Manifest:
+    mounts = [{"name": PARENT_VOLUME, "mountPath": PARENT_PATH}] if _restores_parents(batch, settings) else []
+    own = {
+        "SWEEP_STORE_GRACE": str(grace_seconds(batch, settings)),
+        "SWEEP_STORE_MOST_BYTES": str(quantities.whole_quantity(batch.run.resources.scratch)),
+        **({"SWEEP_STORE_KEEP_CHECKPOINTS": "true"} if batch.keeps_checkpoints else {}),
+    }
+    return _store_container(name, settings, bucket, own, mounts)
+
+
+def _store_container(
+    name: str,
+    settings: Settings,
+    bucket: BucketSettings,
+    own_variables: Mapping[str, str],
+    mounts: list[Manifest],
+) -> Manifest:
+    client = bucket_client(bucket)
+    variables = {"SWEEP_BATCH": name, "SWEEP_STORE_URL": bucket.url, **own_variables}
+    own = [{"name": variable, "value": value} for variable, value in sorted(variables.items())]
+    return {
+        "name": STORE_CONTAINER,
+        "image": settings.image_of(COLLECTOR_IMAGE),
+        "env": [*own, *client["env"]],
+        "volumeMounts": [*client["volumeMounts"], *mounts],
+    }
+
+
+def store_proof(name: str, settings: Settings, bucket: BucketSettings, component: Manifest) -> Manifest:
+    """Return a partial pod template whose sidecar saves what a pod named `name` leaves; merged with its component."""
+    own = {"SWEEP_STORE_GRACE": str(GRACE_SECONDS), INDEX_VARIABLE: "0"}
+    mounts = [{"name": RESULTS_VOLUME, "mountPath": f"/sweep/{RESULTS_VOLUME}", **trial_folder(name, 0)}]
+    egress = {f"{EGRESS_LABEL}{bucket.egress}": "true"}
+    template: Manifest = {
+        "metadata": {"labels": {**egress, **_identity(bucket, IDENTITY_LABELS)}},
+        "spec": {
+            "initContainers": [_store_container(name, settings, bucket, own, mounts)],
+            "volumes": bucket_secrets(bucket),
+            "terminationGracePeriodSeconds": GRACE_SECONDS,
+        },
+    }
+    if annotations := _identity(bucket, IDENTITY_ANNOTATIONS):
+        template["metadata"]["annotations"] = annotations
+    return merge(component, template)
+
+
+def _identity(bucket: BucketSettings, by_cloud: Mapping[Cloud, Mapping[str, str]]) -> dict[str, str]:
+    """Return the labels or annotations of pods to which a cloud gives an identity."""
+    return {} if bucket.secret is not None else dict(by_cloud.get(bucket.cloud, {}))
 
 
 def locked_code(code: Code) -> dict[str, str]:

@@ -11,6 +11,7 @@ from sweepledger.spec.draft import RawMapping
 from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, PodSettings, Pool, Toleration
 from sweepledger.structs.settings import (
     ArgoCdSettings,
+    BucketSettings,
     CodeSource,
     CollectorSettings,
     Controller,
@@ -141,8 +142,16 @@ def _results(data: RawMapping) -> ResultsSettings:
         from_pull_request=PullRequestResults(data.get("from_pull_request", default.from_pull_request)),
         nfs=_nfs(data),
         store=ResultsStore(data.get("store", default.store)),
+        bucket=_bucket(data["bucket"]) if "bucket" in data else None,
         sync=MappingProxyType({name: SyncTarget(**target) for name, target in data.get("sync", {}).items()}),
     )
+
+
+def _bucket(data: RawMapping) -> BucketSettings:
+    identities = {
+        key: MappingProxyType(dict(data.get(key, {}))) for key in ("identity", "collector_identity")
+    }
+    return BucketSettings(**{**data, **identities})
 
 
 def _collector(data: RawMapping) -> CollectorSettings:

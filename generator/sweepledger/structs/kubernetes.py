@@ -63,6 +63,38 @@ CODE_CONTAINER = "code"
 """The init container that fetches the code."""
 CODE_VARIABLES = ("CODE_BRANCH", "CODE_PATH", "CODE_TREE", "CODE_URL")
 """Variables of this container that the batch decides."""
+STORE_CONTAINER = "store"
+"""The sidecar that moves files between a pod and a bucket: no trial's code runs in it."""
+STORE_COMMAND = ("python3", "-m", "sweepledger.bucket.sidecar")
+STORE_READY_COMMAND = ("sh", "-c", "until [ -e /sweep/store/ready ]; do sleep 0.05; done")
+"""Its hook after the start, which the pod's other containers wait for."""
+STORE_VOLUME, PARENT_VOLUME = "store", "parent"
+"""Volumes with its own state, and with the checkpoints of the parent trial that it restores."""
+STORE_CREDENTIALS, STORE_SEALS = "store-credentials", "store-seals"
+"""Volumes with its credential and with its key of seals."""
+STORE_SEALS_KEY = "key"
+"""Key of the Secret of seals."""
+PARENT_FOLDER_VARIABLE = "SWEEP_PARENT_FOLDER"
+"""Variable with batch and index of the parent trial, for the sidecar."""
+RANK_VARIABLE = "SWEEP_RANK"
+"""Variable with the number of a pod within a distributed trial."""
+STORE_VARIABLES = (
+    "SWEEP_BATCH",
+    INDEX_VARIABLE,
+    PARENT_VARIABLE,
+    PARENT_FOLDER_VARIABLE,
+    "SWEEP_POD_UID",
+    RANK_VARIABLE,
+    "SWEEP_RESULTS",
+    "SWEEP_STORE_GRACE",
+    "SWEEP_STORE_KEEP_CHECKPOINTS",
+    "SWEEP_STORE_KEY_FILE",
+    "SWEEP_STORE_MOST_BYTES",
+    "SWEEP_STORE_SECRETS",
+    "SWEEP_STORE_STATE",
+    "SWEEP_STORE_URL",
+)
+"""Variables of the sidecar, beside those of its library."""
 MPI_WORKER_COMMAND: tuple[tuple[str, ...], tuple[str, ...]] = (
     ("/usr/sbin/sshd",),
     ("-De", "-f", "/home/mpiuser/.sshd_config"),
@@ -175,6 +207,13 @@ DOCTOR_POD = HelperPod(
     ("python3", "-c", "import os; p = '/sweep/results/written'; open(p, 'w').close(); os.remove(p)"),
 )
 """Writes to the results volume as a trial does, in a folder named after the component."""
+
+DOCTOR_STORE_COMMAND = (
+    "python3",
+    "-c",
+    "import os; p = '/sweep/results/checkpoints'; os.makedirs(p); open(p + '/proof', 'w').close()",
+)
+"""Its command where results go to a bucket: the sidecar saves a checkpoint."""
 
 READER_POD_SECONDS = 1800
 """Deadline of a reader pod, even if the client dies."""

@@ -14,6 +14,8 @@ GPU_RESOURCE = "nvidia.com/gpu"
 
 GRACE_SECONDS = 30
 """Termination grace period of a pod, in seconds, unless its pool has another; the default of Kubernetes."""
+BUCKET_GRACE_SECONDS = 300
+"""The same of a pod whose sidecar saves files in a bucket."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,10 @@ PEERS_EGRESS = "peers"
 """Lets pods of one distributed trial reach each other; a reserved name."""
 
 
+COLLECTOR_IMAGE = "collector"
+"""The name among `images` of the image with this command and git; the sidecar of a bucket runs in it, too."""
+
+
 class GenerateMode(StrEnum):
     """When the overlay of a batch is written."""
 
@@ -69,6 +73,8 @@ class ResultsStore(StrEnum):
 
     API = "api"
     """In the termination messages of their pods; files are not kept."""
+    BUCKET = "bucket"
+    """In object storage, where a sidecar moves files; what counts, the termination messages say."""
     VOLUME = "volume"
     """On a volume that every node can mount."""
 
@@ -76,6 +82,11 @@ class ResultsStore(StrEnum):
     def keeps_files(self) -> bool:
         """Whether output, artifacts and checkpoints outlive the pod."""
         return self is not ResultsStore.API
+
+    @property
+    def holds_pods(self) -> bool:
+        """Whether a finalizer keeps pods until their termination messages are recorded."""
+        return self is not ResultsStore.VOLUME
 
 
 MAX_API_TRIALS = 5_000
@@ -182,6 +193,63 @@ class SyncTarget:
     """The Kubernetes Secret whose keys are environment variables for its client."""
 
 
+class Cloud(StrEnum):
+    """Whose protocol a bucket speaks, as the scheme of its address."""
+
+    AZURE = "az"
+    GOOGLE = "gs"
+    S3 = "s3"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSettings:
+    """A bucket for results, and how its clients are let in."""
+
+    url: str
+    egress: str
+    """Name of the egress that leads to it."""
+    endpoint: str | None = None
+    """Address of a server with the same protocol; None: the cloud's."""
+    region: str | None = None
+    account: str | None = None
+    """Storage account of a container of Azure."""
+    secret: str | None = None
+    """The Kubernetes Secret with a credential, a key for each variable; None: the platform gives an identity."""
+    seals: str | None = None
+    """The Kubernetes Secret with the key of seals."""
+    identity: Mapping[str, str] = field(default_factory=_empty_mapping)
+    """Annotations of the trials' service account."""
+    collector_identity: Mapping[str, str] = field(default_factory=_empty_mapping)
+    """Annotations of the collector's service account."""
+
+    @property
+    def cloud(self) -> Cloud:
+        """Whose protocol it speaks."""
+        return Cloud(self.url.partition(":")[0])
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Variables of its clients that are no secret, by the names that they know."""
+        names = {
+            Cloud.S3: ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"),
+            Cloud.AZURE: ("AZURE_STORAGE_ENDPOINT", "AZURE_ALLOW_HTTP"),
+            Cloud.GOOGLE: ("GOOGLE_BASE_URL", "GOOGLE_ALLOW_HTTP"),
+        }
+        endpoint, in_the_clear = names[self.cloud]
+        values = {
+            endpoint: self.endpoint,
+            in_the_clear: "true" if self.endpoint is not None and self.endpoint.startswith("http:") else None,
+            "AWS_REGION": self.region,
+            "AZURE_STORAGE_ACCOUNT_NAME": self.account,
+        }
+        return {name: value for name, value in sorted(values.items()) if value is not None}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The Kubernetes Secrets that only its sidecars and the collector mount."""
+        return tuple(name for name in (self.secret, self.seals) if name is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class ResultsSettings:
     """Where trials write their records, and how these are committed."""
@@ -205,16 +273,18 @@ class ResultsSettings:
     """Servers that get the recorded results, by the kind of store."""
     store: ResultsStore = ResultsStore.VOLUME
     """Through what records travel from trials to the collector."""
+    bucket: BucketSettings | None = None
+    """The bucket; None: the store is another."""
 
     @property
     def volumes(self) -> tuple[str, ...]:
-        """The volumes that trials write to; with the API server as store, one that ends with the pod."""
+        """The volumes that trials write to; without claims, one that ends with the pod."""
         return tuple(self.claims) or (RESULTS_VOLUME,)
 
     @property
     def claims(self) -> Mapping[str, str]:
         """The claims that trials write to, by volume; none if the store is no volume."""
-        if self.store is ResultsStore.API:
+        if self.store is not ResultsStore.VOLUME:
             return {}
         claims = {
             RESULTS_VOLUME: self.claim,
@@ -427,6 +497,8 @@ class Settings:
         secrets = {secret.secret for secret in self.secrets.values()}
         if self.code is not None and self.code.secret:
             secrets.add(self.code.secret)
+        if self.results.bucket is not None:
+            secrets.update(self.results.bucket.secrets)
         return frozenset(secrets)
 
     def pool(self, name: str | None) -> Pool | None:

@@ -155,8 +155,6 @@ class BatchAttempts:
     """How long pods ran that left no record because their trial had a final one, by trial."""
     unconfirmed: Mapping[tuple[int, str], str] = field(default_factory=dict)
     """SHA-256 of the records that count only if the cluster confirms it, by trial and attempt."""
-    incomplete: tuple[int, ...] = ()
-    """Trials with a pod that ended before all its files were in the bucket."""
 
     @classmethod
     def read(

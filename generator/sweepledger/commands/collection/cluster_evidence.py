@@ -131,9 +131,7 @@ def add_pod_records(
 ) -> BatchAttempts | PendingRecords:
     """Add the records that pods show, or return what is pending. Raises ClusterError."""
     trials, name = attempts.batch.lock.trials, attempts.batch.name
-    account = PodAccount(
-        expected_records(attempts.batch), attempts.confirmed_records, stored=attempts.unconfirmed_records
-    )
+    account = PodAccount(expected_records(attempts.batch), attempts.records)
     account.add_pods(pods.batch_pods(kubectl, namespace, name, pods.NOT_SUCCEEDED), now)
     succeeded = objects.succeeded(trials)
     missing = succeeded - account.final.keys()
@@ -144,20 +142,10 @@ def add_pod_records(
     alive = 0 if objects.is_running else account.alive
     if (missing or alive) and now < until:
         return PendingRecords(name, len(missing), alive, until)
-    # What the bucket has under a trial's name counts only if its pods say that they wrote it.
-    known = attempts.confirmed_records + account.confirmed
-    doubts = account.doubts()
-    records = (*map(account.explained, known), *account.records())
+    records = (*map(account.explained, attempts.records), *account.records())
     if attempts.batch.lock.record_version > 1:
         records = tuple(observed_by_jobs(records, objects))
-    return replace(
-        attempts,
-        records=records,
-        passed_over=with_reasons(attempts.passed_over, doubts),
-        silent_seconds=account.silent_seconds,
-        unconfirmed={},
-        incomplete=tuple(sorted(account.incomplete)),
-    )
+    return replace(attempts, records=records, silent_seconds=account.silent_seconds)
 
 
 UNCONFIRMED = "unconfirmed"
@@ -401,7 +389,7 @@ def find_cluster_batches(
         return by_batch.get((batch.name, workloads.api_path(batch.lock.shape)), BatchWorkloads())
 
     def is_gone(batch: StoredBatch) -> bool:
-        if batch.lock.store.keeps_files:
+        if not batch.lock.store.holds_pods:
             return not workloads_of(batch).workloads and not pods.has_pods(kubectl, namespace, batch.name)
         # Its pods are there until they have been recorded, and a Job may wait for its pods.
         return all(one.is_deleted for one in workloads_of(batch).workloads) and all(

@@ -1,4 +1,7 @@
-"""The API server as store of results: records are read from pods, which are released once git has them."""
+"""Stores of results that need pods: their records are in the messages of pods, or in a bucket and confirmed there.
+
+Pods are released once git has what they say.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,26 +14,39 @@ from sweepledger.commands.collection.cluster_evidence import (
     expected_objects,
     expected_records,
     observed_by_jobs,
+    with_reasons,
 )
+from sweepledger.commands.collection.record_store import RecordStore
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, Target
 from sweepledger.engine.cluster import api_objects, pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
+from sweepledger.errors import UnreadableError
+from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.kubernetes import BATCH_LABEL
+from sweepledger.structs.settings import ResultsStore
+
+MOST_NAMED = 10
+"""Rows that a remark names."""
+BUCKET_HINT = "let `results` name the bucket again until the batch is recorded"
 
 
 @dataclass
 class PodStore:
-    """The pods of batches whose records have no other place."""
+    """The pods of batches that are held for their records."""
 
     kubectl: Kubectl
     namespace: str
     now: float
+    bucket: RecordStore | None = None
+    """The bucket of the settings."""
+    incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Trials with a pod that ended before all its files were in the bucket, by batch that was read."""
     alive: dict[str, int] = field(default_factory=dict)
     """How many pods have not ended, by batch that was read."""
     _attempts: dict[str, BatchAttempts] = field(default_factory=dict)
@@ -38,13 +54,44 @@ class PodStore:
     """Names of the ended pods of each batch that was read, as far as they are held."""
 
     def has(self, batch: StoredBatch) -> bool:
-        """Return whether the records of a batch are in pods. Raises UnreadableError."""
-        return not batch.lock.store.keeps_files
+        """Return whether the records of a batch need its pods. Raises UnreadableError."""
+        return batch.lock.store.holds_pods
 
     def read(self, batch: StoredBatch) -> BatchAttempts:
-        """Return the attempts of all trials that have ended. Raises ClusterError, UnreadableError."""
+        """Return the attempts of all trials that have ended.
+
+        Raises ClusterError, UnreadableError, StorageError for a bucket.
+        """
         name = batch.vetted().name
-        account, self._held[name] = PodAccount(expected_records(batch)), []
+        self._held[name] = []
+        attempts = self._in_bucket(batch) if batch.lock.store is ResultsStore.BUCKET else self._in_pods(batch)
+        self._attempts[name] = attempts
+        return attempts
+
+    def _in_bucket(self, batch: StoredBatch) -> BatchAttempts:
+        """Return what the bucket has of a batch, as far as pods or a seal confirm it, and what only pods say."""
+        if self.bucket is None:
+            message = f"its records are in a bucket, and {SETTINGS_FILE} has none"
+            problem = Problem(batch.folder, 0, 0, "store", message, "batch-unreadable", BUCKET_HINT)
+            raise UnreadableError(problem)
+        name = batch.name
+        found = BatchAttempts.read(self.bucket, batch, by_engine=False)
+        account = PodAccount(
+            expected_records(batch), found.confirmed_records, stored=found.unconfirmed_records
+        )
+        account.add_pods(self._trial_pods(name), self.now)
+        self.alive[name], self.incomplete[name] = account.alive, tuple(sorted(account.incomplete))
+        known = found.confirmed_records + account.confirmed
+        return BatchAttempts(
+            batch,
+            (*map(account.explained, known), *account.records()),
+            with_reasons(found.passed_over, account.doubts()),
+            account.silent_seconds,
+        )
+
+    def _in_pods(self, batch: StoredBatch) -> BatchAttempts:
+        """Return what the termination messages of a batch's pods say."""
+        name, account = batch.name, PodAccount(expected_records(batch))
         account.add_pods(self._trial_pods(name), self.now)
         files = account.reported()
         reader = TrialReader(batch, lambda index: files.get(index, ()), by_engine=False)
@@ -55,7 +102,7 @@ class PodStore:
             passed_over,
             account.silent_seconds,
         )
-        self.alive[name], self._attempts[name] = account.alive, attempts
+        self.alive[name] = account.alive
         return attempts
 
     def _trial_pods(self, batch: str) -> Iterator[TrialPod]:
@@ -65,6 +112,15 @@ class PodStore:
             pod = pods.parse_pod(manifest)
             if pod is not None:
                 yield pod
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """Yield which trials left files that are not all in the bucket."""
+        for name, indexes in sorted(self.incomplete.items()):
+            if indexes:
+                rows = ", ".join(map(str, indexes[:MOST_NAMED]))
+                more = f" and {len(indexes) - MOST_NAMED} more" if len(indexes) > MOST_NAMED else ""
+                yield f"{name}: not all files are in the bucket of row {rows}{more}"
 
     def complete(self, attempts: BatchAttempts, objects: BatchWorkloads) -> BatchAttempts | PendingRecords:
         """Add the times of the batch's objects, or return for what it waits.

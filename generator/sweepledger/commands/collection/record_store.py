@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from sweepledger.errors import ToolError, UsageError
 from sweepledger.process import ByteSource
 from sweepledger.repo.volume import VolumeResults
+from sweepledger.structs.settings import BucketSettings
 
 if TYPE_CHECKING:
     from sweepledger.bucket.results import BucketResults
@@ -47,7 +48,7 @@ def record_store(results: Path | RecordStore) -> RecordStore:
     return VolumeResults(results) if isinstance(results, Path) else results
 
 
-def bucket_results(url: str) -> "BucketResults":
+def bucket_results(bucket: BucketSettings) -> "BucketResults":
     """Return the results in a bucket, with the credentials of this process.
 
     Raises ToolError, UsageError, StorageError.
@@ -57,10 +58,11 @@ def bucket_results(url: str) -> "BucketResults":
         from sweepledger.bucket.results import BucketResults  # noqa: PLC0415
         from sweepledger.bucket.sidecar import read_key  # noqa: PLC0415
     except ImportError as error:
-        raise ToolError.missing_library(f"{url} needs obstore", extra="bucket") from error
+        raise ToolError.missing_library(f"{bucket.url} needs obstore", extra="bucket") from error
     secrets, key = os.environ.get("SWEEP_STORE_SECRETS"), os.environ.get("SWEEP_STORE_KEY_FILE")
     try:
         seals = read_key(key) if key else None
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return BucketResults(Bucket(url, secrets=Path(secrets) if secrets else None), seals)
+    place = Path(secrets) if secrets else None
+    return BucketResults(Bucket(bucket.url, secrets=place, variables=bucket.variables), seals)

@@ -64,8 +64,8 @@ def commit_results(
     """Record every active batch whose trials have ended; `ended` names those whose Jobs have ended.
 
     A batch without a known Job ends by its records, unless `complete` decides otherwise. A cancelled batch is
-    recorded once it is not in `alive`, the batches with a Job or pod; None if this is unknown. `pods` has the
-    records of batches whose store is the API server; without it, they are on the volume, too. Late records
+    recorded once it is not in `alive`, the batches with a Job or pod; None if this is unknown. `pods` reads
+    batches whose store needs their pods; without it, their records are on the volume, too. Late records
     correct earlier commits. Nothing is committed if nothing is new. Raises UnrecordedError at the end, after
     everything else was recorded; RepositoryError and StorageError before anything was.
     """
@@ -81,7 +81,7 @@ def commit_results(
         late.batch.name: late
         for late in late_attempts(repository, tip, results, stored, by_engine=reader.by_engine)
     }
-    if pods is not None and not at_commit.settings_or_defaults(repository, tip).results.store.keeps_files:
+    if pods is not None and at_commit.settings_or_defaults(repository, tip).results.store.holds_pods:
         unknown = {batch.name for batch in cancelled}
         archived = {batch.name for batch in stored if not batch.is_active} - unknown
         now |= {late.batch.name: late for late in pods.late(stored, archived)}
@@ -145,8 +145,11 @@ class _AttemptsReader:
         name = batch.vetted().name
         if not batch.is_active:
             return None if name in self.alive else self._read(batch)
-        if name not in self.ended and not record_store(self.results).has_begun(name):
-            return None
+        if name not in self.ended:
+            # Pods that are held say how a batch ended, so it is read once.
+            is_held = self.pods is not None and self.pods.has(batch)
+            if is_held or not record_store(self.results).has_begun(name):
+                return None
         read = self._read(batch)
         if self.complete is not None:
             return self.complete(read)

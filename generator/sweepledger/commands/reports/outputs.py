@@ -6,23 +6,29 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.reader_pod import ReaderPodOptions
+from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.catalog import ListedTrial, counted_trial
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
 from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.process import ByteSource
 from sweepledger.repo import artifacts, batches, volume
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import refuse_links
 from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.results.outcomes import evaluate
 from sweepledger.storage import write_file
 from sweepledger.structs.record import Artifact, Record, Status
 from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import ResultsStore
+
+if TYPE_CHECKING:
+    from sweepledger.bucket.results import BucketResults
 
 ARTIFACTS = "artifacts"
 """Folder of fetched artifacts in a work tree."""
@@ -61,6 +67,19 @@ def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
     )
 
 
+def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
+    """Return the bucket with the files of a batch; None if they are elsewhere. Raises UsageError."""
+    if batch.lock.store is not ResultsStore.BUCKET:
+        return None
+    bucket = workspace.settings.results.bucket
+    if bucket is None:
+        raise UsageError(
+            f"the files of {batch.name} are in a bucket, and {SETTINGS_FILE} has none",
+            hint="let `results` name the bucket that they are in",
+        )
+    return bucket_results(bucket)
+
+
 def _require_files(listed: ListedTrial, what: str) -> None:
     """Raise IdleError if the store of a batch's results keeps no files."""
     store = listed.batch.lock.store
@@ -71,15 +90,29 @@ def _require_files(listed: ListedTrial, what: str) -> None:
         )
 
 
-def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
-    """Return a trial's output on this machine.
+def _require_volume(listed: ListedTrial) -> None:
+    """Raise UsageError if no pod can read the files of a batch."""
+    if listed.batch.lock.store is ResultsStore.BUCKET:
+        raise UsageError(
+            f"--by-pod reads a volume, and the files of {listed.id} are in a bucket",
+            hint="without --by-pod they are read from here",
+        )
 
-    Raises UsageError if there is none, IdleError if it was never kept.
+
+def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
+    """Return a trial's output on this machine, or in the bucket of its batch.
+
+    Raises UsageError if there is none, IdleError if it was never kept, StorageError.
     """
     listed = catalog.find_trial(workspace.root, trial)
-    kept = volume.attempt_output(state / "results", listed.batch.name, listed.index)
+    kept = _kept_output(workspace, listed.batch, listed.index, state)
     if not kept:
         _require_files(listed, "the output")
+        if listed.batch.lock.store is ResultsStore.BUCKET:
+            raise UsageError(
+                f"no output of {listed.id} is in the bucket",
+                hint="its pod ended before it was saved, or it has expired",
+            )
         raise UsageError(
             f"no output of {listed.id} is kept here",
             hint="it is on the results volume of the trial; name its state folder with --state, "
@@ -90,8 +123,17 @@ def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
     )
 
 
+def _kept_output(
+    workspace: Workspace, batch: StoredBatch, index: int, state: Path
+) -> dict[str, tuple[str, str]]:
+    """Return the output of the attempts at a trial on this machine, else in the bucket. Raises StorageError."""
+    kept = volume.attempt_output(state / "results", batch.name, index)
+    bucket = None if kept else _bucket(workspace, batch)
+    return kept if bucket is None else bucket.output(batch.name, index)
+
+
 def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[Logs, ...]:
-    """Return the output on this machine of a sweep's failed trials, recorded or not.
+    """Return the output of a sweep's failed trials, recorded or not: on this machine, or in the bucket.
 
     Raises UsageError, StorageError.
     """
@@ -100,7 +142,8 @@ def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[L
     table = catalog.read_summary(workspace.root, name)
     rows = table.rows if table else ()
     failed = [(row.batch, row.index, row.trial) for row in rows if row.status.kind is Status.FAILED]
-    for batch in batches.readable(batches.of_sweep(present, name)):
+    stored = {batch.name: batch for batch in batches.readable(batches.of_sweep(present, name))}
+    for batch in stored.values():
         if batch.is_active:
             outcomes = evaluate(BatchAttempts.read(state / "results", batch).results).outcomes
             failed += [
@@ -114,10 +157,11 @@ def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[L
             batch,
             tuple(
                 AttemptOutput(uid, out, err)
-                for uid, (out, err) in volume.attempt_output(state / "results", batch, index).items()
+                for uid, (out, err) in _kept_output(workspace, stored[batch], index, state).items()
             ),
         )
         for batch, index, trial in failed
+        if batch in stored
     )
 
 
@@ -127,6 +171,7 @@ def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPodOptions) -> Logs
     Raises UsageError if there is none, ClusterError, StorageError.
     """
     listed = catalog.find_trial(workspace.root, trial)
+    _require_volume(listed)
     _require_files(listed, "the output")
     batch = listed.batch.name
     with tempfile.TemporaryDirectory(prefix="sweep-logs-") as folder:
@@ -161,7 +206,7 @@ class FetchedArtifacts:
 def fetch(
     workspace: Workspace, trial: str, *, into: Path | None, state: Path, pod: ReaderPodOptions | None = None
 ) -> FetchedArtifacts:
-    """Copy the artifacts of the attempt that counts, from a folder, or with `pod` from a cluster's volume.
+    """Copy the artifacts of the attempt that counts, from a folder, the bucket, or with `pod` a cluster's volume.
 
     Files that exist with the recorded checksum stay. Raises IdleError if there is nothing to copy,
     UsageError, StorageError for a file that is missing or differs from its record, ClusterError.
@@ -178,17 +223,22 @@ def fetch(
     if into is None:
         refuse_links(workspace.root, ARTIFACTS)
     with ExitStack() as stack:
-        files = _TrialFiles(counted.trial, state, pod, stack)
+        if pod is not None:
+            _require_volume(counted.trial)
+        is_here = (state / "results" / counted.trial.batch.name).is_dir()
+        bucket = None if is_here else _bucket(workspace, counted.trial.batch)
+        files = _TrialFiles(counted.trial, state, pod, stack, bucket)
         listed = _listed_artifacts(record, files)
         paths = artifacts.artifact_paths(listed, folder)
         places = list(zip(listed, paths, strict=True))
         wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
-        if wanted and (pod is not None or not (state / "results" / counted.trial.batch.name).is_dir()):
+        if wanted and (pod is not None or not is_here):
             _require_files(counted.trial, "an artifact")
         if wanted and into is None:
             _ignore_artifacts(workspace.root)
         for artifact, place in wanted:
-            with files.opened(f"artifacts/{record.uid}/{artifact.path}", artifact.bytes) as source:
+            path = f"artifacts/{record.uid}/{artifact.path}"
+            with files.opened(path, artifact.bytes, uid=record.uid) as source:
                 artifacts.copy_verified(source, artifact, place)
     return FetchedArtifacts(counted.trial.id, record.uid, folder, listed, artifacts_left_out(record))
 
@@ -197,21 +247,24 @@ def _listed_artifacts(record: Record, files: "_TrialFiles") -> tuple[Artifact, .
     """Return the artifacts that a record lists, itself or in a file next to it. Raises StorageError."""
     if record.artifact_list is None:
         return record.artifacts
-    with files.opened(f"{record.uid}.artifacts", record.artifact_list.bytes) as source:
+    with files.opened(f"{record.uid}.artifacts", record.artifact_list.bytes, uid=record.uid) as source:
         return artifacts.read_list(source, record.artifact_list)
 
 
 @dataclass(frozen=True)
 class _TrialFiles:
-    """A trial's folder on this machine, or with `pod` on a cluster's volume, which is reached on first use."""
+    """A trial's folder on this machine, in a bucket, or with `pod` on a cluster's volume, reached on first use."""
 
     trial: ListedTrial
     state: Path
     pod: ReaderPodOptions | None
     stack: ExitStack
+    bucket: "BucketResults | None" = None
 
-    def opened(self, path: str, size: int) -> AbstractContextManager[ByteSource]:
-        """Open a file in the folder. Raises StorageError, ClusterError."""
+    def opened(self, path: str, size: int, *, uid: str) -> AbstractContextManager[ByteSource]:
+        """Open a file of an attempt in the folder. Raises StorageError, ClusterError."""
+        if self.bucket is not None:
+            return self.bucket.opened(self.trial.batch.name, self.trial.index, path, uid=uid)
         below = f"{self.trial.batch.name}/{self.trial.index}"
         if self._reader is not None:
             return self._reader.opened(f"{below}/{path}", size)

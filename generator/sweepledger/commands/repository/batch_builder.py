@@ -122,7 +122,7 @@ def build_overlay(
     parent, or if the batch has more trials than its store of results bears.
     """
     sweep = request.sweep
-    if not settings.results.store.keeps_files and len(request.trials) > MAX_API_TRIALS:
+    if settings.results.store.holds_pods and len(request.trials) > MAX_API_TRIALS:
         raise RepositoryError(
             f"the next batch of {sweep.name} must have at most {MAX_API_TRIALS} trials with results.store: "
             f"{settings.results.store}, got {len(request.trials)}",

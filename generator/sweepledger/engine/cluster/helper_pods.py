@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sweepledger.engine.cluster import pods, untrusted_tar
-from sweepledger.engine.cluster.api_objects import has_condition
+from sweepledger.engine.cluster.api_objects import has_condition, named_object, text_at
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import ToolError
@@ -23,11 +23,14 @@ from sweepledger.storage import storage_error
 from sweepledger.structs.kubernetes import (
     COMPONENT_LABEL,
     DOCTOR_POD,
+    DOCTOR_STORE_COMMAND,
     QUEUE_LABEL,
     READER_POD,
     READER_POD_SECONDS,
     RECORD_FINALIZER,
     RESULTS_PATH,
+    RESULTS_VOLUME,
+    STORE_CONTAINER,
     TRIAL_USER,
 )
 
@@ -79,16 +82,19 @@ WRITE_TEST_TITLE = "a trial may write results"
 WRITE_TEST_SECONDS = 120
 
 
-def write_test_job(namespace: str, claim: str | None, image: str, account: str) -> dict[str, Any]:
+def write_test_job(
+    namespace: str, claim: str | None, image: str, account: str, *, store: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the Job of the write test: hardened like a trial, with a folder that the kubelet creates for a subPath.
 
-    Without a claim, results have no volume, and its pod is held for its record as those of trials are.
+    Without a claim, results have no volume, and its pod is held for its record as those of trials are. `store` is
+    the partial pod template with the sidecar of a bucket.
     """
     labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: WRITE_TEST_NAME}
     container = {
         "name": "trial",
         "image": image,
-        "command": [*DOCTOR_POD.command],
+        "command": [*(DOCTOR_STORE_COMMAND if store else DOCTOR_POD.command)],
         "resources": container_resources("100m", "64Mi"),
         "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "subPath": f"{WRITE_TEST_NAME}/0"}],
     }
@@ -98,11 +104,18 @@ def write_test_job(namespace: str, claim: str | None, image: str, account: str) 
     pod = hardened_pod_spec(
         container, volumes, serviceAccountName=account, activeDeadlineSeconds=WRITE_TEST_SECONDS
     )
+    metadata: dict[str, Any] = {"labels": labels, **held}
+    if store is not None:
+        own, spec = store["metadata"], store["spec"]
+        metadata = {**own, **metadata, "labels": {**own.get("labels", {}), **labels}}
+        others = [volume for volume in spec["volumes"] if volume["name"] != RESULTS_VOLUME]
+        pod |= {key: value for key, value in spec.items() if key not in {"containers", "volumes"}}
+        pod["volumes"] = [*volumes, *others]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": WRITE_TEST_NAME, "namespace": namespace, "labels": labels},
-        "spec": {"backoffLimit": 0, "template": {"metadata": {"labels": labels, **held}, "spec": pod}},
+        "spec": {"backoffLimit": 0, "template": {"metadata": metadata, "spec": pod}},
     }
 
 
@@ -122,6 +135,8 @@ def run_write_test(
     is_held = "finalizers" in manifest["spec"]["template"]["metadata"]
     try:
         found = _await_job(kubectl, namespace, patience, clock)
+        if found.state is HealthStatus.OK and "initContainers" in manifest["spec"]["template"]["spec"]:
+            found = _saved(kubectl, namespace)
         return _released(kubectl, namespace, found) if is_held else found
     except ToolError as error:
         return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, str(error), error.hint)
@@ -130,6 +145,24 @@ def run_write_test(
             if is_held:
                 pods.release(kubectl, namespace, map(_name, _test_pods(kubectl, namespace)))
             kubectl.delete("jobs.batch", WRITE_TEST_NAME, namespace)
+
+
+def _saved(kubectl: Kubectl, namespace: str) -> HealthFinding:
+    """Return the finding of a test whose sidecar must have saved a file in the bucket."""
+    said = [
+        text_at(named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses"), *MESSAGE)
+        for pod in _test_pods(kubectl, namespace)
+    ]
+    if any('"complete":true' in text for text in said):
+        return HealthFinding(
+            "storage", WRITE_TEST_TITLE, HealthStatus.OK, "a sidecar saved a file in the bucket"
+        )
+    hint = "see its Secrets above, the addresses of its egress, and whether its role may list and write"
+    text = "a sidecar could not save a file in the bucket"
+    return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.WRONG, text, hint)
+
+
+MESSAGE = ("state", "terminated", "message")
 
 
 def _test_pods(kubectl: Kubectl, namespace: str) -> tuple[Mapping[str, Any], ...]:

@@ -16,6 +16,7 @@ from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.pods import TrialPod
 from sweepledger.engine.termination import ExpectedRecord, Termination
 from sweepledger.formats import record_json as record_format
+from sweepledger.structs.kubernetes import STORE_CONTAINER
 from sweepledger.structs.record import RAN_NOTHING, Record
 
 MAX_MESSAGE_LENGTH = 300
@@ -65,8 +66,6 @@ CONTAINER_REASONS: Mapping[str, str] = MappingProxyType(
 IMAGE_ID = re.compile(r"(?:[a-z-]+://)?([A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511})", re.ASCII)
 NODE_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}", re.ASCII)
 LARGEST_CODE = 255
-STORE_CONTAINER = "store"
-"""The sidecar that moves files between a pod and a bucket: no trial's code runs in it."""
 SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.ASCII)
 NOT_STARTED = "its container never started before the pod's deadline: the image or a volume was missing"
 
@@ -215,7 +214,8 @@ def _external_reason(pod: TrialPod) -> tuple[str | None, str]:
 def _container_reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
     for container in api_objects.objects_at(pod.manifest, "status", "initContainerStatuses"):
         code = api_objects.int_at(container, "state", "terminated", "exitCode")
-        if code:
+        # A sidecar ends after the trial, however that has ended, and may be killed.
+        if code and api_objects.text_at(container, "name") != STORE_CONTAINER:
             return "start-failed", f"{api_objects.text_at(container, 'name')} ended with exit code {code}"
     waiting = api_objects.text_at(state, "waiting", "reason")
     reason = waiting or api_objects.text_at(state, "terminated", "reason")

@@ -18,13 +18,13 @@ from sweepledger.structs.kubernetes import (
     INDEX_DISRUPTION_ANNOTATION,
     INDEX_FAILURE_ANNOTATION,
     INDEX_VARIABLE,
+    RANK_VARIABLE,
     RECORD_FINALIZER,
     Manifest,
 )
 
 PODS = "/api/v1/namespaces/{}/pods"
 
-RANK_VARIABLE = "SWEEP_RANK"
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sweepledger.engine.cluster import api_objects
-from sweepledger.structs.kubernetes import Manifest
+from sweepledger.structs.kubernetes import STORE_CONTAINER, Manifest
 
 
 class Obstacle(Enum):
@@ -46,6 +46,9 @@ CONFIGURATION_REASONS = frozenset({"CreateContainerConfigError"})
 """Usually a Secret or ConfigMap that does not exist."""
 STARTUP_REASONS = frozenset({"", "PodInitializing", "ContainerCreating"})
 """Reasons of every pod in its first seconds."""
+RESTORES = (
+    "the sidecar restores files, or waits for the bucket; `kubectl logs POD --container=store` says which"
+)
 CLAIM = re.compile(r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity")
 """In a scheduler's message: no node would help."""
 
@@ -64,6 +67,9 @@ def waiting_reason(pod: Manifest, mount_failure: str = "") -> WaitingReason | No
             )
             if reason not in STARTUP_REASONS:
                 return WaitingReason(_obstacle(reason), reason, message)
+    sidecar = api_objects.named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses")
+    if api_objects.value_at(sidecar, "state", "running") is not None:
+        return WaitingReason(Obstacle.OTHER, "PodInitializing", RESTORES)
     return WaitingReason(Obstacle.VOLUME, "FailedMount", mount_failure) if mount_failure else None
 
 

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.engine.local.manifest_node import ManifestNode
-from sweepledger.structs.kubernetes import CODE_CONTAINER, CODE_VARIABLES, Manifest
+from sweepledger.structs.kubernetes import (
+    CODE_CONTAINER,
+    CODE_VARIABLES,
+    STORE_COMMAND,
+    STORE_CONTAINER,
+    Manifest,
+)
 
 COMPONENT = "base/components/clone"
 HINT = (
@@ -27,12 +33,17 @@ class CodeClone:
     """The values that the batch has locked; other variables say from where the code comes."""
 
 
+def is_sidecar(container: Manifest) -> bool:
+    """Return whether an init container is the sidecar of a bucket; on this machine files stay where they are."""
+    return container.get("name") == STORE_CONTAINER and container.get("command") == [*STORE_COMMAND]
+
+
 def take_clone(spec: ManifestNode, clone: CodeClone | None) -> frozenset[str]:
     """Read the init containers of a pod, and return the names of the volumes that only they need.
 
     Problems are added to the node: all differences from the version that is most like them.
     """
-    containers = list(spec.children("initContainers"))
+    containers = [node for node in spec.children("initContainers") if not is_sidecar(node.data)]
     known = clone is not None and [node.data.get("name") for node in containers] == [CODE_CONTAINER]
     if clone is None or not known:
         for node in containers:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from sweepledger.engine.local.code_clone import CodeClone, take_clone
+from sweepledger.engine.local.code_clone import CodeClone, is_sidecar, take_clone
 from sweepledger.engine.local.job_spec import (
     BatchSpec,
     ConfigSource,
@@ -37,7 +37,17 @@ from sweepledger.formats import json, launch_json
 from sweepledger.formats.hyperparams_csv import replicate_of, row_digest, trial_id_of
 from sweepledger.problems import Problem
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import INDEX_VARIABLE, PARENT_PATH, RESULTS_VOLUME
+from sweepledger.structs.kubernetes import (
+    CHECKPOINTS_FOLDER,
+    INDEX_VARIABLE,
+    PARENT_FOLDER_VARIABLE,
+    PARENT_PATH,
+    PARENT_VOLUME,
+    RESULTS_VOLUME,
+    STORE_CREDENTIALS,
+    STORE_SEALS,
+    STORE_VOLUME,
+)
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.values import digest
 
@@ -51,6 +61,8 @@ CLAIMS: Mapping[str, PodVolume] = {
 }
 """Claims by the name of their volume; the name of the claim does not matter on one machine."""
 
+OF_SIDECAR = frozenset({STORE_VOLUME, STORE_CREDENTIALS, STORE_SEALS})
+"""Volumes that only the sidecar of a bucket mounts."""
 DEFAULT_GRACE = 30.0
 """The default of Kubernetes."""
 
@@ -70,16 +82,21 @@ def parse_pod(template: ManifestNode, clone: CodeClone | None = None) -> PodSpec
         "serviceAccountName", "priorityClassName", "schedulerName", "dnsPolicy", "runtimeClassName"
     )
     spec.meaningless("affinity", "imagePullSecrets", "nodeSelector", "tolerations")
-    cloning = take_clone(spec, clone)
+    unused = take_clone(spec, clone) | OF_SIDECAR
+    parent = _restored_parent(spec)
     grace, deadline = spec.count("terminationGracePeriodSeconds"), spec.count("activeDeadlineSeconds")
-    volumes = dict(_volume(node) for node in spec.children("volumes") if node.data.get("name") not in cloning)
+    volumes = dict(_volume(node) for node in spec.children("volumes") if node.data.get("name") not in unused)
     containers = list(spec.children("containers"))
     spec.close()
     if len(containers) != 1:
         spec.refuse("containers", f"must contain exactly one container, got {len(containers)}")
-    pod = _container(containers[0] if containers else spec.child("containers"), volumes, cloning)
+    pod = _container(containers[0] if containers else spec.child("containers"), volumes, unused)
     return replace(
         pod,
+        mounts=tuple(
+            replace(mount, sub_path=parent) if mount.volume == PARENT_VOLUME else mount
+            for mount in pod.mounts
+        ),
         grace=DEFAULT_GRACE if grace is None else float(grace),
         deadline=deadline,
         labels=labels,
@@ -87,7 +104,16 @@ def parse_pod(template: ManifestNode, clone: CodeClone | None = None) -> PodSpec
     )
 
 
-def _container(container: ManifestNode, volumes: Mapping[str, PodVolume], cloning: frozenset[str]) -> PodSpec:
+def _restored_parent(spec: ManifestNode) -> str:
+    """Return the folder of checkpoints that the sidecar of a bucket would restore; here it is among the results."""
+    sidecars = [node.data for node in spec.children("initContainers") if is_sidecar(node.data)]
+    for variable in (variable for sidecar in sidecars for variable in sidecar.get("env") or ()):
+        if variable.get("name") == PARENT_FOLDER_VARIABLE:
+            return f"{variable.get('value')}/{CHECKPOINTS_FOLDER}"
+    return ""
+
+
+def _container(container: ManifestNode, volumes: Mapping[str, PodVolume], unused: frozenset[str]) -> PodSpec:
     container.text("name")
     # No image is used, which records show; a variable tells the launcher where its termination log is.
     container.meaningless("image", "imagePullPolicy", "securityContext")
@@ -103,7 +129,7 @@ def _container(container: ManifestNode, volumes: Mapping[str, PodVolume], clonin
     mounts = tuple(
         _mount(node, volumes, working_dir)
         for node in container.children("volumeMounts")
-        if node.data.get("name") not in cloning
+        if node.data.get("name") not in unused
     )
     resources = container.child("resources")
     limits, limited_scratch = _resources(resources.child("limits"))
@@ -176,7 +202,10 @@ def _volume(node: ManifestNode) -> tuple[str, PodVolume]:
         volume = _projected(node.child("projected"))
     elif "emptyDir" in node or node.take("emptyDir") == {}:
         volume = _scratch(node.child("emptyDir"))
-        if name == RESULTS_VOLUME:  # in the cluster it ends with the pod; here the folder is kept
+        if name in {
+            RESULTS_VOLUME,
+            PARENT_VOLUME,
+        }:  # in the cluster it ends with the pod; here the folder is kept
             volume = ResultsVolume()
     elif "persistentVolumeClaim" in node:
         claim = node.child("persistentVolumeClaim")

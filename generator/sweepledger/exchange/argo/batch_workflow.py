@@ -10,7 +10,13 @@ from typing import Any
 from sweepledger.errors import UsageError
 from sweepledger.exchange.conversion import Exported, Loss
 from sweepledger.formats import yaml
-from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE, CONFIG_MAP, JOB, QUEUE_LABEL
+from sweepledger.structs.kubernetes import (
+    COMPLETION_INDEX_VARIABLE,
+    CONFIG_MAP,
+    JOB,
+    QUEUE_LABEL,
+    STORE_CONTAINER,
+)
 
 Manifest = Mapping[str, Any]
 
@@ -112,6 +118,11 @@ def _template(name: str, job: Manifest) -> dict[str, Any]:
     spec, template = job["spec"], job["spec"]["template"]
     pod = template["spec"]
     _refuse_tags(template, job["metadata"]["name"])
+    if any(container["name"] == STORE_CONTAINER for container in pod.get("initContainers", ())):
+        raise UsageError(
+            f"{job['metadata']['name']} has results in a bucket, whose pods must stay until they are read",
+            hint="Argo keeps no pod for that: choose results.store: volume for such a sweep",
+        )
     patch = {key: value for key, value in pod.items() if key not in OWN_KEYS}
     return {
         "name": name,

@@ -54,6 +54,11 @@ ANNOTATIONS: Form = {
     "sweepledger.dev/spec-digest": None,
     TRIAL_LABEL: None,
 }
+IDENTITY_LABELS = ("azure.workload.identity/use",)
+IDENTITY_ANNOTATIONS: Mapping[str, Form] = {
+    "azure.workload.identity/skip-containers": None,
+    "eks.amazonaws.com/skip-containers": None,
+}
 STEADY: Mapping[str, Form] = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": None,
     "karpenter.sh/do-not-disrupt": None,
@@ -87,6 +92,11 @@ _VOLUME: Form = {
     "emptyDir": {"sizeLimit": None, "medium": None},
     "secret": {"secretName": None, "defaultMode": None, "items": ({"key": None, "path": None},)},
 }
+_SIDECAR: Mapping[str, Form] = {
+    "restartPolicy": None,
+    "lifecycle": {"postStart": {"exec": {"command": (None,)}}},
+}
+"""What only the sidecar of a bucket has; another rule compares it."""
 _RULE: Form = {
     "action": None,
     "onExitCodes": {"containerName": None, "operator": None, "values": (None,)},
@@ -103,7 +113,8 @@ def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
     """Return the labels that pods may have: NetworkPolicies select by them, queues by labels of the pods' owners."""
     egress = (f"{EGRESS_LABEL}{name}" for name in settings.egress)
     of_pools = (name for pool in settings.pools.values() for name in pool.pod.labels)
-    return dict.fromkeys((*LABELS, *egress, *((PEERS,) if distributed else ()), *settings.labels, *of_pools))
+    own = (*IDENTITY_LABELS, *settings.labels) if settings.results.bucket is not None else settings.labels
+    return dict.fromkeys((*LABELS, *egress, *((PEERS,) if distributed else ()), *own, *of_pools))
 
 
 def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
@@ -140,7 +151,7 @@ def template(settings: Settings, *, distributed: bool = False) -> Form:
     of_pools = dict.fromkeys(name for pool in settings.pools.values() for name in pool.pod.annotations)
     metadata: Form = {
         "labels": _pod_labels(settings, distributed=distributed),
-        "annotations": {**of_pools, **STEADY},
+        "annotations": {**of_pools, **STEADY, **(IDENTITY_ANNOTATIONS if settings.results.bucket else {})},
         "finalizers": (None,),
     }
     return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}
@@ -155,7 +166,7 @@ def _pod(settings: Settings, *, distributed: bool) -> Form:
         "containers": (container,),
         "enableServiceLinks": None,
         "imagePullSecrets": ({"name": None},),
-        "initContainers": (container,),
+        "initContainers": ({**container, **_SIDECAR},),
         "nodeSelector": {ANY_KEY: None},
         "priorityClassName": None,
         "restartPolicy": None,
@@ -176,7 +187,7 @@ def _pod(settings: Settings, *, distributed: bool) -> Form:
     }
 
 
-def _container(settings: Settings, *, distributed: bool) -> Form:
+def _container(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
     devices = {GPU_RESOURCE, *(name for pool in settings.pools.values() for name in pool.devices)}
     amounts: Form = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *devices))
     capabilities: Form = {"add": (None,), "drop": (None,)} if distributed else {"drop": (None,)}

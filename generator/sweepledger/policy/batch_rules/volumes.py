@@ -9,7 +9,7 @@ from sweepledger.policy.batch_rules.identity import (
     runs_all_trials,
     trial_index,
 )
-from sweepledger.policy.objects import Finding, Object
+from sweepledger.policy.objects import Container, Finding, Object
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs.kubernetes import (
@@ -17,7 +17,12 @@ from sweepledger.structs.kubernetes import (
     CHECKPOINTS_VOLUME,
     COMPLETION_INDEX_VARIABLE,
     INDEX_VARIABLE,
+    PARENT_VOLUME,
     RESULTS_VOLUME,
+    STORE_CONTAINER,
+    STORE_CREDENTIALS,
+    STORE_SEALS,
+    STORE_VOLUME,
     parent_mount,
     trial_folder,
     trial_folder_by_variable,
@@ -25,10 +30,14 @@ from sweepledger.structs.kubernetes import (
 
 CODE = "volume-not-allowed"
 
-PLAIN = frozenset({"clone", "code", "launcher", "scratch", "shared-memory", "table"})
+PLAIN = frozenset(
+    {"clone", "code", "launcher", PARENT_VOLUME, "scratch", "shared-memory", STORE_VOLUME, "table"}
+)
 WRITABLE = frozenset({ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME})
 DATA = "data"
 CREDENTIALS = "clone-credentials"
+OF_STORE = frozenset({STORE_CREDENTIALS, STORE_SEALS, STORE_VOLUME})
+"""Volumes that only the sidecar of a bucket mounts."""
 SECRET = "secret-"  # noqa: S105 - prefix of the name of a volume
 SUBPATHS = ("subPath", "subPathExpr")
 
@@ -44,6 +53,9 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
         volumes = {volume.get("name"): volume for volume in pod.volumes}
         for container in pod.containers:
             for number, mount in enumerate(container.data.get("volumeMounts") or ()):
+                if mount.get("name") in OF_STORE and not _is_sidecar(container):
+                    message = f"must be mounted by the sidecar alone, got {safe_repr(mount.get('name'))}"
+                    yield Finding((*container.path, "volumeMounts", number), message, CODE)
                 claim = (volumes.get(mount.get("name"), {}).get("persistentVolumeClaim") or {}).get(
                     "claimName"
                 )
@@ -51,6 +63,10 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
                     at = (*container.path, "volumeMounts", number)
                     if mount != _parents(obj, trials):
                         yield from _mount(mount, claim, own, trials, at)
+
+
+def _is_sidecar(container: Container) -> bool:
+    return container.sort == "initContainers" and container.data.get("name") == STORE_CONTAINER
 
 
 def _folder(obj: Object, batch: str) -> dict[str, str]:
@@ -96,7 +112,7 @@ def _datasets(claim: Any, trials: BatchContext) -> Iterator[dict[str, str]]:
 
 def _volume(volume: Volume, trials: BatchContext, at: DocumentPath) -> Iterator[Finding]:
     name = str(volume.get("name"))
-    if name not in PLAIN | WRITABLE | {CREDENTIALS, DATA} and not name.startswith(SECRET):
+    if name not in PLAIN | WRITABLE | OF_STORE | {CREDENTIALS, DATA} and not name.startswith(SECRET):
         yield Finding(at, f"must be a volume of a trial, got {safe_repr(name)}", CODE)
     for named in sorted(map(str, _config_maps(volume))):
         if named not in trials.config_maps:
@@ -133,6 +149,10 @@ def _is_listed(volume: str, source: Volume, trials: BatchContext) -> bool:
     code = trials.settings.code
     if volume == CREDENTIALS:
         return code is not None and code.secret is not None and source.get("secretName") == code.secret
+    bucket = trials.settings.results.bucket
+    if volume in {STORE_CREDENTIALS, STORE_SEALS}:
+        own = None if bucket is None else bucket.secret if volume == STORE_CREDENTIALS else bucket.seals
+        return own is not None and source.get("secretName") == own
     listed = trials.settings.secrets.get(volume.removeprefix(SECRET))
     if listed is None or not volume.startswith(SECRET):
         return False

@@ -18,9 +18,15 @@ from sweepledger.structs.kubernetes import (
     INDEX_LABEL,
     INDEX_VARIABLE,
     MPI_WORKER_COMMAND,
+    PARENT_FOLDER_VARIABLE,
     RECORD_FINALIZER,
+    STORE_COMMAND,
+    STORE_CONTAINER,
+    STORE_READY_COMMAND,
+    STORE_VARIABLES,
     Manifest,
 )
+from sweepledger.structs.settings import COLLECTOR_IMAGE
 
 JOB_CODE = "job-not-ours"
 BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
@@ -125,7 +131,7 @@ def _pod(pod: Pod) -> Iterator[Finding]:
 
 def _finalizers(pod: Pod, trials: BatchContext) -> Iterator[Finding]:
     """Yield finalizers that are not those of the store: without ours a record is lost, others nobody removes."""
-    wanted = [] if trials.settings.results.store.keeps_files else [RECORD_FINALIZER]
+    wanted = [RECORD_FINALIZER] if trials.settings.results.store.holds_pods else []
     actual = pod.metadata.get("finalizers") or []
     if actual != wanted:
         store = str(trials.settings.results.store)
@@ -140,6 +146,13 @@ def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding
         message = f"must be the one container {wanted!r}, got {safe_json(names)}"
         yield Finding((*pod.at, "containers"), message, CONTAINER)
     for container in pod.containers:
+        if container.sort == "initContainers" and container.data.get("name") == STORE_CONTAINER:
+            yield from _sidecar(obj, container, trials)
+            continue
+        for key in ("restartPolicy", "lifecycle"):
+            if key in container.data:
+                message = f"must be absent, got {safe_json(container.data[key])}"
+                yield Finding((*container.path, key), message, CONTAINER)
         resources = container.data.get("resources") or {}
         if resources.get("limits") != resources.get("requests"):
             message = "must have requests equal to the limits"
@@ -149,6 +162,37 @@ def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding
             yield from _command(obj, container)
         else:
             yield from _clone(container, trials)
+
+
+def _sidecar(obj: Object, container: Container, trials: BatchContext) -> Iterator[Finding]:
+    """Yield how the sidecar of a bucket differs from that of the base and the settings: it holds a credential."""
+    bucket, data = trials.settings.results.bucket, container.data
+    if bucket is None:
+        yield Finding(container.path, "must be absent unless results.store is 'bucket'", CONTAINER)
+        return
+    variables = {each.get("name"): each.get("value") for each in data.get("env") or ()}
+    mounted = {each.get("name"): each.get("mountPath") for each in data.get("volumeMounts") or ()}
+    parents = {str(row): folder for row, folder in trials.parent_folders.items()}
+    ready = {"postStart": {"exec": {"command": [*STORE_READY_COMMAND]}}}
+    wanted: dict[str, tuple[Any, Any]] = {
+        "image": (trials.settings.image_of(COLLECTOR_IMAGE), data.get("image")),
+        "command": ([*STORE_COMMAND], data.get("command")),
+        "args": (None, data.get("args")),
+        "restartPolicy": ("Always", data.get("restartPolicy")),
+        "lifecycle": (ready, data.get("lifecycle")),
+        "SWEEP_BATCH": (trials.batch, variables.get("SWEEP_BATCH")),
+        "SWEEP_STORE_URL": (bucket.url, variables.get("SWEEP_STORE_URL")),
+        PARENT_FOLDER_VARIABLE: (parents.get(trial_index(obj) or ""), variables.get(PARENT_FOLDER_VARIABLE)),
+        "volumeMounts": (
+            {name: f"/sweep/{name}" for name in mounted},
+            mounted,
+        ),
+        "variables": ([], sorted(map(str, variables.keys() - {*STORE_VARIABLES, *bucket.variables}))),
+    }
+    for key, (must, actual) in wanted.items():
+        if must != actual:
+            message = f"must have {safe_json(must)} as {key}, got {safe_json(actual)}"
+            yield Finding(container.path, message, CONTAINER)
 
 
 def _clone(container: Container, trials: BatchContext) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """Service accounts and what each may do; a trial's may do nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import objects
@@ -29,14 +30,16 @@ APPLY = ["get", "list", "watch", "create", "update", "patch", "delete"]
 
 def trial(settings: Settings) -> list[Manifest]:
     """Return the service account of trials, without token and rights."""
-    return [_account(TRIAL_ACCOUNT, Names.of(settings).trials, settings)]
+    bucket = settings.results.bucket
+    identity = {} if bucket is None else bucket.identity
+    return [_account(TRIAL_ACCOUNT, Names.of(settings).trials, settings, identity)]
 
 
 def expiry(settings: Settings) -> list[Manifest]:
     """Return the service account of the job that deletes old results, if there is one, without token and rights."""
     if settings.results.keep_days is None:
         return []
-    return [_account(EXPIRY_ACCOUNT, Names.of(settings).trials, settings)]
+    return [_account(EXPIRY_ACCOUNT, Names.of(settings).trials, settings, _collector_identity(settings))]
 
 
 def sync(settings: Settings) -> list[Manifest]:
@@ -53,11 +56,11 @@ def collector(settings: Settings, source: GitSource) -> list[Manifest]:
     subject = (COLLECTOR_ACCOUNT, names.collector)
     read = [
         _rule("batch", ["jobs"], READ),
-        _rule("", ["pods"], READ if settings.results.store.keeps_files else [*READ, "patch"]),
+        _rule("", ["pods"], [*READ, "patch"] if settings.results.store.holds_pods else READ),
         *(_rule(kind.group, [kind.plural], READ) for kind in objects.custom_kinds(source)),
     ]
     return [
-        _account(COLLECTOR_ACCOUNT, names.collector, settings),
+        _account(COLLECTOR_ACCOUNT, names.collector, settings, _collector_identity(settings)),
         *_granted("sweep-collector-reads", names.trials, read, subject, settings),
         *_granted("sweep-collector-takes", names.collector, [LEASED], subject, settings),
     ]
@@ -85,10 +88,21 @@ def flux(settings: Settings, source: GitSource) -> list[Manifest]:
     ]
 
 
-def _account(name: str, namespace: str, settings: Settings) -> Manifest:
-    return manifest(
+def _collector_identity(settings: Settings) -> Mapping[str, str]:
+    bucket = settings.results.bucket
+    return {} if bucket is None else bucket.collector_identity
+
+
+def _account(
+    name: str, namespace: str, settings: Settings, identity: Mapping[str, str] = MappingProxyType({})
+) -> Manifest:
+    """Return a service account without a token for the API server; a cloud may give it an identity by annotations."""
+    made = manifest(
         "v1/ServiceAccount", name, settings, namespace=namespace, automountServiceAccountToken=False
     )
+    if identity:
+        made["metadata"]["annotations"] = dict(sorted(identity.items()))
+    return made
 
 
 def _rule(group: str, resources: Iterable[str], verbs: list[str]) -> Manifest:

@@ -25,6 +25,7 @@ from sweepledger.structs.kubernetes import (
     OWNER_ANNOTATION,
     QUEUE_LABEL,
     RECORD_FINALIZER,
+    STORE_CONTAINER,
     Kind,
 )
 from sweepledger.structs.settings import Settings
@@ -69,7 +70,7 @@ def trial_policies(settings: Settings, source: GitSource, bases: Mapping[str, by
 
 def release_policies(settings: Settings) -> list[Manifest]:
     """Return the policy for what the collector changes of pods, where it may change any: our finalizer alone."""
-    if settings.results.store.keeps_files:
+    if not settings.results.store.holds_pods:
         return []
     names = Names.of(settings)
     user = f"system:serviceaccount:{names.collector}:{COLLECTOR_ACCOUNT}"
@@ -265,11 +266,12 @@ def custom_kind_rules(kind: Kind, settings: Settings) -> tuple[Rule, ...]:
         rules.append(Rule(message, f"!has(object.spec.runPolicy) || !has(object.spec.runPolicy.{TTL})"))
         pods = f"object.spec.{kind.replicas}"
         spec = f"{pods}[r].template.spec"
+        own = [CODE_CONTAINER, *([STORE_CONTAINER] if settings.results.bucket is not None else [])]
         rules.append(
             Rule(
-                f"an init container must be named {CODE_CONTAINER}: any other belongs to an operator",
+                f"an init container must be named {' or '.join(own)}: any other belongs to an operator",
                 f"{pods}.all(r, !has({spec}.initContainers)"
-                f" || {spec}.initContainers.all(c, c.name == {literal(CODE_CONTAINER)}))",
+                f" || {spec}.initContainers.all(c, {' || '.join(f'c.name == {literal(name)}' for name in own)}))",
             )
         )
     if kind.kind == "TrainJob":

@@ -23,22 +23,33 @@ from sweepledger.structs.kubernetes import (
     EGRESS_LABEL,
     GPU_PRODUCT_LABEL,
     MPI_WORKER_COMMAND,
+    PARENT_FOLDER_VARIABLE,
     PARENT_PATH,
     QUEUE_LABEL,
     RECORD_FINALIZER,
+    STORE_COMMAND,
+    STORE_CONTAINER,
+    STORE_READY_COMMAND,
+    STORE_VARIABLES,
     SWEEP_LABEL,
     TRIAL_ACCOUNT,
 )
 from sweepledger.structs.node_pool import PodSettings, scheduling_fields
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import API_SERVER_EGRESS, PEERS_EGRESS, Settings
+from sweepledger.structs.settings import (
+    API_SERVER_EGRESS,
+    COLLECTOR_IMAGE,
+    PEERS_EGRESS,
+    BucketSettings,
+    Settings,
+)
 
 VOLUME_SOURCES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret")
 
 PROJECTED_SOURCES = ("configMap", "downwardAPI", "secret")
 
-IDENTITY_AUDIENCES = ("api://AzureADTokenExchange", "sts.amazonaws.com")
+IDENTITY_AUDIENCES = ("api://AzureADTokenExchange", "pods.eks.amazonaws.com", "sts.amazonaws.com")
 """Whom a token may be for that Azure's and Amazon's workload identity add to pods: never the API server."""
 
 READ_ONLY = "(has(v.persistentVolumeClaim.readOnly) && v.persistentVolumeClaim.readOnly)"
@@ -178,7 +189,7 @@ def _finalizers(settings: Settings) -> Rule:
     """Return the rule for finalizers of a Job's pods; those of pods themselves are the cluster's to add."""
     names = "object.spec.template.metadata.finalizers"
     own = f"{names}.all(f, f == {literal(RECORD_FINALIZER)})"
-    if settings.results.store.keeps_files:
+    if not settings.results.store.holds_pods:
         return Rule(
             f"pods of a Job have no finalizer but {RECORD_FINALIZER}: nobody would remove it",
             f"!has({names}) || {own}",
@@ -211,7 +222,9 @@ def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ..
     opened = [*sorted(settings.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     known = list_literal(f"{EGRESS_LABEL}{name}" for name in opened)
     projected = " || ".join(f"has(s.{kind})" for kind in PROJECTED_SOURCES)
-    identities = settings.trial_accounts[1:]
+    bucket = settings.results.bucket
+    # An account without a Secret for the bucket has an identity of the cloud, by its name or its annotations.
+    identities = settings.trial_accounts[0 if bucket is not None and bucket.secret is None else 1 :]
     if identities:  # the webhook of a cloud adds the token to pods of an account that has an identity
         projected += (
             " || (has(s.serviceAccountToken) && has(s.serviceAccountToken.audience)"
@@ -255,6 +268,7 @@ def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ..
             " r in c.resources.requests && r in c.resources.limits))",
         ),
         *volume_rules(settings, source),
+        *([] if bucket is None else _of_sidecar(settings, bucket)),
         Rule(
             "a trial reaches nothing that sweepledger.yaml does not open",
             f"variables.labels.all(k, !k.startsWith({literal(EGRESS_LABEL)}) || k in {known})",
@@ -316,6 +330,10 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
         before.append(
             f"(c.name == {literal(WAITS_FOR_MASTER)} && !has(c.volumeMounts) && {owned_by(['PyTorchJob'])})"
         )
+    bucket = settings.results.bucket
+    if bucket is not None:
+        before.append(f"({IS_SIDECAR})")  # the rules for the sidecar say how it must be
+    hooks = " && ".join(f"!has(c.{key})" for key in HOOKS)
     return (
         Rule(
             f"a container starts the launcher, {LAUNCHER_PATH}, and nothing beside it",
@@ -329,10 +347,85 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
         ),
         Rule(
             "a container has neither hooks nor probes",
-            "variables.containers.all(c, !has(c.lifecycle) && !has(c.livenessProbe)"
-            " && !has(c.readinessProbe) && !has(c.startupProbe))",
+            f"variables.containers.all(c, {hooks})"
+            if bucket is None
+            else f"variables.pod.containers.all(c, {hooks}) && (!has(variables.pod.initContainers)"
+            f" || variables.pod.initContainers.all(c, {IS_SIDECAR} || ({hooks})))",
         ),
     )
+
+
+HOOKS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+IS_SIDECAR = f"c.name == {literal(STORE_CONTAINER)}"
+
+
+def _of_sidecar(settings: Settings, bucket: BucketSettings) -> tuple[Rule, ...]:
+    """Return the rules for the sidecar of a bucket: it alone has the credential, and runs no code of a trial."""
+    image = settings.images[COLLECTOR_IMAGE].repository if COLLECTOR_IMAGE in settings.images else ""
+    repository = rf"^{re.escape(image)}{REFERENCE}".replace(r"\-", "-")
+    before = "(has(variables.pod.initContainers) ? variables.pod.initContainers : [])"
+    others = f"(variables.pod.containers + {before}.filter(c, c.name != {literal(STORE_CONTAINER)}))"
+    known = list_literal(sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE}))
+    ready = "c.lifecycle.postStart.exec.command"
+    own = [
+        f"has(c.command) && c.command == {list_literal(STORE_COMMAND)} && !has(c.args) && !has(c.workingDir)",
+        "has(c.restartPolicy) && c.restartPolicy == 'Always'",
+        f"has(c.image) && c.image.matches({literal(repository)})",
+        "!has(c.livenessProbe) && !has(c.readinessProbe) && !has(c.startupProbe)",
+        "has(c.lifecycle) && !has(c.lifecycle.preStop) && has(c.lifecycle.postStart)",
+        f"has(c.lifecycle.postStart.exec) && {ready} == {list_literal(STORE_READY_COMMAND)}",
+    ]
+    batch = "'^' + variables.labels['sweepledger.dev/sweep'] + '-b[0-9]+-[0-9a-f]{8}/[0-9]+$'"
+    parent = f"({literal(SWEEP_LABEL)} in variables.labels && e.value.matches({batch}))"
+    values = (
+        "(e.name == 'SWEEP_BATCH' ? e.value == variables.folder"
+        f" : e.name == 'SWEEP_STORE_URL' ? e.value == {literal(bucket.url)}"
+        f" : e.name == {literal(PARENT_FOLDER_VARIABLE)} ? {parent} : true)"
+    )
+    names = ["SWEEP_BATCH", "SWEEP_STORE_URL"]
+    if bucket.secret is None:  # the cloud adds variables of an identity
+        known_environment = f"(e.name in {known} || e.name.startsWith('AWS_') || e.name.startsWith('AZURE_'))"
+    else:
+        known_environment = f"e.name in {known}"
+    secrets = list_literal(bucket.secrets)
+    holding = f"variables.volumes.filter(v, has(v.secret) && v.secret.secretName in {secrets}).map(v, v.name)"
+    rules = [
+        Rule(
+            f"the init container {STORE_CONTAINER} is the sidecar that base/components/bucket-store describes",
+            f"{before}.all(c, c.name != {literal(STORE_CONTAINER)} || ({' && '.join(own)}))",
+        ),
+        Rule(
+            f"the init container {STORE_CONTAINER} moves files between this batch's folder and"
+            " the bucket of sweepledger.yaml",
+            f"{before}.all(c, c.name != {literal(STORE_CONTAINER)} || (has(c.env)"
+            f" && c.env.all(e, {known_environment} && (!has(e.value) || {values}))"
+            f" && {list_literal(names)}.all(n, c.env.exists(e, e.name == n && has(e.value)))))",
+        ),
+        Rule(
+            f"only the init container {STORE_CONTAINER} mounts the Secrets of the bucket",
+            f"{others}.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m,"
+            f" !{holding}.exists(n, n == m.name)))"
+            " && variables.volumes.all(v, !has(v.projected) || !has(v.projected.sources)"
+            f" || v.projected.sources.all(s, !has(s.secret) || !(s.secret.name in {secrets})))",
+        ),
+        Rule(
+            f"the init container {STORE_CONTAINER} mounts folders below /sweep, and tokens of a cloud",
+            f"{before}.all(c, c.name != {literal(STORE_CONTAINER)} || !has(c.volumeMounts)"
+            " || c.volumeMounts.all(m, (m.mountPath.startsWith('/sweep/')"
+            " || m.mountPath.startsWith('/var/run/secrets/')) && !m.mountPath.contains('/..')))",
+        ),
+    ]
+    if bucket.secret is None:
+        source = "has(v.projected) && v.projected.sources.exists(s, has(s.serviceAccountToken))"
+        tokens = f"variables.volumes.filter(v, {source}).map(v, v.name)"
+        rules.append(
+            Rule(
+                f"only the init container {STORE_CONTAINER} has the identity of {TRIAL_ACCOUNT}",
+                f"variables.pod.serviceAccountName != {literal(TRIAL_ACCOUNT)} || {others}.all(c,"
+                f" !has(c.volumeMounts) || c.volumeMounts.all(m, !{tokens}.exists(n, n == m.name)))",
+            )
+        )
+    return tuple(rules)
 
 
 def _starts_launcher() -> str:

@@ -12,8 +12,10 @@ from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
     COMPONENT_LABEL,
     DOCTOR_POD,
+    DOCTOR_STORE_COMMAND,
     READER_POD,
     RESULTS_PATH,
+    STORE_CONTAINER,
 )
 
 
@@ -34,9 +36,14 @@ def variables(template: str) -> list[Manifest]:
         "containers": "variables.pod.containers"
         " + (has(variables.pod.initContainers) ? variables.pod.initContainers : [])",
         "volumes": "has(variables.pod.volumes) ? variables.pod.volumes : []",
-        "proves": _errand(DOCTOR_POD.component, DOCTOR_POD.command),
-        "reads": f"{_errand(READER_POD.component, READER_POD.command)} && variables.volumes.all(v,"
-        " !has(v.persistentVolumeClaim) || (has(v.persistentVolumeClaim.readOnly)"
+        # Beside it may be the sidecar of a bucket, which other rules describe.
+        "proves": _errand(
+            DOCTOR_POD.component, (DOCTOR_POD.command, DOCTOR_STORE_COMMAND), "variables.pod.containers"
+        )
+        + " && (!has(variables.pod.initContainers)"
+        f" || variables.pod.initContainers.all(c, c.name == {literal(STORE_CONTAINER)}))",
+        "reads": _errand(READER_POD.component, (READER_POD.command,), "variables.containers")
+        + " && variables.volumes.all(v, !has(v.persistentVolumeClaim) || (has(v.persistentVolumeClaim.readOnly)"
         " && v.persistentVolumeClaim.readOnly))",
         # The folder of the results volumes in which this pod may write.
         "folder": f"variables.proves ? {literal(DOCTOR_POD.component)} : {_label(BATCH_LABEL)}",
@@ -44,16 +51,17 @@ def variables(template: str) -> list[Manifest]:
     return [{"name": name, "expression": expression} for name, expression in named.items()]
 
 
-def _errand(component: str, command: Sequence[str]) -> str:
+def _errand(component: str, commands: Sequence[Sequence[str]], containers: str) -> str:
     """Return the condition that a pod is the helper of this component, whose label anybody could give to a pod.
 
     The runtime looks for the program in the container's PATH, so no variable may change it, and no mounted file may
     take its place.
     """
+    known = " || ".join(f"c.command == {list_literal(command)}" for command in commands)
     return (
-        f"{_label(COMPONENT_LABEL)} == {literal(component)} && variables.containers.size() == 1"
-        " && variables.containers.all(c, !has(c.args) && !has(c.env) && !has(c.envFrom) && !has(c.workingDir)"
-        f" && has(c.command) && c.command == {list_literal(command)}"
+        f"{_label(COMPONENT_LABEL)} == {literal(component)} && {containers}.size() == 1"
+        f" && {containers}.all(c, !has(c.args) && !has(c.env) && !has(c.envFrom) && !has(c.workingDir)"
+        f" && has(c.command) && ({known})"
         f" && (!has(c.volumeMounts) || c.volumeMounts.all(m, m.mountPath == {literal(RESULTS_PATH)})))"
     )
 

@@ -19,6 +19,7 @@ from sweepledger.render.platform.objects import (
     labels,
 )
 from sweepledger.render.platform.source import GitSource
+from sweepledger.render.pod import IDENTITY_LABELS, bucket_client, bucket_secrets
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
     EGRESS_LABEL,
@@ -28,11 +29,15 @@ from sweepledger.structs.kubernetes import (
 )
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import Pool, scheduling_fields
-from sweepledger.structs.settings import GIT_EGRESS, CollectorSettings, Settings
+from sweepledger.structs.settings import (
+    COLLECTOR_IMAGE,
+    GIT_EGRESS,
+    CollectorSettings,
+    ResultsStore,
+    Settings,
+)
 
 COLLECTOR_BASE = "collector/v2/cronjob.yaml"
-COLLECTOR_IMAGE = "collector"
-"""The name among `images` under which settings name the image with this command and git."""
 SYNC_BASE = "sync/v1/cronjob.yaml"
 SYNC_IMAGE = "sync"
 """The same with the libraries of stores."""
@@ -79,6 +84,7 @@ def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str
     pool = settings.pool(settings.collector.pool)
     if pool is not None and pool.queue is not None:
         job["metadata"]["labels"][QUEUE_LABEL] = pool.queue
+    job["spec"]["template"]["metadata"]["labels"] |= _identity_labels(settings)
     _fill_collector_pod(pod, settings, source)
     _place_collector(pod, settings.collector, pool)
     return made
@@ -142,10 +148,26 @@ def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) ->
             volume["persistentVolumeClaim"]["claimName"] = settings.results.claim
     if settings.collector.watches:
         pod["containers"][0]["command"].append(f"--watch={_watch_seconds(settings.results.every_minutes)}")
-    if not settings.results.store.keeps_files:
-        _drop_volume(pod, "results")
-        collect = pod["containers"][0]
-        collect["command"] = [word for word in collect["command"] if not word.startswith("--results=")]
+    if settings.results.store is not ResultsStore.VOLUME:
+        _drop_results(pod, settings)
+
+
+def _drop_results(pod: Manifest, settings: Settings) -> None:
+    """Remove the results volume; a bucket's client gets its variables and Secrets."""
+    _drop_volume(pod, "results")
+    work = pod["containers"][0]
+    work["command"] = [word for word in work["command"] if not word.startswith("--results=")]
+    if settings.results.bucket is not None:
+        client = bucket_client(settings.results.bucket)
+        work["env"] += client["env"]
+        work["volumeMounts"] += client["volumeMounts"]
+        pod["volumes"] += bucket_secrets(settings.results.bucket)
+
+
+def _identity_labels(settings: Settings) -> Mapping[str, str]:
+    """Return the labels by which a cloud adds an identity to the pod of a bucket's client."""
+    bucket = settings.results.bucket
+    return {} if bucket is None or bucket.secret is not None else IDENTITY_LABELS.get(bucket.cloud, {})
 
 
 def _schedule(minutes: int) -> str:
@@ -243,8 +265,10 @@ def expiry_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, b
     if settings.results.keep_days is None:
         return []
     made = _cron_job(bases[EXPIRY_BASE], settings, EXPIRY_ACCOUNT, image=COLLECTOR_IMAGE)
-    template = made["spec"]["jobTemplate"]["spec"]["template"]
-    template["metadata"]["labels"][f"{EGRESS_LABEL}{GIT_EGRESS}"] = "true"
+    template, bucket = made["spec"]["jobTemplate"]["spec"]["template"], settings.results.bucket
+    opened = [GIT_EGRESS, *([bucket.egress] if bucket is not None else [])]
+    template["metadata"]["labels"] |= {f"{EGRESS_LABEL}{name}": "true" for name in opened}
+    template["metadata"]["labels"] |= _identity_labels(settings)
     _fill_expiry_pod(template["spec"], settings, source)
     return [made]
 
@@ -255,6 +279,8 @@ def _fill_expiry_pod(pod: Manifest, settings: Settings, source: GitSource) -> No
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     volumes["git"]["secret"]["secretName"] = GIT_READ_SECRET
     volumes["results"]["persistentVolumeClaim"]["claimName"] = settings.results.claim
+    if settings.results.store is not ResultsStore.VOLUME:
+        _drop_results(pod, settings)
     if source.is_public:
         _drop_volume(pod, "git")
     for name, claim in other_claims(settings).items():

@@ -11,11 +11,17 @@ from sweepledger.render.platform.objects import (
     Names,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, GIT_READ_SECRET, GIT_WRITE_SECRET, TRIAL_USER
-from sweepledger.structs.settings import Controller, ResultsMode, Settings
+from sweepledger.structs.kubernetes import (
+    COLLECTOR_ACCOUNT,
+    GIT_READ_SECRET,
+    GIT_WRITE_SECRET,
+    STORE_SEALS_KEY,
+    TRIAL_USER,
+)
+from sweepledger.structs.settings import Cloud, Controller, ResultsMode, ResultsStore, Settings
 from sweepledger.structs.values import bytes_digest
 
-HOOK_BASE = "collector/v2/pre-receive.sh"
+HOOK_BASE = "collector/v3/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
 SIGNERS_FILE = "clusters/allowed_signers"
 
@@ -74,7 +80,29 @@ def required_secrets(settings: Settings, source: GitSource) -> tuple[RequiredSec
         made.append(
             RequiredSecret("code fetch", names.trials, settings.code.secret, ("username", "password"))
         )
-    return (*made, *_listed(settings))
+    return (*made, *_bucket(settings), *_listed(settings))
+
+
+BUCKET_VARIABLES: Mapping[Cloud, tuple[str, ...]] = {
+    Cloud.AZURE: ("AZURE_STORAGE_ACCOUNT_KEY",),
+    Cloud.GOOGLE: ("GOOGLE_SERVICE_ACCOUNT_KEY",),
+    Cloud.S3: ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+}
+"""Variables of a credential for a bucket, the usual ones."""
+
+
+def _bucket(settings: Settings) -> list[RequiredSecret]:
+    """Return the Secrets of a bucket's clients: they may have other rights in each of the namespaces."""
+    bucket, names, made = settings.results.bucket, Names.of(settings), list[RequiredSecret]()
+    if bucket is None:
+        return made
+    for who, place in (("trials", names.trials), ("collector", names.collector)):
+        if bucket.secret is not None:
+            purpose = f"bucket, {who}"
+            made.append(RequiredSecret(purpose, place, bucket.secret, BUCKET_VARIABLES[bucket.cloud]))
+        if bucket.seals is not None:
+            made.append(RequiredSecret("bucket, seals", place, bucket.seals, (STORE_SEALS_KEY,)))
+    return made
 
 
 STORE_VARIABLES = {
@@ -132,7 +160,7 @@ def results_folder_commands(settings: Settings) -> tuple[str, ...]:
     The kubelet makes a trial's folder as root with the mode of the folder above it, and fsGroup does
     nothing on NFS: the group and its setgid bit are what lets a trial write.
     """
-    if not settings.results.store.keeps_files:
+    if settings.results.store is not ResultsStore.VOLUME:
         return ()
     export = settings.results.nfs
     path = "<the export's folder>" if export is None else export.path

@@ -32,7 +32,9 @@ def collector_egress(settings: Settings, source: GitSource) -> list[Manifest]:
 
     Neither has an address that holds for every cluster: where the settings name none, only ports are known.
     """
-    known = [settings.egress[name] for name in (API_SERVER_EGRESS, GIT_EGRESS) if name in settings.egress]
+    bucket = settings.results.bucket
+    names = (API_SERVER_EGRESS, GIT_EGRESS, *((bucket.egress,) if bucket else ()))
+    known = [settings.egress[name] for name in dict.fromkeys(names) if name in settings.egress]
     made = [
         _of_component(COLLECTOR_ACCOUNT, f"allow-egress-{one.name}", _blocks(one), one.ports, settings)
         for one in known

@@ -6,7 +6,7 @@ from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_comm
 from sweepledger.render.platform.objects import BANNER, Names
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import GIT_WRITE_SECRET
-from sweepledger.structs.settings import Controller, ResultsMode, Settings
+from sweepledger.structs.settings import Controller, ResultsMode, ResultsStore, Settings
 
 FILES = {
     "platform/namespaces.yaml": "namespaces of trials and collector: Pod Security restricted, no network",
@@ -97,7 +97,7 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
         "The Secrets that `sweep bootstrap` lists, from files outside of the clone; they are never in git.",
         *(
             ["The folder of the results export, made and owned as `sweep bootstrap` says."]
-            if settings.results.store.keeps_files
+            if settings.results.store is ResultsStore.VOLUME
             else []
         ),
         f"`{manual_setup.apply_controller_command(settings, source)}`: from here on the cluster follows the branch.",

@@ -21,6 +21,8 @@ OBJECTS: tuple[DocumentPath, ...] = (
     ("results", "claim"),
     ("results", "checkpoints"),
     ("results", "artifacts"),
+    ("results", "bucket", "secret"),
+    ("results", "bucket", "seals"),
     ("code", "secret"),
     ("image_pull_secret",),
     ("priority_class",),
@@ -72,6 +74,7 @@ def own_secrets(draft: Draft) -> Iterator[Problem]:
         ("results", "sync", name, "secret") for name in draft.names("results", "sync")
     ]
     places += [("secrets", name, "secret") for name in draft.names("secrets")]
+    places += [("results", "bucket", key) for key in ("secret", "seals")]
     for place in places:
         name = draft.get(*place, kind=str)
         if name in {GIT_READ_SECRET, GIT_WRITE_SECRET}:
@@ -155,6 +158,9 @@ def labels(draft: Draft) -> Iterator[Problem]:
         for key in draft.names(*place):
             yield from _label_key(draft, (*place, key), key, at_key=True)
             yield from _label_value(draft, (*place, key))
+    for place in (("results", "bucket", "identity"), ("results", "bucket", "collector_identity")):
+        for key in draft.names(*place):  # annotations: their values may be anything
+            yield from _label_key(draft, (*place, key), key, at_key=True)
     for name in draft.names("pools"):
         yield from _label_value(draft, ("pools", name, "gpu_type"))
         for place, _ in draft.items("pools", name, "tolerations"):

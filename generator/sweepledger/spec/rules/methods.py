@@ -296,7 +296,9 @@ def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
         message = (
             f"needs checkpoints of earlier trials, which results.store: {store} does not keep, got {method}"
         )
-        hint = "choose store: volume in sweepledger.yaml, or a method such as tpe with early_terminate"
+        hint = (
+            "choose store: volume or bucket in sweepledger.yaml, or a method such as tpe with early_terminate"
+        )
         yield draft.problem(("method",), message, code="store-checkpoints", hint=hint)
 
 

@@ -1,7 +1,7 @@
 """Datasets, volumes and stores of results in the settings."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from sweepledger.problems import Problem
@@ -11,7 +11,13 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.program import DIGEST, is_inside
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.units import duration_problems
-from sweepledger.structs.settings import API_SERVER_EGRESS, ResultsSettings, ResultsStore
+from sweepledger.structs.settings import (
+    API_SERVER_EGRESS,
+    COLLECTOR_IMAGE,
+    Cloud,
+    ResultsSettings,
+    ResultsStore,
+)
 
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}", re.ASCII)
 SERVER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:]{2,39}", re.ASCII)
@@ -103,18 +109,107 @@ def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
     return bool(host) and is_bare and parts.scheme.partition("+")[0] in schemes
 
 
-FILE_KEYS = ("claim", "checkpoints", "artifacts", "keep", "progress", "nfs")
+VOLUME_KEYS = ("claim", "checkpoints", "artifacts", "nfs")
+FOREIGN_KEYS: Mapping[str, tuple[str, ...]] = {
+    ResultsStore.API: (*VOLUME_KEYS, "keep", "progress", "bucket"),
+    ResultsStore.BUCKET: (*VOLUME_KEYS, "progress"),
+    ResultsStore.VOLUME: ("bucket",),
+}
+"""Keys of `results` that mean nothing with a store."""
+FOREIGN_HINTS: Mapping[str, str] = {
+    ResultsStore.API: "the API server keeps records and no files; delete the key, or choose another store",
+    ResultsStore.BUCKET: "all files are objects of results.bucket; delete the key, or choose store: volume",
+    ResultsStore.VOLUME: "choose store: bucket, or delete the key",
+}
 
 
 def store_keys(draft: Draft) -> Iterator[Problem]:
-    """Without files there are no claims for them, nothing to expire, and no folders of running batches."""
-    if draft.get("results", "store", kind=str) != ResultsStore.API:
-        return
-    for key in FILE_KEYS:
+    """A store has no keys of another: claims are of volumes, and without files nothing expires."""
+    store = draft.get("results", "store", kind=str) or ResultsStore.VOLUME
+    for key in FOREIGN_KEYS.get(store, ()):
         if key in draft.names("results"):
-            message = f"must not be given with results.store: {ResultsStore.API}, got {key}"
-            hint = "the API server keeps records and no files; delete the key, or choose store: volume"
+            message = f"must not be given with results.store: {store}, got {key}"
+            hint = FOREIGN_HINTS[store]
             yield draft.problem(("results", key), message, code="store-key", hint=hint, at_key=True)
+
+
+BUCKET: DocumentPath = ("results", "bucket")
+BUCKET_URL = re.compile(
+    r"(?:s3|gs|az)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,8}", re.ASCII
+)
+ENDPOINT = re.compile(
+    r"https?://(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9a-fA-F:]{2,39}\])(?::[0-9]{1,5})?"
+    r"(?:/[A-Za-z0-9._-]{1,63})?",
+    re.ASCII,
+)
+REGION = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+ACCOUNT = re.compile(r"[a-z0-9]{3,24}", re.ASCII)
+
+
+def bucket_given(draft: Draft) -> Iterator[Problem]:
+    """The store `bucket` has a bucket, and an image for the sidecar that moves files."""
+    if draft.get("results", "store", kind=str) != ResultsStore.BUCKET:
+        return
+    if "bucket" not in draft.names("results"):
+        message, hint = (
+            "must be given with results.store: bucket",
+            "for example {url: s3://ml-sweeps/vision, …}",
+        )
+        yield draft.problem(BUCKET, message, code="missing-key", hint=hint, at_key=True)
+    if COLLECTOR_IMAGE not in draft.names("images"):
+        message = "must be given with results.store: bucket"
+        hint = "a sidecar in its image moves the files of trials; images/collector of the project builds it"
+        yield draft.problem(("images", COLLECTOR_IMAGE), message, code="missing-key", hint=hint, at_key=True)
+
+
+def bucket_address(draft: Draft) -> Iterator[Problem]:
+    """A bucket has an address of its cloud, and what else its clients need has the form that they know."""
+    url, endpoint = (draft.get(*BUCKET, key, kind=str) for key in ("url", "endpoint"))
+    region, account = (draft.get(*BUCKET, key, kind=str) for key in ("region", "account"))
+    if url is not None and not BUCKET_URL.fullmatch(url):
+        message = f"must be s3://, gs:// or az://, a bucket and folders, got {safe_repr(url)}"
+        yield draft.problem(
+            (*BUCKET, "url"), message, code="bucket", hint="for example s3://ml-sweeps/vision"
+        )
+        return
+    forms = (("endpoint", ENDPOINT, endpoint), ("region", REGION, region), ("account", ACCOUNT, account))
+    rules = {
+        "endpoint": "must be http:// or https://, a host and at most one folder, without credentials",
+        "region": "must be lower-case letters, digits and inner hyphens",
+        "account": "must be 3 to 24 lower-case letters and digits",
+    }
+    clouds = {"endpoint": (Cloud.S3, Cloud.AZURE), "region": (Cloud.S3,), "account": (Cloud.AZURE,)}
+    for key, form, value in forms:
+        if value is None:
+            continue
+        if not form.fullmatch(value):
+            yield draft.problem((*BUCKET, key), f"{rules[key]}, got {safe_repr(value)}", code="bucket")
+        elif url is not None and url.partition(":")[0] not in clouds[key]:
+            schemes = " or ".join(f"{cloud}://" for cloud in clouds[key])
+            message = f"must not be given unless the address begins with {schemes}, got {safe_repr(value)}"
+            yield draft.problem((*BUCKET, key), message, code="bucket", hint="delete the key", at_key=True)
+
+
+def bucket_access(draft: Draft) -> Iterator[Problem]:
+    """A bucket has a known egress, one kind of credential, and no Secret that trials may mount."""
+    egress, known = draft.get(*BUCKET, "egress", kind=str), draft.names("egress")
+    if egress is not None and (egress not in known or egress == API_SERVER_EGRESS):
+        others = [name for name in known if name != API_SERVER_EGRESS]
+        hint = did_you_mean(egress, others) or "there is none: add it to egress"
+        message = f"must be an egress of the settings, got {safe_repr(egress)}"
+        yield draft.problem((*BUCKET, "egress"), message, code="unknown-egress", hint=hint)
+    keys = draft.names(*BUCKET)
+    for key in ("identity", "collector_identity"):
+        if key in keys and "secret" in keys:
+            message, hint = "must not be given with secret", "a client has one credential: delete one of them"
+            yield draft.problem((*BUCKET, key), message, code="bucket", hint=hint, at_key=True)
+    mounted = {draft.get("secrets", name, "secret", kind=str) for name in draft.names("secrets")}
+    mounted.add(draft.get("code", "secret", kind=str))
+    own = [(key, draft.get(*BUCKET, key, kind=str)) for key in ("secret", "seals")]
+    for number, (key, name) in enumerate(own):
+        if name is not None and (name in mounted or name in [other for _, other in own[:number]]):
+            message = f"must be a Secret of its own, which no trial mounts, got {safe_repr(name)}"
+            yield draft.problem((*BUCKET, key), message, code="bucket", hint="create another one")
 
 
 def times(draft: Draft) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from sweepledger.structs import node_pool, quantities
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller
+from sweepledger.structs.settings import Controller, ResultsStore, Settings
 
 RESOURCES = ("run", "resources")
 
@@ -99,13 +99,17 @@ SHAPES_WITH_RECREATED_PODS = frozenset({Shape.JOB_SET, Shape.TRAIN_JOB})
 def shape_store(draft: Draft) -> Iterator[Problem]:
     """A store that reads pods needs a shape whose pods are kept until they are read."""
     shape, store = chosen_shape(draft), draft.settings.results.store
-    if shape is None or store.keeps_files:
+    if shape is None or not store.holds_pods:
         return
     written = "retries" in draft.names("run")
     retries = draft.number("run", "retries") if written else draft.settings.defaults.retries
     if shape is Shape.MPI_JOB:
         message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
         hint = "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
+        yield draft.problem(("run", "shape"), message, code="store-shape", hint=hint)
+    elif shape is Shape.TRAIN_JOB and store is ResultsStore.BUCKET:
+        message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
+        hint = "its trials share a pod template, which does not tell the sidecar of a bucket its trial; use job-set"
         yield draft.problem(("run", "shape"), message, code="store-shape", hint=hint)
     elif shape in SHAPES_WITH_RECREATED_PODS and retries:
         message = f"must be 0 with shape {str(shape)!r} and results.store: {store}, got {safe_repr(retries)}"
@@ -172,6 +176,7 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
     pool, run = chosen_pool(draft), _requested_run(draft)
     if pool is None or run is None:
         return
+    pool = _beside_sidecar(draft.settings, pool)
     insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
     for name in insufficient:
         place, requested, available = _lacking_resource(run, pool, name)
@@ -185,6 +190,20 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(
             _written_path(draft, ("run", "nodes")), message, code="pool-fit", hint=_fit_hint(draft, run)
         )
+
+
+SIDECAR_MILLI_CPUS, SIDECAR_MEMORY = 100, 256 << 20
+"""What the sidecar of a bucket requests, as base/components/bucket-store says."""
+
+
+def _beside_sidecar(settings: Settings, pool: Pool) -> Pool:
+    """Return a pool with what its nodes offer to trials: less where a sidecar moves files to a bucket."""
+    if settings.results.bucket is None:
+        return pool
+    cpus = quantities.whole_quantity(pool.node.cpu, unit=1000) - SIDECAR_MILLI_CPUS
+    memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
+    offered = replace(pool.node, cpu=quantities.format_cpus(cpus), memory=quantities.format_bytes(memory))
+    return replace(pool, node=offered)
 
 
 def chosen_pool(draft: Draft) -> Pool | None:
@@ -229,7 +248,7 @@ def _written_path(draft: Draft, place: DocumentPath) -> DocumentPath:
 def _fit_hint(draft: Draft, run: RunConfig) -> str:
     able = [
         pool.name
-        for pool in draft.settings.pools.values()
+        for pool in (_beside_sidecar(draft.settings, each) for each in draft.settings.pools.values())
         if not any(node_pool.insufficient_resources(run, pool.node))
         and node_pool.max_concurrent_trials(run, pool) != 0
     ]

@@ -1,0 +1,86 @@
+"""A real API server takes the policies for pods with a bucket, within its bound of their cost, and judges by them."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sweepledger.engine.cluster import helper_pods
+from sweepledger.render import base_files
+from sweepledger.render import pod as render_pod
+from sweepledger.structs.settings import Controller
+from tests.cluster.apiserver import Server
+from tests.cluster.templates import pods
+from tests.render.building import built
+from tests.render.platforms import a_platform, manifests
+from tests.render.test_bucket_store import BUCKET, FAULTS, IMAGE, in_a_bucket
+from tests.sweeps import a_batch, a_full_sweep, real_bases
+
+NAMESPACE = "bucket-test"
+SETTINGS = replace(
+    in_a_bucket(keep_days=30),
+    namespace=NAMESPACE,
+    controller=Controller.ARGOCD,
+    datasets={},
+    priority_class=None,  # the cluster has none
+)
+INVALID = {"a container that ends"}
+"""Faults that no policy is asked about: the server knows no such pod."""
+
+
+@pytest.fixture(scope="module")
+def platform(apiserver: Server) -> Iterator[Server]:
+    """The platform, without what Argo CD reads; what lies in no namespace is taken away again."""
+    objects = [one for one in manifests(a_platform(SETTINGS), "clusters/platform/") if "kind" in one]
+    objects = [one for one in objects if one["kind"] != "Kustomization"]
+    spaces = [one for one in objects if one["kind"] == "Namespace"]
+    apiserver.apply(*spaces)
+    apiserver.apply(*(one for one in objects if one not in spaces))
+    yield apiserver
+    shared = [one for one in objects if one["kind"].startswith("ValidatingAdmission")]
+    apiserver.kubectl("delete", "--wait=false", "-f", "-", given=shared)
+
+
+@pytest.fixture(scope="module")
+def job(platform: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A Job with every option; given once the policies are at work."""
+    sweep = replace(a_full_sweep("chosen"), run=replace(a_full_sweep("chosen").run, data=None))
+    made = built(a_batch(sweep=sweep, image=IMAGE), tmp_path_factory.mktemp("built"), SETTINGS)
+    wanted: dict[str, Any] = next(manifest for manifest in made if manifest["kind"] == "Job")
+    faulty = deepcopy(wanted)
+    faulty["spec"]["ttlSecondsAfterFinished"] = 60
+    platform.until_refused(faulty)
+    return wanted
+
+
+def test_a_batch_whose_results_go_to_a_bucket_is_admitted_and_so_are_its_pods(
+    platform: Server, job: dict[str, Any]
+) -> None:
+    assert platform.refuses(job) == ""
+    assert [platform.refuses(pod) for pod in pods(job)] == [""]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_server_refuses_any_other_sidecar_and_any_other_container_with_the_credential(
+    fault: str, platform: Server, job: dict[str, Any]
+) -> None:
+    says, change = FAULTS[fault]
+    faulty = deepcopy(job)
+
+    change(faulty["spec"]["template"]["spec"])
+
+    for judged in (faulty, *pods(faulty)):
+        said = platform.refuses(judged)
+        assert said
+        assert fault in INVALID or says in said
+
+
+def test_the_server_admits_the_doctors_proof(platform: Server, job: dict[str, Any]) -> None:
+    assert platform.refuses(job) == ""  # so the policies are at work
+    component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
+    store = render_pod.store_proof("sweep-doctor", SETTINGS, BUCKET, component)
+    proof = helper_pods.write_test_job(NAMESPACE, None, IMAGE, "sweep-trial", store=store)
+
+    assert platform.refuses(proof, *pods(proof)) == ""

@@ -1,0 +1,218 @@
+"""`results.store: bucket`: what counts is what pods of a real API server confirm, and pods stay until git has it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from sweepledger.bucket.objects import Bucket
+from sweepledger.bucket.results import BucketResults
+from sweepledger.bucket.transfer import Uploader
+from sweepledger.commands.collect import Collection, collect_from_cluster
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.structs.settings import ResultsStore
+from tests.bucket import servers
+from tests.bucket.servers import NoServerError
+from tests.commands.clusters import ENDED_AT, MOMENT, Cluster
+from tests.commands.test_collect import column, leave, recorded, stored
+from tests.commands.test_collect_pods import FINALIZERS, held
+from tests.repository import IMAGE, Sandbox
+
+SEALS = b"0123456789abcdef" * 4
+
+
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.full_suite("object storage"))])
+def bucket(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bucket]:
+    """An empty bucket: a folder that stands for one, or a real S3 server."""
+    if request.param == "folder":
+        yield Bucket(f"file://{tmp_path / 'bucket'}")
+        return
+    (tmp_path / "server").mkdir()
+    try:
+        with servers.running("s3", tmp_path / "server") as server:
+            yield Bucket(server.url, secrets=server.secrets)
+    except NoServerError as error:
+        pytest.skip(f"skipped: {error}")
+
+
+@pytest.fixture
+def batch(sandbox: Sandbox, cluster: Cluster) -> str:
+    """A merged batch of three trials whose results go to a bucket."""
+    settings = sandbox.root / "sweepledger.yaml"
+    chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
+    repository, _, digest = IMAGE.partition("@")
+    images = f'images: {{collector: {{repository: {repository}, digest: "{digest}"}}}}\n'
+    egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
+    settings.write_text(f"{settings.read_text()}{chosen}{images}{egress}")
+    sandbox.commit("Keep results in a bucket")
+    name = sandbox.merged()
+    assert stored(sandbox).lock.store is ResultsStore.BUCKET
+    return name
+
+
+class Trials:
+    """The pods of a batch, and what their sidecars have written."""
+
+    def __init__(self, cluster: Cluster, sandbox: Sandbox, bucket: Bucket, folder: Path) -> None:
+        self.cluster, self.sandbox, self.bucket, self.folder = cluster, sandbox, bucket, folder
+
+    def record(self, index: int, uid: str, **changes: Any) -> bytes:
+        return leave(self.folder, stored(self.sandbox), index, uid=uid, **changes).read_bytes()
+
+    def save(self, index: int, uid: str, content: bytes, key: bytes | None = None) -> str:
+        """Write a record as a sidecar does; return its digest."""
+        return Uploader(self.bucket, stored(self.sandbox).name, index, uid, key).record(content).sha256
+
+    def started(self, index: int, name: str = "") -> str:
+        """Make a held pod; return its uid."""
+        name = name or f"pod-{index}"
+        return self.cluster.attempt(stored(self.sandbox).name, index, name, finalizers=FINALIZERS)
+
+    def ended(
+        self,
+        name: str,
+        message: str = "",
+        *,
+        code: int = 0,
+        complete: bool = True,
+        records: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Say how launcher and sidecar of a pod have ended."""
+        said = json.dumps({"store": 1, "complete": complete, "records": dict(records)})
+        times = {"startedAt": MOMENT, "finishedAt": MOMENT}
+        sidecar = {
+            "name": "store",
+            "image": "a.example/c",
+            "imageID": "",
+            "ready": False,
+            "restartCount": 0,
+            "state": {"terminated": {"exitCode": 0, "message": said, **times}},
+        }
+        self.cluster.ended(name, code, message, initContainerStatuses=[sidecar])
+
+    def attempt(self, index: int, **changes: Any) -> None:
+        """Make a pod that has ended well: record in the bucket, its digest in the message."""
+        uid = self.started(index)
+        sha256 = self.save(index, uid, self.record(index, uid, **changes))
+        self.ended(f"pod-{index}", json.dumps({"sha256": sha256}), records={uid: sha256})
+
+
+@pytest.fixture
+def trials(cluster: Cluster, sandbox: Sandbox, batch: str, bucket: Bucket, tmp_path: Path) -> Trials:
+    cluster.job(batch, trials=3)
+    return Trials(cluster, sandbox, bucket, tmp_path / "records")
+
+
+def look(trials: Trials, key: bytes | None = None) -> Collection:
+    """Collect a second after the end of every Job and pod."""
+    target = Target(trials.sandbox.workspace.repository, "origin", "main")
+    results, cluster = BucketResults(trials.bucket, key), trials.cluster
+    return collect_from_cluster(target, results, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1)
+
+
+def test_records_are_read_from_the_bucket_and_the_pods_released_behind_the_push(
+    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
+) -> None:
+    for index in range(3):
+        trials.attempt(index)
+    assert look(trials).collected == (), "the Job goes on"
+    assert held(cluster) == ["pod-0", "pod-1", "pod-2"]
+    cluster.end(batch, "Complete", completedIndexes="0-2")
+
+    collection = look(trials)
+
+    assert recorded(sandbox, collection.collected) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert not any("not all files" in remark for remark in collection.remarks)
+    assert held(cluster) == []
+    assert look(trials).collected == ()
+
+
+def test_what_no_pod_confirms_does_not_count_and_is_said(
+    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
+) -> None:
+    trials.attempt(0)
+    trials.save(0, "forger", trials.record(0, "forger", metrics={"score": 9.0}))
+    trials.save(1, "forger", trials.record(1, "forger", metrics={"score": 9.0}))
+    trials.started(1)
+    trials.ended("pod-1", code=1)
+    trials.attempt(2)
+    cluster.end(batch, "Failed", completedIndexes="0,2", failedIndexes="1")
+
+    collection = look(trials)
+
+    assert recorded(sandbox, collection.collected) == {"0": "ok", "1": "failed", "2": "ok"}
+    assert column(sandbox, "metrics.score")[0] == "0"
+    assert [reason for commit in collection.collected for reason in commit.corrupt] == ["unconfirmed"] * 2
+
+
+def test_the_record_of_a_lost_node_counts_once_the_next_pod_has_found_it(
+    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
+) -> None:
+    lost = trials.save(0, "lost", trials.record(0, "lost"))
+    trials.started(0)
+    trials.ended("pod-0", records={"lost": lost})
+    for index in (1, 2):
+        trials.attempt(index)
+    cluster.end(batch, "Complete", completedIndexes="0-2")
+
+    assert recorded(sandbox, look(trials).collected) == {"0": "ok", "1": "ok", "2": "ok"}
+
+
+def test_without_the_bucket_messages_have_the_records_and_the_lack_of_files_is_said(
+    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
+) -> None:
+    for index in range(3):
+        uid = trials.started(index)
+        trials.ended(f"pod-{index}", trials.record(index, uid).decode(), complete=index > 0)
+    cluster.end(batch, "Complete", completedIndexes="0-2")
+
+    collection = look(trials)
+
+    assert recorded(sandbox, collection.collected) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert f"{batch}: not all files are in the bucket of row 0" in collection.remarks
+    assert held(cluster) == []
+
+
+def test_a_pod_that_was_deleted_is_read_and_gone_afterwards(
+    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
+) -> None:
+    for index in range(3):
+        trials.attempt(index)
+    cluster.server.kubectl("delete", "pod", "pod-1", *cluster.here, "--wait=false", "--force")
+    cluster.delete("job", batch)
+
+    assert recorded(sandbox, look(trials).collected) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert "pod-1" not in cluster.server.kubectl("get", "pods", *cluster.here, "--output=name").stdout
+
+
+def test_with_seals_records_count_when_all_pods_are_gone(
+    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
+) -> None:
+    for index in range(3):
+        trials.save(index, f"uid-{index}", trials.record(index, f"uid-{index}"), SEALS)
+    trials.save(0, "forger", trials.record(0, "forger", metrics={"score": 9.0}), b"of another" * 8)
+    cluster.end(batch, "Complete", completedIndexes="0-2")
+
+    assert recorded(sandbox, look(trials, SEALS).collected) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert column(sandbox, "metrics.score")[0] == "0"
+
+
+def test_a_batch_is_not_recorded_while_the_settings_have_lost_its_bucket(
+    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str, tmp_path: Path
+) -> None:
+    for index in range(3):
+        trials.attempt(index)
+    cluster.end(batch, "Complete", completedIndexes="0-2")
+    target = Target(sandbox.workspace.repository, "origin", "main")
+
+    collection = collect_from_cluster(
+        target, tmp_path / "volume", Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1
+    )
+
+    (failure,) = collection.failures
+    assert "its records are in a bucket" in str(failure)
+    assert held(cluster) == ["pod-0", "pod-1", "pod-2"]

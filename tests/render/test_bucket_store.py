@@ -1,0 +1,322 @@
+"""Trials whose results go to a bucket: the sidecar in every shape, what admission allows it, and the platform."""
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger import policy
+from sweepledger.engine.cluster import helper_pods
+from sweepledger.render import base_files, pod
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import BucketSettings, Controller, ResultsSettings, ResultsStore, Settings
+from tests.render.building import built, named, rendered
+from tests.render.judging import refusals
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
+from tests.sweeps import a_batch, a_full_sweep, a_sweep, real_bases
+
+Manifest = dict[str, Any]
+IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
+BUCKET = BucketSettings(
+    "s3://sweeps/vision",
+    "hub",
+    region="eu-central-1",
+    secret="sweep-bucket",  # noqa: S106 - the name of one
+    seals="sweep-seals",
+)
+
+
+def in_a_bucket(bucket: BucketSettings = BUCKET, **results: Any) -> Settings:
+    chosen = ResultsSettings(store=ResultsStore.BUCKET, bucket=bucket, **results)
+    return replace(PLATFORM_SETTINGS, results=chosen)
+
+
+SETTINGS = in_a_bucket()
+IDENTITY = {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/sweep-trials"}
+WITH_IDENTITY = in_a_bucket(
+    BucketSettings("s3://sweeps/vision", "hub", identity=IDENTITY, collector_identity={"a": "b"})
+)
+SHAPES = sorted({*Shape} - {Shape.MPI_JOB, Shape.TRAIN_JOB})
+
+
+def templates(node: Any) -> list[Manifest]:
+    """Find the pod templates in manifests, of any kind."""
+    if isinstance(node, dict) and isinstance(node.get("spec"), dict) and "containers" in node["spec"]:
+        return [node]
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list | tuple) else ()
+    return [template for part in parts for template in templates(part)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_in_every_shape_a_sidecar_with_the_credential_moves_the_files_of_its_own_trial(
+    shape: Shape, tmp_path: Path
+) -> None:
+    batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2), image=IMAGE)
+    made = rendered(batch, SETTINGS)
+    manifests = built(batch, tmp_path, SETTINGS)
+
+    assert policy.check_batch(made.name, SETTINGS, manifests, file="x") == ()
+    assert made.lock.store is ResultsStore.BUCKET
+    assert templates(manifests)
+    for template in templates(manifests):
+        pod = template["spec"]
+        sidecar, (trial,) = named(pod["initContainers"], "store"), pod["containers"]
+        env = {variable["name"]: variable.get("value") for variable in sidecar["env"]}
+        assert template["metadata"]["finalizers"] == ["sweepledger.dev/record"]
+        assert template["metadata"]["labels"]["sweepledger.dev/egress-hub"] == "true"
+        assert sidecar["restartPolicy"] == "Always"
+        assert (env["SWEEP_BATCH"], env["SWEEP_STORE_URL"]) == (made.name, "s3://sweeps/vision")
+        own, theirs = (named(each["volumeMounts"], "results") for each in (sidecar, trial))
+        assert own == theirs
+        assert named(pod["volumes"], "results")["emptyDir"] == {"sizeLimit": "10Gi"}
+        assert pod["terminationGracePeriodSeconds"] == 300
+        secret = {volume["name"] for volume in pod["volumes"] if "sweep-" in json.dumps(volume.get("secret"))}
+        assert secret == {"store-credentials", "store-seals"}
+        for other in (trial, *(each for each in pod["initContainers"] if each is not sidecar)):
+            assert not secret & {mount["name"] for mount in other["volumeMounts"]}
+        ranks = [[v for v in each["env"] if v["name"] == "SWEEP_RANK"] for each in (sidecar, trial)]
+        assert ranks[0] == ranks[1]
+        if shape is not Shape.INDEXED:
+            assert env["SWEEP_INDEX"] in theirs["subPath"]
+
+
+def test_the_grace_period_of_a_pool_is_shared_by_launcher_and_sidecar(tmp_path: Path) -> None:
+    pool = SETTINGS.pools["chosen"]
+    own = replace(pool, pod=replace(pool.pod, grace_seconds=60))
+    settings = replace(SETTINGS, pools={**SETTINGS.pools, "chosen": own})
+    batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
+
+    (template,) = templates(built(batch, tmp_path, settings))
+    launch = json.loads(rendered(batch, settings).tree.files["launch.json"])
+
+    sidecar = named(template["spec"]["initContainers"], "store")
+    assert template["spec"]["terminationGracePeriodSeconds"] == 60
+    assert named(sidecar["env"], "SWEEP_STORE_GRACE")["value"] == "60"
+    assert launch["grace_seconds"] == 25
+
+
+def with_parent() -> Any:
+    batch = a_batch(Shape.JOBS, sweep=a_sweep(), image=IMAGE)
+    return replace(batch, parents={1: "t-1"}, parent_folders={1: "lr-b1-3f9a1c2e/7"})
+
+
+def test_a_trial_reads_the_checkpoints_of_its_parent_which_the_sidecar_restores(tmp_path: Path) -> None:
+    made = templates(built(with_parent(), tmp_path, SETTINGS))
+    first, second = sorted(made, key=lambda each: each["metadata"]["labels"]["sweepledger.dev/index"])
+
+    sidecar, (trial,) = named(second["spec"]["initContainers"], "store"), second["spec"]["containers"]
+    assert named(sidecar["env"], "SWEEP_PARENT_FOLDER")["value"] == "lr-b1-3f9a1c2e/7"
+    assert named(sidecar["volumeMounts"], "parent") == {"name": "parent", "mountPath": "/sweep/parent"}
+    assert named(trial["volumeMounts"], "parent")["readOnly"] is True
+    assert named(trial["env"], "SWEEP_PARENT")["value"] == "/sweep/parent"
+    assert "SWEEP_PARENT" not in json.dumps(first)
+    assert first["spec"]["volumes"] == second["spec"]["volumes"], "a hook compares the rounds of a search"
+
+
+def policies(settings: Settings, shapes: tuple[Shape, ...] = ()) -> tuple[Manifest, Manifest]:
+    tree = a_platform(settings, a_source(shapes=shapes))
+    name = f"{settings.namespace}-trial"
+    jobs, pods = (the("ValidatingAdmissionPolicy", f"{name}-{kind}", tree) for kind in ("jobs", "pods"))
+    return jobs, pods
+
+
+@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
+def test_what_is_rendered_is_admitted_as_job_and_as_pod(shape: Shape, tmp_path: Path) -> None:
+    jobs, pods = policies(SETTINGS)
+    batches = [a_batch(shape, sweep=a_full_sweep("chosen"), image=IMAGE)]
+    batches += [with_parent()] if shape is Shape.JOBS else []
+    for number, batch in enumerate(batches):
+        for manifest in built(batch, tmp_path / str(number), SETTINGS):
+            if manifest["kind"] == "Job":
+                assert refusals(jobs, manifest) == set()
+                assert refusals(pods, manifest["spec"]["template"]) == set()
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
+    made = built(batch, tmp_path_factory.mktemp("built"), SETTINGS)
+    return next(manifest for manifest in made if manifest["kind"] == "Job")
+
+
+def sidecar_of(pod: Manifest) -> Manifest:
+    return named(pod["initContainers"], "store")
+
+
+def a_variable(name: str, value: str) -> Callable[[Manifest], None]:
+    def change(pod: Manifest) -> None:
+        others = [each for each in sidecar_of(pod)["env"] if each["name"] != name]
+        sidecar_of(pod)["env"] = [*others, {"name": name, "value": value}]
+
+    return change
+
+
+def a_mount(container: str, volume: str, path: str) -> Callable[[Manifest], None]:
+    def change(pod: Manifest) -> None:
+        (chosen,) = [
+            each for each in (*pod["containers"], *pod["initContainers"]) if each["name"] == container
+        ]
+        chosen["volumeMounts"].append({"name": volume, "mountPath": path, "readOnly": True})
+
+    return change
+
+
+def another_volume(source: Manifest) -> Callable[[Manifest], None]:
+    def change(pod: Manifest) -> None:
+        pod["volumes"].append({"name": "other", **source})
+        pod["containers"][0]["volumeMounts"].append({"name": "other", "mountPath": "/sweep/other"})
+
+    return change
+
+
+HOOK = {"exec": {"command": ["sh", "-c", "true"]}}
+FAULTS: dict[str, tuple[str, Callable[[Manifest], Any]]] = {
+    "the trial has the credential": (
+        "mounts the Secrets",
+        a_mount("trial", "store-credentials", "/sweep/store-credentials"),
+    ),
+    "the trial has the key of seals": ("mounts the Secrets", a_mount("trial", "store-seals", "/sweep/s")),
+    "the clone has the credential": ("mounts the Secrets", a_mount("code", "store-credentials", "/sweep/s")),
+    "the credential by another volume": (
+        "mounts the Secrets",
+        another_volume({"secret": {"secretName": "sweep-bucket"}}),
+    ),
+    "the credential by a projected volume": (
+        "mounts the Secrets",
+        another_volume({"projected": {"sources": [{"secret": {"name": "sweep-bucket"}}]}}),
+    ),
+    "another command": (
+        "base/components/bucket-store",
+        lambda pod: sidecar_of(pod).update(command=["sh", "-c", "cat /sweep/store-credentials/*"]),
+    ),
+    "arguments": ("base/components/bucket-store", lambda pod: sidecar_of(pod).update(args=["x"])),
+    "another hook": (
+        "base/components/bucket-store",
+        lambda pod: sidecar_of(pod).update(lifecycle={"postStart": HOOK}),
+    ),
+    "a second hook": (
+        "base/components/bucket-store",
+        lambda pod: sidecar_of(pod)["lifecycle"].update(preStop=HOOK),
+    ),
+    "a container that ends": (
+        "base/components/bucket-store",
+        lambda pod: sidecar_of(pod).pop("restartPolicy"),
+    ),
+    "the image of trials": ("base/components/bucket-store", lambda pod: sidecar_of(pod).update(image=IMAGE)),
+    "another batch": ("this batch's folder", a_variable("SWEEP_BATCH", "lr-b9-00000000")),
+    "another bucket": ("this batch's folder", a_variable("SWEEP_STORE_URL", "s3://elsewhere/vision")),
+    "another server": ("this batch's folder", a_variable("AZURE_STORAGE_ENDPOINT", "http://elsewhere")),
+    "another program": ("this batch's folder", a_variable("PYTHONSTARTUP", "/sweep/results/x.py")),
+    "the parent of another sweep": (
+        "this batch's folder",
+        a_variable("SWEEP_PARENT_FOLDER", "other-b1-3f9a1c2e/7"),
+    ),
+    "a program over that of the image": (
+        "below /sweep",
+        a_mount("store", "results", "/opt/sweepledger/bin"),
+    ),
+    "a hook of the trial": (
+        "neither hooks nor probes",
+        lambda pod: pod["containers"][0].update(lifecycle={"postStart": HOOK}),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_admission_refuses_any_other_sidecar_and_any_other_container_with_the_credential(
+    fault: str, job: Manifest
+) -> None:
+    says, change = FAULTS[fault]
+    faulty = deepcopy(job)
+    change(faulty["spec"]["template"]["spec"])
+
+    for judge, manifest in zip(policies(SETTINGS), (faulty, faulty["spec"]["template"]), strict=True):
+        assert any(says in message for message in refusals(judge, manifest))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_check_of_a_batch_finds_the_same_before_it_is_merged(fault: str, tmp_path: Path) -> None:
+    _, change = FAULTS[fault]
+    batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
+    manifests = deepcopy(built(batch, tmp_path, SETTINGS))
+    (template,) = templates(manifests)
+    change(template["spec"])
+
+    assert policy.check_batch(rendered(batch, SETTINGS).name, SETTINGS, manifests, file="x")
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, WITH_IDENTITY], ids=["secret", "identity"])
+def test_the_doctors_proof_has_the_same_sidecar_and_is_admitted(settings: Settings) -> None:
+    assert settings.results.bucket is not None
+    component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
+    store = pod.store_proof("sweep-doctor", settings, settings.results.bucket, component)
+    job = helper_pods.write_test_job("research", None, IMAGE, "sweep-trial", store=store)
+    elsewhere = deepcopy(job)
+    a_variable("SWEEP_BATCH", "lr-b1-3f9a1c2e")(elsewhere["spec"]["template"]["spec"])
+
+    jobs, pods = policies(settings)
+    assert refusals(jobs, job) == set()
+    assert refusals(pods, job["spec"]["template"]) == set()
+    assert any("this batch's folder" in message for message in refusals(jobs, elsewhere))
+
+
+def test_where_the_store_is_no_bucket_a_sidecar_is_refused(job: Manifest) -> None:
+    settings = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
+    (jobs, _) = policies(settings)
+
+    assert any("gets the code" in message for message in refusals(jobs, job))
+
+
+TOKEN = {"serviceAccountToken": {"audience": "sts.amazonaws.com", "path": "token"}}
+
+
+def with_token(template: Manifest, container: str) -> Manifest:
+    """Return what the webhook of a cloud makes of a pod."""
+    made = deepcopy(template)
+    made["spec"]["volumes"].append({"name": "aws-iam-token", "projected": {"sources": [TOKEN]}})
+    a_mount(container, "aws-iam-token", "/var/run/secrets/eks.amazonaws.com/serviceaccount")(made["spec"])
+    a_variable("AWS_ROLE_ARN", "arn")(made["spec"])
+    return made
+
+
+def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> None:
+    batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
+    (template,) = templates(built(batch, tmp_path, WITH_IDENTITY))
+    _, pods = policies(WITH_IDENTITY)
+
+    account = the("ServiceAccount", "sweep-trial", a_platform(WITH_IDENTITY))
+    assert account["metadata"]["annotations"].items() >= IDENTITY.items()
+    assert template["metadata"]["annotations"] == {
+        "eks.amazonaws.com/skip-containers": "code,pytorch,tensorflow,trial"
+    }
+    assert refusals(pods, with_token(template, "store")) == set()
+    (message,) = refusals(pods, with_token(template, "trial"))
+    assert "has the identity" in message
+
+
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
+def test_the_platform_has_no_volume_for_results_and_lets_the_collector_reach_the_bucket(
+    controller: Controller,
+) -> None:
+    tree = a_platform(replace(in_a_bucket(keep_days=30), controller=controller, datasets={}))
+    pod = the("CronJob", "sweep-collector", tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (collect,) = pod["containers"]
+    env = {variable["name"]: variable["value"] for variable in collect["env"]}
+
+    assert not any(b"kind: PersistentVolume" in content for _, content in tree)
+    assert collect["command"] == ["sweep", "collect", "--push", "--cluster"]
+    assert (env["AWS_REGION"], env["SWEEP_STORE_SECRETS"]) == ("eu-central-1", "/sweep/store-credentials")
+    assert named(pod["volumes"], "store-credentials")["secret"]["secretName"] == "sweep-bucket"
+    opened = the("NetworkPolicy", "allow-egress-hub", tree, "research-collector")["spec"]
+    assert opened["policyTypes"] == ["Egress"]
+    expiry = the("CronJob", "sweep-expiry", tree)["spec"]["jobTemplate"]["spec"]["template"]
+    (expire,) = expiry["spec"]["containers"]
+    assert expire["command"] == ["sweep", "expire", "--remote=origin"]
+    assert expiry["metadata"]["labels"]["sweepledger.dev/egress-hub"] == "true"
+    assert "persistentVolumeClaim" not in json.dumps(expiry["spec"])
+    readme = tree.files["clusters/README.md"].decode()
+    assert "results export" not in readme
