@@ -117,8 +117,8 @@ def fetched(team: Team, batch: Batch) -> dict[str, bytes]:
 
 def test_trials_are_recorded_once_and_nothing_mounts_a_volume(team: Team) -> None:
     scores = [number / 10 for number in range(10)]
-    team.ask("stored", parameters={"x": scores}, parallelism=4, shape="indexed", timeout="5m")
-    (batch,) = team.asked("stored")
+    team.write_spec("stored", parameters={"x": scores}, parallelism=4, shape="indexed", timeout="5m")
+    (batch,) = team.merge_specs("stored")
 
     team.until_recorded(batch)
 
@@ -129,8 +129,8 @@ def test_trials_are_recorded_once_and_nothing_mounts_a_volume(team: Team) -> Non
 
 def test_the_second_attempt_goes_on_from_the_checkpoint_and_its_files_are_fetched(team: Team) -> None:
     run: dict[str, Any] = {"retries": 1, "resources": {"cpu": "100m", "memory": "128Mi", "scratch": "64Mi"}}
-    team.ask("kept", parameters={"x": [1.0]}, command=("python3", "code/keep.py", "${args}"), **run)
-    (batch,) = team.asked("kept")
+    team.write_spec("kept", parameters={"x": [1.0]}, command=("python3", "code/keep.py", "${args}"), **run)
+    (batch,) = team.merge_specs("kept")
 
     team.until_recorded(batch)
 
@@ -141,10 +141,10 @@ def test_the_second_attempt_goes_on_from_the_checkpoint_and_its_files_are_fetche
 
 
 def test_a_bucket_that_is_away_delays_trials_and_loses_none(team: Team, s3: S3) -> None:
-    team.ask("away", parameters={"x": [0.0, 1.0]}, timeout="5m")
+    team.write_spec("away", parameters={"x": [0.0, 1.0]}, timeout="5m")
     s3.stop()
     try:
-        (batch,) = team.asked("away")
+        (batch,) = team.merge_specs("away")
         until("pods wait for the bucket", lambda: len(team.pods(batch)) == 2, seconds=SECONDS)
         time.sleep(10)
         statuses = [pod["status"] for pod in team.pods(batch)]
@@ -186,10 +186,10 @@ def test_pods_that_were_deleted_before_the_collection_are_recorded_all_the_same(
 
 
 def test_a_pod_that_is_deleted_while_it_waits_for_the_bucket_ends(team: Team, s3: S3) -> None:
-    team.ask("stuck", parameters={"x": [0.0]}, timeout="5m")
+    team.write_spec("stuck", parameters={"x": [0.0]}, timeout="5m")
     s3.stop()
     try:
-        (batch,) = team.asked("stuck")
+        (batch,) = team.merge_specs("stuck")
         until("a pod waits", lambda: bool(team.pods(batch)), seconds=SECONDS)
         time.sleep(10)
         name = team.pods(batch)[0]["metadata"]["name"]
