@@ -141,7 +141,8 @@ def test_output_is_shown(in_bucket: Stored) -> None:
 
 
 def test_without_a_credential_the_error_names_the_bucket(in_bucket: Stored) -> None:
-    in_bucket.variables = dict.fromkeys(in_bucket.variables, "bm90IHRoZSBrZXk=")
+    wrong = {name: "bm90IHRoZSBrZXk=" for name in in_bucket.variables if name != "AWS_ACCESS_KEY_ID"}
+    in_bucket.variables |= wrong
 
     done = in_bucket.sweep("logs", trial(in_bucket, 2))
 
