@@ -268,6 +268,24 @@ def test_the_sidecar_names_the_variable_that_is_missing_or_wrong(plain_pod: Make
     assert made.said == "sidecar: SWEEP_STORE_GRACE must be a number, got 'soon'\n"
 
 
+def test_a_bucket_that_stays_away_ends_the_sidecar_before_the_launcher_starts(plain_pod: MakePod) -> None:
+    variables = {
+        "SWEEP_STORE_URL": "s3://results/sweeps",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "the-test",
+        "AWS_SECRET_ACCESS_KEY": "a-key",
+        "SWEEP_STORE_PATIENCE": "0.1",
+    }
+    made = plain_pod(variables=variables).start(waits=False)
+    assert made.sidecar is not None
+
+    assert made.sidecar.wait(60) == 3
+
+    assert "the bucket is still away" in made.said
+    assert not (made.state / "ready").exists()
+
+
 def test_an_address_that_is_none_ends_the_sidecar(plain_pod: MakePod) -> None:
     made = plain_pod(variables={"SWEEP_STORE_URL": "ftp://there"})
     made.start(waits=False)

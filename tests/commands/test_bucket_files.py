@@ -1,6 +1,7 @@
 """`sweep fetch`, `sweep logs` and `sweep expire` of a batch in a real bucket, as their users call them."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -140,7 +141,8 @@ def test_output_is_shown(in_bucket: Stored) -> None:
 
 
 def test_without_a_credential_the_error_names_the_bucket(in_bucket: Stored) -> None:
-    in_bucket.variables = dict.fromkeys(in_bucket.variables, "bm90IHRoZSBrZXk=")
+    wrong = {name: "bm90IHRoZSBrZXk=" for name in in_bucket.variables if name != "AWS_ACCESS_KEY_ID"}
+    in_bucket.variables |= wrong
 
     done = in_bucket.sweep("logs", trial(in_bucket, 2))
 
@@ -188,3 +190,13 @@ def test_a_record_that_git_lacks_keeps_the_batch(in_bucket: Stored, tmp_path: Pa
 
     assert expiry.state is FolderState.LATE
     assert in_bucket.bucket.folders() == (in_bucket.batch,), "the mark was taken away"
+
+
+def test_the_commands_of_the_page_run(in_bucket: Stored) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/buckets.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    named = block.replace("TRIAL", trial(in_bucket, 1)).replace("SWEEP", "peak")
+
+    for line in named.splitlines():
+        done = in_bucket.sweep(*line.removeprefix("$ sweep ").split())
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"

@@ -1,6 +1,8 @@
 """Trials whose results go to a bucket: the sidecar in every shape, what admission allows it, and the platform."""
 
 import json
+import re
+import textwrap
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -12,6 +14,7 @@ import pytest
 from sweepledger import policy
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render import base_files, pod
+from sweepledger.spec import parse_settings
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import BucketSettings, Controller, ResultsSettings, ResultsStore, Settings
 from tests.render.building import built, named, rendered
@@ -320,3 +323,14 @@ def test_the_platform_has_no_volume_for_results_and_lets_the_collector_reach_the
     assert "persistentVolumeClaim" not in json.dumps(expiry["spec"])
     readme = tree.files["clusters/README.md"].decode()
     assert "results export" not in readme
+
+
+def test_the_settings_of_the_page_are_valid_and_have_a_bucket() -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/buckets.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^ *```yaml\n(.*?)^ *```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 5
+
+    for block in blocks:
+        settings = parse_settings(textwrap.dedent(block).encode(), "sweepledger.yaml")
+        assert isinstance(settings, Settings), settings
+        assert settings.results.bucket is not None

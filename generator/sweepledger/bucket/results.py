@@ -142,6 +142,16 @@ class BucketResults:
     key: bytes | None = None
     _batches: dict[str, RecordObjects] = field(default_factory=dict)
 
+    @property
+    def counts_alone(self) -> bool:
+        """Whether a record can count of which no pod is left: only by a seal."""
+        return self.key is not None
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """The batches that had anything in the bucket when this was first asked: an archive has many without."""
+        return frozenset(self.bucket.folders())
+
     def batch(self, name: str) -> RecordObjects:
         """Return the records of a batch, listed once."""
         return self._batches.setdefault(name, RecordObjects(self.bucket, name, self.key))
@@ -161,6 +171,8 @@ class BucketResults:
 
     def last_change(self, batch: str) -> float | None:
         """Return when the newest record was written, by the bucket's clock; None without one."""
+        if batch not in self._known:
+            return None
         listed = self.bucket.list(layout.prefix(batch, ObjectKind.RECORD))
         return max((found.changed for found in listed), default=None)
 

@@ -71,6 +71,8 @@ class SidecarOptions:
     """Seconds between two looks for a new checkpoint."""
     grace: float = 25.0
     """Seconds after SIGTERM in which everything must be saved."""
+    patience: float = 45.0
+    """Seconds of waiting for a bucket, before the container ends and is started again."""
     most_bytes: int = 64 << 30
     """Of the files of a trial."""
     log: str = "/dev/termination-log"
@@ -117,6 +119,7 @@ class SidecarOptions:
             keep_checkpoints=given.get("SWEEP_STORE_KEEP_CHECKPOINTS") == "true",
             interval=number("SWEEP_STORE_INTERVAL", cls.interval),
             grace=number("SWEEP_STORE_GRACE", cls.grace),
+            patience=number("SWEEP_STORE_PATIENCE", cls.patience),
             most_bytes=int(number("SWEEP_STORE_MOST_BYTES", cls.most_bytes)),
             log=given.get("SWEEP_TERMINATION_LOG") or cls.log,
         )
@@ -189,15 +192,19 @@ class Sidecar:
     # -------------------------------------------------------------------------------------------------- restore
 
     def restore(self) -> None:
-        """Restore what the launcher needs; wait for the bucket as long as the pod lives."""
+        """Restore what the launcher needs; wait for the bucket for some time. Raises StorageError."""
         ready = Path(self.options.state, "ready")
         if ready.exists():  # the sidecar was restarted: the trial may have begun
             with suppress(OSError, ValueError):
                 self.records = json.loads(ready.read_text())
             return
+        until = time.monotonic() + self.options.patience
         while not self._attempt("restore", self._restore_once):
             if self.stop.is_requested:
                 return
+            if time.monotonic() > until:
+                # The kubelet starts it again. Until its hook ends, it does not even see that the pod is deleted.
+                raise StorageError("the bucket is still away: the next start of this container tries again")
         write_file(ready, json.dumps(self.records).encode())
 
     def _restore_once(self) -> None:

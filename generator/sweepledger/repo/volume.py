@@ -183,6 +183,11 @@ class VolumeResults:
 
     folder: Path
 
+    @property
+    def counts_alone(self) -> bool:
+        """Whether a record can count of which no pod is left: each trial can write to its own folder only."""
+        return True
+
     def records(self, batch: str, index: int) -> Iterator[bytes | None]:
         """Yield the records of a trial. Raises StorageError."""
         return attempt_records(self.folder, batch, index)

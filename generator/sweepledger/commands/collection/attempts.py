@@ -262,6 +262,8 @@ def late_attempts(
     A summary or batch that cannot be read is skipped: the next results commit of the sweep reports it.
     """
     store = record_store(results)
+    if not store.counts_alone:
+        return
     recent = [batch for batch in stored if not batch.is_active and _is_recent(store, batch.name)]
     for sweep in sorted({record.sweep for record in recent}):
         missing = _missing_trials(repository, tip, sweep)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 class RecordStore(Protocol):
     """The results of all batches. Its content is untrusted; every method raises StorageError."""
 
+    @property
+    def counts_alone(self) -> bool:
+        """Whether a record can count of which no pod is left."""
+
     def records(self, batch: str, index: int) -> Iterator[bytes | None]:
         """Yield the records of a trial, as `volume.attempt_records` does."""
 
