@@ -48,7 +48,7 @@ class Group:
     """Program → tags, for those that C libraries are linked into."""
     module: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What comes along with the programs → a YAML file of the module, or a folder of them."""
+    """What comes along with the programs → a YAML file of the module, a folder of them, or all of a folder: `…/**`."""
 
     @property
     def folder(self) -> Path:
@@ -181,6 +181,14 @@ KUBE_STATE_METRICS = Group(
     "kube-state-metrics", {"kube-state-metrics": "k8s.io/kube-state-metrics/v2"}, "5 minutes"
 )
 VERSITYGW = Group("versitygw", {"versitygw": "github.com/versity/versitygw/cmd/versitygw"}, "3 minutes")
+GITEA = Group(
+    "gitea",
+    {"gitea": "code.gitea.io/gitea"},
+    "10 minutes",
+    module="code.gitea.io/gitea",
+    files={name: f"{name}/**" for name in ("options", "public", "templates")},
+)
+"""Without the scripts of its pages, which npm builds: its API needs none."""
 
 API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
@@ -188,7 +196,7 @@ GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
-EVERY = (*GROUPS, *MONITORING, VERSITYGW)
+EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA)
 
 
 def built(group: Group | Definitions) -> Path | None:
@@ -255,9 +263,10 @@ def _sources(name: str, modules: list[str], deadline: Deadline) -> Mapping[str, 
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file, or the YAML files of a folder: what lies in the cache of modules is read-only."""
-    paths = sorted(source.rglob("*.yaml")) if source.is_dir() else [source]
-    assert paths, f"{source} holds no YAML"
+    """Copy a file, the YAML files of a folder, or all of it: what lies in the cache of modules is read-only."""
+    pattern, source = ("*", source.parent) if source.name == "**" else ("*.yaml", source)
+    paths = [path for path in sorted(source.rglob(pattern)) if path.is_file()] if source.is_dir() else [source]
+    assert paths, f"{source} holds no {pattern}"
     for path in paths:
         place = target / path.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
