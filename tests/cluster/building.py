@@ -184,7 +184,8 @@ VERSITYGW = Group("versitygw", {"versitygw": "github.com/versity/versitygw/cmd/v
 GITEA = Group(
     "gitea",
     {"gitea": "code.gitea.io/gitea"},
-    "10 minutes",
+    "5 minutes",
+    with_c={"gitea": "sqlite,sqlite_unlock_notify"},
     module="code.gitea.io/gitea",
     files={name: f"{name}/**" for name in ("options", "public", "templates")},
 )

@@ -1,13 +1,14 @@
 """`sweep promote` on a real Gitea: a pull request that another person approves and merges, and a signed tag."""
 
 import json
+import secrets
 import shutil
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import building
-from tests.cluster.children import Children
+from tests.cluster.children import Children, until
 from tests.cluster.processes import free_ports
 from tests.commands.test_fetch import recorded
 from tests.commands.test_promote import CONFIG
@@ -28,7 +29,8 @@ pytestmark = [
 ]
 
 Done = subprocess.CompletedProcess[str]
-PASSWORD = "correct-horse-battery"
+NAME = "gitea"
+PASSWORD = secrets.token_hex(16)
 AUTHOR, REVIEWER = "author", "reviewer"
 REPOSITORY = f"{AUTHOR}/lab"
 READY_SECONDS = 60
@@ -73,6 +75,13 @@ class Gitea:
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
             return json.loads(answer.read() or "null")
 
+    def is_ready(self, children: Children) -> bool:
+        """Return whether it answers. Raises AssertionError with its log if it has ended."""
+        assert children.is_alive(NAME), children.tail(NAME)
+        with suppress(OSError), urllib.request.urlopen(f"{self.address}/api/healthz", timeout=5):  # noqa: S310
+            return True
+        return False
+
     def remote(self, user: str) -> str:
         """Return the address of the repository with the credentials of a person."""
         return f"{self.address.replace('://', f'://{user}:{PASSWORD}@')}/{REPOSITORY}.git"
@@ -93,9 +102,9 @@ def gitea(tmp_path: Path) -> Iterator[Gitea]:
     )
     command = [str(program / "gitea"), "--config", str(configuration)]
     children = Children(folder)
-    children.start("gitea", [*command, "web"])
+    children.start(NAME, [*command, "web"])
     try:
-        _wait(server, children)
+        until("Gitea answers", lambda: server.is_ready(children), seconds=READY_SECONDS)
         for user in (AUTHOR, REVIEWER):
             names = ("--username", user, "--email", f"{user}@example.org", "--password", PASSWORD)
             subprocess.run(
@@ -105,19 +114,7 @@ def gitea(tmp_path: Path) -> Iterator[Gitea]:
             )
         yield server
     finally:
-        children.end("gitea")
-
-
-def _wait(server: Gitea, children: Children) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while True:
-        try:
-            with urllib.request.urlopen(f"{server.address}/api/healthz", timeout=5):  # noqa: S310
-                return
-        except OSError:
-            late = time.monotonic() > deadline or not children.is_alive("gitea")
-            assert not late, children.tail("gitea")
-            time.sleep(0.1)
+        children.end(NAME)
 
 
 def publish(gitea: Gitea, sandbox: Sandbox) -> None:
@@ -155,7 +152,11 @@ def test_a_winner_reaches_production_by_an_approved_pull_request(
     assert (promotion["pushed"], promotion["signed"]) == (True, True)
     branch, commit = promotion["branch"], promotion["promotion"]
     refused = subprocess.run(
-        ["git", "push", "origin", f"{commit}:main"], cwd=sandbox.root, capture_output=True, text=True, check=False
+        ["git", "push", "origin", f"{commit}:main"],
+        cwd=sandbox.root,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "branch main is protected" in refused.stderr.lower()
     pulls = f"repos/{REPOSITORY}/pulls"
@@ -164,7 +165,8 @@ def test_a_winner_reaches_production_by_an_approved_pull_request(
         "configs/model.yaml",
         "configs/model.yaml.intoto.json",
     }
-    with pytest.raises(urllib.error.HTTPError):
+    until("it can be merged", lambda: gitea.ask("GET", f"{pulls}/{pull}")["mergeable"], seconds=READY_SECONDS)
+    with pytest.raises(urllib.error.HTTPError, match="405"):
         gitea.ask("POST", f"{pulls}/{pull}/merge", Do="merge")
     gitea.ask("POST", f"{pulls}/{pull}/reviews", user=REVIEWER, event="APPROVED", body="As measured")
     gitea.ask("POST", f"{pulls}/{pull}/merge", user=REVIEWER, Do="merge")
@@ -180,4 +182,8 @@ def test_a_winner_reaches_production_by_an_approved_pull_request(
     checked = run_sweep("promote", "--check", "--format", "json", cwd=clone.root)
     assert checked.returncode == 0, checked.stderr
     (file,) = json.loads(checked.stdout)["data"]["promoted"]
-    assert (file["file"], file["trial"], file["differences"]) == ("configs/model.yaml", promotion["trial"], [])
+    assert (file["file"], file["trial"], file["differences"]) == (
+        "configs/model.yaml",
+        promotion["trial"],
+        [],
+    )
