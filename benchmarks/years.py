@@ -13,7 +13,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -31,6 +33,7 @@ from sweepledger.repo import batches  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
 from sweepledger.structs.values import blob_id, bytes_digest  # noqa: E402
 from tests.builders import a_record  # noqa: E402
+from tests.cluster.processes import free_ports  # noqa: E402
 from tests.repository import Sandbox, followed_by  # noqa: E402
 
 PER_SWEEP = 4
@@ -265,7 +268,23 @@ def report(name: str, use: Use, bars: tuple[float, float]) -> None:
     )
 
 
-def collector(sandbox: Sandbox, scratch: Path, volume: Path) -> None:
+@contextmanager
+def served(remote: Path) -> Iterator[str]:
+    """Serve the remote with git's own server: what it uses does not count for its clients."""
+    (port,) = free_ports(1)
+    command = ["git", "daemon", "--export-all", "--enable=receive-pack", f"--base-path={remote.parent}"]
+    server = subprocess.Popen([*command, "--listen=127.0.0.1", f"--port={port}", str(remote)])
+    url = f"git://127.0.0.1:{port}/{remote.name}"
+    try:
+        while subprocess.run(["git", "ls-remote", "-q", url], capture_output=True, check=False).returncode:
+            time.sleep(0.1)
+        yield url
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def collector(sandbox: Sandbox, url: str, scratch: Path, volume: Path) -> None:
     """Measure the collector from its clone to the push of one batch."""
     (sandbox.root / "clusters").mkdir(exist_ok=True)
     command = yaml.load((ROOT / "base/collector/v2/cronjob.yaml").read_bytes())
@@ -274,9 +293,7 @@ def collector(sandbox: Sandbox, scratch: Path, volume: Path) -> None:
     (batch,) = (one for one in batches.in_work_tree(sandbox.root) if one.name == name)
     leave(volume, batch, Random(SEED))  # noqa: S311 - likewise
     place = scratch / "collector"
-    cloned = measured(
-        [*clone["command"], "--branch=main", "--", sandbox.remote.as_uri(), str(place)], scratch
-    )
+    cloned = measured([*clone["command"], "--branch=main", "--", url, str(place)], scratch)
     report("collector: clone", cloned, (6.0, 256))
     words = ["collect", "--push", f"--results={volume}", f"--state={scratch / 'no-state'}"]
     collected = measured([sys.executable, "-m", "sweepledger.cli", *words], place)
@@ -288,7 +305,7 @@ def collector(sandbox: Sandbox, scratch: Path, volume: Path) -> None:
     )
 
 
-def pods(sandbox: Sandbox, scratch: Path) -> None:
+def pods(sandbox: Sandbox, url: str, scratch: Path) -> None:
     """Measure how a pod gets its code, by each version of the component."""
     for version in ("v1", "v2"):
         patch = yaml.load((ROOT / f"base/components/clone/{version}/patch.yaml").read_bytes())
@@ -302,7 +319,7 @@ def pods(sandbox: Sandbox, scratch: Path) -> None:
             "CODE_BRANCH": "main",
             "CODE_PATH": "code",
             "CODE_TREE": sandbox.git("rev-parse", "main:code").strip(),
-            "CODE_URL": sandbox.remote.as_uri(),
+            "CODE_URL": url,
         }
         variables = [f"{name}={value}" for name, value in values.items()]
         use = measured(["env", *variables, "sh", "-ceu", script], scratch)
@@ -374,9 +391,10 @@ def main() -> int:
         place = f"the remote takes {disk(sandbox.remote):.0f} MiB"
         print(f"{size:,} archived batches of {trials} trials, {ACTIVE} active; {place}")
         print("| what | CPU s | MiB | limit, CPU s | limit, MiB |\n|---|---|---|---|---|")
-        pods(sandbox, scratch)
-        commands(sandbox)
-        collector(sandbox, scratch, scratch / "records")
+        with served(sandbox.remote) as url:
+            pods(sandbox, url, scratch)
+            commands(sandbox)
+            collector(sandbox, url, scratch, scratch / "records")
     return 0
 
 
