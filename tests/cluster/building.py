@@ -266,7 +266,9 @@ def _sources(name: str, modules: list[str], deadline: Deadline) -> Mapping[str, 
 def _copy(source: Path, target: Path) -> None:
     """Copy a file, the YAML files of a folder, or all of it: what lies in the cache of modules is read-only."""
     pattern, source = ("*", source.parent) if source.name == "**" else ("*.yaml", source)
-    paths = [path for path in sorted(source.rglob(pattern)) if path.is_file()] if source.is_dir() else [source]
+    paths = (
+        [path for path in sorted(source.rglob(pattern)) if path.is_file()] if source.is_dir() else [source]
+    )
     assert paths, f"{source} holds no {pattern}"
     for path in paths:
         place = target / path.relative_to(source)
