@@ -14,7 +14,7 @@ from tests.cluster import box, building, packages, preparing
 from tests.cluster.building import Group
 from tests.cluster.deadline import Deadline, DeadlinePassedError
 
-PROGRAMS = [group for group in building.GROUPS if isinstance(group, Group)]
+PROGRAMS = [group for group in building.EVERY if isinstance(group, Group)]
 REQUIRED = re.compile(r"^\t?(?:require )?([a-z][^ ]*/[^ ]*) (v[^ \n]+)(?: // indirect)?$", re.MULTILINE)
 
 
