@@ -50,7 +50,7 @@ def generate_changed(
     `generate` does.
     """
     state_folder(workspace.repository)  # as when specs are read: a repository with planted state is refused
-    stored = stored_batches(workspace, base)
+    stored = stored_batches(workspace, base, known_to_git=True)
     entries = workspace.repository.files(stored.commit, SPECS, SETTINGS_FILE)
     paths = workspace.spec_paths()
     settled = settled_specs(workspace, entries, stored.merged, stored.added, paths)

@@ -22,7 +22,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, StoredBatch
-from sweepledger.repo.git import uncommitted_paths
+from sweepledger.repo.git import Repository, WorkTreeChanges, uncommitted_paths
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
@@ -329,11 +329,27 @@ class StoredBatches:
         return batches.by_sweep(self.present)
 
 
-def stored_batches(workspace: Workspace, base: str | None) -> StoredBatches:
-    """Return the existing batches. Raises StorageError, UsageError for an unknown base."""
-    commit = workspace.base_commit(base)
-    merged = batches.in_commit(workspace.repository, commit)
-    return StoredBatches(commit, merged, batches.in_work_tree(workspace.root))
+def stored_batches(workspace: Workspace, base: str | None, *, known_to_git: bool = False) -> StoredBatches:
+    """Return the existing batches. Raises StorageError, UsageError for an unknown base.
+
+    With `known_to_git`, active batches in which git sees no change are not read to be compared: there may be thousands.
+    """
+    repository, commit = workspace.repository, workspace.base_commit(base)
+    merged = batches.in_commit(repository, commit)
+    committed = _unchanged_active(repository, commit, merged) if known_to_git and commit else {}
+    return StoredBatches(commit, merged, batches.in_work_tree(workspace.root, committed=committed))
+
+
+def _unchanged_active(
+    repository: Repository, commit: str, merged: Iterable[StoredBatch]
+) -> dict[str, Mapping[str, str]]:
+    """Return the blob ids of the active batches that the work tree has as a commit has them, by folder."""
+    changes = WorkTreeChanges.read(repository, ACTIVE)
+    options = ("--cached", "--name-only", "-z", "--no-renames")
+    staged = filter(None, repository.run("diff-index", *options, commit, "--", ACTIVE).split("\0"))
+    active = [batch for batch in merged if batch.is_active]
+    unsure = {*changes.uncommitted, *changes.ignored, *changes.unwatched}
+    return batches.unchanged_folders(active, {}, staged, unsure)
 
 
 @dataclass(frozen=True, slots=True)
