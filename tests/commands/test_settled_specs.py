@@ -70,10 +70,27 @@ def test_a_changed_table_is_a_change_of_the_spec_that_names_it(sandbox: Sandbox)
     assert len(sandbox.active()) == 2
 
 
-def test_an_edited_active_batch_of_an_unchanged_spec_is_refused(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("kept", ["in the work tree", "in the index", "in a commit", "from git"])
+def test_an_edited_active_batch_of_an_unchanged_spec_is_refused(sandbox: Sandbox, kept: str) -> None:
     name = sandbox.merged("peak")
+    path = f"overlays/active/{name}/hyperparams.csv"
     sandbox.spec("other")
-    sandbox.write(f"overlays/active/{name}/hyperparams.csv", "")
+    if kept == "from git":
+        sandbox.git("update-index", "--assume-unchanged", path)
+    sandbox.write(path, "")
+    if kept in {"in the index", "in a commit"}:
+        sandbox.git("add", path)
+    if kept == "in a commit":
+        sandbox.git("commit", "-q", "-m", "Edit", "--", path)
 
     with pytest.raises(EditedError, match=r"hyperparams\.csv"):
+        generate_changed(sandbox.workspace)
+
+
+def test_a_file_that_git_ignores_is_an_edit_of_an_active_batch(sandbox: Sandbox) -> None:
+    name = sandbox.merged("peak")
+    sandbox.write(".git/info/exclude", "*.log\n")
+    sandbox.write(f"overlays/active/{name}/notes.log", "")
+
+    with pytest.raises(EditedError, match=r"notes\.log"):
         generate_changed(sandbox.workspace)
