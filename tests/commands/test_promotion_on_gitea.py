@@ -139,7 +139,11 @@ def test_a_winner_reaches_production_by_an_approved_pull_request(
     sandbox.commit("Add the configuration of production")
     publish(gitea, sandbox)
     signer = key(tmp_path, "person")
-    for name, value in (("gpg.format", "ssh"), ("user.signingkey", f"{signer}.pub"), ("tag.gpgsign", "true")):
+    for name, value in (
+        ("gpg.format", "ssh"),
+        ("user.signingkey", f"{signer}.pub"),
+        ("commit.gpgsign", "true"),
+    ):
         sandbox.git("config", name, value)
 
     done = run_sweep(
@@ -158,7 +162,7 @@ def test_a_winner_reaches_production_by_an_approved_pull_request(
         text=True,
         check=False,
     )
-    assert "branch main is protected" in refused.stderr.lower()
+    assert "Not allowed to push to protected branch main" in refused.stderr
     pulls = f"repos/{REPOSITORY}/pulls"
     pull = gitea.ask("POST", pulls, title="Promote peak", head=branch, base="main")["number"]
     assert {file["filename"] for file in gitea.ask("GET", f"{pulls}/{pull}/files")} == {

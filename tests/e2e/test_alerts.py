@@ -148,7 +148,8 @@ def test_a_failing_collector_is_noticed_within_three_runs_and_the_alert_ends_wit
     print(f"{first} after {seconds:.0f} s and {runs} runs; late after {runs_until_late} runs", flush=True)
     assert unhealthy == {}
     assert healthy
-    assert first == {"SweepCollectorFailing"}
+    # On a slow machine, the collector may be late by the time that its first failure is seen.
+    assert {"SweepCollectorFailing"} <= first <= {"SweepCollectorFailing", "SweepCollectorLate"}
     assert runs <= MISSED_RUNS
     assert runs_until_late <= MISSED_RUNS
 
