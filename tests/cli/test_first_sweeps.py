@@ -210,6 +210,8 @@ def test_failures_of_an_older_program_are_not_counted(lab: Path) -> None:
     assert "1 trial failed" in failed.stdout
     assert mended.returncode == 0, mended.stdout
     assert "failed: " not in mended.stdout
+    chosen = run_sweep("results", "fit", "--columns", "x,status", cwd=lab).stdout
+    assert chosen.endswith("not ranked, at the end: 2 trials (older program)\n")
 
 
 def test_a_metric_that_was_misspelt_is_mended_by_a_retry(lab: Path) -> None:

@@ -207,7 +207,13 @@ def chosen_columns_text(
     for row in ranked.rows:
         values = (cell_value(row, column) for column in columns)
         table.add_row(*(Text(_rounded(value, digits)) for value in values))
-    return (table, *_laptop_lines(ranked))
+    barred = Counter(filter(None, ranked.barred))
+    at_end = ", ".join(f"{count_text(count, 'trial')} ({why})" for why, count in sorted(barred.items()))
+    return (
+        table,
+        *([Text(f"not ranked, at the end: {at_end}", "dim")] if at_end else []),
+        *_laptop_lines(ranked),
+    )
 
 
 def _rounded(value: Value, digits: int) -> str:
