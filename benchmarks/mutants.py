@@ -48,7 +48,7 @@ SUITES = {
 BAR = 0.88
 FIRST_FILES, FIRST_TESTS = 2, 40
 """Files, and tests of these, that are tried before the others: most mutants are noticed by one of them."""
-BUDGET = 20
+BUDGET = 40
 """CPU seconds of tests for one mutant; a mutant that survives them counts as unnoticed."""
 TIMEOUT_SECONDS = 600
 WORKERS = 2
