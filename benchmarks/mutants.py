@@ -48,7 +48,7 @@ SUITES = {
 BAR = 0.88
 FIRST_FILES, FIRST_TESTS = 2, 40
 """Files, and tests of these, that are tried before the others: most mutants are noticed by one of them."""
-BUDGET = 20
+BUDGET = 40
 """CPU seconds of tests for one mutant; a mutant that survives them counts as unnoticed."""
 TIMEOUT_SECONDS = 600
 WORKERS = 2
@@ -395,8 +395,10 @@ def plan(mutant: Mutant, number: int, chosen: list[Mutant], runs: list[TestRun])
     called = [run for run in runs if module in run.points] or [
         run for run in runs if run.test.startswith(tuple(f"{suite}/" for suite in mutant.suite))
     ]
-    # What is evaluated when a module is imported counts for every test that calls the module.
-    reaching = called if mutant.is_global else [run for run in called if number in run.points]
+    reaching = [run for run in called if number in run.points]
+    # What an import evaluates counts for all that call the module; some points cannot be marked, or lie in a copy.
+    if mutant.is_global or not reaching:
+        reaching = called
     in_file = Counter(run.file for run in runs)
     shares = {file: count / in_file[file] for file, count in Counter(run.file for run in reaching).items()}
 
@@ -405,16 +407,18 @@ def plan(mutant: Mutant, number: int, chosen: list[Mutant], runs: list[TestRun])
         return -round(shares[file], 1), suite[0] if suite else len(mutant.suite), file
 
     nearest = sorted(shares, key=distance)[:FIRST_FILES]
+    names = {run.test for run in reaching}
 
     def key(run: TestRun) -> tuple[bool, bool, float]:
-        return run.file not in nearest, run not in reaching, run.seconds
+        return run.file not in nearest, run.test not in names, run.seconds
 
     left: float = BUDGET
-    first, others = [], []
+    first: list[str] = []
+    others: list[str] = []
     for run in sorted(called, key=key):
         left -= run.seconds
         if left > 0:
-            (first if run.file in nearest and run in reaching else others).append(run.test)
+            (first if run.file in nearest and run.test in names else others).append(run.test)
     return [first[:FIRST_TESTS], [*first[FIRST_TESTS:], *others]]
 
 

@@ -144,7 +144,7 @@ def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
     first = (merged.root / "results/peak/summary.csv").read_text().splitlines()[1]
     assert ',corrupt,"empty truncated",' in first
     assert records[0].details == {"passed_over": {"empty": 1, "truncated": 1}}
-    assert records[1].others == LeftOutAttempts(ignored=1)
+    assert records[1].others == LeftOutAttempts(failed=0, disrupted=0, ignored=1, seconds=0.0)
 
 
 def test_files_that_cannot_be_read_end_no_batch_that_may_still_run(merged: Sandbox, results: Path) -> None:
@@ -212,7 +212,7 @@ def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, r
     assert commits[0].corrupt == ()
     first, last, *_ = kept(merged, batch)
     assert (first.attempt, last.attempt) == (2, 6)
-    assert first.others == LeftOutAttempts(failed=4, seconds=4 * 1.5)
+    assert first.others == LeftOutAttempts(failed=4, disrupted=0, ignored=0, seconds=4 * 1.5)
     assert b",ok,,6," in (merged.root / "results/peak/summary.csv").read_bytes()
 
 

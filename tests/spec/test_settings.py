@@ -388,6 +388,7 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("labels: {a/b/c: d}", ("labels['a/b/c']", "label")),
         ("labels: {/b: d}", ("labels['/b']", "label")),
         ("signers: [a@b]", ("signers[0]", "signer")),
+        ("signers: [a@b ssh-ed25519]", ("signers[0]", "signer")),
         (f"signers: ['# {SIGNER}']", ("signers[0]", "signer")),
         ("limits: {}", ("limits", "out-of-range")),
         ("controller: argo", ("controller", "wrong-value")),
