@@ -255,7 +255,7 @@ def test_a_watch_ends_with_ctrl_c_and_interrupts_nothing(lab: Path) -> None:
     watch = subprocess.Popen(
         [sys.executable, "-m", "sweepledger.cli", "status", "--watch"],
         cwd=lab,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "generator"), "COLUMNS": "120"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
