@@ -44,7 +44,8 @@ MAX_METRIC_COLUMNS = 256
 """Limit for trials that invent names: the summary has the most common metrics, the records have all."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _OF_RECORDS = re.compile(rf"{TRIAL_ID}\n{BATCH_NAME}\n(?:{TIME})?\n(?:{TIME})?", re.ASCII).fullmatch
 """Checks trial, batch and both times at once: whoever reads them makes paths and numbers from them."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
@@ -311,8 +312,7 @@ def _value(cell: Cell) -> Value:
         return _WORDS[cell.raw]
     if not _NUMBER.fullmatch(cell.raw):
         raise ValueError(f"must be a value, but got {cell.raw!r}")
-    number: int | float = load_json(cell.raw)
-    return number
+    return int(cell.raw) if _INTEGER.fullmatch(cell.raw) else float(cell.raw)
 
 
 REPLICATES_FILE = "replicates.csv"
