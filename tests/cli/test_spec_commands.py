@@ -160,3 +160,28 @@ def test_generate_describes_every_block(sandbox: Sandbox, run_sweep: Run) -> Non
         "bias 0",
         "x 0 … 0.5, uniform",
     ]
+
+
+@pytest.mark.parametrize("arguments", [("validate",), ("generate",)])
+def test_without_any_spec_the_command_that_writes_one_is_named(
+    sandbox: Sandbox, run_sweep: Run, arguments: tuple[str, ...]
+) -> None:
+    done = run_sweep(*arguments, cwd=sandbox.root)
+
+    assert (done.returncode, done.stdout) == (0, "no spec in sweeps/: `sweep new NAME` writes one\n")
+
+
+@pytest.mark.parametrize("below", [".", "sweeps"])
+def test_settings_below_the_root_are_refused_because_nothing_would_read_them(
+    sandbox: Sandbox, run_sweep: Run, below: str
+) -> None:
+    sandbox.write("team/vision/sweepledger.yaml", "version: 1\n")
+    sandbox.write("team/vision/sweeps/lr.yaml", "name: lr\n")
+    (sandbox.root / "sweepledger.yaml").unlink(missing_ok=True)
+
+    done = run_sweep("validate", cwd=sandbox.root / "team/vision" / below)
+
+    assert done.returncode == 3
+    assert "sweepledger.yaml must be at the root of the repository, got one in team/vision" in done.stderr
+    assert "`run.code.path: team/vision`" in done.stderr
+    assert run_sweep("validate", cwd=sandbox.root).returncode == 0

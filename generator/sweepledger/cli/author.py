@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from sweepledger.exchange.conversion import Loss
 
 
+NO_SPECS = "no spec in sweeps/: `sweep new NAME` writes one"
+
+
 class SchemaFile(StrEnum):
     """Files that users write."""
 
@@ -158,7 +161,8 @@ def validate(
         ]
         return Response(
             {"sweeps": sweeps},
-            tuple(f"{sweep.path}: ok, {values.size_text(size)}" for sweep, size in validation.sweeps),
+            tuple(f"{sweep.path}: ok, {values.size_text(size)}" for sweep, size in validation.sweeps)
+            or (() if validation.problems else (NO_SPECS,)),
             validation.problems,
             EXIT_PROBLEMS * has_errors(validation.problems),
         )
@@ -223,7 +227,9 @@ def generate(
         else:
             generated, settled = command.generate_changed(workspace, check=check_only, base=base)
         has_drift = (check_only or exit_code) and any(item.is_pending for item in generated)
-        text = (*author.generated_text(generated, check=check_only), *author.settled_text(settled))
+        text = (*author.generated_text(generated, check=check_only), *author.settled_text(settled)) or (
+            NO_SPECS,
+        )
         data = {**generated_data(generated), "settled": sorted(path.stem for path in settled)}
         unread = () if names else workspace.unread_specs()
         return Response(data, text, (*_warnings(generated), *unread), EXIT_DRIFT * has_drift)

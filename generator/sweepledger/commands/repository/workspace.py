@@ -41,6 +41,20 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*", re.ASCII)
 """File names that fit into a line unquoted; every sweep name does."""
 
 
+def _refuse_settings_below(root: Path, start: Path) -> None:
+    """Raise RepositoryError if a command's folder, or one between it and the root, has settings of its own."""
+    inside = start.resolve()
+    for folder in (inside, *inside.parents):
+        if folder == root.resolve() or root.resolve() not in folder.parents:
+            return
+        if (folder / SETTINGS_FILE).is_file():
+            place = folder.relative_to(root.resolve()).as_posix()
+            raise RepositoryError(
+                f"{SETTINGS_FILE} must be at the root of the repository, got one in {place}",
+                hint=f"move it, {SPECS}/ and the other folders to the root; code may stay: `run.code.path: {place}`",
+            )
+
+
 @dataclass(frozen=True)
 class Workspace:
     """A repository with a work tree, ready to be read."""
@@ -57,11 +71,13 @@ class Workspace:
     def find(cls, start: Path, *, unpinned: bool = False) -> "Workspace":
         """Open the repository around a folder. Raises RepositoryError, SpecError for wrong settings.
 
-        With `unpinned` an image may lack a digest, and is left out.
+        With `unpinned` an image may lack a digest, and is left out. Settings below the root are refused, because
+        nothing would read them.
         """
         repository = Repository.find(start)
         path = repository.folder / SETTINGS_FILE
         if not os.path.lexists(path):
+            _refuse_settings_below(repository.folder, start)
             return cls(repository, Settings())
         return cls(repository, parse_settings(path, unpinned=unpinned))
 
