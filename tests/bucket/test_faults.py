@@ -42,7 +42,8 @@ def test_an_upload_that_was_killed_continues_where_it_was(s3_pod: MakePod) -> No
 
     uploader.checkpoint(str(made.results / "checkpoints"), ["state"], 1)
 
-    assert uploader.sent_bytes == LARGE - len(before) * (8 << 20)
+    # The server may still finish a request of the killed process after it was asked for its objects.
+    assert 0 < uploader.sent_bytes <= LARGE - len(before) * (8 << 20)
     again = s3_pod(uid="uid-2").start()
     assert (again.results / "checkpoints/state").read_bytes() == content
 

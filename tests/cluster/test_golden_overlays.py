@@ -25,7 +25,10 @@ from tests.render.platforms import COLLECTOR, DISTRIBUTED, a_platform, a_source,
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 OVERLAY = pytest.mark.parametrize("overlay", CASES, ids=lambda path: path.parents[1].name)
-WITH_SETTINGS = Path(__file__).parents[1] / "golden/cases/options-indexed/sweepledger.yaml"
+GOLDEN = Path(__file__).parents[1] / "golden/cases"
+WITH_SETTINGS = GOLDEN / "options-indexed/sweepledger.yaml"
+OWN_PLATFORMS = ("bucket", "pool-pod")
+"""Cases whose settings a platform with those of the others would contradict."""
 SECONDS = 30
 WITHOUT_IMAGE = f'"{NO_IMAGE}"'
 IMAGE = f'"registry.example.org/team/trainer@sha256:{"a" * 64}"'
@@ -47,17 +50,51 @@ def platform(apiserver: Server) -> Server:
     """Their platform: a restricted namespace, quota, limits, accounts, admission policies, priority class."""
     full = platform_settings()
     full = replace(full, images={**full.images, "collector": COLLECTOR})
-    both = (full, platform_settings(GOLDEN_SETTINGS, namespace=PLAIN))
-    made = [one for each in both for one in manifests(a_platform(each, a_source(shapes=DISTRIBUTED)))]
+    own = [
+        platform_settings((GOLDEN / case / "sweepledger.yaml").read_bytes(), namespace=_namespace(case))
+        for case in OWN_PLATFORMS
+    ]
+    every = (full, platform_settings(GOLDEN_SETTINGS, namespace=PLAIN), *own)
+    made = [one for each in every for one in manifests(a_platform(each, a_source(shapes=DISTRIBUTED)))]
     objects = [one for one in made if "kind" in one]
     spaces = [one for one in objects if one["kind"] == "Namespace"]
     argocd = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
     apiserver.apply(argocd, *spaces)
-    apiserver.apply(*(one for one in objects if one not in spaces))
+    apiserver.apply(
+        *(one for one in objects if one not in spaces),
+        *(one for each in own for one in _named_by_pools(each)),
+    )
     for quota in (one for one in objects if one["kind"] == "ResourceQuota"):
         _count(apiserver, quota)
     apiserver.until_refused(hostile(next(iter(pods(_bare_job())))))
     return apiserver
+
+
+def _named_by_pools(settings: Settings) -> list[dict[str, Any]]:
+    """Give the objects that pools only name, because the platform team owns them."""
+    named = [pool.pod for pool in settings.pools.values() if pool.pod is not None]
+    return [
+        *(
+            _named("v1", "ServiceAccount", pod.service_account, settings.namespace)
+            for pod in named
+            if pod.service_account
+        ),
+        *(
+            {**_named("node.k8s.io/v1", "RuntimeClass", pod.runtime_class), "handler": pod.runtime_class}
+            for pod in named
+            if pod.runtime_class
+        ),
+        *(
+            {**_named("scheduling.k8s.io/v1", "PriorityClass", pod.priority_class), "value": 1}
+            for pod in named
+            if pod.priority_class
+        ),
+    ]
+
+
+def _named(version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
+    metadata = {"name": name} if namespace is None else {"name": name, "namespace": namespace}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
 
 def _count(server: Server, quota: Mapping[str, Any]) -> None:
@@ -77,6 +114,10 @@ def _bare_job() -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
 
 
+def _namespace(case: str) -> str:
+    return f"golden-{case}"
+
+
 def hostile(pod: Mapping[str, Any]) -> dict[str, Any]:
     """Give a pod the account that nobody granted it."""
     made = deepcopy(dict(pod))
@@ -89,8 +130,10 @@ def built(folder: Path, overlay: Path) -> list[dict[str, Any]]:
     texts = [
         json.dumps(one).replace(WITHOUT_IMAGE, IMAGE) for one in kustomize.build(laid_out(folder, overlay))
     ]
-    if not (overlay.parents[1] / "sweepledger.yaml").exists():
-        texts = [text.replace('"namespace": "research"', f'"namespace": "{PLAIN}"') for text in texts]
+    case = overlay.parents[1]
+    if case.name in OWN_PLATFORMS or not (case / "sweepledger.yaml").exists():
+        own = _namespace(case.name) if case.name in OWN_PLATFORMS else PLAIN
+        texts = [text.replace('"namespace": "research"', f'"namespace": "{own}"') for text in texts]
     return [json.loads(text) for text in texts]
 
 
