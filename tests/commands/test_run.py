@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import ANY
@@ -95,8 +96,11 @@ def drive(sandbox: Sandbox, moment: str, count: int = 1, name: str = "peak") -> 
     return done.returncode
 
 
-def interrupted(sandbox: Sandbox) -> str:
-    """Run `sweep run`, press Ctrl-C once a trial has ended, and return what it printed."""
+def interrupted(sandbox: Sandbox, saved: str | None = None) -> str:
+    """Run `sweep run`, press Ctrl-C once a trial has ended, and return what it printed.
+
+    `saved` names a file that another trial leaves first.
+    """
     command = [sys.executable, "-m", "sweepledger.cli", "run", "peak"]
     lines = []
     with subprocess.Popen(
@@ -106,6 +110,8 @@ def interrupted(sandbox: Sandbox) -> str:
         for line in process.stdout:
             lines.append(line)
             if " ok" in line:
+                while saved is not None and not any(sandbox.root.rglob(saved)):
+                    time.sleep(0.05)
                 process.send_signal(signal.SIGINT)
     assert process.returncode == 130, lines
     return "".join(lines)
@@ -384,7 +390,7 @@ def test_ctrl_c_gives_up_no_checkpoints(laptop: Sandbox) -> None:
     laptop.write("code/train.py", SLOW_TRAIN.replace("time.sleep(600)", f"{saves}; time.sleep(600)"))
     laptop.commit("Save checkpoints")
 
-    said = interrupted(laptop)
+    said = interrupted(laptop, saved="step")
 
     (kept,) = laptop.active()
     assert f"not handed over: trials of {kept} have checkpoints on this machine only" in said
