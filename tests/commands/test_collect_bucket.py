@@ -11,7 +11,7 @@ import pytest
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
-from sweepledger.commands.collect import Collection, collect_from_cluster
+from sweepledger.commands.collect import Collection, collect_from_cluster, watch_cluster
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.structs.settings import ResultsStore
@@ -129,6 +129,38 @@ def test_records_are_read_from_the_bucket_and_the_pods_released_behind_the_push(
     assert not any("not all files" in remark for remark in collection.remarks)
     assert held(cluster) == []
     assert look(trials).collected == ()
+
+
+def test_a_watch_reads_records_that_came_after_its_first_look(
+    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
+) -> None:
+    """The first collection lists the bucket for a batch whose Job goes on; the second must list it again."""
+    target, now = Target(sandbox.workspace.repository, "origin", "main"), ENDED_AT + 1
+    trials.attempt(0)
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        if cluster.server.kubectl("get", "pod", "pod-1", *cluster.here, check=False).returncode:
+            trials.attempt(1)
+            trials.attempt(2)
+            cluster.end(batch, "Complete", completedIndexes="0-2")
+
+    opened: list[BucketResults] = []
+
+    def open_results() -> BucketResults:
+        opened.append(BucketResults(trials.bucket))
+        opened[-1].batch(batch)
+        assert list(opened[-1].records(batch, 0)), "listed before the others ended"
+        return opened[-1]
+
+    first, second = watch_cluster(
+        target, open_results, Kubectl(), cluster.namespace, 60, clock=lambda: now, sleep=sleep
+    )
+
+    assert first.collected == ()
+    assert recorded(sandbox, second.collected) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert len(opened) == 2
 
 
 def test_what_no_pod_confirms_does_not_count_and_is_said(

@@ -32,7 +32,7 @@ class Watch:
         target = Target(self.sandbox.workspace.repository, "origin", "main")
         return list(
             watch_cluster(
-                *(target, self.results, Kubectl(), self.cluster.namespace, seconds),
+                *(target, lambda: self.results, Kubectl(), self.cluster.namespace, seconds),
                 clock=lambda: self.now,
                 sleep=self.sleep,
             )

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from sweepledger.commands.collect import Collection
+    from sweepledger.commands.collection.record_store import RecordStore
     from sweepledger.commands.expire import BatchExpiry, Expired
     from sweepledger.commands.next_ import SearchStep
     from sweepledger.commands.repository.workspace import Target, Workspace
@@ -117,8 +118,13 @@ def _collect_from_cluster(workspace: "Workspace", target: "Target", volume: Path
     from sweepledger.engine.cluster.kubectl import Kubectl
 
     bucket = workspace.settings.results.bucket
-    results = volume if bucket is None else bucket_results(bucket)
-    return Collection.joined(watch_cluster(target, results, Kubectl(), workspace.settings.namespace, watch))
+
+    def open_results() -> "Path | RecordStore":
+        return volume if bucket is None else bucket_results(bucket)
+
+    return Collection.joined(
+        watch_cluster(target, open_results, Kubectl(), workspace.settings.namespace, watch)
+    )
 
 
 def _collect_here(target: "Target", volume: Path, state: Path, over: frozenset[str]) -> Response:

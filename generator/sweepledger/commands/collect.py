@@ -198,7 +198,7 @@ POLL_SECONDS = 5
 
 def watch_cluster(
     target: Target,
-    results: Path | RecordStore,
+    open_results: Callable[[], Path | RecordStore],
     kubectl: Kubectl,
     namespace: str,
     seconds: float,
@@ -208,14 +208,17 @@ def watch_cluster(
 ) -> Iterator[Collection]:
     """Collect, and again whenever a batch has ended, until the seconds have passed or no batch is active.
 
-    So a search need not wait for the next scheduled run. Raises as `collect_from_cluster` does.
+    So a search need not wait for the next scheduled run. The results are opened for each collection, because a bucket
+    lists a batch once. Raises as `collect_from_cluster` does.
     """
     until, tried = clock() + seconds, frozenset[str]()
     while True:
-        yield collect_from_cluster(target, results, kubectl, namespace, clock=clock)
+        yield collect_from_cluster(target, open_results(), kubectl, namespace, clock=clock)
         while True:
+            if clock() + POLL_SECONDS > until:
+                return
             active = batches.active_in_commit(target.repository, target.tip())
-            if not active or clock() + POLL_SECONDS > until:
+            if not active:
                 return
             ended = find_cluster_batches(kubectl, namespace, active).ended
             if ended - tried:
