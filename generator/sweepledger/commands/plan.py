@@ -180,7 +180,7 @@ class _PlanContext:
             archived=archived - retried,
         )
         new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in retried)
-        bounds = remaining_bounds(sweep, merged, program) if sweep.rounds else None
+        bounds = remaining_bounds(sweep, merged, program, expansion) if sweep.rounds else None
         counts = counts if bounds is None else _round_counts(merged, bounds.trials or 0)
         missing = self.missing(parsed, None if unlocked else program) if counts.new else ()
         refusals = (

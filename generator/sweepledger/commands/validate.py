@@ -91,5 +91,5 @@ def _trial_count(sweep: Sweep, expansion: Expansion) -> "int | RoundBounds":
         # Imported late: other sweeps need neither the plan nor the methods of a search.
         from sweepledger.commands.rounds.bounds import total_bounds  # noqa: PLC0415
 
-        return total_bounds(sweep)
+        return total_bounds(sweep, expansion)
     return len(expansion.configurations) * sweep.replicates

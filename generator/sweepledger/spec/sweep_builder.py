@@ -35,6 +35,7 @@ from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
 from sweepledger.structs.search_block import (
     ADAPTIVE_METHODS,
+    DEFAULT_STARTUP,
     AdaptiveSearch,
     Block,
     ConfigurationList,
@@ -163,7 +164,7 @@ def build_rounds(written: RawMapping) -> Rounds:
         _integer_key(written, "max"),
         _integer_key(written, "patience"),
         int(written.get("ahead", 1)),
-        _integer_key(written, "startup"),
+        int(written.get("startup", DEFAULT_STARTUP)),
     )
 
 

@@ -58,6 +58,10 @@ MULTI_OBJECTIVE_METHODS = frozenset({Method.TPE, Method.BAYES, Method.NSGA2})
 """Methods that search the Pareto front of several metrics."""
 
 
+DEFAULT_STARTUP = 10
+"""As with Optuna."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rounds:
     """Size and number of the rounds of a search."""
@@ -69,12 +73,17 @@ class Rounds:
     """Number of rounds without a better value after which the search ends."""
     ahead: int = 1
     """Largest number of rounds without results: with more than one, rounds overlap."""
-    startup: int | None = None
-    """Random configurations before the first that a model proposes; None: the method's default."""
+    startup: int = DEFAULT_STARTUP
+    """Random configurations before the first that the model of `tpe` or `bayes` proposes."""
 
     def __post_init__(self) -> None:
-        numbers = {"size": self.size, "max": self.max, "patience": self.patience, "ahead": self.ahead}
-        numbers["startup"] = self.startup
+        numbers = {
+            "size": self.size,
+            "max": self.max,
+            "patience": self.patience,
+            "ahead": self.ahead,
+            "startup": self.startup,
+        }
         for name, number in numbers.items():
             if number is not None and number < 1:
                 raise ValueError(f"{name} must be at least 1, but got {number!r}")

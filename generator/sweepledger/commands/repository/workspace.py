@@ -43,12 +43,12 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*", re.ASCII)
 
 def _refuse_settings_below(root: Path, start: Path) -> None:
     """Raise RepositoryError if a command's folder, or one between it and the root, has settings of its own."""
-    inside = start.resolve()
+    inside, top = start.resolve(), root.resolve()
     for folder in (inside, *inside.parents):
-        if folder == root.resolve() or root.resolve() not in folder.parents:
+        if top not in folder.parents:
             return
         if (folder / SETTINGS_FILE).is_file():
-            place = folder.relative_to(root.resolve()).as_posix()
+            place = folder.relative_to(top).as_posix()
             raise RepositoryError(
                 f"{SETTINGS_FILE} must be at the root of the repository, got one in {place}",
                 hint=f"move it, {SPECS}/ and the other folders to the root; code may stay: `run.code.path: {place}`",
@@ -107,8 +107,8 @@ class Workspace:
 
     def unread_specs(self) -> tuple[Problem, ...]:
         """Return a warning for each file below `sweeps/` that looks like a spec where no command reads one."""
-        files = (path for path in (self.root / SPECS).rglob("*") if SPEC_LIKE.fullmatch(path.name))
-        unread = {path for path in files if path.is_file()} - {*self.spec_paths()}
+        files = {path for path in (self.root / SPECS).rglob("*") if SPEC_LIKE.fullmatch(path.name)}
+        unread = [path for path in files - {*self.spec_paths()} if path.is_file()]
         message = f"is no spec: specs are files of {SPECS}/ itself with names that end in {SUFFIX}"
         hint = f"move it to {SPECS}/, or give it another extension"
         return tuple(

@@ -20,24 +20,29 @@ MOST_ROUNDS = 999
 """A sweep has no more batches."""
 
 
-def remaining_bounds(sweep: Sweep, merged: Sequence[StoredBatch], program: Program) -> RoundBounds:
-    """Return the bounds of what a sweep with rounds may add to its merged batches with a program."""
+def remaining_bounds(
+    sweep: Sweep, merged: Sequence[StoredBatch], program: Program, expansion: Expansion | None = None
+) -> RoundBounds:
+    """Return the bounds of what a sweep with rounds may add to its merged batches with a program.
+
+    A static sweep is expanded unless its expansion is known.
+    """
     current = [batch for batch in merged if batch.lock.program == program]
     trials = len({row.trial for batch in current for row in batch.rows})
     rounds = max((batch.lock.round or 0 for batch in current), default=0)
-    return _bounds_after(sweep, trials, rounds)
+    return _bounds_after(sweep, trials, rounds, expansion)
 
 
-def total_bounds(sweep: Sweep) -> RoundBounds:
-    """Return the bounds of a whole sweep with rounds."""
-    return _bounds_after(sweep, 0, 0)
+def total_bounds(sweep: Sweep, expansion: Expansion | None = None) -> RoundBounds:
+    """Return the bounds of a whole sweep with rounds; a static one is expanded unless its expansion is known."""
+    return _bounds_after(sweep, 0, 0, expansion)
 
 
-def _bounds_after(sweep: Sweep, trials: int, rounds: int) -> RoundBounds:
+def _bounds_after(sweep: Sweep, trials: int, rounds: int, expansion: Expansion | None) -> RoundBounds:
     search = sweep.search
     if search is None:
-        expansion = explore(sweep)
-        count = len(expansion.configurations) * sweep.replicates if isinstance(expansion, Expansion) else 0
+        expanded = expansion or explore(sweep)
+        count = len(expanded.configurations) * sweep.replicates if isinstance(expanded, Expansion) else 0
         return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=count)
     if search.method.is_sampler:
         affordable = limits.affordable_trials(sweep, MAX_TRIALS)

@@ -23,6 +23,7 @@ from sweepledger.search.encoding import (
 )
 from sweepledger.search.rng import RandomSequence
 from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.search_block import DEFAULT_STARTUP
 
 try:
     import egobox
@@ -31,9 +32,6 @@ except ImportError as error:
     raise ToolError.missing_library(
         "method: bayes requires the package egobox", extra="bayes", alternative=", or method: tpe"
     ) from error
-
-DEFAULT_STARTUP = 10
-"""Random configurations before the first that the model proposes, as with Optuna."""
 
 SEED_LIMIT = 2**31 - 1
 
@@ -60,12 +58,12 @@ class GaussianProcessProposer:
         space: EncodedSpace,
         evidence: Sequence[EncodedEvidence],
         seed: int,
-        startup: int | None = None,
+        startup: int = DEFAULT_STARTUP,
     ) -> None:
         self.dimensions = space.dimensions
         self.random = RandomSequence(seed)
         self.seed = seed % SEED_LIMIT
-        self.startup = DEFAULT_STARTUP if startup is None else startup
+        self.startup = startup
         self.specs = [_spec(dimension) for dimension in self.dimensions]
         self.rows: list[Row] = []
         self.losses: list[Losses] = []

@@ -47,9 +47,6 @@ except ImportError as error:
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 """Optuna requires the times of a trial, but the samplers do not use them."""
 
-DEFAULT_STARTUP = 10
-"""Optuna's own number of random configurations before the first that a model proposes."""
-
 CANDIDATES = 64
 """TPE's candidates per proposal. Its default of 24 works as well, but another number would change all rounds."""
 
@@ -81,7 +78,6 @@ def create_optuna_proposer(
 
 
 def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: int) -> BaseSampler:
-    startup = DEFAULT_STARTUP if search.rounds.startup is None else search.rounds.startup
     match search.method:
         case Method.TPE:
             return TPESampler(
@@ -89,11 +85,11 @@ def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: 
                 group=True,
                 constant_liar=True,
                 n_ei_candidates=CANDIDATES,
-                n_startup_trials=startup,
+                n_startup_trials=search.rounds.startup,
                 seed=seed,
             )
         case Method.BAYES:
-            return _gaussian_process(seed, startup)
+            return _gaussian_process(seed, search.rounds.startup)
         case Method.NSGA2:
             rounds = [entry.evidence.round for entry in evidence if entry.evidence.state is EvidenceState.OK]
             return RoundwiseNSGAII(search.rounds.size, rounds, seed)
