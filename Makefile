@@ -23,12 +23,14 @@ E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -m "" -rs -vv --tb=short $(TESTFL
 # A CPU build of torch is smaller. Its lock file is used if it exists (see CONTRIBUTING.md).
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 
-# Tests of a file share what they prepare, so one process runs them all.
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --ignore=tests/e2e
+# Tests of a file share what they prepare, so one process runs them all; tests/tiers.py sorts the files. Three processes
+# use two cores, because tests start others and wait for them; tests of the full suite start servers.
+PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e
 
 LINTERS := $(VENV)/workflows/bin
 RELEASE := $(VENV)/release/bin
 WORKFLOWS := $(wildcard .github/workflows/*.yaml generator/sweepledger/workflows/.github/workflows/*.yaml)
+GITLAB := $(addprefix generator/sweepledger/workflows/.gitlab,-ci.yml $(addprefix /ci/,$(addsuffix .yml,check generate next results site)))
 AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 
 .DEFAULT_GOAL := help
@@ -50,7 +52,7 @@ test: check ## check format, lint and types, and run the tests, in minutes; need
 
 test-full: test $(STAMPS)/azurite $(STAMPS)/checkov $(STAMPS)/docs $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/stores $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
 	@echo "==> the tests that make test omits"
-	@$(PYTEST) -m full_suite -rs $(TESTFLAGS)
+	@$(PYTEST) -n 2 -m full_suite -rs $(TESTFLAGS)
 
 check: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## check format, lint and strict types, without the tests
 	@echo "==> format, lint, types"
@@ -70,6 +72,7 @@ workflows: $(STAMPS)/workflows $(STAMPS)/sweep ## check the workflows with zizmo
 	@$(LINTERS)/check-jsonschema --quiet --builtin-schema vendor.github-workflows $(WORKFLOWS)
 	@$(LINTERS)/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout $(WORKFLOWS)
 	@$(LINTERS)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	@$(LINTERS)/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci $(GITLAB)
 	@$(LINTERS)/yamllint --strict .github generator/sweepledger/workflows .pre-commit-hooks.yaml .yamllint.yaml
 
 audit: token $(STAMPS)/workflows ## find deleted and vulnerable actions, and vulnerable libraries, online (needs GH_TOKEN)
@@ -131,8 +134,8 @@ e2e-full: $(STAMPS)/test $(STAMPS)/data ## run all end-to-end tests with both co
 	@$(E2E) --controller argocd --full
 	@echo "==> all end-to-end tests, with Flux"
 	@$(E2E) --controller flux --full
-	@echo "==> tests of the controllers, of a queue and of fake nodes"
-	@for file in controllers kueue kwok; do $(BOX) $(BIN)/python -m pytest -m "" -rs tests/cluster/test_$$file.py || exit; done
+	@echo "==> tests of the controllers, of a queue, of fake nodes and of pauses"
+	@for file in controllers kueue kwok pauses; do $(BOX) $(BIN)/python -m pytest -m "" -rs tests/cluster/test_$$file.py || exit; done
 	@$(MAKE) --no-print-directory bench-cluster
 
 cluster: cluster-tools $(STAMPS)/data ## start a whole cluster for manual experiments (CONTROLLER=argocd or flux)
@@ -181,8 +184,9 @@ bench-stores: $(STAMPS)/test $(STAMPS)/stores ## measure ten thousand trials to 
 bench-training: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data $(STAMPS)/images ## compare the trainer with straightforward implementations
 	@$(BIN)/python benchmarks/training.py
 
-fuzz: $(STAMPS)/test ## test the reader and the expression language with a million hostile inputs
+fuzz: $(STAMPS)/test ## test the reader, the expression language and every import with hostile inputs, a million and 2.2 million
 	@$(BIN)/python benchmarks/fuzz.py --runs 1000000
+	@$(BIN)/python benchmarks/fuzz_importers.py
 
 brute: $(STAMPS)/test ## compare a hundred thousand random search spaces with their brute-force expansion (20 minutes)
 	@$(BIN)/python benchmarks/brute_force.py --examples 100000

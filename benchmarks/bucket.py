@@ -25,11 +25,11 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "generator")]
 
-from sweepledger.bucket import layout, sidecar  # noqa: E402
+from sweepledger.bucket import layout, trial_sidecar  # noqa: E402
 from sweepledger.bucket.layout import ObjectKind, ObjectName  # noqa: E402
 from sweepledger.bucket.objects import SMALL_AT_ONCE, Bucket  # noqa: E402
 from sweepledger.bucket.results import BucketResults  # noqa: E402
-from sweepledger.bucket.sidecar import Sidecar, SidecarOptions, Stop  # noqa: E402
+from sweepledger.bucket.trial_sidecar import Sidecar, SidecarOptions, Stop  # noqa: E402
 from sweepledger.formats import record_json  # noqa: E402
 from tests.bucket import servers  # noqa: E402
 from tests.bucket.pods import BATCH, Pod  # noqa: E402
@@ -121,7 +121,7 @@ def limit_requests(bucket: Bucket, most: int) -> None:
 
 def faults(trials: int) -> None:  # noqa: PLR0915 - one case after the other
     """Run trials under faults, and compare what the collector accepts with what their launchers wrote."""
-    sidecar.FIRST_PAUSE = 0.1
+    trial_sidecar.FIRST_PAUSE = 0.1
     chance = random.Random(SEED)  # noqa: S311 - a choice of faults
     with server() as (running, folder):
         written: dict[int, set[bytes]] = {}
@@ -300,26 +300,41 @@ def checkpoint(size: int) -> None:
 
 
 def start(times: int = 9) -> None:
-    """Measure from the sidecar's start to the launcher's, and from the record to the sidecar's end."""
+    """Measure from the sidecar's start to the launcher's, and from the record to the sidecar's end.
+
+    The program runs for a second, in which the sidecar loads what it needs at the end.
+    """
     Selected.version = LAUNCHERS["v2"]
     with server() as (running, folder):
-        added, used = [], []
+        started, ended, used = [], [], []
         for number in range(times):
             made = Pod(folder / str(number), running.url, running.secrets, index=number)
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             began = time.monotonic()
             made.start()
-            ready = time.monotonic() - began
+            started.append(time.monotonic() - began)
+            at_start = _cpu_of(made)
+            time.sleep(1)
             (made.results / "uid-1.json").write_bytes(content(number, uid="uid-1"))
             began = time.monotonic()
             made.stop()
-            added.append(ready + time.monotonic() - began)
+            ended.append(time.monotonic() - began)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            used.append((at_start, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
             assert made.message["complete"], made.said
+        start_cpu, all_cpu = (statistics.median(each) for each in zip(*used, strict=True))
         print(
-            f"added to a trial: {statistics.median(added):.2f} s, {statistics.median(used):.2f} s of CPU (medians)"
+            f"before the program {statistics.median(started):.2f} s, of which {start_cpu:.2f} s CPU;"
+            f" after it {statistics.median(ended):.2f} s; {all_cpu:.2f} s CPU in all (medians)"
         )
+        print(f"added to a trial: {statistics.median(map(sum, zip(started, ended, strict=True))):.2f} s")
+
+
+def _cpu_of(pod: Pod) -> float:
+    """Return the CPU seconds of a sidecar until now."""
+    assert pod.sidecar is not None
+    fields = Path(f"/proc/{pod.sidecar.pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def main(arguments: list[str]) -> int:

@@ -24,6 +24,7 @@ RUNS: Mapping[str, Callable[[str], Iterator[Row]]] = {
     "shapes": cluster_runs.shapes,
     "many": cluster_runs.many,
     "first": cluster_runs.first,
+    "successor": cluster_runs.successor,
 }
 
 

@@ -3,18 +3,21 @@
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks import cluster_collect
 from benchmarks.cluster_meter import Jobs, Meter, objects, requests
 from benchmarks.scaling import measured
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
+from sweepledger.repo.git import Repository
 from tests.cluster import controller_files, fleet
 from tests.cluster.argocd import Pace
 from tests.cluster.control_plane import Tuning
@@ -34,6 +37,24 @@ minute (Flux), 30 s (ApplicationSet), 2 minutes (Applications)"""
 LONGEST = 3600.0
 FIRST_RUNS = 10
 COLLECTOR_BARS = (10.0, 150.0)
+SUCCESSOR_BAR = 15.0
+CHAIN_SECONDS = 15
+"""Of a trial."""
+CHAIN = """name: chain
+description: How long does a search wait for its next trial?
+method: tpe
+seed: 1
+rounds: {{size: 1, max: {trials}}}
+metric: {{name: loss}}
+parameters: {{x: {{min: 0.0, max: 1.0}}}}
+command: [python3, code/train.py, "${{args}}"]
+run:
+  code: {{path: code}}
+  shape: indexed
+  parallelism: 1
+  resources: {{cpu: 1, memory: 256Mi}}
+  timeout: 1h
+"""
 
 
 @dataclass(frozen=True)
@@ -71,6 +92,66 @@ def large(follower: str, trials: int = 10_000, parallelism: int = 500) -> Iterat
         assert job["status"]["succeeded"] == trials, job["status"]
         yield Row(what, "the Job's status", len(json.dumps(job["status"])), "characters")
         yield from _recorded(made, what)
+
+
+def successor(follower: str, trials: int = 6) -> Iterator[Row]:
+    """How long a search waits from the end of a trial to the Job of the next, with a collector that watches."""
+    what = f"end of a trial to the Job of its successor, {follower}"
+    with _followed(follower, CHAIN_SECONDS) as made, Jobs(made.machine) as jobs:
+        settings = made.team.root / "sweepledger.yaml"
+        made.team.write("sweepledger.yaml", f"{settings.read_text()}next: collector\n")
+        made.team.write("sweeps/chain.yaml", CHAIN.format(trials=trials))
+        made.team.sweep("generate", "chain")
+        made.team.git("add", "--all")
+        made.team.git("commit", "-q", "-m", "Ask for a search")
+        made.push()
+        with _watching_collector(made) as results:
+            for number in range(trials):
+                jobs.until(what, LONGEST, created=number + 1)
+                _leave_record(made, results, list(jobs.created)[number])
+            jobs.until(what, LONGEST, completed=trials)
+    ended, begun = sorted(jobs.completed.values()), sorted(jobs.created.values())
+    waits = [after - before for before, after in zip(ended, begun[1:], strict=False)]
+    yield Row(what, "load of this machine at the end", os.getloadavg()[0], "")
+    yield Row(what, f"median of {len(waits)}", statistics.median(waits), "s", SUCCESSOR_BAR)
+    yield Row(what, "the longest", max(waits), "s")
+
+
+@contextmanager
+def _watching_collector(made: Fleet) -> Iterator[Path]:
+    """Run the collector as its CronJob does, in a clone of its own; give the folder of the results volume."""
+    clone, results = made.machine.folder / "clone", made.machine.folder / "results"
+    made.team.git("clone", "-q", made.team.git("remote", "get-url", "origin").strip(), str(clone))
+    results.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "sweepledger.cli", "collect", "--push", "--cluster", "--watch=1800"]
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(made.machine.server.kubeconfig),
+        "GIT_AUTHOR_NAME": "collector",
+        "GIT_AUTHOR_EMAIL": "collector@example.org",
+        "GIT_COMMITTER_NAME": "collector",
+        "GIT_COMMITTER_EMAIL": "collector@example.org",
+    }
+    process = subprocess.Popen([*command, f"--results={results}"], cwd=clone, env=environment)
+    try:
+        yield results
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _leave_record(made: Fleet, results: Path, name: str) -> None:
+    """Leave the record of the only trial of a batch shortly before its pod ends."""
+    deadline = time.monotonic() + LONGEST
+    while not (uids := {int(index): uid for job, index, uid in _pods(made) if job == name}):
+        assert time.monotonic() < deadline, f"{name} has no pod"
+        time.sleep(0.2)
+    time.sleep(CHAIN_SECONDS / 2)  # with a record, a batch whose Job nobody has seen counts as ended
+    made.team.git("fetch", "-q", "origin")
+    repository = Repository.find(made.team.root)
+    stored = batches.in_commit(repository, repository.commit("refs/remotes/origin/main"))
+    (batch,) = (one for one in stored if one.name == name)
+    cluster_collect.leave(results, batch, uids)
 
 
 def _recorded(made: Fleet, what: str) -> Iterator[Row]:

@@ -25,13 +25,14 @@ sys.path.insert(0, str(ROOT))
 from tests.exchange.conformance import (  # noqa: E402 - the path is set above
     SEEDS,
     TRIALS,
+    explore_written,
     mutations,
-    survive,
     survive_trials,
+    written,
 )
 
-READS: dict[str, tuple[Callable[[bytes], None], bytes]] = {
-    **{name: (partial(survive, name), content) for name, content in SEEDS.items()},
+READS: dict[str, tuple[Callable[[bytes], str | None], bytes]] = {
+    **{name: (partial(written, name), content) for name, content in SEEDS.items()},
     **{f"trials:{form}": (partial(survive_trials, form), content) for form, content in TRIALS.items()},
 }
 """What reads a file of a format, and the file that is changed."""
@@ -39,6 +40,8 @@ NICENESS = 10
 """Other work on the machine goes first."""
 CHUNK = 2000
 """Files between two lines of the journal: some seconds."""
+EXPLORED = 40
+"""Different specs of a chunk whose trials are listed, which takes ten times as long as to import a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,13 @@ class Chunk:
         """Return how many files an importer answered with something else than a spec or a refusal."""
         escaped = 0
         read, seed = READS[self.name]
+        explored: set[str] = set()
         for content in mutations(seed, self.seed, self.files):
             try:
-                read(content)
+                text = read(content)
+                if text is not None and text not in explored and len(explored) < EXPLORED:
+                    explored.add(text)
+                    explore_written(text, content)
             except Exception as error:  # noqa: BLE001 - what escapes is what is counted
                 escaped += 1
                 print(f"  {self.name}: {error!r}: {content!r}", flush=True)

@@ -1,7 +1,11 @@
-"""Measure `sweep run` on a laptop beside `xargs -P2` and Optuna with SQLite: trivial trials, two at once.
+"""Measure `sweep run` on a laptop beside `xargs -P2`, Optuna with SQLite and Ray Tune: trivial trials, two at once.
 
-The three run alternately, several times; medians of wall-clock and CPU seconds are printed, and the ratios to xargs.
-Usage: python benchmarks/laptop.py [--trials 50 200] [--repeats 5]
+All ways run alternately, several times; medians of wall-clock and CPU seconds are printed, and the ratios to xargs.
+Page faults in excess of those of xargs do not depend on other work on the machine.
+Usage: python benchmarks/laptop.py [--trials 50 200] [--repeats 5] [--ray PYTHON]
+
+Ray Tune takes part if `--ray` names a Python that has it (`pip install "ray[tune]"` in an environment of its own). Its
+CPU seconds are those of the processes that it waits for, so that they are too few rather than too many.
 """
 
 import argparse
@@ -35,6 +39,8 @@ run:
   parallelism: 2
   timeout: 1m
 """
+PACKED = "  pack: {trials: 100, at_once: 2}\n"
+"""What lets one pod run many of them, two at once as before."""
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 """As a user has it: Python caches what it compiles."""
 OPTUNA = """import subprocess, sys
@@ -53,6 +59,28 @@ def objective(trial):
     return float(done.stdout.partition("=")[2])
 
 study.optimize(objective, n_trials=len(values), n_jobs=2)
+"""
+RAY = """import subprocess, sys
+import ray
+from ray import tune
+
+python, folder, code = sys.argv[1:4]
+values = [float(value) for value in sys.argv[4].split(",")]
+
+def objective(config):
+    command = [python, f"{code}/score.py", f"--x={config['x']}"]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    tune.report({"score": float(done.stdout.partition("=")[2])})
+
+ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", _node_ip_address="127.0.0.1")
+results = tune.Tuner(
+    tune.with_resources(objective, {"cpu": 1}),
+    param_space={"x": tune.grid_search(values)},
+    tune_config=tune.TuneConfig(metric="score", mode="max"),
+    run_config=tune.RunConfig(storage_path=folder, verbose=0),
+).fit()
+assert len(results) == len(values) and not results.errors
+ray.shutdown()
 """
 
 
@@ -105,15 +133,47 @@ def run_sweep(folder: Path, _: int) -> None:
     assert (folder / "results/score/summary.csv").is_file()
 
 
+def run_packed(folder: Path, trials: int) -> None:
+    """Run the sweep with `sweep run`, many trials in a pod."""
+    with (folder / "sweeps/score.yaml").open("a") as file:
+        file.write(PACKED)
+    run_sweep(folder, trials)
+
+
+def run_ray(python: str) -> Callable[[Path, int], None]:
+    """Return a function that runs the script once per value with Ray Tune of a Python."""
+
+    def run(folder: Path, trials: int) -> None:
+        with tempfile.TemporaryDirectory(prefix="ray-") as scratch:
+            subprocess.run(
+                [
+                    python,
+                    "-c",
+                    RAY,
+                    sys.executable,
+                    str(folder / "ray"),
+                    str(folder / "code"),
+                    ",".join(values(trials)),
+                ],
+                cwd=folder,
+                env={**ENVIRONMENT, "RAY_TMPDIR": scratch, "RAY_USAGE_STATS_ENABLED": "0"},
+                capture_output=True,
+                check=True,
+            )
+
+    return run
+
+
 WAYS: dict[str, Callable[[Path, int], None]] = {
     "xargs -P2": run_xargs,
     "sweep run": run_sweep,
+    "sweep run, packed": run_packed,
     "optuna, sqlite": run_optuna,
 }
 
 
-def measured(way: Callable[[Path, int], None], trials: int) -> tuple[float, float]:
-    """Return the wall-clock and the CPU seconds of one run in a fresh repository."""
+def measured(way: Callable[[Path, int], None], trials: int) -> tuple[float, float, float]:
+    """Return the wall-clock and the CPU seconds, and the page faults, of one run in a fresh repository."""
     with tempfile.TemporaryDirectory(prefix="laptop-") as scratch:
         folder = Path(scratch) / "lab"
         repository(folder, trials)
@@ -121,32 +181,39 @@ def measured(way: Callable[[Path, int], None], trials: int) -> tuple[float, floa
         way(folder, trials)
         wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return wall, cpu
+    return wall, cpu, after.ru_minflt - before.ru_minflt
 
 
 def main() -> None:
     """Measure, and print one line per number of trials and way."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trials", type=int, nargs="+", default=[50, 200])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", choices=list(WAYS), nargs="+", default=list(WAYS))
+    parser.add_argument("--ray", metavar="PYTHON", help="a Python that has Ray Tune")
     options = parser.parse_args()
-    print(f"{'trials':>6}  {'way':<16}{'wall s':>8}{'CPU s':>8}{'wall/xargs':>12}{'CPU/xargs':>12}")
+    ways = {name: WAYS[name] for name in options.only}
+    if options.ray:
+        ways["Ray Tune"] = run_ray(options.ray)
+    print(
+        f"{'trials':>6}  {'way':<18}{'wall s':>8}{'CPU s':>8}{'wall/xargs':>12}{'CPU/xargs':>12}{'faults/xargs':>14}"
+    )
     for trials in options.trials:
-        runs: dict[str, list[tuple[float, float]]] = {name: [] for name in options.only}
+        runs: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
         for _ in range(options.repeats):
-            for name in options.only:
-                runs[name].append(measured(WAYS[name], trials))
+            for name, way in ways.items():
+                runs[name].append(measured(way, trials))
         medians = {
-            name: tuple(statistics.median(run[place] for run in results) for place in (0, 1))
+            name: [statistics.median(column) for column in zip(*results, strict=True)]
             for name, results in runs.items()
         }
         first = next(iter(medians.values()))
-        for name, (wall, cpu) in medians.items():
-            print(
-                f"{trials:>6}  {name:<16}{wall:>8.2f}{cpu:>8.2f}{wall / first[0]:>12.2f}{cpu / first[1]:>12.2f}",
-                flush=True,
-            )
+        for name, (wall, cpu, faults) in medians.items():
+            ratios = f"{wall / first[0]:>12.2f}{cpu / first[1]:>12.2f}{faults / first[2]:>14.2f}"
+            print(f"{trials:>6}  {name:<18}{wall:>8.2f}{cpu:>8.2f}{ratios}", flush=True)
+        print(f"        load: {', '.join(f'{load:.1f}' for load in os.getloadavg())}", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from tests.cluster.children import until
 from tests.cluster.fleet import Ask
 from tests.e2e.collecting import only_by_hand
 from tests.e2e.controllers import CONTROLLERS
-from tests.e2e.founding import prepared, set_up_team
+from tests.e2e.founding import followed_team, prepared
 from tests.e2e.team import PATIENCE, Batch, Team, has_ended
 
 PAUSE = 0.5
@@ -40,11 +40,7 @@ SHORTEST, LONGEST = 3.0, 9.0
 def node(runs: int, controller: str) -> bool:
     """Run sweeps on a node of its own, and judge them."""
     made = machine.start()
-    ground = prepared(made, controller)
-    follower = CONTROLLERS[controller](made)
-    follower.start()
-    team = set_up_team(ground)
-    follower.follow(team)
+    team = followed_team(prepared(made, controller))
     team.write("code/work.py", PROGRAM)
     team.commit("Write a program")
     took = {}

@@ -23,6 +23,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -310,7 +311,8 @@ def make_copy(folder: Path) -> None:
     Worker.folder = folder / str(os.getpid())
     Worker.copy = Worker.folder / "copy"
     (Worker.folder / "tmp").mkdir(parents=True)
-    ignored = shutil.ignore_patterns(".*", "__pycache__", "dist")
+    made = (".docs", ".git", ".sweepledger", ".tools", ".venv", "__pycache__", "dist")
+    ignored = shutil.ignore_patterns(*made, ".*_cache", ".hypothesis")
     shutil.copytree(ROOT, Worker.copy, ignore=ignored)
 
 
@@ -375,7 +377,7 @@ def record(chosen: list[Mutant], files: list[str]) -> list[str]:
             shutil.copyfile(ROOT / name, Worker.copy / name)
             forget_compiled(Worker.copy / name)
         if code not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
-            raise RuntimeError((Worker.folder / "output").read_text()[-2000:])
+            raise RuntimeError(f"exit code {code}: {(Worker.folder / 'output').read_text()[-2000:]}")
     return lines.read_text().splitlines()
 
 
@@ -392,9 +394,11 @@ def instrument(names: list[str], chosen: list[Mutant], hits: Path) -> None:
 def plan(mutant: Mutant, number: int, chosen: list[Mutant], runs: list[TestRun]) -> list[list[str]]:
     """List the tests to try on a mutant: of the files that are most about it, then others, then users of its module."""
     module = len(chosen) + modules(chosen).index(mutant.file)
-    called = [run for run in runs if module in run.points] or [
-        run for run in runs if run.test.startswith(tuple(f"{suite}/" for suite in mutant.suite))
-    ]
+    nearby = [run for run in runs if run.test.startswith(tuple(f"{suite}/" for suite in mutant.suite))]
+    called = [run for run in runs if module in run.points] or nearby
+    if mutant.is_global:  # a test that only looks at the module calls nothing of it
+        known, nearest_suite = {run.test for run in called}, f"{mutant.suite[0]}/"
+        called += [run for run in nearby if run.test.startswith(nearest_suite) and run.test not in known]
     reaching = [run for run in called if number in run.points]
     # What an import evaluates counts for all that call the module; some points cannot be marked, or lie in a copy.
     if mutant.is_global or not reaching:
@@ -482,6 +486,9 @@ def run_pytest(arguments: list[str], plugin: object, seconds: int) -> int:
             options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # Hypothesis is imported already
             code = int(pytest.main([*options, *arguments], plugins=[plugin]))
             atexit._run_exitfuncs()  # noqa: SLF001
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             os._exit(code)
     end = time.monotonic() + seconds

@@ -70,7 +70,7 @@ def read(results: Path, files: int) -> Counter[str]:
     """Read it as the collector does; count what is found."""
     counts = Counter[str]()
     for index in range(files):
-        for judged in map(record_json.read, volume.attempt_records(results, BATCH, index)):
+        for judged in map(record_json.read, volume.attempt_records(results, BATCH, str(index))):
             counts[judged.reason if isinstance(judged, CorruptRecord) else "record"] += 1
     return counts
 

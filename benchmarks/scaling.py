@@ -113,7 +113,7 @@ class Row:
 
 def measured(argv: list[str], folder: Path) -> Used:
     """Run a command to its end. Its memory is that of the process itself, which `wait4` tells."""
-    with (folder / ".output").open("w+b") as output:
+    with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             argv, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=output, stderr=output
         )
@@ -157,7 +157,7 @@ def repository(folder: Path, search: str, *, name: str = "big") -> Path:
     (folder / "code").mkdir(parents=True)
     (folder / "code/train.py").write_text("print('loss=1')\n")
     (folder / "sweepledger.yaml").write_text("version: 1\n")
-    (folder / ".gitignore").write_text(".sweepledger/\n.output\n")
+    (folder / ".gitignore").write_text(".sweepledger/\n")
     (folder / "sweeps").mkdir()
     (folder / f"sweeps/{name}.yaml").write_text(SPEC.format(name=name, search=search))
     git(folder, "init", "-q", "-b", "main")

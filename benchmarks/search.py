@@ -53,7 +53,10 @@ FIVE = {
 }
 
 
-def a_sweep(method: str, parameters: Values, *, seed: int = 1, size: int = BATCH, ahead: int = 1) -> Sweep:
+def a_sweep(
+    method: str, parameters: Values, *, seed: int = 1, size: int = BATCH, ahead: int = 1, **keys: Any
+) -> Sweep:
+    """Parse a spec with a method; further keys replace those that it has otherwise."""
     spec = {
         "name": "bench",
         "method": method,
@@ -62,6 +65,7 @@ def a_sweep(method: str, parameters: Values, *, seed: int = 1, size: int = BATCH
         "metric": {"name": "loss"},
         "parameters": parameters,
         "command": ["train", "${args}"],
+        **keys,
     }
     result = parse(json.dumps(spec, indent=1).encode(), "sweeps/bench.yaml", Settings())
     assert isinstance(result, ParsedSpec), result

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.internal.conjecture.providers import HypothesisProvider
+from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
 from sweepledger.errors import ToolError
@@ -36,7 +36,9 @@ settings.load_profile("suite")
 
 # Hypothesis also draws constants of the modules that it takes for the project's own. Which modules those are
 # depends on the path of the clone and on earlier imports: the same test would draw other examples elsewhere.
-HypothesisProvider._local_constants = Constants()  # type: ignore[assignment, method-assign] # noqa: SLF001
+# Each worker would also parse every imported module for them.
+NO_CONSTANTS = Constants()
+providers._get_local_constants = lambda: NO_CONSTANTS  # noqa: SLF001
 
 # Much of what is tested waits for a disk until it holds what was written. Temporary files lie in memory where there is
 # room, and where programs may run.
@@ -55,8 +57,10 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the full suite before pytest selects by markers."""
+    """Mark the tests of the full suite before pytest selects by markers; sort the files that workers share."""
     tiers.mark(items)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        tiers.sort_for_workers(items)
 
 
 gc.disable()  # a quarter of the time of collecting tests, of which nothing becomes garbage

@@ -58,6 +58,28 @@ def _temporary_folder() -> Path:
     return folder
 
 
+def _copy_folder(source: str | Path, target: str | Path) -> None:
+    """Copy a folder with times and modes; git's objects, which nobody changes, become links as in a local clone."""
+    Path(target).mkdir(parents=True)
+    is_of_objects = f"{os.sep}objects{os.sep}" in f"{source}{os.sep}"
+    with os.scandir(source) as entries:
+        for entry in entries:
+            path = f"{target}{os.sep}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                _copy_folder(entry.path, path)
+            elif not (is_of_objects and _link(entry.path, path)):
+                shutil.copy2(entry.path, path, follow_symlinks=False)
+
+
+def _link(source: str, target: str) -> bool:
+    """Make a hard link; return False where both are not on one file system."""
+    try:
+        os.link(source, target)
+    except OSError:
+        return False
+    return True
+
+
 @cache
 def _template() -> "Sandbox":
     return Sandbox.build(_temporary_folder())
@@ -85,7 +107,7 @@ class Sandbox:
         """Become a copy of another sandbox."""
         for path, source in ((self.remote, other.remote), (self.root, other.root)):
             shutil.rmtree(path, ignore_errors=True)
-            shutil.copytree(source, path, symlinks=True)
+            _copy_folder(source, path)
         config = self.root / ".git/config"
         config.write_text(config.read_text().replace(str(other.remote), str(self.remote)))
 
@@ -149,6 +171,12 @@ class Sandbox:
 
     def pull(self) -> None:
         self.git("pull", "-q", "--ff-only", "origin", "main")
+
+    def use_as_laptop(self) -> None:
+        """Remove the remote, and name the person who commits."""
+        self.git("remote", "remove", "origin")
+        self.git("config", "user.name", "Ada")
+        self.git("config", "user.email", "ada@example.org")
 
     def active(self) -> list[str]:
         folder = self.root / "overlays/active"

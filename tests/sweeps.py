@@ -9,8 +9,9 @@ from sweepledger.repo import files
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.kubernetes import CLAIMS_VERSION
 from sweepledger.structs.metric import Goal, Metric
-from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Toleration
+from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, ServiceToken, Toleration
 from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
 from sweepledger.structs.search_block import GridSearch
@@ -74,10 +75,15 @@ POD_SETTINGS = PodSettings(
     labels={"example.org/mesh": "off"},
     annotations={"sidecar.istio.io/inject": "false"},
     resources={"vpc.amazonaws.com/efa": 2},
+    claims={"gpu": "one-gpu"},
+    spread={"topology.kubernetes.io/zone": 1},
+    tokens={"hub": ServiceToken("https://hub.example.org"), "vault": ServiceToken("vault", 1800)},
     grace_seconds=120,
 )
 POD_POOL_SETTINGS = replace(
-    FULL_SETTINGS, pools={**POOLS, "chosen": replace(POOLS["chosen"], pod=POD_SETTINGS)}
+    FULL_SETTINGS,
+    pools={**POOLS, "chosen": replace(POOLS["chosen"], pod=POD_SETTINGS)},
+    kubernetes=CLAIMS_VERSION,
 )
 """The same, with a pool that sets everything about its pods."""
 
@@ -114,7 +120,7 @@ def a_full_sweep(pool: str = "queued", **run: Any) -> Sweep:
 
 
 def a_program(sweep: Sweep, **changes: Any) -> Program:
-    data = None if sweep.run.data is None else Data("mnist", "sha256:" + "d" * 64)
+    data = None if sweep.run.data is None else Data(sweep.run.data, "sha256:" + "d" * 64)
     return replace(Program("local", sweep.command, Code("trainer", "c" * 40), data), **changes)
 
 

@@ -17,7 +17,16 @@ PACKAGE = ROOT / "generator/sweepledger"
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 
 LAYERS = (
-    {"errors", "problems", "safe_open", "process", "process_tree", "quantiles", "storage"},
+    {
+        "errors",
+        "garbage_collection",
+        "problems",
+        "safe_open",
+        "process",
+        "process_tree",
+        "quantiles",
+        "storage",
+    },
     {"structs"},
     {"formats"},
     {"reader"},

@@ -14,6 +14,24 @@ import pytest
 API_SERVER = "the real API server"
 _NEEDS = {"apiserver": API_SERVER, "another_python": "other Python versions"}
 """Fixtures that only `make test-full` provides, and what they stand for."""
+LONGEST = (
+    *("tests/cli/test_responses.py", "tests/commands/test_next.py", "tests/commands/test_run.py"),
+    *("tests/workflows/test_hostile_changes.py", "tests/trainer/test_distributed.py"),
+    *("tests/hostile/test_repositories.py", "tests/cli/test_first_sweeps.py"),
+    *("tests/launcher/test_launcher_rows.py", "tests/commands/test_early_stopping.py"),
+    *(
+        "tests/commands/test_retry.py",
+        "tests/attacks/test_forged_rounds.py",
+        "tests/commands/test_collect.py",
+    ),
+    *("tests/commands/test_local.py", "tests/trainer/test_training.py"),
+    *("tests/commands/test_one_stops_no_other.py", "tests/trainer/test_command_line.py"),
+    *("tests/render/test_bucket_store.py", "tests/commands/test_budgets.py", "tests/commands/test_packs.py"),
+    *("tests/search/test_rounds_of_every_method.py", "tests/launcher/test_packs.py"),
+    *("tests/workflows/test_pull_requests.py", "tests/fuzz/test_fuzzing.py"),
+    *("tests/faults/test_kills.py", "tests/commands/test_pushed_rounds.py"),
+)
+"""The files that take longest, six seconds and more, though they have few tests."""
 left_out: Counter[str] = Counter()
 """How many tests this run left out, by reason."""
 
@@ -35,12 +53,27 @@ def mark(items: Iterable[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.full_suite("more cases of a test"))
 
 
+def sort_for_workers(items: list[pytest.Item]) -> None:
+    """Sort files, of which a worker runs each whole, by the time that they take, so that workers end together."""
+    tests = Counter(item.nodeid.partition("::")[0] for item in items)
+    longest = {file: number for number, file in enumerate(LONGEST)}
+
+    def rank(item: pytest.Item) -> tuple[int, int, str]:
+        file = item.nodeid.partition("::")[0]
+        return longest.get(file, len(longest)), -tests[file], file
+
+    items.sort(key=rank)
+
+
 def parameters(cases: Iterable[Any], default: Collection[Any], reason: str) -> list[Any]:
-    """Return cases as parameters; those that the default tier omits are marked with the reason."""
+    """Return cases, tuples of several arguments, as parameters; those that the default tier omits have the reason."""
     cases = list(cases)
     assert set(default) <= set(cases)
     full = pytest.mark.full_suite(reason)
-    return [case if case in default else pytest.param(case, marks=full) for case in cases]
+    return [
+        case if case in default else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=full)
+        for case in cases
+    ]
 
 
 def count(items: Iterable[pytest.Item]) -> None:

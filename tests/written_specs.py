@@ -8,6 +8,7 @@ from sweepledger.spec import ParsedSpec, parse
 from sweepledger.spec.configuration_files import SiblingReader, no_files
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.settings import (
+    ClusterSettings,
     CodeSource,
     Dataset,
     Egress,
@@ -24,6 +25,11 @@ POOLS = (
     Pool("gpu-light", NodeCapacity("16", "64Gi", 1), queue="gpu-light"),
     Pool("gpu-heavy", NodeCapacity("96", "800Gi", 8), queue="gpu-heavy", max_nodes=4),
 )
+CLUSTERS = (
+    ClusterSettings("eu", weight=3),
+    ClusterSettings("us", pools=("cpu-small",)),
+    ClusterSettings("lost", is_lost=True),
+)
 SECRETS = (
     SecretReference("hf-write", "hugging-face-write", "token", "HF_TOKEN"),
     SecretReference("hugging-face", "hugging-face", "token", "HF_TOKEN"),
@@ -37,6 +43,7 @@ SETTINGS = Settings(
     secrets={secret.name: secret for secret in SECRETS},
     egress={"data-store": Egress("data-store", ("203.0.113.0/24",), (443,))},
     pools={pool.name: pool for pool in POOLS},
+    clusters={cluster.name: cluster for cluster in CLUSTERS},
 )
 
 

@@ -65,6 +65,11 @@ CUSTOM = (
     ("github.com/fluxcd/source-controller@v1.9.3", "config/crd/bases", ("GitRepository",)),
     ("github.com/fluxcd/kustomize-controller@v1.9.5", "config/crd/bases", ("Kustomization",)),
     ("github.com/fluxcd/notification-controller@v1.9.3", "config/crd/bases", ("Receiver",)),
+    (
+        "github.com/cilium/cilium@v1.18.0",
+        "pkg/k8s/apis/cilium.io/client/crds/v2",
+        ("CiliumNetworkPolicy",),
+    ),
 )
 
 KEPT = ("enum", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern", "required")
@@ -206,7 +211,12 @@ def custom(pod: Schema) -> Schema:
             reduced = reduce(schema)
             reduced["properties"] |= {"metadata": {"$ref": "#/$defs/meta.v1.ObjectMeta"}, "status": {}}
             reduced["required"] = sorted({*reduced.get("required", ()), "apiVersion", "kind", "metadata"})
-            definitions[name] = with_core_pods(reduced, pod)
+            reduced = with_core_pods(reduced, pod)
+            if (
+                definitions.setdefault(name, reduced) != reduced
+            ):  # another version of the API has other fields
+                name = f"{name}-{api.rpartition('/')[2]}"
+                definitions[name] = reduced
             made.setdefault(f"{api} {kind}", []).append([release, name])
     modules = [module for module, _, _ in CUSTOM]
     listed = dict(sorted(made.items()))

@@ -67,6 +67,9 @@ def set_up_device(environment: Environment, options: RunOptions, *, local_rank: 
     device = torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")
     if device.type == "cuda":
         torch.cuda.set_device(device)
+        if environment.gpu_fraction < 1:
+            # More than its share ends this trial, not those beside it.
+            torch.cuda.set_per_process_memory_fraction(environment.gpu_fraction, device)
     _keep_memory()
     torch.set_num_threads(environment.threads)
     torch.manual_seed(environment.seed)

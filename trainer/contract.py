@@ -3,8 +3,10 @@
 Every other module may import this one; it imports none of them, and not torch.
 """
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,7 @@ LARGEST_SEED = 2**63 - 1
 MOST_THREADS = 1024
 """More threads than this are a typing error, but OpenMP would start them."""
 
+FRACTION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,9})?", re.ASCII)
 CGROUP = Path("/sys/fs/cgroup")
 """Where a container sees its own limits, in cgroup v1 and v2."""
 
@@ -69,6 +72,8 @@ class Environment:
     """File for the result; None means standard output only."""
     checkpoints: Path | None = None
     """Folder that all attempts share; None disables checkpoints."""
+    gpu_fraction: float = 1.0
+    """Which part of the GPU's memory this process may use: trials share it."""
     parent: Path | None = None
     """Folder with the checkpoint of another trial, from which this trial continues."""
 
@@ -88,12 +93,21 @@ def read_environment(environ: Mapping[str, str], cgroup: Path = CGROUP) -> Envir
     def path(name: str) -> Path | None:
         return Path(environ[name]) if environ.get(name) else None
 
+    def fraction(name: str) -> float:
+        text = environ.get(name) or "1"
+        if FRACTION.fullmatch(text) and 0 < float(text) <= 1:
+            return float(text)
+        message = f"must be a number above 0 and at most 1, got {text[:40]!r}"
+        problems.append(Problem(name, message, BAD_SWEEP))
+        return 1.0
+
     environment = Environment(
         seed=whole_number("SWEEP_SEED", default=0, low=0, high=LARGEST_SEED),
         threads=whole_number("OMP_NUM_THREADS", default=container_cpus(cgroup), low=1, high=MOST_THREADS),
         data=path("SWEEP_DATA"),
         result=path("SWEEP_RESULT"),
         checkpoints=path("SWEEP_CHECKPOINTS"),
+        gpu_fraction=fraction("SWEEP_GPU_FRACTION"),
         parent=path("SWEEP_PARENT"),
     )
     if problems:
@@ -112,3 +126,32 @@ def container_cpus(cgroup: Path) -> int:
         if quota > 0 < period:
             return min(math.ceil(quota / period), MOST_THREADS)
     return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A trial that is trained together with others, as one of a stack."""
+
+    trial: str
+    arguments: tuple[str, ...]
+    """Those of its own command, after the program."""
+    result: Path
+
+
+def read_stack(environ: Mapping[str, str], arguments: Sequence[str]) -> tuple[Member, ...]:
+    """Read the file that SWEEP_STACK names; empty without one. Raises TrialError.
+
+    The process has the command of the first trial, which shows where a command's arguments begin.
+    """
+    if not environ.get("SWEEP_STACK"):
+        return ()
+    path = Path(environ["SWEEP_STACK"])
+    try:
+        members = json.loads(path.read_text(encoding="utf-8"))["trials"]
+        begin = len(members[0]["command"]) - len(arguments)
+        return tuple(
+            Member(each["trial"], tuple(each["command"][begin:]), Path(each["result"])) for each in members
+        )
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        message = f"must list the trials of a stack, but {type(error).__name__}: {error}"
+        raise TrialError([Problem(str(path), message, BAD_SWEEP)]) from error

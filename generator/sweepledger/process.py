@@ -14,12 +14,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Protocol, Self
+from types import FrameType, TracebackType
+from typing import IO, Any, Protocol, Self
 
 from sweepledger import process_tree
 from sweepledger.errors import ToolError
@@ -118,14 +119,13 @@ class ProcessStream:
         self._limits = limits
         self._deadline = time.monotonic() + limits.seconds
         self._measure_at = 0.0
-        self._process = subprocess.Popen(
+        self._process = _start(
             argv,
             cwd=cwd,
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(env),
-            start_new_session=True,
             bufsize=0,
         )
         self._stdin = memoryview(stdin)
@@ -262,9 +262,7 @@ def run_foreground(
     Raises ToolError if it cannot be started.
     """
     try:
-        child = subprocess.Popen(
-            argv, cwd=folder, env=environment, stdout=sys.stderr if quiet else None, start_new_session=True
-        )
+        child = _start(argv, cwd=folder, env=environment, stdout=sys.stderr if quiet else None)
     except OSError as error:
         raise ToolError(f"{argv[0]} cannot be run: {(error.strerror or str(error)).lower()}") from error
     try:
@@ -276,6 +274,37 @@ def run_foreground(
         process_tree.kill_group(child.pid)
         child.wait()
         raise
+
+
+def _start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own.
+
+    An interrupt waits until the program has started, and then ends it: within `Popen`, it would leave behind a
+    program that nothing knows and that no Ctrl-C reaches.
+    """
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(argv, start_new_session=True, **options)
+
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        return start()
+    interrupts: list[tuple[int, FrameType | None]] = []
+    child = None
+    signal.signal(signal.SIGINT, lambda number, frame: interrupts.append((number, frame)))
+    try:
+        child = start()
+        return child
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if interrupts:
+            try:
+                handler(*interrupts[0])
+            except BaseException:
+                if child is not None:
+                    with child:
+                        process_tree.kill_group(child.pid)
+                raise
 
 
 def redact(text: str) -> str:

@@ -8,11 +8,15 @@ The pod supervisor imports this module each time a pod starts, so it imports lit
 # ruff: noqa: PTH110, PTH123, PTH208
 
 import contextlib
+import functools
 import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
 
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 PROC = "/proc"
 """The only way to other processes: all functions read it anew, so that a test can run without it."""
 
@@ -96,3 +100,34 @@ def kill_until_none(find: Callable[[], Collection[int]], *, seconds: float, paus
         kill(pids)
         time.sleep(pause)
     return killed
+
+
+@functools.lru_cache(maxsize=1)
+def system_library() -> Any:
+    """Return the C library of this process, loaded once and not in each fork."""
+    import ctypes  # noqa: PLC0415 - most programs that list processes never need it
+
+    return ctypes.CDLL(None)
+
+
+def prctl(option: int, value: int, *, library: Any = None) -> bool:
+    """Call prctl for this process; return whether the system has it and it succeeded.
+
+    `library` has the functions of the system; the C library of this process by default.
+    """
+    try:
+        return bool((library or system_library()).prctl(option, value, 0, 0, 0) == 0)
+    except (AttributeError, OSError):
+        return False
+
+
+def adopt_orphans() -> bool:
+    """Become the parent of descendants whose own parent ends; return whether the system supports it."""
+    return prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with(parent: int) -> None:
+    """Let this process be killed when its parent ends; kill it now if that has happened already."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)

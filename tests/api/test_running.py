@@ -7,9 +7,7 @@ from tests.repository import Sandbox
 
 
 def test_a_sweep_runs_and_returns_with_its_results(sandbox: Sandbox) -> None:
-    sandbox.git("remote", "remove", "origin")
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.use_as_laptop()
     sandbox.spec("peak", "1, 2")
     train = sandbox.root / "code/train.py"
     train.write_text(train.read_text() + "# changed\n")

@@ -28,6 +28,12 @@ SPELLINGS = [
     "\x0b* filter=lfs",
     "\x0b# x filter",
     "\x0c\n* ident",
+    # To git, NUL ends a line, and the file where it reads the index.
+    "code/** ident\0x",
+    "code/** export-subst\0=",
+    "results/** ident\0",
+    "* -ident\0\n* ident\0",
+    "* !ident ident",
 ]
 
 

@@ -35,7 +35,13 @@ def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
         ("base/launcher/v2/launch.py", "import ", "import os as _evil\nimport ", MANY),
         ("base/trial/v2/job.yaml", "runAsNonRoot: true", "runAsNonRoot: true # still", MANY),
         ("base/trial/v2/job.yaml", "privileged: false", "privileged: true", MANY),
+        ("base/trial/v2/job.yaml", "drop: [ALL]", "drop: []", MANY),
+        ("base/trial/v2/job.yaml", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", MANY),
+        ("base/trial/v2/job.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", MANY),
         ("base/trial/v2/kustomization.yaml", "kind:", "# a remark\nkind:", MANY),
+        ("base/trial/v2/kustomization.yaml", "kind:", "namePrefix: evil-\nkind:", MANY),
+        ("base/jobs/v2/job.yaml", "runAsNonRoot: true", "runAsNonRoot: false", "1, 2"),
+        ("base/jobs/v2/job.yaml", "drop: [ALL]", "drop: []", "1, 2"),
     ],
 )
 def test_a_base_is_not_edited_and_used_in_one_change(
@@ -57,6 +63,56 @@ def test_the_commit_in_between_frees_nothing(sandbox: Sandbox) -> None:
     sandbox.commit("Ask for a sweep")
 
     assert problems(sandbox) == {("base/launcher/v2/launch.py", "base-with-batch")}
+
+
+LAUNCHER = "base/launcher/v2/launch.py"
+BESIDE: dict[str, tuple[str, bytes]] = {
+    "other line ends": (LAUNCHER, b"\r\n"),
+    "a byte order mark": (LAUNCHER, b"\xef\xbb\xbf"),
+    "a module that Python finds first": ("base/launcher/v2/json.py", b"import os\n"),
+    "an empty file": ("base/launcher/v2/__init__.py", b""),
+    "a second kustomization": ("base/trial/v2/kustomization.yml", b"kind: Kustomization\n"),
+}
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("what", BESIDE)
+def test_nothing_is_put_beside_a_base_that_comes_with_its_first_batch(what: str, sandbox: Sandbox) -> None:
+    path, content = BESIDE[what]
+    sandbox.spec(xs=MANY)
+    generate(sandbox.workspace)
+    file = sandbox.root / path
+    if path == LAUNCHER:
+        text = file.read_bytes()
+        content = text.replace(b"\n", content) if content.isspace() else content + text
+    file.write_bytes(content)
+    sandbox.commit("Ask for a sweep")
+
+    assert (path, "base-with-batch") in problems(sandbox)
+
+
+@pytest.mark.parametrize("history", ["a revert of a revert", "an octopus"])
+def test_no_history_hides_the_edit_of_a_base(history: str, sandbox: Sandbox) -> None:
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+    start = sandbox.head()
+    edited(sandbox, LAUNCHER, "import ", "import os as _evil\nimport ")
+    evil = sandbox.commit("Tidy up")
+    if history == "an octopus":
+        sides = []
+        for name in ("one", "two"):
+            sandbox.git("reset", "-q", "--hard", start)
+            sandbox.write(f"docs/{name}.md", "x\n")
+            sides.append(sandbox.commit(name))
+        sandbox.git("merge", "-q", "--no-edit", evil, sides[0])
+    else:
+        sandbox.git("revert", "--no-edit", "HEAD")
+        sandbox.git("revert", "--no-edit", "HEAD")
+    sandbox.spec(xs=MANY)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    assert problems(sandbox) == {(LAUNCHER, "base-with-batch")}
 
 
 def test_a_base_that_was_merged_before_is_used(sandbox: Sandbox) -> None:

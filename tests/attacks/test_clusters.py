@@ -55,7 +55,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{kind: ServiceAccount, name: sweep-trial, namespace: sweeps}]
 """
 REMOTE = "resources: [https://evil.example/platform?ref=main]\n"
-CHANGES = {
+CHANGES: dict[str, Callable[[Path], object]] = {
     "a policy that fails open": policies,
     "a binding": added("clusters/platform/binding.yaml", BINDING),
     "a binding in a folder of its own": added("clusters/more/binding.yaml", BINDING),
@@ -66,7 +66,65 @@ CHANGES = {
     "an emptied hook": added("clusters/pre-receive.sh", ""),
     "a patch beside it": added("clusters/platform/patch.json", "[]\n"),
     "a chart": added("clusters/platform/Chart.yaml", "name: x\n"),
+    "the team's folder in other letters": added("clusters/Extra/binding.yaml", BINDING),
+    "the team's folder with a dot": added("clusters/extra./binding.yaml", BINDING),
+    "other line ends": lambda root: rewritten(root, lambda text: text.replace(b"\n", b"\r\n")),
+    "a byte order mark": lambda root: rewritten(root, lambda text: b"\xef\xbb\xbf" + text),
+    "an anchor in a remark": lambda root: rewritten(root, lambda text: text + b"# &a\n"),
+    "a second document": lambda root: rewritten(root, lambda text: text + b"---\n" + BINDING.encode()),
+    "no last line end": lambda root: rewritten(root, bytes.rstrip),
 }
+
+
+def rewritten(root: Path, change: Callable[[bytes], bytes]) -> None:
+    file = root / "clusters/platform/kustomization.yaml"
+    file.write_bytes(change(file.read_bytes()))
+
+
+LINKS: dict[str, Callable[[Sandbox], object]] = {
+    "clusters/extra": lambda sandbox: (sandbox.root / "clusters/extra").symlink_to("platform"),
+    "clusters/extra/x.yaml": lambda sandbox: linked(sandbox.root / "clusters/extra/x.yaml"),
+    "clusters/more": lambda sandbox: submodule(sandbox, "clusters/more"),
+    "clusters/platform/kustomization.yaml": lambda sandbox: (
+        sandbox.root / "clusters/platform/kustomization.yaml"
+    ).chmod(0o755),
+}
+
+
+def linked(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.symlink_to("../platform/kustomization.yaml")
+
+
+def submodule(sandbox: Sandbox, path: str) -> None:
+    (sandbox.root / path).mkdir()
+    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{sandbox.head()},{path}")
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("path", LINKS)
+def test_nothing_but_plain_files_is_in_the_folder_of_clusters(platform_sandbox: Sandbox, path: str) -> None:
+    LINKS[path](platform_sandbox)
+    if path != "clusters/more":
+        platform_sandbox.git("add", "--all")
+
+    problems = check(platform_sandbox.workspace, base="origin/main").problems
+
+    assert (path, "file-mode") in {(problem.file, problem.code) for problem in problems}
+
+
+def test_a_merge_with_an_edit_of_its_own_hides_none(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.git("checkout", "-q", "-b", "side")
+    platform_sandbox.write("docs/a.md", "a\n")
+    platform_sandbox.commit("A side")
+    platform_sandbox.git("checkout", "-q", "main")
+    platform_sandbox.write("docs/b.md", "b\n")
+    platform_sandbox.commit("Another")
+    platform_sandbox.git("merge", "-q", "--no-commit", "--no-ff", "side")
+    CHANGES["a binding"](platform_sandbox.root)
+    platform_sandbox.commit("Merge")
+
+    assert errors(platform_sandbox) == {"platform-edited"}
 
 
 @pytest.mark.sampled(1)

@@ -8,7 +8,7 @@ import pytest
 
 from sweepledger.commands.reports.outputs import fetch
 from sweepledger.errors import StorageError
-from sweepledger.repo.artifacts import artifact_paths
+from sweepledger.repo.artifacts import UnsafeArtifactError, artifact_paths
 from sweepledger.structs.record import Artifact
 from tests.commands.test_fetch import FILES, record, recorded
 from tests.repository import Sandbox
@@ -42,7 +42,7 @@ def test_a_repository_with_a_command_in_its_configuration_is_not_fetched(
         (kept / name).parent.mkdir(parents=True, exist_ok=True)
         (kept / name).write_bytes(hostile[name])
 
-    with pytest.raises(StorageError, match=r"obeys|must not be a git repository") as refused:
+    with pytest.raises(UnsafeArtifactError, match=r"obeys|must not be a git repository") as refused:
         fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path / "state")
 
     assert refused.value.hint
@@ -76,11 +76,13 @@ def test_a_repository_with_a_command_in_its_configuration_is_not_fetched(
             ".zshrc",
         ),
         *(".vimrc", ".exrc", ".vscode/tasks.json", ".gdbinit", ".mise.toml", "mise.toml", ".tool-versions"),
+        *("mise/config.toml", "a/Mise/config.dev.toml", "mise/conf.d/x.toml", "ipython_config.py", "_vimrc"),
+        *("--checkpoint-action=exec=sh x", "a/-rf", "-o", "\u200b--exec", "_EXRC"),
         *(".hg/hgrc", ".pre-commit-config.yaml", ".emacs.d/init.el", ".inputrc", ".autoenv.zsh", ".direnv/x"),
     ],
 )
 def test_names_that_programs_obey_are_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(StorageError, match=r"must have no part that|must be a plain path"):
+    with pytest.raises(UnsafeArtifactError, match=r"must have no part that|must be a plain path"):
         artifact_paths(listed(["model.bin", path]), tmp_path)
 
 
@@ -94,7 +96,7 @@ def test_names_that_programs_obey_are_refused(tmp_path: Path, path: str) -> None
     ],
 )
 def test_files_that_make_a_repository_are_refused(tmp_path: Path, paths: list[str]) -> None:
-    with pytest.raises(StorageError, match="must not be a git repository"):
+    with pytest.raises(UnsafeArtifactError, match="must not be a git repository"):
         artifact_paths(listed(paths), tmp_path)
 
 
@@ -104,6 +106,7 @@ def test_files_that_make_a_repository_are_refused(tmp_path: Path, paths: list[st
         ["model.bin", "plots/loss.svg"],
         [".hydra/config.yaml", ".hydra/overrides.yaml"],
         ["environment.yaml", "git.txt", "digit/1.png", "my.git.md", "profile", "bashrc.txt"],
+        ["mise/results.toml", "mise.csv", "a-b.bin", "-0.5.png", "x/-1/y", "ipython.py", "vimrc"],
         ["head/weights.bin", "objects/1.bin", "refs/1.bin"],
         ["HEAD", "objects/1.bin"],
         [".ipynb_checkpoints/a.ipynb", ".config.json"],

@@ -203,7 +203,9 @@ def test_a_round_that_is_made_otherwise_is_refused(forgery: str, searching: Sand
     FORGERIES[forgery](searching.root / "overlays/active" / batch, batch)
     amended(searching)
 
-    assert f"{batch} is not made as" in push(searching)
+    refusal = push(searching)
+    assert f"{batch} is not made as" in refusal
+    assert "[batch-forged]" in refusal
 
 
 AT_ONCE: dict[str, Forge] = {

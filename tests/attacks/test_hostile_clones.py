@@ -144,6 +144,15 @@ def test_an_included_file_makes_no_clone_partial_unnoticed(sandbox: Sandbox, tmp
         Workspace.find(sandbox.root)
 
 
+def test_settings_of_the_work_tree_make_no_clone_partial_unnoticed(sandbox: Sandbox) -> None:
+    sandbox.git("config", "extensions.worktreeConfig", "true")
+    settings = sandbox.root / ".git/config.worktree"
+    settings.write_text('[remote "origin"]\n\tpromisor = true\n\tuploadpack = touch ran\n')
+
+    with pytest.raises(RepositoryError, match="names a command"):
+        Workspace.find(sandbox.root)
+
+
 def test_an_ordinary_partial_clone_fetches_what_it_lacks(sandbox: Sandbox) -> None:
     without(sandbox, "code/train.py")
     partial(sandbox, ("credential.helper", "store"), ("remote.origin.partialclonefilter", "blob:none"))

@@ -35,6 +35,39 @@ def test_a_name_that_some_file_systems_take_for_a_checked_one_is_refused(path: s
     assert (path, "file-name") in results
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "base/launcher/V2/launch.py",
+        "base/Launcher/v2/launch.py",
+        "base/launcher/v2 /json.py",
+        "base/launcher/v2/Launch.py",
+        "base/launcher/v2/laun\u200dch.py",
+        "base/launcher/\uff562/launch.py",
+        "sweeps/Peak.yaml",
+    ],
+)
+def test_so_is_one_beside_a_merged_file_that_they_take_for_it_or_its_folder(
+    path: str, sandbox: Sandbox
+) -> None:
+    sandbox.merged()
+    sandbox.write(path, "print(1)\n")
+    sandbox.git("-c", "core.protectNTFS=false", "add", "--all")
+
+    results = {(problem.file, problem.code) for problem in check(sandbox.workspace).problems}
+
+    assert (path, "file-name") in results
+
+
+@pytest.mark.parametrize("path", ["base/mine/V2/Job.yaml", "sweeps/README.md", "results/NOTES.md"])
+def test_letters_that_no_other_name_has_are_allowed(path: str, sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write(path, "x\n")
+    sandbox.git("add", "--all")
+
+    assert "file-name" not in {problem.code for problem in check(sandbox.workspace).problems}
+
+
 @pytest.mark.parametrize("path", ["Sweep/a.yaml", "code/Base/x.py", "docs/Results/a.md", "sweepledger.yml"])
 def test_other_names_are_allowed(path: str, sandbox: Sandbox) -> None:
     sandbox.write(path, "x\n")

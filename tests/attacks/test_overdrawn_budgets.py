@@ -9,6 +9,7 @@ from sweepledger.commands.check import check
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from tests.commands.test_budgets import SETTINGS, ask, budget, cancel
+from tests.commands.test_budgets import taken as taken_budget
 from tests.commands.test_check_hostile import resign
 from tests.repository import Sandbox
 from tests.tiers import parameters
@@ -23,11 +24,7 @@ Edit = Callable[[Sandbox, str], object]
 @pytest.fixture
 def taken(sandbox: Sandbox) -> str:
     """The active batch of vision-a, which has reserved all of the budget."""
-    budget(sandbox, HOURS)
-    name = ask(sandbox, "vision-a", HOURS)
-    sandbox.commit("Ask")
-    sandbox.push()
-    return name
+    return taken_budget(sandbox, HOURS)
 
 
 def errors(sandbox: Sandbox) -> set[str]:

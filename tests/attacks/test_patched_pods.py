@@ -110,7 +110,7 @@ def namespace(apiserver: Server) -> Iterator[str]:
         },
         patched(POD, {"metadata": {"namespace": name}}),
     )
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not said(apiserver, name, PATCHES["no batch"]) and time.monotonic() < deadline:
         time.sleep(0.2)  # until the server has read the policy
     yield name

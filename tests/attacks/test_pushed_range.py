@@ -37,7 +37,7 @@ def test_what_another_ref_holds_is_looked_at_all_the_same(guarded: Sandbox, ref:
     # The commit comes to the server first, as a branch or a pull request, for which few rights are needed.
     subprocess.run(["git", "fetch", "-q", str(guarded.root), f"main:{ref}"], cwd=guarded.remote, check=True)
 
-    assert "code/train.py" in push(guarded)
+    assert "code/train.py [push-not-allowed]" in push(guarded)
 
     held = subprocess.run(
         ["git", "rev-parse", "main", ref], cwd=guarded.remote, check=True, capture_output=True, text=True

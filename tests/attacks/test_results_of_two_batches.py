@@ -70,10 +70,10 @@ BATCHES: dict[str, tuple[Edit, str]] = {
         copied("new", ACTIVE, lambda name: name.replace("new-", "peak-"), renames=True),
         "batch-forged",
     ),
-    "in capital letters": (copied("running", ACTIVE, str.upper), "overlay-layout"),
-    "with a capital letter": (copied("running", ACTIVE, str.capitalize), "overlay-layout"),
-    "with a dot at the end": (copied("running", ACTIVE, lambda name: f"{name}."), "overlay-layout"),
-    "with a blank at the end": (copied("running", ACTIVE, lambda name: f"{name} "), "overlay-layout"),
+    "in capital letters": (copied("running", ACTIVE, str.upper), "file-name"),
+    "with a capital letter": (copied("running", ACTIVE, str.capitalize), "file-name"),
+    "with a dot at the end": (copied("running", ACTIVE, lambda name: f"{name}."), "file-name"),
+    "with a blank at the end": (copied("running", ACTIVE, lambda name: f"{name} "), "file-name"),
     "with a zero before its number": (
         copied("running", ACTIVE, lambda name: name.replace("-b1-", "-b01-"), renames=True),
         "overlay-layout",
@@ -99,7 +99,7 @@ BATCHES: dict[str, tuple[Edit, str]] = {
         "history-unsigned",
     ),
     "records of a batch that is new": (put("results/new/records/{new}.jsonl"), "history-unsigned"),
-    "results in other letters": (put("results/Peak/summary.csv"), "history-unsigned"),
+    "results in other letters": (put("results/Peak/summary.csv"), "file-name"),
     "results of a sweep that is new": (
         lambda root: shutil.copytree(root / "results/peak", root / "results/new"),
         "history-unsigned",

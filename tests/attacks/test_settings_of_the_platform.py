@@ -19,7 +19,31 @@ Edit = Callable[[Path], object]
 
 STORE = """egress: {{store: {{cidrs: [203.0.113.0/24], ports: [443]}}}}
 results: {{sync: {{{store}: {{to: '{to}', egress: store, secret: {name}}}}}}}"""
+PROXY = "egress: {{p: {{cidrs: [203.0.113.0/24], ports: [443]}}}}\nproxy: {{egress: p, {}}}"
+FORMS = [
+    *(
+        f"controller: flux\nclusters: {{{text}: {{}}}}"
+        for text in ("'../x'", "'a/b'", "A", '"a\\n"', "'{{x}}'", "-a")
+    ),
+    *(f"kubernetes: {text}" for text in ("latest", "'1.9'", "'2.0'", '"1.34\\n"', "'1.34; id'")),
+    *(
+        PROXY.format(f"address: {text}")
+        for text in ("'http://u:p@x y'", '"http://x\\n"', "file:///etc", "'http://x/$(id)'")
+    ),
+    *(PROXY.format(f"address: 'http://x:1', except: [{text}]") for text in ("'a b'", "'a,b'", '"a\\nb"')),
+    *(f"authorities: {{config_map: ca, key: {text}}}" for text in ("../../etc/x", '"a\\nb"', "a/b", "''")),
+    *(f"mirrors: {{{text}: mirror.example.org}}" for text in ("''", "'.*'", "'a b'", "'docker.io/'", "A")),
+    *(
+        f"mirrors: {{docker.io: {text}}}"
+        for text in ("''", "'.*'", "'a@sha256:1'", '"a\\nb"', "'a.example/.*'")
+    ),
+    *(f"sidecars: {{mesh: {{image: {text}}}}}" for text in ("''", "'.*'", "'a|b'", "'a.example/x@sha256:1'")),
+    "sidecars: {mesh: {image: a.example/b, volumes: ['a b']}}",
+    "controller: argocd\nargocd: {server: 'https://x/{{.path}}'}",
+]
+"""Texts of which the schema says the form, and no other rule says more."""
 REFUSED = [
+    *FORMS,
     *(
         f"collector: {{memory: {text}}}"
         for text in ("1", "1k", "1Ki", "0Mi", "-1Mi", "0.5Mi", "1023Ti", "[1]")
@@ -73,6 +97,21 @@ REFUSED = [
             'runtime_class: "../x"',
             'scheduler: ""',
             'service_account: "a\\nb"',
+            "tokens: {vault: {audience: vault}}",
+            "service_account: sweep-trial, tokens: {vault: {audience: vault}}",
+            *(
+                f"service_account: trainer, tokens: {text}"
+                for text in (
+                    "{../x: {audience: vault}}",
+                    "{vault: {audience: https://kubernetes.default.svc.cluster.local}}",
+                    "{vault: {audience: Kubernetes}}",
+                    '{vault: {audience: "vault\\n"}}',
+                    '{vault: {audience: ""}}',
+                    "{vault: {audience: vault, expires: 1s}}",
+                    "{vault: {audience: vault, expires: 400d}}",
+                    "{vault: {}}",
+                )
+            ),
             "resources: {cpu: 100}",
             'resources: {"nvidia.com/gpu": 1}',
             'resources: {"kubernetes.io/x": 1}',
@@ -101,11 +140,18 @@ REFUSED = [
     ),
 ]
 ACCEPTED = [
+    "controller: flux\nclusters: {eu: {}, us-2: {}}",
+    "kubernetes: '1.34'",
+    PROXY.format("address: 'http://[2001:db8::1]:3128', except: [.example.org, 192.0.2.0/24]"),
+    "authorities: {config_map: company-ca, key: bundle.pem}",
+    "mirrors: {docker.io: mirror.example.org:5000/cache, registry.example.org/team: other.example/team}",
+    "sidecars: {istio-proxy: {image: docker.io/istio/proxyv2, volumes: [istio-envoy]}}",
     "collector: {memory: 512Mi, disk: 2Gi, priority_class: platform-services}",
     "priority_class: systems",
     "results: {store: api}",
     'pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {annotations: {"kubernetes.io/egress-bandwidth": 1G}}}}',
     "pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {priority_class: batch-system-low}}}",
+    "pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {service_account: b, tokens: {c: {audience: https://kubernetes.example.org/}}}}}",
     "monitoring: {enabled: true, labels: {release: kube-prometheus-stack, example.org/team: a}}",
     "monitoring: {enabled: true, notify: {service: slack, channel: sweeps}}",
     "secrets: {a: {secret: wandb, key: a, variable: A}}",
@@ -117,6 +163,14 @@ ACCEPTED = [
 @pytest.mark.parametrize("text", REFUSED)
 def test_settings_that_a_controller_or_a_shell_would_interpret_are_refused(text: str) -> None:
     assert isinstance(settings(text), list)
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_their_problem_names_the_form(text: str) -> None:
+    refused = settings(text)
+
+    assert isinstance(refused, list)
+    assert {code for _, code in refused} == {"wrong-form"}
 
 
 @pytest.mark.parametrize("text", ACCEPTED)

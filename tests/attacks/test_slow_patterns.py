@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sweepledger.formats import metric_patterns
-from sweepledger.formats.metric_patterns import pattern_error
+from sweepledger.reader import metric_patterns
+from sweepledger.reader.metric_patterns import pattern_error
 from sweepledger.structs.metric import LONGEST_MATCH
 from tests.launcher.folders import LAUNCHERS
 from tests.written_specs import bad, messages

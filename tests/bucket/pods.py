@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
@@ -17,7 +17,7 @@ from tests.launcher.folders import REPORT, Run, TrialFolder, shell
 
 BATCH = "lr-b1-3f9a1c2e"
 SEALS = b"0123456789abcdef" * 4
-PATIENCE = 60
+PATIENCE = 120
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Pod:
             **self.variables,
         }
 
-    def start(self, *, waits: bool = True) -> "Pod":
+    def start(self, *, waits: bool = True) -> Self:
         """Start the sidecar, and wait as the pod does until it has restored everything."""
         with (self.root / "sidecar-err").open("ab") as err:
             self.sidecar = subprocess.Popen(
@@ -112,7 +112,7 @@ class Pod:
             )
         return self.ready() if waits else self
 
-    def ready(self) -> "Pod":
+    def ready(self) -> Self:
         """Wait until the launcher may start."""
         self.until((self.state / "ready").exists)
         return self

@@ -11,7 +11,6 @@ import http
 import http.client
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -22,10 +21,11 @@ from email.utils import formatdate
 from pathlib import Path
 
 from tests.cluster import building
+from tests.cluster.processes import free_ports
 
 KEY_ID, KEY = "the-test", "a-key-of-the-test"
 BUCKET = "results"
-START_SECONDS = 30
+START_SECONDS = 120
 AZURITE = "azurite@3.37.0"
 AZURITE_PINS = Path(__file__).parent / "azurite"
 AZURE_ACCOUNT = "devstoreaccount1"
@@ -37,10 +37,8 @@ class NoServerError(Exception):
     """What the server is made of cannot be had here."""
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+def free_port() -> int:
+    return free_ports(1)[0]
 
 
 @dataclass
@@ -53,7 +51,7 @@ class StorageServer:
     """What a client needs, by the names that the library knows."""
     command: Callable[["StorageServer"], list[str]]
     environment: Mapping[str, str] = field(default_factory=dict)
-    port: int = field(default_factory=_free_port)
+    port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -88,7 +86,7 @@ class StorageServer:
             time.sleep(0.05)
 
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request("GET", "/")
             return connection.getresponse().status > 0
@@ -179,7 +177,7 @@ def create_azure_container(server: StorageServer) -> None:
     resource = f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{BUCKET}\nrestype:container"
     signed = f"PUT\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{date}\nx-ms-version:2021-12-02\n{resource}"
     signature = base64.b64encode(hmac.digest(base64.b64decode(AZURE_KEY), signed.encode(), "sha256")).decode()
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request(
         "PUT",
         f"/{AZURE_ACCOUNT}/{BUCKET}?restype=container",

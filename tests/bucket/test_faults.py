@@ -11,6 +11,7 @@ import pytest
 from sweepledger.bucket import transfer
 from tests.bucket import servers
 from tests.bucket.pods import BATCH, Pod
+from tests.bucket.proxies import KeepingProxy
 from tests.bucket.servers import NoServerError, StorageServer
 from tests.launcher.folders import REPORT, shell
 
@@ -145,6 +146,48 @@ def test_a_full_bucket_costs_files_but_no_record(pods: Callable[..., MakePod], f
     assert made.record()["status"] == "ok", "the record is saved first"
     assert made.message["complete"] is False
     assert made.stored().files(BATCH, 0, "uid-1") == {}, "no list names half a file"
+
+
+@pytest.fixture
+def kept(s3: StorageServer) -> Iterator[KeepingProxy]:
+    """The S3 server behind a port at which nothing can be deleted or replaced, as in a locked bucket."""
+    proxy = KeepingProxy(servers.free_port(), s3.port)
+    (s3.secrets / "AWS_ENDPOINT_URL").write_text(f"http://127.0.0.1:{proxy.server_port}")
+    yield proxy
+    proxy.end()
+
+
+def test_a_bucket_that_deletes_nothing_has_the_record_and_what_the_next_attempt_goes_on_from(
+    s3_pod: MakePod, kept: KeepingProxy
+) -> None:
+    save = 'mkdir -p "$SWEEP_CHECKPOINTS"; echo "$SWEEP_POD_UID" >> "$SWEEP_CHECKPOINTS/state"'
+    for number in (1, 2):
+        assert s3_pod(uid=f"uid-{number}", command=shell(f"{save}; exit 3")).run().code == 3
+    last = s3_pod(uid="uid-3", command=shell(f'{save}; cat "$SWEEP_CHECKPOINTS/state"; {REPORT}'))
+
+    run = last.run()
+
+    assert (run.code, run.out.decode()) == (0, "uid-1\nuid-2\nuid-3\n")
+    assert last.message["complete"]
+    assert len(list(last.stored().records(BATCH, 0))) == 3
+    assert "checkpoints stay: " in last.said
+    assert {*kept.refused} == {"DELETE"}, "nothing is written over what is there"
+
+
+def test_a_sidecar_that_is_started_again_is_complete_though_its_bucket_replaces_nothing(
+    s3_pod: MakePod, kept: KeepingProxy
+) -> None:
+    made = s3_pod(command=shell(f'echo same > "$SWEEP_ARTIFACTS/file"; {REPORT}')).start()
+    assert made.launch().code == 0
+    made.until(lambda: made.message["complete"])
+    made.kill()
+    made.log.write_text("")
+
+    made.start()
+
+    made.until(lambda: made.message.get("complete"))
+    assert made.record()["status"] == "ok"
+    assert any(" /results/sweeps/" in request for request in kept.refused), "it tried to write them again"
 
 
 def test_the_newest_of_several_checkpoints_is_kept(s3_pod: MakePod, s3: StorageServer) -> None:

@@ -5,6 +5,8 @@ import json
 import os
 import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from sweepledger.bucket import file_list, layout, transfer
 from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.objects import Bucket
 from sweepledger.formats.json import RejectedInput
-from tests.bucket.pods import BATCH, SEALS, Pod
+from tests.bucket.pods import BATCH, PATIENCE, SEALS, Pod
 from tests.launcher.folders import REPORT, shell
 
 MakePod = Callable[..., Pod]
@@ -264,7 +266,7 @@ def test_the_sidecar_names_the_variable_that_is_missing_or_wrong(plain_pod: Make
     made = plain_pod(variables={"SWEEP_STORE_GRACE": "soon"})
     made.start(waits=False)
     assert made.sidecar is not None
-    assert made.sidecar.wait(30) == 3
+    assert made.sidecar.wait(PATIENCE) == 3
     assert made.said == "sidecar: SWEEP_STORE_GRACE must be a number, got 'soon'\n"
 
 
@@ -280,7 +282,7 @@ def test_a_bucket_that_stays_away_ends_the_sidecar_before_the_launcher_starts(pl
     made = plain_pod(variables=variables).start(waits=False)
     assert made.sidecar is not None
 
-    assert made.sidecar.wait(60) == 3
+    assert made.sidecar.wait(PATIENCE) == 3
 
     assert "the bucket is still away" in made.said
     assert not (made.state / "ready").exists()
@@ -290,7 +292,7 @@ def test_an_address_that_is_none_ends_the_sidecar(plain_pod: MakePod) -> None:
     made = plain_pod(variables={"SWEEP_STORE_URL": "ftp://there"})
     made.start(waits=False)
     assert made.sidecar is not None
-    assert made.sidecar.wait(30) == 3
+    assert made.sidecar.wait(PATIENCE) == 3
     assert "ftp://there" in made.said
 
 
@@ -301,9 +303,18 @@ def test_sigterm_saves_what_the_program_has_left(plain_pod: MakePod) -> None:
     assert made.sidecar is not None
 
     made.sidecar.send_signal(signal.SIGTERM)
-    assert made.sidecar.wait(60) == 0
+    assert made.sidecar.wait(PATIENCE) == 0
 
     again = plain_pod(uid="uid-2").start()
     assert (again.results / "checkpoints/state").read_bytes() == (
         made.results / "checkpoints/state"
     ).read_bytes()
+
+
+def test_the_start_of_a_sidecar_loads_neither_the_reader_of_records_nor_threads() -> None:
+    late = ["sweepledger.formats.record_json", "concurrent.futures.thread"]
+    code = f"import sys, sweepledger.bucket.sidecar; print([name for name in {late} if name in sys.modules])"
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert shown.strip() == "[]"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.errors import StorageError
 from sweepledger.formats import record_json
 from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.formats.pack_message import vouch
 from sweepledger.structs.record import Record
 from tests.bucket.pods import BATCH, SEALS, Pod
 from tests.builders import a_record
@@ -258,3 +260,82 @@ def test_messages_that_are_no_json_confirm_nothing(bucket: Bucket) -> None:
     put(bucket, good)
     for message in ("", "[]", "{", '{"sha256": 3}', "x" * 4096):
         assert account(BucketResults(bucket), good, ended=(pod("uid-0", 0, message),)).confirmed == ()
+
+
+def pack(
+    uid: str, rows: range, message: str, packs: dict[str, str] | None = None
+) -> list[cluster_pods.TrialPod]:
+    """Make a pod of several trials, as the collector sees it: once for each."""
+    said = None if packs is None else {"store": 1, "complete": True, "packs": packs}
+    shared = pod(uid, 0, message, said)
+    return [replace(shared, uid=f"{uid}-{row}", index=row, rows=rows) for row in rows]
+
+
+def put_rows(bucket: Bucket, uid: str, rows: range) -> tuple[tuple[Record, ...], dict[int, str]]:
+    """Put the records of a pod into the bucket; give them and their digests by row."""
+    made = tuple(record(row, uid=f"{uid}-{row}") for row in rows)
+    return made, {one.index: put(bucket, one) for one in made}
+
+
+def test_rows_of_a_pack_count_if_its_sidecar_vouches_for_them_all(bucket: Bucket) -> None:
+    good, digests = put_rows(bucket, "pod-1", range(3))
+
+    judged = account(
+        BucketResults(bucket), *good, ended=(*pack("pod-1", range(3), "", {"pod-1": vouch(digests)}),)
+    )
+
+    assert judged.confirmed == good
+    assert dict(judged.doubts()) == {}
+    assert list(judged.records()) == []
+
+
+def test_rows_of_a_pack_count_if_its_launcher_names_them_or_one_digest_of_all(bucket: Bucket) -> None:
+    good, digests = put_rows(bucket, "pod-1", range(100))
+    text = json.dumps(
+        {"rows": {str(row): digest for row, digest in digests.items()}, "version": 2},
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+    whole = json.dumps({"rows_sha256": layout.digest(f"{text}\n".encode()), "version": 2})
+
+    for message in (text, whole):
+        judged = account(BucketResults(bucket), *good, ended=(*pack("pod-1", range(100), message),))
+        assert judged.confirmed == good
+
+
+def test_rows_of_a_lost_node_count_once_the_next_pod_of_the_pack_has_seen_them(bucket: Bucket) -> None:
+    good, digests = put_rows(bucket, "lost", range(2))
+    late, _ = put_rows(bucket, "lost", range(2, 3))
+
+    judged = account(
+        BucketResults(bucket),
+        *good,
+        *late,
+        ended=(*pack("next", range(3), "", {"lost": vouch(digests)}),),
+    )
+
+    assert judged.confirmed == good, "what came after that pod had looked is not confirmed by it"
+    assert judged.doubts() == {2: (UNCONFIRMED,)}
+
+
+def test_a_pod_vouches_for_its_own_rows_alone(bucket: Bucket) -> None:
+    own, digests = put_rows(bucket, "pod-1", range(2))
+    foreign, others = put_rows(bucket, "pod-2", range(2, 4))
+    said = {"pod-1": vouch(digests), "pod-2": vouch(others)}
+
+    judged = account(BucketResults(bucket), *own, *foreign, ended=(*pack("pod-1", range(2), "", said),))
+
+    assert judged.confirmed == own
+
+
+def test_a_record_that_another_has_replaced_makes_a_vouch_void(bucket: Bucket) -> None:
+    good, digests = put_rows(bucket, "pod-1", range(2))
+    forged = record(3, uid="pod-1-3", metrics={"test_accuracy": 1.0})
+    put(bucket, forged)
+    said = {"pod-1": vouch({**digests, 3: "ab" * 32})}
+
+    judged = account(
+        BucketResults(bucket), *good, record(2), forged, ended=(*pack("pod-1", range(4), "", said),)
+    )
+
+    assert judged.confirmed == ()

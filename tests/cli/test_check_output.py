@@ -48,6 +48,9 @@ def test_a_bad_spec_is_annotated_on_the_line_of_the_mistake(sandbox: Sandbox, ru
     assert result["ruleId"] == "duplicate-value"
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 6, "startColumn": 22}
     assert json.loads((report / "check.json").read_text())["problems"][0]["line"] == 6
+    (entry,) = json.loads((report / "code-quality.json").read_text())
+    assert (entry["check_name"], entry["severity"]) == ("duplicate-value", "major")
+    assert entry["location"] == {"path": "sweeps/peak.yaml", "lines": {"begin": 6}}
     assert not (report / "mend.patch").exists()
     page = (sandbox.root.parent / "a summary.md").read_text()
     assert page.startswith("before\n## Not ready to merge: 1 problem\n")
@@ -60,7 +63,11 @@ def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox, run_swe
     done, report = reported(sandbox, run_sweep)
 
     assert (done.returncode, "::" in done.stdout) == (0, False)
-    assert sorted(path.name for path in report.iterdir()) == ["check.json", "check.sarif"]
+    assert sorted(path.name for path in report.iterdir()) == [
+        "check.json",
+        "check.sarif",
+        "code-quality.json",
+    ]
     assert json.loads((report / "check.sarif").read_text())["runs"][0]["results"] == []
 
 

@@ -102,6 +102,7 @@ def editable(folder: Path, project: Path) -> Path:
     return folder / "venv/bin/python"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_two_commands_sweep_a_repository_of_any_layout(tmp_path: Path, layout: str) -> None:
     files, command, code = LAYOUTS[layout]
@@ -264,7 +265,7 @@ def test_a_watch_ends_with_ctrl_c_and_interrupts_nothing(lab: Path) -> None:
     watch.stderr.readline()
 
     watch.send_signal(signal.SIGINT)
-    out, err = watch.communicate(timeout=60)
+    out, err = watch.communicate(timeout=120)
 
     assert watch.returncode == 0
     assert "interrupted" not in err

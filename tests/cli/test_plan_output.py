@@ -31,8 +31,9 @@ from sweepledger.plan import (
 from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
 from sweepledger.structs.domain import Choice, Constant
-from sweepledger.structs.node_pool import NodeCapacity, Pool
-from sweepledger.structs.run_config import Resources
+from sweepledger.structs.node_pool import GpuShares, GpuSharing, NodeCapacity, Pool
+from sweepledger.structs.program import Stack
+from sweepledger.structs.run_config import Pack, Resources
 from sweepledger.structs.run_config import RunConfig as Runs
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
@@ -630,6 +631,40 @@ def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) ->
         "price": None,
         "resources": {"cpu": "4", "memory": "2Gi", "gpu": 0},
     }
+
+
+def test_the_pool_shows_what_the_pod_of_a_pack_has_and_the_cost_what_its_trials_share() -> None:
+    pool = Pool("gpu", NodeCapacity("8", "64Gi", 1), price=8, max_nodes=4)
+    run = Runs(
+        resources=Resources("1", "4Gi", 1), parallelism=8, pack=Pack(20, 4), max_disruptions=0, retries=0
+    )
+    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(40, 0, 0))
+
+    assert plan.pool_usage(review.pool_usage) == (
+        "40 × gpu (4 CPU, 16 GiB, 1 GPU for 4 of 20 trials at once) · 8 at once · 2 nodes of at most 4 "  # noqa: RUF001 - as shown
+        "· at most 160 at 8 per node and hour"
+    )
+    assert "(1 attempt + 1 beside others)" in plan.cost_bound(review)
+    assert review_as_data(review)["pack"] == {"trials": 20, "at_once": 4}
+
+
+def test_the_pool_shows_shares_of_gpus_and_stacks() -> None:
+    pool = Pool("gpu", NodeCapacity("8", "64Gi", 4), price=8, gpu_shares=GpuShares(GpuSharing.MPS, 4))
+    run = Runs(
+        resources=Resources("1", "4Gi", 1),
+        parallelism=2,
+        pack=Pack(16),
+        stack=Stack(16, ("rate",)),
+        max_disruptions=0,
+        retries=0,
+    )
+    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(32, 0, 0))
+
+    shown = plan.pool_usage(review.pool_usage)
+
+    assert "(1 CPU, 4 GiB, 1/4 GPU by mps for stacks of at most 16 trials) · 2 at once · 1 node" in shown
+    assert review_as_data(review)["stack"] == {"trials": 16, "parameters": ("rate",)}
+    assert review.new_cost.gpu_hours == review.new_cost.hours / 4
 
 
 def test_the_pool_shows_pods_gpus_and_price() -> None:

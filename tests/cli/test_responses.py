@@ -392,6 +392,7 @@ def test_warnings_are_printed_although_stdout_is_closed(
     assert (done.returncode, done.stderr) == (0, warned)
 
 
+@pytest.mark.full_suite("more closed pipes")
 def test_export_succeeds_although_stdout_is_closed(
     sandbox: Sandbox,
 ) -> None:

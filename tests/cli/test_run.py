@@ -204,7 +204,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
         nothing,
         (*NEW, "python train.py", "--param", "x"),
         2,
-        "--param must be NAME=VALUE,VALUE …, got 'x'\n  hint: --param learning_rate=0.1,0.01",
+        "--param must be NAME=VALUE,VALUE … or NAME=LOW..HIGH, got 'x'\n  hint: --param learning_rate=0.1,0.01",
     ),
     "parameters without a command": (nothing, ("new", "other", "--param", "x=1"), 2, "need --command"),
     "a name that is taken": (
@@ -375,7 +375,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
         nothing,
         ("rum", "score"),
         2,
-        "No such command 'rum'. Did you mean 'run'?",
+        "No such command 'rum'. Did you mean 'run', 'resume'?",
     ),
     "results before a run": (nothing, ("results", "score"), 0, "nothing is recorded of 'score' here"),
 }
@@ -417,6 +417,7 @@ def test_code_that_changed_after_the_results_is_named_before_they_are_shown(lab:
     assert "code-changed" not in updated.stdout
 
 
+@pytest.mark.full_suite("whole runs")
 def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path) -> None:
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
     spec(lab, "method: grid", "method: tpe\nseed: 7\nrounds: {size: 2, max: 3}")

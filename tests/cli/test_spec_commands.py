@@ -172,16 +172,59 @@ def test_without_any_spec_the_command_that_writes_one_is_named(
 
 
 @pytest.mark.parametrize("below", [".", "sweeps"])
+@pytest.mark.parametrize("has_settings", [True, False])
 def test_settings_below_the_root_are_refused_because_nothing_would_read_them(
-    sandbox: Sandbox, run_sweep: Run, below: str
+    sandbox: Sandbox, run_sweep: Run, below: str, *, has_settings: bool
 ) -> None:
     sandbox.write("team/vision/sweepledger.yaml", "version: 1\n")
     sandbox.write("team/vision/sweeps/lr.yaml", "name: lr\n")
     (sandbox.root / "sweepledger.yaml").unlink(missing_ok=True)
+    if has_settings:
+        sandbox.write("sweepledger.yaml", "version: 1\n")
 
     done = run_sweep("validate", cwd=sandbox.root / "team/vision" / below)
 
     assert done.returncode == 3
     assert "sweepledger.yaml must be at the root of the repository, got one in team/vision" in done.stderr
     assert "`run.code.path: team/vision`" in done.stderr
-    assert run_sweep("validate", cwd=sandbox.root).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["validate", "check", "generate"])
+def test_from_the_root_no_check_passes_because_all_sweeps_are_in_a_folder_that_is_not_read(
+    sandbox: Sandbox, run_sweep: Run, command: str
+) -> None:
+    sandbox.write("team/vision/sweepledger.yaml", "version: 1\n")
+    sandbox.write("team/vision/sweeps/lr.yaml", "name: lr\n")
+    sandbox.write("docs/sweepledger.yaml", "version: 1\n")
+    (sandbox.root / "sweepledger.yaml").unlink(missing_ok=True)
+    sandbox.commit("Put the sweeps of a team into a folder")
+
+    elsewhere = run_sweep(command, cwd=sandbox.root)
+    sandbox.write("sweepledger.yaml", "version: 1\n")
+    at_the_root = run_sweep(command, cwd=sandbox.root)
+
+    assert elsewhere.returncode == 3
+    assert (
+        "sweepledger.yaml must be at the root of the repository, got one in team/vision" in elsewhere.stderr
+    )
+    assert at_the_root.returncode == 0, at_the_root.stderr
+
+
+def test_a_program_that_is_named_from_its_own_folder_is_shown_with_its_path_from_the_root(
+    sandbox: Sandbox, run_sweep: Run
+) -> None:
+    sandbox.write("ml/experiments/code/score.py", "print('score=1')\n")
+    sandbox.commit("Add a program")
+
+    done = run_sweep(
+        "new",
+        "lr",
+        "--command",
+        "python code/score.py",
+        "--param",
+        "x=1,2",
+        cwd=sandbox.root / "ml/experiments",
+    )
+
+    assert done.returncode == 2
+    assert "did you mean ml/experiments/code/score.py?" in done.stderr

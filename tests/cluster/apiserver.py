@@ -7,6 +7,7 @@ crash leaves behind is ended and removed by the next one that starts.
 """
 
 import http
+import itertools
 import json
 import os
 import shutil
@@ -38,6 +39,9 @@ KINDS = (
 )
 """Of the names of the CRDs' files that are needed: each takes the server half a second."""
 ADMISSION = "NodeRestriction,PodSecurity,ResourceQuota,LimitRanger,ServiceAccount,ValidatingAdmissionPolicy"
+
+_LAST = itertools.count()
+"""The numbers of policies that were applied only to see when all earlier ones are in force."""
 
 
 class NoClusterToolsError(Exception):
@@ -111,9 +115,56 @@ class Server:
         done = self.kubectl("apply", *arguments, given=list(manifests), check=False)
         return done.stderr.strip() or "refused without a word" if done.returncode else ""
 
+    def until_in_force(self) -> None:
+        """Wait until all policies that were applied before are in force: the server takes some time to read them.
+
+        It reads policies, and their bindings, in the order of their creation. So once a last one refuses what only it
+        forbids, all earlier ones judge, too.
+        """
+        name = f"last-{os.getpid()}-{next(_LAST)}"
+        policy = _policy_against(name)
+        self.apply(*policy)
+        forbidden = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default"},
+        }
+        until("the policies are in force", lambda: self.refuses(forbidden), seconds=READY_SECONDS, pause=0.2)
+        self.kubectl("delete", "--wait=false", "-f", "-", given=list(policy))
+
     def until_refused(self, manifest: object) -> None:
-        """Wait until a policy that was just applied is in force: the server takes some time to read it."""
+        """Wait until a manifest is refused by a policy that was just applied."""
+        self.until_in_force()
         until("the policy refuses it", lambda: self.refuses(manifest), seconds=READY_SECONDS, pause=0.2)
+
+
+def _policy_against(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give a policy, with its binding, that forbids ConfigMaps of that name, and nothing else."""
+    head: dict[str, Any] = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "metadata": {"name": name},
+    }
+    named = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["configmaps"],
+        "resourceNames": [name],
+    }
+    constraints = {"resourceRules": [named]}
+    validations = [{"expression": "false", "message": f"{name} is forbidden"}]
+    return (
+        head
+        | {
+            "kind": "ValidatingAdmissionPolicy",
+            "spec": {"matchConstraints": constraints, "validations": validations},
+        },
+        head
+        | {
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    )
 
 
 def tool(group: building.Group | building.Definitions, name: str = "") -> Path:
@@ -150,8 +201,12 @@ def start(folder: Path, *, owner: int | None) -> Server:
         raise NoClusterToolsError("no cluster tools (openssl)")
     sweep_out()
     stop(folder)
-    folder.mkdir(parents=True)
-    (folder / "owner").write_text(str(owner or ""))
+    # With its owner at once: another clone's tests, which share the state, sweep out what has none.
+    made = folder.with_name(f"new-{folder.name}")
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    (made / "owner").write_text(str(owner or ""))
+    made.rename(folder)
     server = Server(folder, folder / "kubeconfig")
     peer, client, secure = processes.free_ports(3)
     try:

@@ -117,6 +117,14 @@ WORKFLOW_CRDS = Definitions(
     "crds-workflows", {"github.com/argoproj/argo-workflows/v3": "manifests/base/crds/full"}
 )
 """Whole definitions: those that Argo installs by default name no keys."""
+WORKFLOWS = Group(
+    "argo-workflows",
+    {"workflow-controller": "github.com/argoproj/argo-workflows/v3/cmd/workflow-controller"},
+    "5 minutes",
+    module="github.com/argoproj/argo-workflows/v3",
+    files={"rights": "manifests/namespace-install/workflow-controller-rbac"},
+)
+"""Without the program of its pods: what the module proxy has of it lacks the file for Linux and does not compile."""
 _KUSTOMIZE = {"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"}
 OLDEST_KUSTOMIZE = Group(
     "kustomize-5.5", _KUSTOMIZE, "20 seconds", ("-X sigs.k8s.io/kustomize/api/provenance.version=v5.5.0",)
@@ -197,7 +205,7 @@ GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
-EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA)
+EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
 
 
 def built(group: Group | Definitions) -> Path | None:

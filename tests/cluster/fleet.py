@@ -19,7 +19,7 @@ from tests.e2e.controllers import CONTROLLERS, Controller
 from tests.e2e.founding import apply_platform
 from tests.e2e.team import COLLECTORS, NAMESPACE, PASSWORDS, PERSON, READER, REPOSITORY, Team
 
-BOUND_SECONDS = 60
+BOUND_SECONDS = 180
 SETTINGS = """version: 1
 namespace: {namespace}
 controller: none

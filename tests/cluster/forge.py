@@ -21,7 +21,7 @@ from tests.cluster.machine import Machine
 ROOT = Path(__file__).parents[2]
 NAME = "forge"
 PORT = 3000
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 """Seconds where nothing else runs; a machine full of other tests takes its time."""
 RULE = "hooks/pre-receive"
 

@@ -18,7 +18,7 @@ READER = "reader"
 COLLECTOR = "sweep-collector"
 PASSWORD = "p@ss/word:1"  # noqa: S105 - of servers that live for a test
 IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.org")
-SECONDS = 60.0
+SECONDS = 180.0
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ ACCOUNT = "kueue-controller-manager"
 SERVICE, CERTIFICATE = "kueue-webhook-service", "kueue-webhook-server-cert"
 WEBHOOKS, HEALTH = 9543, 9544
 """Fixed, and nobody's default."""
-SECONDS = 60
+SECONDS = 180
 LEFT_OUT = frozenset({"Deployment", "APIService", "Service"})
 LAST = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 """They refuse every pod while nobody answers them."""

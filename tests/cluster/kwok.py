@@ -21,7 +21,7 @@ POOL_LABEL = "sweepledger.dev/pool"
 """As the generator's samples for Kueue have it: a queue's flavor chooses these nodes, too."""
 LEASE_SECONDS = 20
 """Renewed four times as often; the node controller of a test is less patient than usual."""
-READY_SECONDS = 60
+READY_SECONDS = 180
 
 CPU, MEMORY, PODS = "1000", "4Ti", "10000"
 STAGES = (

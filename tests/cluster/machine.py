@@ -1,7 +1,11 @@
 """A cluster in the box: control plane, and a node with real containers. Others start what else it has."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from tests.cluster import box
 from tests.cluster.apiserver import NoClusterToolsError, Server
@@ -24,6 +28,21 @@ class Machine:
     def server(self) -> Server:
         """Give what tests speak to, as the administrator."""
         return self.plane.server
+
+
+@contextmanager
+def without_node() -> Iterator[Machine]:
+    """Give a control plane without a node, which ends with the block; skip by name where there can be none."""
+    try:
+        machine = start(has_node=False)
+    except NoClusterToolsError as error:
+        pytest.skip(f"skipped: {error}")
+    try:
+        yield machine
+    except NoClusterToolsError as error:
+        pytest.skip(f"skipped: {error}")
+    finally:
+        machine.children.end_all()
 
 
 def start(*, tuning: Tuning | None = None, has_node: bool = True) -> Machine:

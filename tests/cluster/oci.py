@@ -59,6 +59,27 @@ def pack(folder: Path, target: Path, name: str) -> None:
     scratch.rename(target)
 
 
+def extend(archive: Path, layer: Path, folder: Path) -> None:
+    """Make a layout of an archive's image and one more layer, which is not packed; its file is moved there."""
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter="data")
+    blobs = folder / "blobs/sha256"
+    (pointed,) = json.loads((folder / "index.json").read_text())["manifests"]
+    manifest = json.loads((blobs / pointed["digest"].removeprefix("sha256:")).read_text())
+    config = json.loads((blobs / manifest["config"]["digest"].removeprefix("sha256:")).read_text())
+    with layer.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    size = layer.stat().st_size
+    layer.rename(blobs / digest)
+    config["rootfs"]["diff_ids"].append(f"sha256:{digest}")
+    config.setdefault("history", []).append({"created": EPOCH, "created_by": "tests.cluster"})
+    manifest["config"] = _blob(blobs, config, f"{MEDIA}.config.v1+json")
+    manifest["layers"].append(
+        {"mediaType": f"{MEDIA}.layer.v1.tar", "digest": f"sha256:{digest}", "size": size}
+    )
+    _point(folder, _blob(blobs, manifest, f"{MEDIA}.manifest.v1+json"))
+
+
 def digest(archive: Path) -> str:
     """Read the digest of an archive's image: of its manifest, as containerd shows it."""
     with tarfile.open(archive) as opened:

@@ -1,11 +1,12 @@
 """Processes that outlive a function, known by the files of a folder: started, recognised, ended."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 
@@ -22,18 +23,29 @@ def spawn(folder: Path, name: str, argv: list[str]) -> None:
     (folder / f"{name}.pid").write_text(str(pid))
 
 
+PORTS = range(12_000, 23_000)
+"""Outside the range from which the system assigns ports to connections, and without default ports of servers.
+
+Otherwise a connection of another process could take a port after it was found free and before a server listens.
+"""
+
+
 def free_ports(count: int) -> list[int]:
-    """Give ports of loopback that nobody has at the moment."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return ports
+    """Return ports of the loopback that are free at the moment, in a random order, so that processes differ."""
+    ports: list[int] = []
+    with ExitStack() as held:
+        for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+            with suppress(OSError):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+                ports.append(port)
+            if len(ports) == count:
+                return ports
+    raise OSError(f"no {count} ports of {PORTS} are free")
 
 
 def end(pid: int, folder: Path) -> None:
     """End a process that names the folder in its arguments: asked first, then killed."""
-    for number, seconds in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+    for number, seconds in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 60.0)):
         if not is_ours(pid, folder):
             return
         os.kill(pid, number)

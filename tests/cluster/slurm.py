@@ -16,7 +16,7 @@ from tests.cluster.children import Children, until
 
 NODES = ("n1", "n2", "n3")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 CONFIGURATION = """
 ClusterName=sweeps
 SlurmctldHost={host}(127.0.0.1)

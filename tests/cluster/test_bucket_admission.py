@@ -12,9 +12,8 @@ from sweepledger.render import base_files
 from sweepledger.render import pod as render_pod
 from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server
+from tests.cluster.platforms import policed_job, rendered_and_applied
 from tests.cluster.templates import pods
-from tests.render.building import built
-from tests.render.platforms import a_platform, manifests
 from tests.render.test_bucket_store import BUCKET, FAULTS, IMAGE, in_a_bucket
 from tests.sweeps import a_batch, a_full_sweep, real_bases
 
@@ -33,26 +32,17 @@ INVALID = {"a container that ends"}
 @pytest.fixture(scope="module")
 def platform(apiserver: Server) -> Iterator[Server]:
     """The platform, without what Argo CD reads; what lies in no namespace is taken away again."""
-    objects = [one for one in manifests(a_platform(SETTINGS), "clusters/platform/") if "kind" in one]
-    objects = [one for one in objects if one["kind"] != "Kustomization"]
-    spaces = [one for one in objects if one["kind"] == "Namespace"]
-    apiserver.apply(*spaces)
-    apiserver.apply(*(one for one in objects if one not in spaces))
-    yield apiserver
-    shared = [one for one in objects if one["kind"].startswith("ValidatingAdmission")]
-    apiserver.kubectl("delete", "--wait=false", "-f", "-", given=shared)
+    with rendered_and_applied(apiserver, SETTINGS):
+        yield apiserver
 
 
 @pytest.fixture(scope="module")
 def job(platform: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A Job with every option; given once the policies are at work."""
     sweep = replace(a_full_sweep("chosen"), run=replace(a_full_sweep("chosen").run, data=None))
-    made = built(a_batch(sweep=sweep, image=IMAGE), tmp_path_factory.mktemp("built"), SETTINGS)
-    wanted: dict[str, Any] = next(manifest for manifest in made if manifest["kind"] == "Job")
-    faulty = deepcopy(wanted)
-    faulty["spec"]["ttlSecondsAfterFinished"] = 60
-    platform.until_refused(faulty)
-    return wanted
+    return policed_job(
+        platform, a_batch(sweep=sweep, image=IMAGE), SETTINGS, tmp_path_factory.mktemp("built")
+    )
 
 
 def test_a_batch_whose_results_go_to_a_bucket_is_admitted_and_so_are_its_pods(
@@ -81,6 +71,6 @@ def test_the_server_admits_the_doctors_proof(platform: Server, job: dict[str, An
     assert platform.refuses(job) == ""  # so the policies are at work
     component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
     store = render_pod.store_proof("sweep-doctor", SETTINGS, BUCKET, component)
-    proof = helper_pods.write_test_job(NAMESPACE, None, IMAGE, "sweep-trial", store=store)
+    proof = helper_pods.write_test_job(NAMESPACE, None, IMAGE, "sweep-trial", is_held=True, store=store)
 
     assert platform.refuses(proof, *pods(proof)) == ""

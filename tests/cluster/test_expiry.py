@@ -10,12 +10,12 @@ import pytest
 from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server
 from tests.render.platforms import a_platform, manifests
-from tests.render.test_expiry import KEEPING, the_job, the_pod
+from tests.render.test_expiry import PLACED, the_job, the_pod
 
 NAMESPACE = "expiry-test"
 """Of these tests alone: others use the same server."""
 
-SETTINGS = replace(KEEPING, namespace=NAMESPACE, controller=Controller.ARGOCD)
+SETTINGS = replace(PLACED, namespace=NAMESPACE, controller=Controller.ARGOCD)
 UID = "00000000-0000-4000-8000-000000000000"
 
 

@@ -104,7 +104,7 @@ def test_a_reader_reads_and_does_not_write(forge: Forge, clone: Clone) -> None:
 )
 def test_nothing_but_repositories_is_served(forge: Forge, clone: Clone, path: str) -> None:
     name = base64.b64encode(f"{DEV}:{PASSWORD}".encode()).decode()
-    connection = HTTPConnection(forge.address, forge.port, timeout=20)
+    connection = HTTPConnection(forge.address, forge.port, timeout=120)
 
     connection.request("GET", path, headers={"Authorization": f"Basic {name}"})
     answer = connection.getresponse()

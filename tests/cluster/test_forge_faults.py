@@ -172,7 +172,7 @@ def test_who_hangs_is_let_go_when_the_fault_is_lifted(forge: Forge, clone: Clone
 
     forge.faults()
 
-    waiting.join(20)
+    waiting.join(120)
     assert not waiting.is_alive()
 
 

@@ -1,6 +1,7 @@
 """A real API server with our platform accepts what we generate, and the pods that come of it."""
 
 import json
+import shutil
 import time
 from collections.abc import Mapping
 from copy import deepcopy
@@ -12,8 +13,12 @@ import pytest
 
 from sweepledger import spec
 from sweepledger.engine.cluster import submission
+from sweepledger.formats import batch_yaml, running_yaml
+from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
 from sweepledger.repo import kustomize
+from sweepledger.structs.kubernetes import WORKLOAD_KINDS, Kind
 from sweepledger.structs.program import NO_IMAGE
+from sweepledger.structs.run_config import RunningState, Shape
 from sweepledger.structs.settings import Controller, Settings
 from tests.cluster import building
 from tests.cluster.apiserver import Server
@@ -27,9 +32,11 @@ pytestmark = pytest.mark.usefixtures("needs_kustomize")
 OVERLAY = pytest.mark.parametrize("overlay", CASES, ids=lambda path: path.parents[1].name)
 GOLDEN = Path(__file__).parents[1] / "golden/cases"
 WITH_SETTINGS = GOLDEN / "options-indexed/sweepledger.yaml"
-OWN_PLATFORMS = ("bucket", "pool-pod")
+OWN_PLATFORMS = ("bucket", "pool-devices", "pool-pod", "pool-tokens", "proxied", "several-datasets")
 """Cases whose settings a platform with those of the others would contradict."""
-SECONDS = 30
+SECONDS = 180
+APPLY = ("apply", "--server-side", "--field-manager=kustomize-controller", "-f", "-")
+"""As controllers apply: what git no longer says goes."""
 WITHOUT_IMAGE = f'"{NO_IMAGE}"'
 IMAGE = f'"registry.example.org/team/trainer@sha256:{"a" * 64}"'
 
@@ -168,6 +175,62 @@ def test_the_server_accepts_every_golden_overlay_as_it_is_submitted(
 
     assert "generateName: " in made
     assert ("ttlSecondsAfterFinished: 3600" in made) == (manifest["kind"] != "TrainJob")
+
+
+UNQUEUED = [path for path in CASES if path.parents[1].name not in {"options-indexed", "options-jobs"}]
+
+
+@pytest.mark.parametrize("overlay", UNQUEUED, ids=lambda path: path.parents[1].name)
+def test_the_server_lets_batches_of_every_shape_be_paused_scaled_and_resumed(
+    overlay: Path, platform: Server, tmp_path: Path
+) -> None:
+    lock = batch_yaml.read((overlay / "batch.yaml").read_bytes())
+    kind = WORKLOAD_KINDS[lock.shape]
+    states = (None, RunningState(paused=True), RunningState(paused=False, parallelism=1), None)
+    asked: list[list[dict[str, Any]]] = []
+    for number, state in enumerate(states):
+        asked.append(built(tmp_path / str(number), in_state(tmp_path / f"overlays{number}", overlay, state)))
+    namespace = next(one for one in asked[0] if one["kind"] == kind.kind)["metadata"]["namespace"]
+    seen: list[tuple[set[bool], list[object]]] = []
+    try:
+        for manifests_now in asked:
+            platform.kubectl(*APPLY, given=manifests_now)
+            path = f"/apis/{kind.group}/{kind.version}/namespaces/{namespace}/{kind.plural}"
+            listed = (platform.ask(path) or {})["items"]
+            objects = [one for one in listed if one["metadata"]["name"].startswith(lock.name)]
+            suspended = {_is_suspended(one, kind) for one in objects}
+            seen.append((suspended, [one["spec"].get("parallelism") for one in objects]))
+    finally:
+        platform.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", given=asked[0])
+
+    as_made, paused, scaled, forgotten = seen
+    assert paused == ({True}, as_made[1])
+    assert scaled[0] == {False}
+    assert forgotten == as_made
+    # Other shapes have a Job per trial, so that there is nothing to scale.
+    assert scaled[1] == ([1] if lock.shape is Shape.INDEXED else as_made[1])
+
+
+def _is_suspended(manifest: Mapping[str, Any], kind: Kind) -> bool:
+    """Tell whether an object says that it is suspended; the API does not fill in the field of every kind."""
+    value: Any = manifest
+    for key in (*kind.policy, "suspend"):
+        value = value.get(key) or {}
+    return value is True
+
+
+def in_state(folder: Path, overlay: Path, state: RunningState | None) -> Path:
+    """Copy an overlay, in a state if one is given."""
+    target = folder / overlay.parents[1].name / "expected" / overlay.name
+    shutil.copytree(overlay, target)
+    for settings_file in overlay.parents[1].glob("sweepledger.yaml"):
+        shutil.copy(settings_file, target.parents[1])
+    if state is not None:
+        lock = batch_yaml.read((overlay / "batch.yaml").read_bytes())
+        (target / RUNNING_FILE).write_bytes(running_yaml.write(state, lock))
+        kustomization = target / "kustomization.yaml"
+        kustomization.write_bytes(kustomization.read_bytes() + REFERENCE)
+    return target
 
 
 def test_the_platform_refuses_a_batch_without_an_image(platform: Server, tmp_path: Path) -> None:

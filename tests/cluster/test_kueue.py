@@ -28,7 +28,7 @@ pools:
 """
 """Room for two trials at once."""
 SECONDS = 4
-PATIENCE = 120
+PATIENCE = 300
 
 Job = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from tests.e2e.team import NAMESPACE
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 SECONDS = 5.0
-PATIENCE = 120
+PATIENCE = 300
 BARE = {"name": "bare", "image": "localhost/never-pulled"}
 
 

@@ -25,7 +25,7 @@ NAMESPACE = "platform-test"
 """Of these tests alone: others use the same server."""
 
 SETTINGS = replace(SYNCING, namespace=NAMESPACE, controller=Controller.ARGOCD)
-SECONDS = 20
+SECONDS = 180
 FILLED_IN = {"no cpu request", "no memory limit", "no resources"}
 """Faults that a pod has no more when it is judged: the LimitRange filled it in."""
 REFUSED_BEFORE = {"another runtime"}

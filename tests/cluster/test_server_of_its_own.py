@@ -14,15 +14,15 @@ from tests.cluster import apiserver, building
 from tests.cluster.apiserver import NoClusterToolsError, Server
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 60
+SECONDS = 180
 
 STARTING = """
-import sys
+import sys, time
 from pathlib import Path
 from tests.cluster import apiserver
 apiserver.STATE = Path(sys.argv[1])
 with apiserver.running():
-    print("ready", flush=True)
+    time.sleep(600)
 """
 
 

@@ -51,6 +51,30 @@ def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(
     assert settings.results.claim == "kept"
 
 
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
+def test_objects_that_no_file_declares_any_more_are_named(sandbox: Sandbox, controller: Controller) -> None:
+    volume = "results: {nfs: {server: nfs.example.org, path: /export}}\n"
+    sandbox.write("sweepledger.yaml", "version: 1\nresults: {store: api}\n")
+    assert run_bootstrap(sandbox, controller).undeclared == ()
+    sandbox.write("sweepledger.yaml", f"version: 1\ncontroller: {controller}\n{volume}")
+
+    back = run_bootstrap(sandbox, controller)
+    again = run_bootstrap(sandbox, controller)
+    sandbox.write("sweepledger.yaml", f"version: 1\ncontroller: {controller}\nresults: {{store: api}}\n")
+    forth = run_bootstrap(sandbox, controller)
+
+    assert "kubectl delete validatingadmissionpolicy sweeps-releases" in {
+        one.deletion for one in back.undeclared
+    }
+    assert again.undeclared == ()
+    assert [one.deletion for one in forth.undeclared if "Volume" in one.kind] == [
+        "kubectl delete persistentvolume sweeps-sweep-results",
+        "kubectl delete persistentvolume sweeps-sweep-results-read",
+        "kubectl delete persistentvolumeclaim sweep-results --namespace sweeps",
+        "kubectl delete persistentvolumeclaim sweep-results --namespace sweeps-collector",
+    ]
+
+
 def test_twice_changes_nothing(sandbox: Sandbox) -> None:
     run_bootstrap(sandbox)
     sandbox.commit("Bootstrap")

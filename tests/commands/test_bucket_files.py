@@ -174,6 +174,15 @@ def test_expiry_deletes_what_git_has_held_for_long_and_nothing_earlier(in_bucket
     assert "has expired" in done.stderr
 
 
+def test_expiry_leaves_the_data_of_the_bucket_alone(in_bucket: Stored) -> None:
+    in_bucket.bucket.put("data/mnist/images", b"pixels")
+
+    result = in_bucket.expired(now=time.time() + (KEEP + 1) * DAY)
+
+    assert [expiry.batch for expiry in result.batches] == [in_bucket.batch]
+    assert in_bucket.bucket.get("data/mnist/images") == b"pixels"
+
+
 def test_a_record_that_git_lacks_keeps_the_batch(in_bucket: Stored, tmp_path: Path) -> None:
     late = leave(
         tmp_path / "late",

@@ -158,6 +158,7 @@ def test_replaced_trials_are_asked_for_again_after_the_results_commit(
     assert generate(sandbox.workspace)[0].batch is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("replace", [False, True])
 def test_only_the_named_batch_is_cancelled(sandbox: Sandbox, *, replace: bool) -> None:
     first = sandbox.merged()
@@ -191,6 +192,7 @@ def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tm
         cancel(sandbox.workspace, "peak", batch=made.batch.name)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pushed", [False, True])
 @pytest.mark.parametrize("named", [False, True])
 def test_cancelled_twice_is_nothing_to_do(
@@ -223,6 +225,7 @@ def test_to_replace_what_is_cancelled_already_is_the_work_of_retry(sandbox: Sand
     assert raised.value.hint == way
 
 
+@pytest.mark.full_suite("more retries")
 def test_the_retry_that_is_named_there_works(sandbox: Sandbox, tmp_path: Path) -> None:
     batch = sandbox.merged()
     cancel(sandbox.workspace, "peak")
@@ -279,7 +282,7 @@ def test_a_running_batch_is_ended_and_recorded_by_the_local_engine(
     state = sandbox.root.parent / "state"
 
     def cancel_soon() -> None:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while time.monotonic() < until and not list((state / "results").glob("*/*/*.json")):
             time.sleep(0.1)
         cancel(sandbox.workspace, "peak")

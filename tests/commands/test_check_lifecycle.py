@@ -167,6 +167,7 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
     assert problem.hint == "the base commit is newer: merge it into this branch, then check again"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("path", ["base/components/data/v1/patch.yaml", "base/launcher/v2/more.py"])
 def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: str) -> None:
     digest = "sha256:" + "b" * 64

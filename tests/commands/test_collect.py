@@ -1,6 +1,7 @@
 import csv
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -11,17 +12,19 @@ import pytest
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
+from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import records_jsonl
-from sweepledger.repo import batches
+from sweepledger.problems import Severity
+from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results import bounds
 from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
 from tests.repo.test_signatures import key, line
-from tests.repository import Sandbox, followed_by
+from tests.repository import SPEC, Sandbox, followed_by
 
 
 def stored(sandbox: Sandbox) -> StoredBatch:
@@ -57,7 +60,7 @@ def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> P
         "artifacts": [],
         **changes,
     }
-    path = results / batch.name / str(index) / f"{record['uid']}.json"
+    path = results / batch.name / batch.lock.place(index) / f"{record['uid']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record))
     return path
@@ -98,6 +101,27 @@ def test_a_batch_that_no_job_knows_ends_by_its_records(merged: Sandbox, results:
         leave(results, stored(merged), index)
 
     assert recorded(merged, commit_results(target(merged), results, ())) == {"0": "ok", "1": "ok", "2": "ok"}
+
+
+@pytest.mark.parametrize("pack", ["", "  pack: {trials: 2}\n"], ids=["a pod each", "packed"])
+def test_no_record_of_a_running_batch_is_read_before_each_trial_has_left_something(
+    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch, pack: str
+) -> None:
+    sandbox.write("sweeps/peak.yaml", SPEC.format(name="peak", xs="1, 2, 3", parallelism=2) + pack)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    batch = stored(sandbox)
+    for index in range(2):
+        leave(results, batch, index)
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(volume, "_read_file", lambda *_: pytest.fail("a record was read"))
+        assert commit_results(target(sandbox), results, (), running={batch.name}) == ()
+
+    leave(results, batch, 2)
+
+    commits = commit_results(target(sandbox), results, (), running={batch.name})
+    assert recorded(sandbox, commits) == {"0": "ok", "1": "ok", "2": "ok"}
 
 
 def test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing(merged: Sandbox, results: Path) -> None:
@@ -185,6 +209,13 @@ def test_of_thousands_of_records_of_one_trial_few_come_to_git_and_the_others_are
     assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
     assert commits[0].corrupt.count("too-many") > 400
     assert commits[0].corrupt.count("too-large") > 150
+    (problem,) = commits[0].problems
+    assert (problem.file, problem.code, problem.severity) == (
+        "results/peak",
+        "records-ignored",
+        Severity.WARNING,
+    )
+    assert re.search(r"are not used: too-large \d+, too-many \d+$", problem.message)
     assert size(merged, commits[0]) < MOST_TRIAL_BYTES
     first, second, *_ = kept(merged, batch)
     assert first.others is not None
@@ -209,7 +240,7 @@ def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, r
     commits = commit_results(target(merged), results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert commits[0].corrupt == ()
+    assert (commits[0].corrupt, commits[0].problems) == ((), ())
     first, last, *_ = kept(merged, batch)
     assert (first.attempt, last.attempt) == (2, 6)
     assert first.others == LeftOutAttempts(failed=4, disrupted=0, ignored=0, seconds=4 * 1.5)

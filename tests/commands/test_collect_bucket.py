@@ -1,6 +1,7 @@
 """`results.store: bucket`: what counts is what pods of a real API server confirm, and pods stay until git has it."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,15 +13,18 @@ from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
 from sweepledger.commands.collect import Collection, collect_from_cluster, watch_cluster
+from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.formats import pack_message
+from sweepledger.repo import batches
 from sweepledger.structs.settings import ResultsStore
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError
 from tests.commands.clusters import ENDED_AT, MOMENT, Cluster
 from tests.commands.test_collect import column, leave, recorded, stored
 from tests.commands.test_collect_pods import FINALIZERS, held
-from tests.repository import IMAGE, Sandbox
+from tests.repository import IMAGE, SPEC, Sandbox
 
 SEALS = b"0123456789abcdef" * 4
 
@@ -39,9 +43,8 @@ def bucket(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bucket]:
         pytest.skip(f"skipped: {error}")
 
 
-@pytest.fixture
-def batch(sandbox: Sandbox, cluster: Cluster) -> str:
-    """A merged batch of three trials whose results go to a bucket."""
+def in_a_bucket(sandbox: Sandbox) -> None:
+    """Let the results of new batches go to a bucket."""
     settings = sandbox.root / "sweepledger.yaml"
     chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
     repository, _, digest = IMAGE.partition("@")
@@ -49,6 +52,12 @@ def batch(sandbox: Sandbox, cluster: Cluster) -> str:
     egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
     settings.write_text(f"{settings.read_text()}{chosen}{images}{egress}")
     sandbox.commit("Keep results in a bucket")
+
+
+@pytest.fixture
+def batch(sandbox: Sandbox, cluster: Cluster) -> str:
+    """A merged batch of three trials whose results go to a bucket."""
+    in_a_bucket(sandbox)
     name = sandbox.merged()
     assert stored(sandbox).lock.store is ResultsStore.BUCKET
     return name
@@ -248,3 +257,128 @@ def test_a_batch_is_not_recorded_while_the_settings_have_lost_its_bucket(
     (failure,) = collection.failures
     assert "its records are in a bucket" in str(failure)
     assert held(cluster) == ["pod-0", "pod-1", "pod-2"]
+
+
+def in_pods(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> str:
+    """Merge another sweep, whose only trial has ended with its record in its pod; give its batch."""
+    settings = sandbox.root / "sweepledger.yaml"
+    before = settings.read_text()
+    settings.write_text(re.sub("results: .*", "results: {store: api}", before))
+    sandbox.commit("Keep records in pods for a while")
+    name = sandbox.merged("plain", xs="1")
+    settings.write_text(before)
+    sandbox.commit("Keep results in a bucket again")
+    sandbox.push()
+    (batch,) = [each for each in batches.in_work_tree(sandbox.root) if each.name == name]
+    cluster.job(name, trials=1)
+    uid = cluster.attempt(name, 0, "plain", finalizers=FINALIZERS)
+    cluster.ended("plain", 0, leave(tmp_path / "plain", batch, 0, uid=uid).read_text())
+    cluster.end(name, "Complete", completedIndexes="0")
+    return name
+
+
+def silent() -> Bucket:
+    """Return a bucket on a server that does not answer."""
+    variables = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "r"}
+    keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
+    return Bucket("s3://results/sweeps", variables=variables | keys)
+
+
+@pytest.mark.parametrize("key", [None, SEALS], ids=["without seals", "with seals"])
+def test_while_the_bucket_does_not_answer_batches_without_one_are_recorded(
+    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str, tmp_path: Path, key: bytes | None
+) -> None:
+    for index in range(3):
+        trials.attempt(index)
+    cluster.end(batch, "Complete", completedIndexes="0-2")
+    other = in_pods(sandbox, cluster, tmp_path)
+    target = Target(sandbox.workspace.repository, "origin", "main")
+
+    collection = collect_from_cluster(
+        target, BucketResults(silent(), key), Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1
+    )
+
+    assert [commit.batches for commit in collection.collected] == [(other,)]
+    assert any(str(failure).startswith(f"{batch} is not recorded: ") for failure in collection.failures)
+    assert held(cluster) == ["pod-0", "pod-1", "pod-2"]
+    assert recorded(sandbox, look(trials, key).collected) == {"0": "ok", "1": "ok", "2": "ok"}
+
+
+class Packs(Trials):
+    """The pods of a batch of five trials, two in a pod."""
+
+    def finish(
+        self, index: int, name: str, rows: Mapping[int, str], *, of_launcher: bool = True, **said: str
+    ) -> str:
+        """Make a pod that has ended, with the records of some rows in the bucket; give its uid."""
+        uid = self.started(index, name)
+        digests = {}
+        for row, status in rows.items():
+            changes = {} if status == "ok" else {"status": status, "reason": "exit-1", "metrics": {}}
+            content = self.record(row, f"{uid}-{row}", **changes)
+            digests[row] = self.save(row, f"{uid}-{row}", content)
+        own = {str(row): digests.get(row) for row in stored(self.sandbox).lock.rows(index)}
+        message = json.dumps({"rows": own, "version": 2}) if of_launcher else ""
+        self.close(name, {uid: pack_message.vouch(digests), **said}, message)
+        return uid
+
+    def close(self, name: str, packs: Mapping[str, str], message: str = "") -> None:
+        """Say how launcher and sidecar of a pod have ended."""
+        said = json.dumps({"store": 1, "complete": True, "packs": dict(packs)})
+        times = {"startedAt": MOMENT, "finishedAt": MOMENT}
+        state = {"terminated": {"exitCode": 0, "message": said, **times}}
+        sidecar = {"name": "store", "image": "a.example/c", "imageID": "", "ready": False}
+        self.cluster.ended(
+            name, 1, message, initContainerStatuses=[{**sidecar, "restartCount": 0, "state": state}]
+        )
+
+
+@pytest.fixture
+def packs(cluster: Cluster, sandbox: Sandbox, bucket: Bucket, tmp_path: Path) -> Packs:
+    in_a_bucket(sandbox)
+    text = SPEC.format(name="peak", xs="1, 2, 3, 4, 5", parallelism=2) + "  pack: {trials: 2}\n"
+    sandbox.write("sweeps/peak.yaml", text)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for packs")
+    sandbox.push()
+    cluster.job(stored(sandbox).name, trials=3)
+    return Packs(cluster, sandbox, bucket, tmp_path / "records")
+
+
+def test_rows_of_packs_count_as_their_launcher_or_any_sidecar_of_their_rows_confirms(
+    packs: Packs, sandbox: Sandbox, cluster: Cluster
+) -> None:
+    packs.finish(0, "by-both", {0: "ok", 1: "failed"})
+    packs.finish(1, "by-the-sidecar", {2: "ok", 3: "ok"}, of_launcher=False)
+    lost = packs.save(4, "lost-4", packs.record(4, "lost-4"))
+    packs.started(2, "after-a-lost-node")
+    packs.close("after-a-lost-node", {"lost": pack_message.vouch({4: lost})})
+    cluster.end(stored(sandbox).name, "Failed", completedIndexes="", failedIndexes="0-2")
+
+    collection = look(packs)
+
+    assert recorded(sandbox, collection.collected) == {
+        "0": "ok",
+        "1": "failed",
+        "2": "ok",
+        "3": "ok",
+        "4": "ok",
+    }
+    assert held(cluster) == []
+
+
+def test_what_no_pod_of_a_row_confirms_does_not_count(
+    packs: Packs, sandbox: Sandbox, cluster: Cluster
+) -> None:
+    packs.finish(0, "good", {0: "ok", 1: "ok"})
+    packs.finish(1, "silent", {}, of_launcher=False)
+    packs.save(2, "forged-2", packs.record(2, "forged-2"))
+    foreign = packs.save(4, "other-4", packs.record(4, "other-4"))
+    uid = packs.started(2, "last")
+    packs.save(4, f"{uid}-4", packs.record(4, f"{uid}-4"))
+    packs.close("last", {uid: pack_message.vouch({4: "ab" * 32}), "other": f"3-4 {foreign}"})
+    cluster.end(stored(sandbox).name, "Failed", completedIndexes="0", failedIndexes="1-2")
+
+    found = recorded(sandbox, look(packs).collected)
+
+    assert found == {"0": "ok", "1": "ok", "2": "failed", "3": "failed", "4": "failed"}

@@ -238,12 +238,14 @@ from sweepledger.commands.collection.cluster_evidence import PodAccount
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.termination import ExpectedRecord
+from tests.builders import a_lock
 code = "0" * 40
 expected = tuple(
     ExpectedRecord("a-b1-00000000", i, f"t{i:011x}", f"{i:064x}", code, None, 0) for i in range(10_000)
 )
 account = PodAccount(expected)
-account.add_pods(pods.batch_pods(Kubectl(), "a", "a-b1-00000000", pods.NOT_SUCCEEDED), 0.0)
+lock = a_lock(name="a-b1-00000000", trials=10_000)
+account.add_pods(pods.batch_pods(Kubectl(), "a", lock, pods.NOT_SUCCEEDED), 0.0)
 print(len(list(account.records())))
 print(re.search(r"VmHWM:\\s+([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 """

@@ -7,13 +7,20 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.check import check
+from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
+from sweepledger.commands.next_ import next_
+from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.retry import retry
+from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.errors import IdleError
 from sweepledger.repo import batches
+from sweepledger.structs.run_config import Shape
+from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
-from tests.searches import SLOPE
+from tests.searches import SLOPE, active
 
 SPEC = """name: peak
 method: grid
@@ -156,4 +163,51 @@ def test_a_promoted_trial_goes_on_from_its_own_last_checkpoint(sandbox: Sandbox,
     ][:1]
     kept = sorted((tmp_path / "state/results").glob("*/*/checkpoints/epochs"))
     assert len(kept) == 7
+    assert check(sandbox.workspace).problems == ()
+
+
+@pytest.mark.full_suite("whole runs")
+def test_a_promoted_trial_begins_anew_where_its_resource_is_not_one_of_time(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
+    sandbox.write("code/train.py", CLIMB)
+    images = RUNGS.replace("eta: 2}", "eta: 2, continues: false}").replace(
+        "timeout: 2m", "timeout: 2m, parallelism: 2"
+    )
+    sandbox.write("sweeps/climb.yaml", images)
+
+    played(sandbox)
+
+    stored = sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
+    assert [(batch.lock.trials, batch.lock.shape, batch.lock.restarts) for batch in stored] == [
+        (4, Shape.INDEXED, True),
+        (2, Shape.INDEXED, True),
+        (1, Shape.INDEXED, True),
+    ]
+    assert [len(batch.lock.parents) for batch in stored] == [0, 2, 1]
+    assert sum(row["metrics.done"] == "0" for row in rows(sandbox, "climb")) == 7
+    assert {row["metrics.trained"] for row in rows(sandbox, "climb")} == {"1", "2", "4"}
+    assert (
+        "later rounds run again with more `epochs`." in (sandbox.root / "results/climb/README.md").read_text()
+    )
+
+
+def test_a_promoted_trial_that_begins_anew_is_checked_like_any_other(sandbox: Sandbox, results: Path) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\nresults: {store: api}\n")
+    sandbox.write("code/train.py", CLIMB)
+    sandbox.write("sweeps/climb.yaml", RUNGS.replace("eta: 2}", "eta: 2, continues: false}"))
+    sandbox.commit("Write the code")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    (first,) = active(sandbox.workspace)
+    for trial in expected_trials(first):
+        leave_one(results, first, trial.index, metrics={"score": float(str(trial.assignment["x"]))})
+    commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, {first.name})
+    sandbox.pull()
+
+    (step,) = next_(sandbox.workspace, ["climb"])
+    sandbox.commit("Promote")
+
+    assert isinstance(step.step, RoundDue)
+    assert len(step.step.batch.lock.parents) == 2
     assert check(sandbox.workspace).problems == ()

@@ -184,9 +184,7 @@ def test_a_published_layout_is_swept_unchanged(sandbox: Sandbox, tmp_path: Path,
     for path in project.files.keys() - {"sweeps/fit.yaml"}:
         sandbox.write(path, project.files[path])
     sandbox.commit("The project")
-    sandbox.git("remote", "remove", "origin")
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.use_as_laptop()
     sandbox.write("sweeps/fit.yaml", spec.format(python=python) if project.is_installed else spec)
     workspace = sandbox.workspace
 

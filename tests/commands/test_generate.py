@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -214,14 +215,61 @@ def test_a_missing_code_path_is_named(sandbox: Sandbox) -> None:
         generate(sandbox.workspace)
 
 
-def test_a_wrong_spec_writes_nothing_of_any_sweep(sandbox: Sandbox) -> None:
+def test_a_wrong_spec_that_is_named_writes_nothing_of_any_sweep(sandbox: Sandbox) -> None:
     sandbox.spec("good")
     sandbox.write("sweeps/bad.yaml", "name: bad\n")
 
     with pytest.raises(SpecError):
-        generate(sandbox.workspace)
+        generate(sandbox.workspace, ["good", "bad"])
 
     assert sandbox.active() == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "code", "message"),
+    [
+        ("name: bad\n", 1, "sweeps/bad.yaml:1:1"),
+        ("path: nowhere", 3, "sweeps/bad.yaml: nowhere/ is not a folder in the last commit"),
+        ("values: [1, 1]", 1, "sweeps/bad.yaml"),
+    ],
+    ids=["wrong", "without its code", "without trials"],
+)
+def test_a_broken_spec_stops_no_other(
+    broken: str,
+    code: int,
+    message: str,
+    sandbox: Sandbox,
+    run_sweep: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    sandbox.spec("good")
+    path = sandbox.spec("bad")
+    text = path.read_text()
+    changed = {
+        "path: nowhere": text.replace("{path: code}", "{path: nowhere}"),
+        "values: [1, 1]": text + "constraints: ['x > 100']\n",
+    }
+    path.write_text(changed.get(broken, broken))
+
+    done = run_sweep("generate", cwd=sandbox.root)
+
+    assert done.returncode == code
+    assert message in done.stderr
+    assert [folder.partition("-b1-")[0] for folder in sandbox.active()] == ["good"]
+
+
+def test_an_edited_batch_stops_every_sweep(
+    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    sandbox.merged("first")
+    (name,) = sandbox.active()
+    sandbox.write(f"overlays/active/{name}/batch.yaml", "edited\n")
+    sandbox.spec("second")
+
+    done = run_sweep("generate", cwd=sandbox.root)
+
+    assert done.returncode == 3
+    assert "was edited by hand" in done.stderr
+    assert sandbox.active() == [name]
 
 
 def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox: Sandbox) -> None:

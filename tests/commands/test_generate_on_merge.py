@@ -1,5 +1,8 @@
 """`generate: on-merge`: the overlay is judged before the merge, and written after it, by one commit."""
 
+import subprocess
+from collections.abc import Callable
+
 import pytest
 
 from sweepledger.commands import generate
@@ -34,16 +37,18 @@ def test_merged_specs_become_batches_by_one_commit_with_nothing_else_in_it(mergi
     made, commit = generate.push_batches(merging.workspace)
 
     after = remote_files(merging)
-    assert [generated_batch.sweep.name for generated_batch in made] == ["second", "third"]
+    assert [generated_batch.sweep.name for generated_batch in made.generated] == ["second", "third"]
     assert merging.git("log", "-1", "--format=%H %s", "origin/main").strip() == (
         f"{commit} generate(second, third): 6 trials"
     )
     folders = {path.split("/")[2] for path in after - before if path.startswith("overlays/active/")}
-    assert folders == {generated_batch.batch.name for generated_batch in made if generated_batch.batch}
+    assert folders == {
+        generated_batch.batch.name for generated_batch in made.generated if generated_batch.batch
+    }
     assert before <= after
     assert merging.git("status", "--porcelain") == ""
     assert merging.git("worktree", "list").count("\n") == 1
-    assert generate.push_batches(merging.workspace) == ((), None)
+    assert generate.push_batches(merging.workspace) == (generate.Generation(()), None)
 
 
 def test_what_came_to_the_branch_meanwhile_is_what_counts(merging: Sandbox) -> None:
@@ -55,9 +60,9 @@ def test_what_came_to_the_branch_meanwhile_is_what_counts(merging: Sandbox) -> N
     merging.push()
     merging.git("reset", "-q", "--hard", "HEAD^")
 
-    (made,), _ = generate.push_batches(merging.workspace)
+    made, _ = generate.push_batches(merging.workspace)
 
-    assert made.trials == 2
+    assert [generated_batch.trials for generated_batch in made.generated] == [2]
 
 
 def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
@@ -69,7 +74,20 @@ def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
         generate.push_batches(sandbox.workspace)
 
 
-def test_a_wrong_spec_keeps_all_from_being_written(merging: Sandbox) -> None:
+def test_a_wrong_spec_keeps_no_other_from_being_written(merging: Sandbox) -> None:
+    merging.spec("good")
+    merging.write("sweeps/bad.yaml", "name: bad\n")
+    merging.commit("Ask")
+    merging.push()
+
+    made, commit = generate.push_batches(merging.workspace)
+
+    assert [generated_batch.sweep.name for generated_batch in made.generated] == ["good"]
+    assert {problem.file for problem in made.problems} == {"sweeps/bad.yaml"}
+    assert merging.git("log", "-1", "--format=%s", commit or "").strip() == "generate(good): 3 trials"
+
+
+def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
     merging.spec("good")
     merging.write("sweeps/bad.yaml", "name: bad\n")
     merging.commit("Ask")
@@ -77,9 +95,26 @@ def test_a_wrong_spec_keeps_all_from_being_written(merging: Sandbox) -> None:
     before = remote_files(merging)
 
     with pytest.raises(SpecError):
-        generate.push_batches(merging.workspace)
+        generate.push_batches(merging.workspace, ["bad", "good"])
 
     assert remote_files(merging) == before
+
+
+def test_the_command_commits_the_others_and_fails(
+    merging: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    merging.spec("good")
+    merging.write("sweeps/bad.yaml", "name: bad\n")
+    merging.commit("Ask")
+    merging.push()
+
+    done = run_sweep("generate", "--push", cwd=merging.root)
+    again = run_sweep("generate", "--push", cwd=merging.root)
+
+    assert done.returncode == again.returncode == 1
+    assert "committed as" in done.stdout
+    assert "nothing to commit\n" in again.stdout
+    assert "sweeps/bad.yaml:1:1" in done.stderr
 
 
 def test_the_overlay_that_a_merge_would_write_is_judged_before(

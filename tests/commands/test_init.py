@@ -21,6 +21,7 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.full_suite("whole runs")
 def test_from_an_empty_folder_to_a_recorded_sweep(
     tmp_path: Path, run_sweep: Run, needs_kustomize: None
 ) -> None:
@@ -267,7 +268,7 @@ def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_wri
     assert (settings.generate, settings.next) == (GenerateMode.ON_MERGE, NextRoundMode.WORKFLOW)
     for path in packaged.rglob("*.*"):
         inside = path.relative_to(packaged)
-        if path.is_file():
+        if path.is_file() and inside.parts[0] == ".github":
             assert (tmp_path / "merging" / inside).read_bytes() == path.read_bytes()
     assert (tmp_path / "plain/.github/sweep.in").read_text() == f"sweepledger[sampling]=={__version__}\n"
 

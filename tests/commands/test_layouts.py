@@ -65,6 +65,7 @@ def run(sandbox: Sandbox) -> tuple[str, ...]:
     return tuple(line["status"] for line in lines if "status" in line)
 
 
+@pytest.mark.full_suite("whole runs")
 def test_a_script_at_the_root_is_swept_checked_and_reproduced(script: Sandbox) -> None:
     ask(script, code="{path: ., exclude: ['*.md']}")
 

@@ -128,7 +128,7 @@ def test_ctrl_c_ends_the_command_with_130(watched: Watched) -> None:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(4)]
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert "Traceback" not in err

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.cancel import pause, resume
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, ResultsPushed, local
 from sweepledger.errors import RepositoryError, SpecError
@@ -134,6 +135,7 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
     assert left_over(ready) == []
 
 
+@pytest.mark.full_suite("whole runs")
 def test_a_second_run_trains_nothing_and_touches_no_record(finished: Sandbox) -> None:
     before = {
         path: (path.stat().st_ino, path.stat().st_mtime_ns)
@@ -154,6 +156,7 @@ def test_each_trial_receives_exactly_its_row(finished: Sandbox) -> None:
         assert out.read_text() == f"x={float(row['params.x'])} bias=0.5\n"
 
 
+@pytest.mark.full_suite("whole runs")
 def test_a_second_batch_runs_only_the_new_trials_and_the_summary_holds_both(ready: Sandbox) -> None:
     first = ready.merged()
     play(ready)
@@ -221,17 +224,19 @@ def test_killed_at_a_seeded_moment_it_finishes_all_the_same(ready: Sandbox, seed
     assert left_over(ready) == []
 
 
+@pytest.mark.full_suite("whole runs")
 def test_after_a_kill_no_process_stays_even_before_the_restart(ready: Sandbox) -> None:
     ready.merged()
     drive(ready, "PodStarted")
 
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while left_over(ready) and time.monotonic() < deadline:
         time.sleep(0.1)
 
     assert left_over(ready) == []
 
 
+@pytest.mark.full_suite("whole runs")
 def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
     path = sandbox.root / "code/train.py"
     path.write_text(
@@ -250,6 +255,7 @@ def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
     ]
 
 
+@pytest.mark.full_suite("whole runs")
 def test_a_program_that_knows_nothing_of_us_works_the_same(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", (ROOT / "examples/ten_lines.py").read_text().replace("y_offset", "bias"))
     path = sandbox.spec()
@@ -276,6 +282,7 @@ def test_the_batch_runs_the_code_it_locked_not_what_came_after(sandbox: Sandbox)
     assert {row["status"] for row in summary(sandbox)} == {"ok"}
 
 
+@pytest.mark.full_suite("whole runs")
 def test_a_batch_that_cannot_run_stops_no_other(sandbox: Sandbox) -> None:
     good = sandbox.merged("good")
     path = sandbox.spec("huge")
@@ -321,3 +328,20 @@ def test_altering_one_value_changes_exactly_that_trial(sandbox: Sandbox) -> None
 
 def test_the_state_of_a_job_is_json_that_a_person_can_read(finished: Sandbox) -> None:
     assert json.loads((options(finished).state / "state.json").read_text()) is not None
+
+
+def test_a_paused_batch_runs_only_after_it_is_resumed(ready: Sandbox) -> None:
+    ready.merged()
+    pause(ready.workspace, "peak")
+    ready.push()
+
+    assert play(ready) == []
+    assert not (ready.root.parent / "state/starts").exists()
+
+    resume(ready.workspace, "peak")
+    ready.push()
+    (pushed,) = play(ready)
+    assert len((ready.root.parent / "state/starts").read_text().split()) == 3
+    assert pushed.commit.batches
+    ready.pull()
+    assert ready.active() == []

@@ -124,6 +124,7 @@ def test_a_round_waits_for_the_results_of_the_one_before(sandbox: Sandbox) -> No
     assert not step.is_missing
 
 
+@pytest.mark.full_suite("more searches")
 def test_no_trial_is_asked_for_twice(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, rounds=3)
 
@@ -382,6 +383,7 @@ def test_a_round_that_cannot_be_drawn_costs_no_results_and_is_asked_for_later(
     assert isinstance(pushed, PushedRound)
 
 
+@pytest.mark.full_suite("more searches")
 def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="next: workflow\n")
     record(sandbox, results)
@@ -489,6 +491,35 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
     ]
 
 
+def test_a_warm_start_reads_the_trials_of_another_space_as_the_spec_says(
+    sandbox: Sandbox, results: Path, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    begun(sandbox, "dale", rounds=1)
+    record(sandbox, results)
+    spec = hill(sandbox)
+    wider = spec.read_text().replace("  x: {min", "  z: {min: 0.0, max: 1.0}\n  height: {min")
+    spec.write_text(wider.replace("  bias: {values: [0.0, 0.5]}\n", "") + "start: [dale]\n")
+    sandbox.commit("Start from another space")
+    apart = followed(sandbox.workspace)
+    mapping = "{sweep: dale, rename: {x: height}, values: {z: 0.25}, ignore: [bias]}"
+    spec.write_text(spec.read_text().replace("start: [dale]", f"start: [{mapping}]"))
+    shown = run_sweep("plan", "hill", cwd=sandbox.root).stdout
+    sandbox.commit("Say how its trials are read")
+
+    step = followed(sandbox.workspace)
+
+    assert not isinstance(apart.step, RoundBlocked)
+    assert [(weight.use, weight.trials) for weight in evidence_weights(apart.step)] == [("outside", 3)]
+    assert isinstance(step.step, RoundDue)
+    observations = step.step.evidence.observations
+    assert [sorted(one.configuration) for one in observations] == [["height", "z"]] * 3
+    assert {one.configuration["z"] for one in observations} == {0.25}
+    assert [(weight.use, weight.trials) for weight in evidence_weights(step.step)] == [("as they are", 3)]
+    assert "dale is read with x as height, z = 0.25, without bias" in " ".join(shown.split())
+    explained = run_sweep("next", "hill", "--check", "--explain", cwd=sandbox.root).stdout
+    assert "3 trials of a warm start are used" in explained
+
+
 def test_a_round_that_the_teams_budget_does_not_bear_waits_and_the_results_do_not(
     sandbox: Sandbox, results: Path
 ) -> None:
@@ -522,6 +553,7 @@ def test_what_a_round_took_counts_against_the_teams_budget_in_the_commit_that_re
     assert isinstance(collected.step, RoundDue if is_borne else RoundBlocked)
 
 
+@pytest.mark.full_suite("more searches")
 def test_the_check_of_such_a_commit_counts_it_too(
     sandbox: Sandbox, results: Path, needs_kustomize: None
 ) -> None:

@@ -304,6 +304,7 @@ def test_what_was_refused_is_recorded_when_it_is_allowed(
     assert batches_of(found) == [three[1]]
 
 
+@pytest.mark.full_suite("whole runs")
 def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(
     sandbox: Sandbox, run_sweep: RunSweep
 ) -> None:

@@ -133,6 +133,7 @@ def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: s
     assert reproduce(sandbox.workspace, trial).is_equal
 
 
+@pytest.mark.full_suite("real editable installs")
 def test_an_editable_install_that_the_program_does_not_import_is_no_problem(
     sandbox: Sandbox, python: str
 ) -> None:
@@ -145,6 +146,7 @@ def test_an_editable_install_that_the_program_does_not_import_is_no_problem(
     assert run(sandbox)[0] == []
 
 
+@pytest.mark.full_suite("real editable installs")
 def test_a_package_in_an_environment_inside_the_work_tree_is_installed(sandbox: Sandbox) -> None:
     venv.create(sandbox.root / ".venv", symlinks=True)
     sandbox.write(".gitignore", ".sweepledger/\n.venv/\n")
@@ -157,6 +159,7 @@ def test_a_package_in_an_environment_inside_the_work_tree_is_installed(sandbox: 
     assert run(sandbox)[0] == []
 
 
+@pytest.mark.full_suite("real editable installs")
 def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sandbox, python: str) -> None:
     package(sandbox, ".")
     link(python, sandbox.root)

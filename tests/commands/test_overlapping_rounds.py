@@ -101,6 +101,7 @@ def test_a_search_ends_when_its_last_pending_round_is_recorded_and_no_trial_was_
     assert len(trials) == len({*trials}) == 18
 
 
+@pytest.mark.full_suite("more searches")
 def test_two_batches_that_end_at_once_are_followed_by_two_rounds(sandbox: Sandbox, results: Path) -> None:
     first, second, _ = filled(sandbox)
 
@@ -171,6 +172,7 @@ def test_two_collectors_at_once_add_one_round_and_record_each_batch_once(
     assert len(trials) == len({*trials}) == 15
 
 
+@pytest.mark.full_suite("more searches")
 def test_reverting_results_makes_the_batch_pending_again_and_recording_it_anew_adds_the_same_round(
     sandbox: Sandbox, results: Path
 ) -> None:
@@ -190,6 +192,7 @@ def test_reverting_results_makes_the_batch_pending_again_and_recording_it_anew_a
     assert again.step.batch == collected.step.batch
 
 
+@pytest.mark.full_suite("more searches")
 def test_a_fork_goes_on_by_itself_and_a_merge_pools_evidence_and_pending_trials(
     sandbox: Sandbox, results: Path
 ) -> None:
@@ -251,6 +254,7 @@ def errors(sandbox: Sandbox, base: str) -> list[str]:
     return [str(problem) for problem in checked.problems if problem.severity is Severity.ERROR]
 
 
+@pytest.mark.full_suite("more searches")
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["nsga2", "asha"])
 def test_other_methods_overlap_too(method: str, sandbox: Sandbox, results: Path) -> None:

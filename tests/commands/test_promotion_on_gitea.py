@@ -10,8 +10,10 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -80,6 +82,12 @@ class Gitea:
         assert children.is_alive(NAME), children.tail(NAME)
         with suppress(OSError), urllib.request.urlopen(f"{self.address}/api/healthz", timeout=5):  # noqa: S310
             return True
+        return False
+
+    def has_branch(self, name: str) -> bool:
+        """Return whether the server has noticed a push to a branch, which it does after the push has ended."""
+        with suppress(urllib.error.HTTPError):
+            return bool(self.ask("GET", f"repos/{REPOSITORY}/branches/{quote(name, safe='')}"))
         return False
 
     def remote(self, user: str) -> str:
@@ -163,6 +171,8 @@ def test_a_winner_reaches_production_by_an_approved_pull_request(
         check=False,
     )
     assert "Not allowed to push to protected branch main" in refused.stderr
+    for name in ("main", branch):
+        until("the push is noticed", partial(gitea.has_branch, name), seconds=READY_SECONDS)
     pulls = f"repos/{REPOSITORY}/pulls"
     pull = gitea.ask("POST", pulls, title="Promote peak", head=branch, base="main")["number"]
     assert {file["filename"] for file in gitea.ask("GET", f"{pulls}/{pull}/files")} == {

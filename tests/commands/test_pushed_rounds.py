@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.commands.cancel import pause, resume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.round_commit import push_idle_rounds
@@ -107,6 +108,7 @@ def test_the_collector_may_push_the_rung_that_goes_on_from_checkpoints(climbing:
     assert push(climbing) == ""
 
 
+@pytest.mark.full_suite("more searches")
 def test_the_collector_may_push_the_rung_whose_checkpoints_are_in_a_bucket(stored_climb: Sandbox) -> None:
     (batch,) = stored_climb.active()
     assert "SWEEP_PARENT_FOLDER" in (stored_climb.root / f"overlays/active/{batch}/job.yaml").read_text()
@@ -220,6 +222,26 @@ def after_another(sandbox: Sandbox) -> None:
 
 def test_the_collector_may_push_a_round_beside_others_that_are_active(overlapping: Sandbox) -> None:
     assert push(overlapping) == ""
+
+
+def test_the_collector_may_record_and_follow_batches_that_were_paused_and_resumed(tmp_path: Path) -> None:
+    sandbox = Sandbox.create(tmp_path / "paused")
+    settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
+    begun(sandbox, settings=settings, size="3, ahead: 2", rounds=9)
+    run_bootstrap(sandbox)
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+    list(push_idle_rounds(Target(sandbox.workspace.repository)))
+    for change in (pause, resume):
+        change(sandbox.workspace, "hill")
+        sandbox.push()
+    first, _ = sorted(active(sandbox.workspace), key=lambda batch: batch.lock.number)
+    leave(tmp_path / "results", first)
+    commit_results(Target(sandbox.workspace.repository), tmp_path / "results", {first.name})
+    assert len(sandbox.active()) == 2, "no round follows"
+    install(sandbox)
+
+    assert push(sandbox) == ""
 
 
 TOO_MANY: dict[str, tuple[Fault, str]] = {

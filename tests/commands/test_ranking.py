@@ -60,6 +60,7 @@ def test_only_trials_of_the_newest_recorded_program_that_the_spec_asks_for_may_w
     assert catalog.eligible_rows(table.rows, ()) == ()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("by", ["score", "seconds"])
 def test_what_may_not_win_is_listed_after_what_may(programs: Sandbox, by: str) -> None:
     ranking = results.results(programs.workspace, "peak", by=by)

@@ -118,6 +118,7 @@ def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
     assert made.retried == 2
 
 
+@pytest.mark.full_suite("more retries")
 def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_path: Path) -> None:
     made = retry(recorded.workspace, "peak")
     recorded.push()
@@ -133,6 +134,7 @@ def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_pa
     ]
 
 
+@pytest.mark.full_suite("more retries")
 def test_what_failed_again_can_be_retried_again_by_name_of_the_newer_batch(
     recorded: Sandbox, tmp_path: Path
 ) -> None:
@@ -302,6 +304,7 @@ def test_a_checkout_that_lacks_the_results_is_told_to_pull(recorded: Sandbox) ->
     assert raised.value.hint == "update it: `git pull origin main`"
 
 
+@pytest.mark.full_suite("more retries")
 def test_with_flux_the_new_batch_is_announced_in_the_same_commit(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
     play(sandbox, tmp_path / "results", sandbox.merged(), t0=FAILED)

@@ -53,9 +53,7 @@ def laptop(sandbox: Sandbox) -> Sandbox:
     path.write_text(path.read_text().replace("import argparse", f"{SPY}\nimport argparse"))
     sandbox.commit("Spy on the program")
     sandbox.push()
-    sandbox.git("remote", "remove", "origin")
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.use_as_laptop()
     sandbox.spec()
     return sandbox
 
@@ -131,6 +129,7 @@ def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: S
     assert (laptop.root / "results/peak/README.md").is_file()
 
 
+@pytest.mark.full_suite("whole runs")
 def test_a_second_run_trains_and_commits_nothing(laptop: Sandbox) -> None:
     list(playing(laptop))
     tip = laptop.git("rev-parse", "HEAD")
@@ -243,6 +242,7 @@ def test_edited_code_does_not_stop_a_batch_from_finishing_and_update_uses_it(lap
     assert scores(laptop) == ["-0.5", "0.5", "-0.5", "0.5", "1.5", "0.5"]
 
 
+@pytest.mark.full_suite("whole runs")
 def test_a_search_continues_round_by_round_to_its_end(laptop: Sandbox) -> None:
     hill(laptop, size=2, rounds=3)
 
@@ -371,6 +371,7 @@ def test_a_hand_over_that_is_killed_leaves_no_cancelled_batch_without_its_record
     assert [unrecorded(laptop, commit) for commit in moves] == [[]] * len(moves)
 
 
+@pytest.mark.full_suite("whole runs")
 def test_ctrl_c_hands_over_where_a_controller_would_run_what_is_pushed(laptop: Sandbox) -> None:
     laptop.write("sweepledger.yaml", followed_by("argocd"))
     laptop.write("code/train.py", SLOW_TRAIN)
@@ -384,6 +385,7 @@ def test_ctrl_c_hands_over_where_a_controller_would_run_what_is_pushed(laptop: S
     assert "-b2-" in rest
 
 
+@pytest.mark.full_suite("whole runs")
 def test_ctrl_c_gives_up_no_checkpoints(laptop: Sandbox) -> None:
     laptop.write("sweepledger.yaml", followed_by("argocd"))
     saves = 'open(os.environ["SWEEP_CHECKPOINTS"] + "/step", "w").write("1")'

@@ -22,8 +22,8 @@ run:
 
 def changed(sandbox: Sandbox) -> tuple[list[str], list[str]]:
     """Return the sweeps that are planned, and those that are not read."""
-    generated, settled = generate_changed(sandbox.workspace)
-    return [one.sweep.name for one in generated], sorted(path.stem for path in settled)
+    made = generate_changed(sandbox.workspace)
+    return [one.sweep.name for one in made.generated], sorted(path.stem for path in made.settled)
 
 
 def test_only_changed_specs_are_read(sandbox: Sandbox) -> None:

@@ -7,7 +7,7 @@ import sys
 import urllib.request
 from itertools import takewhile
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -102,10 +102,12 @@ def test_curves_of_running_trials_are_shown_and_not_committed(
     events = SweepRun.prepare(workspace, ("peak",)).run(RunOptions(create_state(workspace.repository)))
     list(takewhile(lambda event: not isinstance(event, PodStarted), events))
 
-    for _ in range(300):
-        (batch,) = running(served)["batches"]
-        if sum(len(trial["steps"]) for trial in batch["trials"]) == 6:
-            break
+    def has_printed_all(batch: Any) -> bool:
+        ends = [trial["output"].endswith("<b>waiting</b>\n") for trial in batch["trials"]]
+        return ends == [True, True] and sum(len(trial["steps"]) for trial in batch["trials"]) == 6
+
+    give_up = monotonic() + 120
+    while not has_printed_all(batch := running(served)["batches"][0]) and monotonic() < give_up:
         sleep(0.1)
     committed = sandbox.git("status", "--porcelain")
     events.close()
@@ -135,7 +137,7 @@ def test_the_command_serves_until_it_is_interrupted(sandbox: Sandbox, tmp_path: 
     with subprocess.Popen(argv, cwd=sandbox.root, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         url, _, rest = process.stderr.readline().partition(" ")
-        with urllib.request.urlopen(f"{url}running.json", timeout=30) as got:  # noqa: S310 - this machine
+        with urllib.request.urlopen(f"{url}running.json", timeout=120) as got:  # noqa: S310 - this machine
             data = json.load(got)
         process.send_signal(signal.SIGINT)
 
@@ -181,7 +183,7 @@ def test_the_command_serves_what_runs_in_a_cluster(
     ) as process:
         assert process.stderr is not None
         url = process.stderr.readline().split()[0]
-        with urllib.request.urlopen(f"{url}running.json", timeout=60) as answer:  # noqa: S310 - this machine
+        with urllib.request.urlopen(f"{url}running.json", timeout=120) as answer:  # noqa: S310 - this machine
             data = json.load(answer)
         process.send_signal(signal.SIGINT)
 

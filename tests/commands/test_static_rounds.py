@@ -60,6 +60,7 @@ def test_the_rounds_of_a_static_sweep_are_its_trials_in_their_order(sandbox: San
     assert sandbox.git("log", "-1", "--format=%B").count("Next: none (exhausted: all 7 configurations") == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("more", "reason"), [("metric.target", "target"), ("patience", "patience"), ("max", "rounds")]
 )
@@ -85,6 +86,7 @@ def test_results_end_a_static_sweep_before_its_last_configuration(
     assert len(trials(sandbox)) < 7
 
 
+@pytest.mark.full_suite("whole runs")
 def test_rounds_of_a_static_sweep_overlap_as_those_of_a_search(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, **{**SEVEN, "size": "2, ahead: 2"})
 
@@ -146,6 +148,7 @@ def test_from_the_same_commit_comes_the_same_round(sandbox: Sandbox, results: Pa
     assert again.tree == batch.tree
 
 
+@pytest.mark.full_suite("whole runs")
 def test_a_later_round_is_stopped_by_the_curves_of_an_earlier_one(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", SLOPE)
     sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")

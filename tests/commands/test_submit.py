@@ -156,7 +156,7 @@ def test_of_two_who_submit_at_the_same_moment_one_is_refused(
 
     def look_together(self: Kubectl, manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
         document = look(self, manifest)
-        both.wait(timeout=60)
+        both.wait(timeout=120)
         return document
 
     monkeypatch.setattr(Kubectl, "find", look_together)

@@ -54,6 +54,28 @@ def test_an_earlier_repository_is_upgraded_by_one_change_that_touches_no_batch_a
     assert upgrade(sandbox.workspace, check=True).written == ()
 
 
+@pytest.mark.parametrize(
+    ("controller", "folder", "commands"),
+    [
+        (Controller.FLUX, "platform", ["-k clusters/platform"]),
+        (Controller.FLUX, "flux", ["-k clusters/flux"]),
+        (Controller.ARGOCD, "platform", []),
+        (Controller.ARGOCD, "argocd", ["-k clusters/argocd --force-conflicts"]),
+    ],
+)
+def test_the_last_step_applies_what_no_controller_applies(
+    sandbox: Sandbox, controller: Controller, folder: str, commands: list[str]
+) -> None:
+    bootstrap(sandbox.workspace, BootstrapRequest(controller, url="https://git.example.org/x.git"))
+    file = next(path for path in (sandbox.root / "clusters" / folder).glob("*.yaml"))
+    file.unlink()  # as if this version had added it
+
+    *_, last = upgrade(sandbox.workspace, check=True).steps
+
+    named = [f"kubectl{command}" for command in last.split("kubectl")[1:]]
+    assert [command.strip("; ").partition("sweepledger-")[2][9:] for command in named] == commands
+
+
 def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandbox) -> None:
     sandbox.write(PIN_FILE, "sweepledger==0.0.1\n")
     sandbox.commit("An earlier version")

@@ -21,14 +21,11 @@ from sweepledger.commands.scaffold.upgrade import BRANCH
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import kustomize
 from sweepledger.structs.record import Record
+from tests import earlier_release
 from tests.repository import Sandbox, followed_by
 
 pytestmark = [pytest.mark.full_suite("an earlier release"), pytest.mark.usefixtures("needs_kustomize")]
 
-ROOT = Path(__file__).parents[2]
-EARLIER = "1e13127"
-"""The last commit before the second launcher and the light archive; it wrote the first collector, too."""
-PACKAGE = ("generator", "base", "pyproject.toml", "README.md", "LICENSE")
 HOOK = "clusters/pre-receive.sh"
 PERSON, COLLECTOR = {"REMOTE_USER": "ana"}, {"REMOTE_USER": "sweep-collector"}
 SECONDS = 300
@@ -40,7 +37,8 @@ parser.add_argument("--x", type=float)
 parser.add_argument("--gate")
 args = parser.parse_args()
 gate = pathlib.Path(args.gate)
-(gate / f"pid-{args.x:g}").write_text(str(os.getpid()))
+(gate / f"new-{args.x:g}").write_text(str(os.getpid()))
+(gate / f"new-{args.x:g}").rename(gate / f"pid-{args.x:g}")
 while not (gate / "open").exists():
     time.sleep(0.1)
 with open(os.environ["SWEEP_RESULT"], "w") as file:
@@ -65,26 +63,9 @@ run:
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment in which the earlier release is installed; skip by name without its commit."""
-    folder = tmp_path_factory.mktemp("earlier")
-    archive = ["git", "-C", str(ROOT), "archive", EARLIER, "--", *PACKAGE]
-    archived = subprocess.run(archive, capture_output=True, check=False)
-    if archived.returncode:
-        pytest.skip(f"skipped: this clone has no commit {EARLIER}, so it is shallow")
-    (folder / "source").mkdir()
-    subprocess.run(["tar", "-x", "-C", str(folder / "source")], input=archived.stdout, check=True)
-    environment = folder / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-    python = environment / "bin/python"
-    (site,) = environment.glob("lib/python*/site-packages")
-    # It has the libraries of this environment, but not its editable installation of the package.
-    libraries = [path for path in sys.path if path.endswith("site-packages")]
-    (site / "libraries.pth").write_text("".join(f"{path}\n" for path in libraries))
-    install = ["install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), *install, str(folder / "source")],
-        check=True,
-        capture_output=True,
-    )
+    python = earlier_release.installed(tmp_path_factory.mktemp("earlier"))
+    if python is None:
+        pytest.skip(f"skipped: this clone has no commit {earlier_release.COMMIT}, so it is shallow")
     return python
 
 

@@ -80,7 +80,9 @@ def test_finished_trials_in_the_space_become_observations(search: Sandbox, tmp_p
     ]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("sqlite", marks=pytest.mark.full_suite("loads SQLAlchemy")), "journal"]
+)
 def test_a_study_is_read_by_optuna_from_a_copy(search: Sandbox, tmp_path: Path, kind: str) -> None:
     file = tmp_path / ("old.db" if kind == "sqlite" else "old.journal")
     storage: Any = (

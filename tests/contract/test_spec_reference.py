@@ -121,11 +121,19 @@ def test_the_complete_spec_at_the_end_is_the_one_among_the_examples() -> None:
 def settings_keys(schema: dict[str, Any], path: str = "") -> Iterator[str]:
     """Name every key, those of what has names of its own under NAME."""
     for name, entry in schema.get("properties", {}).items():
-        part = SETTINGS_SCHEMA["$defs"]["nfs"] if "$ref" in entry else entry
+        part = resolved(entry)
         yield path + name
         yield from settings_keys(part, f"{path}{name}.")
         if isinstance(part.get("additionalProperties"), dict):
-            yield from settings_keys(part["additionalProperties"], f"{path}{name}.NAME.")
+            yield from settings_keys(resolved(part["additionalProperties"]), f"{path}{name}.NAME.")
+
+
+def resolved(entry: dict[str, Any]) -> dict[str, Any]:
+    """Follow a reference to a definition of the settings' schema."""
+    found: dict[str, Any] = (
+        SETTINGS_SCHEMA["$defs"][entry["$ref"].rpartition("/")[2]] if "$ref" in entry else entry
+    )
+    return found
 
 
 def test_every_key_of_the_settings_has_a_section_with_an_example() -> None:

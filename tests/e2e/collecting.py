@@ -20,7 +20,7 @@ from tests.e2e.team import COLLECTORS, NAMESPACE, Team
 
 RUN_SECONDS = 240.0
 """For a pod that is made, pulls nothing and works for some seconds, on a machine full of others."""
-STEP_SECONDS = 120.0
+STEP_SECONDS = 300.0
 CRON_JOB = ("cronjobs.batch", "sweep-collector", COLLECTORS)
 KEPT = {"successfulJobsHistoryLimit": 20, "failedJobsHistoryLimit": 20}
 """The Jobs that a test starts count as the CronJob's: else it deletes them while the test looks at them."""

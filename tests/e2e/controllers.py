@@ -142,7 +142,7 @@ class ArgoCD:
     def differences(self) -> dict[str, str]:
         """Say which Applications differ from git, and in what."""
         return {
-            name: f"{application.sync}: {dict(application.resources)} {application.operation} "
+            name: f"{application.sync}: {_unlike(application.resources)} {application.operation} "
             f"{application.message} {dict(application.conditions)}"
             for name, application in argocd.applications(self.machine).items()
             if application.sync != "Synced" or application.conditions
@@ -161,6 +161,10 @@ class ArgoCD:
         return "Synced" in {
             application.sync for name, application in argocd.applications(self.machine).items()
         }
+
+
+def _unlike(resources: Mapping[str, str]) -> dict[str, str]:
+    return {name: status for name, status in resources.items() if status != "Synced"}
 
 
 CONTROLLERS: Mapping[str, Callable[[Machine], Controller]] = {"argocd": ArgoCD, "flux": Flux}

@@ -73,15 +73,22 @@ class Hand:
         """Look at the pods of some batches, and end those whose turn it is."""
         for item in planned:
             for pod in self.team.pods(item.batch):
-                how, uid = item.hows[_index(pod)], pod["metadata"]["uid"]
+                how, uid = self._how(item, _index(pod)), pod["metadata"]["uid"]
                 self.pods[item.batch.name, how].add(uid)
                 self.pods_by_uid[uid] = pod
                 if uid not in self._done and self._has_begun(item.batch, pod) and self._end(how, pod):
                     self._done.add(uid)
 
+    def _how(self, item: PlannedBatch, index: int) -> str:
+        """Give how the pod of an index is to end."""
+        return item.hows[index]
+
+    def _mark(self, batch: Batch, index: int) -> Path:
+        """Give the file that a trial makes when it has begun."""
+        return self.results / batch.name / str(index) / "checkpoints/begun"
+
     def _has_begun(self, batch: Batch, pod: dict[str, Any]) -> bool:
-        mark = self.results / batch.name / str(_index(pod)) / "checkpoints/begun"
-        return mark.exists() and pod["status"]["phase"] == "Running"
+        return self._mark(batch, _index(pod)).exists() and pod["status"]["phase"] == "Running"
 
     def _end(self, how: str, pod: dict[str, Any]) -> bool:
         """End a pod, where it is to be ended; tell whether that was done."""

@@ -11,15 +11,14 @@ from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.forge import Forge
 from tests.cluster.images import Images
 from tests.cluster.machine import Machine
+from tests.e2e.controllers import CONTROLLERS
 from tests.e2e.storage import Storage
 from tests.e2e.team import (
     COLLECTOR,
-    COLLECTORS,
     NAMESPACE,
     PASSWORDS,
     PERSON,
     READER,
-    REPOSITORY,
     WEBHOOK_TOKEN,
     Team,
 )
@@ -83,11 +82,16 @@ def prepared(machine: Machine, controller: str) -> Ground:
     return Ground(machine, forge, made, storage, controller)
 
 
-def set_up_team(ground: Ground) -> Team:
-    """Do what a new team does, by its README and by what the commands print."""
-    root = ground.machine.folder / "team"
-    team = Team(root, ground.forge, ground.machine.server, ground.controller)
-    url = ground.forge.url(REPOSITORY)
+def set_up_team(ground: Ground, *, namespace: str = NAMESPACE, python: str = sys.executable) -> Team:
+    """Do what a new team does, by its README and by what the commands print, with the release of a Python.
+
+    Its repository is called as its namespace is.
+    """
+    # The pages call the clone of the first team so.
+    root = ground.machine.folder / ("team" if namespace == NAMESPACE else f"team-{namespace}")
+    server = ground.machine.server
+    team = Team(root, ground.forge, server, ground.controller, namespace=namespace, python=python)
+    url = ground.forge.url(namespace)
     _initialise(team, ground, url)
     team.sweep("bootstrap", ground.controller, "--repo", url, "--branch", "main")
     team.git("add", "--all")
@@ -96,22 +100,31 @@ def set_up_team(ground: Ground) -> Team:
     team.git("branch", "-q", "--set-upstream-to=origin/main", "main")  # so that `git pull` needs no words
 
     def prepare() -> None:
-        ground.storage.offer(ground.machine.server, NAMESPACE, COLLECTORS, {"mnist": _digits(ground)})
-        secret(team, COLLECTORS, "sweep-git-write", COLLECTOR, signing=signing_key(team).read_text())
+        ground.storage.offer(server, namespace, team.collectors, {"mnist": _digits(ground)})
+        secret(team, team.collectors, "sweep-git-write", COLLECTOR, signing=signing_key(team).read_text())
 
     apply_platform(team, prepare)
     rule = (root / "clusters/pre-receive.sh").read_text()
-    ground.forge.install_rule(REPOSITORY, rule)
+    ground.forge.install_rule(namespace, rule)
+    return team
+
+
+def followed_team(ground: Ground) -> Team:
+    """Set up a team, and start the controller that follows its repository."""
+    controller = CONTROLLERS[ground.controller](ground.machine)
+    controller.start()
+    team = set_up_team(ground)
+    controller.follow(team)
     return team
 
 
 def _initialise(team: Team, ground: Ground, url: str) -> None:
-    command = [sys.executable, "-m", "sweepledger.cli", "init", str(team.root)]
+    command = [team.python, "-m", "sweepledger.cli", "init", str(team.root)]
     team.root.parent.mkdir(exist_ok=True)
     here = Path(__file__).parents[2]
     environment = team.environment()
     subprocess.run(command, cwd=here, env=environment, check=True, capture_output=True)
-    ground.forge.create(REPOSITORY)
+    ground.forge.create(team.namespace)
     for name, password in PASSWORDS.items():
         ground.forge.user(name, password, may_write=name != READER)
     ground.forge.user("", "", may_write=False)  # trials clone without a credential: anyone may read
@@ -121,7 +134,7 @@ def _initialise(team: Team, ground: Ground, url: str) -> None:
     team.write(
         "sweepledger.yaml",
         SETTINGS.format(
-            namespace=NAMESPACE,
+            namespace=team.namespace,
             trainer=ground.images.trainer,
             collector=ground.images.collector,
             url=url,
@@ -153,14 +166,16 @@ def apply_platform(team: Team, prepare: Callable[[], None]) -> None:
 def _let_the_controller_in(team: Team) -> None:
     """Make the Secrets by which a controller reads the repository and knows its git server."""
     if team.controller == "flux":
-        secret(team, f"{NAMESPACE}-flux", "sweep-git-read", READER)
-        webhook = ("create", "secret", "generic", "sweep-webhook", f"--namespace={NAMESPACE}-flux")
+        space = f"{team.namespace}-flux"
+        secret(team, space, "sweep-git-read", READER)
+        webhook = ("create", "secret", "generic", "sweep-webhook", f"--namespace={space}")
         team.server.kubectl(*webhook, f"--from-literal=token={WEBHOOK_TOKEN}")
     elif team.controller == "argocd":
-        kind = {"type": "git", "url": team.forge.url(REPOSITORY)}
-        secret(team, "argocd", "sweeps-git-read", READER, **kind)
+        kind = {"type": "git", "url": team.forge.url(team.namespace)}
+        name = f"{team.namespace}-git-read"
+        secret(team, "argocd", name, READER, **kind)
         label = "argocd.argoproj.io/secret-type=repository"
-        team.server.kubectl("label", "secret", "sweeps-git-read", "--namespace=argocd", label)
+        team.server.kubectl("label", "secret", name, "--namespace=argocd", label)
 
 
 def secret(team: Team, namespace: str, name: str, user: str, **more: str) -> None:
@@ -181,6 +196,8 @@ def signing_key(team: Team) -> Path:
 
 def _digits(ground: Ground) -> Path:
     folder = ground.storage.folder / "mnist"
+    if folder.exists():
+        return folder
     folder.mkdir()
     made = [sys.executable, "-m", "trainer", "prepare", "mnist"]
     environment = {"PATH": "/usr/bin:/bin", "SWEEP_DATA": str(folder)}

@@ -18,8 +18,7 @@ from tests.cluster.apiserver import NoClusterToolsError, kubectl
 from tests.cluster.children import until
 from tests.cluster.machine import start
 from tests.cluster.processes import lives
-from tests.e2e.controllers import CONTROLLERS
-from tests.e2e.founding import prepared, set_up_team
+from tests.e2e.founding import followed_team, prepared
 from tests.e2e.team import Team
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +102,7 @@ def down() -> int:
     outer = _outer()
     if outer is not None:
         os.kill(outer, signal.SIGTERM)
-        until("it has ended", lambda: not lives(outer), seconds=60)
+        until("it has ended", lambda: not lives(outer), seconds=300)
     FACTS.unlink(missing_ok=True)
     print("the cluster is stopped, and nothing of it is left")
     return 0
@@ -116,10 +115,7 @@ def serve(controller: str) -> int:
         ground = prepared(machine, controller)
     except NoClusterToolsError as error:
         return _refuse(str(error))
-    chosen = CONTROLLERS[controller](machine)
-    chosen.start()
-    team = set_up_team(ground)
-    chosen.follow(team)
+    team = followed_team(ground)
     _tell(team, machine.children.folder)
     signal.pause()
     return 0

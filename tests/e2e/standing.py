@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.e2e.controllers import Controller
-from tests.e2e.team import COLLECTORS, NAMESPACE, Team, has_ended
+from tests.e2e.team import Team, has_ended
 
 WARNINGS = 6
 LOG_LINES = 8
@@ -16,7 +16,7 @@ Object = Mapping[str, Any]
 def describe_state(team: Team, controller: Controller) -> str:
     """Say what has not ended, what differs from git, the last warnings and the newest collector's words."""
     lines = [f"{name}: {message}" for name, message in controller.differences().items()]
-    for namespace in (NAMESPACE, COLLECTORS):
+    for namespace in (team.namespace, team.collectors):
         jobs = _all(team, f"/apis/batch/v1/namespaces/{namespace}/jobs")
         pods = _all(team, f"/api/v1/namespaces/{namespace}/pods")
         lines += (_job(job) for job in jobs if not has_ended(job))
@@ -26,10 +26,10 @@ def describe_state(team: Team, controller: Controller) -> str:
 
 
 def _collector(team: Team) -> Iterator[str]:
-    newest = max(_all(team, f"/api/v1/namespaces/{COLLECTORS}/pods"), key=_made, default=None)
+    newest = max(_all(team, f"/api/v1/namespaces/{team.collectors}/pods"), key=_made, default=None)
     if newest is not None:
         name = newest["metadata"]["name"]
-        requested = ("logs", name, f"--namespace={COLLECTORS}", f"--tail={LOG_LINES}")
+        requested = ("logs", name, f"--namespace={team.collectors}", f"--tail={LOG_LINES}")
         yield from (
             f"{name}: {line}" for line in team.server.kubectl(*requested, check=False).stdout.splitlines()
         )

@@ -43,16 +43,17 @@ class Storage:
     def offer(self, server: Server, namespace: str, collectors: str, data: Mapping[str, Path]) -> None:
         """Let claims have them: results to write for trials, the same to read for the collector; data."""
         server.apply(
-            *_volume(namespace, "sweep-results", self.results, "ReadWriteMany"),
-            *_volume(collectors, "sweep-results", self.results, "ReadOnlyMany"),
-            *(part for name, path in data.items() for part in _volume(namespace, name, path, "ReadOnlyMany")),
+            *volume(namespace, "sweep-results", self.results, "ReadWriteMany"),
+            *volume(collectors, "sweep-results", self.results, "ReadOnlyMany"),
+            *(part for name, path in data.items() for part in volume(namespace, name, path, "ReadOnlyMany")),
         )
 
 
-def _volume(namespace: str, claim: str, path: Path, mode: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def volume(namespace: str, claim: str, path: Path, mode: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give a volume that every node has at a path, and the claim that takes it."""
     name = f"{namespace}-{claim}"
     size = {"storage": "1Gi"}
-    volume = {
+    offered = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {"name": name},
@@ -76,4 +77,14 @@ def _volume(namespace: str, claim: str, path: Path, mode: str) -> tuple[dict[str
             "volumeName": name,
         },
     }
-    return volume, wanted
+    return offered, wanted
+
+
+def disk(namespace: str, claim: str, path: Path, node: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give a volume that one node has, as a class of local disks makes it, and the claim that takes it."""
+    offered, wanted = volume(namespace, claim, path, "ReadWriteOnce")
+    del offered["spec"]["hostPath"]
+    own = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    offered["spec"]["local"] = {"path": str(path)}
+    offered["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [own]}]}}
+    return offered, wanted

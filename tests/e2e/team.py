@@ -76,10 +76,19 @@ class Team:
     controller: str
     transcript: list[str] = field(default_factory=list)
     """What commands printed, the last one last: for a failure's report."""
+    namespace: str = NAMESPACE
+    """Where its trials run."""
+    python: str = sys.executable
+    """Whose `sweep` its people run: an environment with this release, or an earlier one."""
+
+    @property
+    def collectors(self) -> str:
+        """Name the namespace of its collector."""
+        return f"{self.namespace}-collector"
 
     def sweep(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run the command `sweep` in the clone, as a person."""
-        return self.run([sys.executable, "-m", "sweepledger.cli", *arguments], check=check)
+        return self.run([self.python, "-m", "sweepledger.cli", *arguments], check=check)
 
     def git(self, *arguments: str, check: bool = True) -> str:
         """Run git in the clone, as a person."""
@@ -121,6 +130,13 @@ class Team:
                 run="".join(f"  {key}: {json.dumps(value)}\n" for key, value in chosen.items()),
             ),
         )
+
+    def have_program(self, path: str, text: str) -> None:
+        """Put a program on main, unless it is there: batches run committed code only."""
+        self.pull()
+        if not (self.root / path).is_file():
+            self.write(path, text)
+            self.commit(f"Add {path}")
 
     def propose(self, *names: str) -> None:
         """Put specs on a branch with what is generated from them, and check it as CI does."""
@@ -223,7 +239,7 @@ class Team:
         """Run the collector now instead of at the next minute; give its Job's name."""
         job = name or f"by-hand-{os.urandom(4).hex()}"
         self.server.kubectl(
-            "create", "job", job, "--from=cronjob/sweep-collector", f"--namespace={COLLECTORS}"
+            "create", "job", job, "--from=cronjob/sweep-collector", f"--namespace={self.collectors}"
         )
         return job
 
@@ -236,16 +252,18 @@ class Team:
         """Give the Jobs of a batch that the cluster has."""
         return self._labelled("jobs", batch)
 
-    def get(self, kind: str, name: str, namespace: str = NAMESPACE) -> dict[str, Any] | None:
-        """Give an object of the cluster; None where there is none."""
-        return self.server.ask(f"{_path(kind, namespace)}/{name}")
+    def get(self, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
+        """Give an object of the cluster, in the namespace of the trials unless another is named; None for none."""
+        return self.server.ask(f"{_path(kind, namespace or self.namespace)}/{name}")
 
     def pods(self, batch: Batch) -> list[dict[str, Any]]:
         """Give the pods of a batch that the cluster still knows."""
         return self._labelled("pods", batch)
 
     def _labelled(self, kind: str, batch: Batch) -> list[dict[str, Any]]:
-        listed = self.server.ask(f"{_path(kind, NAMESPACE)}?labelSelector=sweepledger.dev/batch={batch.name}")
+        listed = self.server.ask(
+            f"{_path(kind, self.namespace)}?labelSelector=sweepledger.dev/batch={batch.name}"
+        )
         assert listed is not None
         items: list[dict[str, Any]] = listed["items"]
         return items

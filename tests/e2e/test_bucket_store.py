@@ -10,16 +10,20 @@ from typing import Any
 
 import pytest
 
+from sweepledger.bucket.objects import Bucket
+from sweepledger.engine.datasets import folder_digest
 from tests.bucket.servers import BUCKET, KEY, KEY_ID
 from tests.cluster import box, building
 from tests.cluster.children import until
-from tests.e2e import collecting, outcomes
+from tests.e2e import collecting, losses, outcomes
 from tests.e2e.collecting import Run
 from tests.e2e.controllers import Controller
 from tests.e2e.founding import Ground
-from tests.e2e.gates import gate
+from tests.e2e.held_pods import HeldPods, LostNodes
+from tests.e2e.pools import ROOMS, have_pools
+from tests.e2e.stores import SECONDS, change_store, held, in_store, recorded_job
 from tests.e2e.team import COLLECTORS, NAMESPACE, Batch, Team
-from tests.e2e.test_api_store import RESULTS, SECONDS, batch_job, change_store, held
+from tests.e2e.test_search import CLIMB, CLIMB_SPEC
 
 pytestmark = pytest.mark.full
 
@@ -89,20 +93,8 @@ def _in_a_bucket(team: Team, controller: Controller, s3: S3) -> Iterator[None]:
         ):
             given = [f"--from-literal={key}={value}" for key, value in values.items()]
             team.server.kubectl("create", "secret", "generic", name, f"--namespace={namespace}", *given)
-    team.until_idle()
-    team.pull()
-    team.write("code/keep.py", KEEPING)
-    change_store(team, controller, RESULTS, IN_A_BUCKET)
-    yield
-    team.until_idle()
-    team.pull()
-    change_store(team, controller, IN_A_BUCKET, RESULTS)
-
-
-@pytest.fixture
-def by_hand(team: Team) -> Iterator[None]:
-    """Let the collector run when a test says so."""
-    with collecting.only_by_hand(team):
+    team.have_program("code/keep.py", KEEPING)
+    with in_store(team, controller, IN_A_BUCKET):
         yield
 
 
@@ -122,7 +114,7 @@ def test_trials_are_recorded_once_and_nothing_mounts_a_volume(team: Team) -> Non
 
     team.until_recorded(batch)
 
-    assert "persistentVolumeClaim" not in batch_job(team, batch)
+    assert "persistentVolumeClaim" not in recorded_job(team, batch)
     outcomes.is_recorded_once(team, batch, *scores)
     until("no pod is held", lambda: not held(team, batch), seconds=SECONDS)
 
@@ -140,6 +132,64 @@ def test_the_second_attempt_goes_on_from_the_checkpoint_and_its_files_are_fetche
     assert b"store-credentials" not in files["seen"], "the trial has no credential"
 
 
+def test_packed_trials_leave_their_records_and_files_and_go_on_from_their_checkpoints(team: Team) -> None:
+    run: dict[str, Any] = {"retries": 1, "pack": {"trials": 4, "at_once": 2}, "parallelism": 2}
+    run["resources"] = {"cpu": "100m", "memory": "128Mi", "scratch": "64Mi"}
+    xs = [number / 10 for number in range(7)]
+    team.write_spec("packed", parameters={"x": xs}, command=("python3", "code/keep.py", "${args}"), **run)
+    (batch,) = team.merge_specs("packed")
+
+    team.until_recorded(batch)
+
+    records = sorted(team.records(batch), key=lambda record: (record["index"], record["attempt"]))
+    assert [record["status"] for record in records] == ["failed", "ok"] * len(xs)
+    assert len({record["uid"].rpartition("-")[0] for record in records}) == 4, "two packs, two pods each"
+    until("no pod is held", lambda: not held(team, batch), seconds=SECONDS)
+
+
+READING = '''"""A trial whose score is what its data says; it must not be able to change the data."""
+import json, os, pathlib
+folder = pathlib.Path(os.environ["SWEEP_DATA"])
+try:
+    (folder / "deep/score").write_text("9")
+except OSError:
+    pass
+with open(os.environ["SWEEP_RESULT"], "w") as file:
+    json.dump({"score": float((folder / "deep/score").read_text())}, file)
+'''
+
+
+def test_data_in_the_bucket_is_copied_into_each_pod_and_other_data_starts_no_program(
+    team: Team, controller: Controller, tmp_path: Path
+) -> None:
+    credential = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": KEY}
+    place = {"AWS_ENDPOINT_URL": ENDPOINT, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+    bucket = Bucket(f"s3://{BUCKET}/vision", variables={**credential, **place})
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/score").write_text("7")
+    bucket.put("data/scores/deep/score", b"8")
+    named = f"datasets:\n  scores: {{bucket: data/scores, size: 16Mi, digest: '{folder_digest(tmp_path)}'}}\n"
+    team.have_program("code/reading.py", READING)
+    change_store(team, controller, "datasets:\n", named)
+    try:
+        command = ("python3", "code/reading.py", "${args}")
+        team.write_spec("read", parameters={"x": [1.0, 2.0]}, command=command, data="scores", timeout="5m")
+        (batch,) = team.merge_specs("read")
+        until("pods wait for other data", lambda: len(team.pods(batch)) == 2, seconds=SECONDS)
+        time.sleep(10)
+        statuses = [pod["status"] for pod in team.pods(batch)]
+        assert all("running" not in status["containerStatuses"][0]["state"] for status in statuses)
+        bucket.put("data/scores/deep/score", b"7")
+
+        team.until_recorded(batch)
+
+        outcomes.is_recorded_once(team, batch, 7.0, 7.0)
+    finally:
+        team.until_idle()
+        team.pull()
+        change_store(team, controller, named, "datasets:\n")
+
+
 def test_a_bucket_that_is_away_delays_trials_and_loses_none(team: Team, s3: S3) -> None:
     team.write_spec("away", parameters={"x": [0.0, 1.0]}, timeout="5m")
     s3.stop()
@@ -154,35 +204,6 @@ def test_a_bucket_that_is_away_delays_trials_and_loses_none(team: Team, s3: S3) 
 
     team.until_recorded(batch)
     outcomes.is_recorded_once(team, batch, 0.0, 1.0)
-
-
-def test_killed_between_push_and_release_the_next_run_releases_the_pods(team: Team, by_hand: None) -> None:
-    (batch,) = outcomes.trained(team, {"stored-killed": (0.0, 1.0)})
-    assert len(held(team, batch)) == 2
-
-    with gate(team.forge, "post-receive") as answer:
-        run = Run.start(team)
-        until("the server has taken it", lambda: answer.waiting, seconds=SECONDS)
-        run.kill()
-    until("it is recorded", lambda: team.is_recorded(batch), seconds=SECONDS)
-    assert len(held(team, batch)) == 2
-
-    assert Run.start(team).ended().code == 0
-    assert held(team, batch) == []
-    outcomes.is_recorded_once(team, batch, 0.0, 1.0)
-
-
-def test_pods_that_were_deleted_before_the_collection_are_recorded_all_the_same(
-    team: Team, by_hand: None
-) -> None:
-    (batch,) = outcomes.trained(team, {"stored-deleted": (0.0, 1.0)})
-    selected = f"--selector=sweepledger.dev/batch={batch.name}"
-    team.server.kubectl("delete", "pods", selected, f"--namespace={NAMESPACE}", "--force", "--wait=false")
-
-    assert Run.start(team).ended().code == 0
-
-    outcomes.is_recorded_once(team, batch, 0.0, 1.0)
-    until("the pods are gone", lambda: not team.pods(batch), seconds=SECONDS)
 
 
 def test_a_pod_that_is_deleted_while_it_waits_for_the_bucket_ends(team: Team, s3: S3) -> None:
@@ -204,3 +225,61 @@ def test_a_pod_that_is_deleted_while_it_waits_for_the_bucket_ends(team: Team, s3
         s3.start()
     team.until_recorded(batch)
     outcomes.is_recorded_once(team, batch, 0.0)
+
+
+class TestHeldPods(HeldPods):
+    """The sidecar of a Job that is made anew restores the records of the one before."""
+
+    store = "bucket"
+    keeps_records = True
+
+
+class TestLostNodes(LostNodes):
+    """The next attempt goes on, on another node, from the checkpoint that the lost one had saved."""
+
+    store = "bucket"
+    numbers = (6, 7)
+    goes_on = True
+    seconds = 600
+
+    @pytest.fixture(autouse=True)
+    def _see_objects(self, s3: S3) -> None:
+        self.objects = s3.folder / BUCKET / "vision"
+
+    def has_checkpoint(self, batch: Batch) -> bool:
+        """Look into the folder of the server."""
+        return any((self.objects / batch.name / "checkpoints").rglob("*.json"))
+
+
+def test_a_halving_goes_on_from_checkpoints_in_the_bucket_on_another_node_at_each_rung(
+    team: Team, ground: Ground
+) -> None:
+    room = ROOMS[1]
+    nodes = [losses.start_node(ground, number, room).place.name for number in (8, 9)]
+    have_pools(team)
+    team.have_program("code/climb.py", CLIMB)
+    team.write("sweeps/moving.yaml", CLIMB_SPEC.replace("name: climb", "name: moving") + f"  pool: {room}\n")
+    team.server.kubectl("cordon", nodes[1])
+
+    try:
+        with collecting.only_by_hand(team):
+            batches = list(team.merge_specs("moving"))
+            for _ in range(2):
+                outcomes.until_trained(team, batches[-1])
+                team.server.kubectl("cordon", nodes[0])
+                team.server.kubectl("uncordon", nodes[1])
+                nodes.reverse()
+                assert Run.start(team).ended().code == 0
+                team.pull()
+                batches.append(team.batch("moving"))
+            outcomes.until_trained(team, batches[-1])
+            assert Run.start(team).ended().code == 0
+            team.pull()
+    finally:
+        team.server.kubectl("delete", "node", *nodes)
+
+    rows = [row for row in team.summary("moving") if row["status"] == "ok"]
+    seen = sorted((int(row["params.epochs"]), int(row["metrics.done"])) for row in rows)
+    assert seen == [(1, 0), (1, 0), (1, 0), (1, 0), (2, 1), (2, 1), (4, 2)]
+    ran_on = [{record["node"] for record in team.records(batch)} for batch in batches]
+    assert ran_on == [{nodes[0]}, {nodes[1]}, {nodes[0]}]

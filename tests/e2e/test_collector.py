@@ -19,7 +19,7 @@ from tests.e2e.team import COLLECTOR, NAMESPACE, Team
 from tests.e2e.watching import Watch
 
 LONG = 600.0
-SECONDS = 120.0
+SECONDS = 300.0
 KILLED = 137
 POLICY = "the results of a Friday are not wanted"
 RACES = 4

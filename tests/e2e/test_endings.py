@@ -94,7 +94,7 @@ def endings(team: Team, ground: Ground) -> Iterator[Endings]:
     result = Endings(team, Hand(team, ground.storage.results), planned)
     follow(result)
     yield result
-    until("the Jobs are pruned", lambda: not any(map(team.jobs, batches)), seconds=120, pause=1)
+    until("the Jobs are pruned", lambda: not any(map(team.jobs, batches)), seconds=300, pause=1)
 
 
 def nowhere(team: Team) -> str:

@@ -69,7 +69,7 @@ def story(team: Team, ground: Ground) -> Story:
             lines = _lines(here)
             return len(list(here.glob("*/*/*.json"))) == 2 and lines["began"].total() == 4
 
-        until("two trials have records, and two train", is_halfway, seconds=2 * MINUTE)
+        until("two trials have records, and two train", is_halfway, seconds=5 * MINUTE)
         run.send_signal(signal.SIGKILL)
     begun = laptop.batch(NAME)
     laptop.sweep("run", NAME, "--hand-over")

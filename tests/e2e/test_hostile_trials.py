@@ -106,7 +106,7 @@ def test_with_the_whole_volume_mounted_a_forged_record_is_believed(
         "forgeable", parameters={"attempt": ["honest", "token"]}, command=COMMAND, parallelism=1, retries=0
     )
     (batch,) = team.merge_specs("forgeable")
-    until("the batch's tables are there", lambda: team.jobs(batch), seconds=120)
+    until("the batch's tables are there", lambda: team.jobs(batch), seconds=300)
     team.server.apply(*_tables(team, batch), _forger(team, ground, batch))
 
     team.until_recorded(batch)
@@ -176,5 +176,5 @@ def _ended(team: Team, name: str) -> str:
         document = team.get("pod", name, UNCONFINED)
         return str(document["status"].get("phase")) if document else ""
 
-    until(f"pod {name} has ended", lambda: phase() in {"Succeeded", "Failed"}, seconds=120)
+    until(f"pod {name} has ended", lambda: phase() in {"Succeeded", "Failed"}, seconds=300)
     return team.server.kubectl("logs", name, f"--namespace={UNCONFINED}").stdout

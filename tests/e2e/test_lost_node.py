@@ -1,4 +1,4 @@
-"""A node that is gone: its trial waits, and is tried again once somebody has given the node up."""
+"""A node that is gone: its trials wait, alone or in a pack, and are tried again once somebody gives the node up."""
 
 import json
 import time
@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from tests.cluster.children import until
-from tests.cluster.node import Node, Place
+from tests.cluster.node import Node
 from tests.e2e.founding import Ground
-from tests.e2e.pools import LABEL, ROOMS, TAINT, have_pools
-from tests.e2e.team import NAMESPACE, PATIENCE, Batch, Team
+from tests.e2e.losses import running_pod, start_node
+from tests.e2e.pools import LABEL, ROOMS, have_pools
+from tests.e2e.team import NAMESPACE, Batch, Team
 
 pytestmark = pytest.mark.full
 
@@ -22,16 +23,20 @@ QUIET = 45
 """Seconds after which nobody would wait any more who wanted to try again by himself."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 SPEC: Mapping[str, Any] = {"shape": "indexed", "timeout": "15m", "retries": 0}
+PACKED = ROOMS[1]
+"""The room of a pod with two trials, of which the first runs when the node is lost."""
 
 
 @dataclass
 class Lost:
-    """A sweep whose only trial runs on a node that is gone."""
+    """A sweep whose only pod runs on a node that is gone."""
 
     batch: Batch
     node: Node
     pod: str
     """Its uid."""
+    trials: int
+    """Of the pod, and so of the sweep."""
     began: float = field(default_factory=time.monotonic)
 
     def say(self, what: str) -> None:
@@ -45,9 +50,13 @@ def lost(team: Team, ground: Ground) -> Iterator[Mapping[str, Lost]]:
     have_pools(team)
     nodes = {room: start_node(ground, number, room) for number, room in enumerate(ROOMS, start=2)}
     for room in ROOMS:
-        team.write_spec(f"lost-{room}", parameters={"x": [1], "seconds": [60]}, pool=room, **SPEC)
+        xs, run = ([1, 2], {**SPEC, "pack": {"trials": 2}}) if room == PACKED else ([1], SPEC)
+        team.write_spec(f"lost-{room}", parameters={"x": xs, "seconds": [60]}, pool=room, **run)
     batches = dict(zip(ROOMS, team.merge_specs(*(f"lost-{room}" for room in ROOMS)), strict=True))
-    losses = {room: Lost(batches[room], nodes[room], running_pod(team, batches[room])) for room in ROOMS}
+    losses = {
+        room: Lost(batch, nodes[room], running_pod(team, batch), trials=2 if room == PACKED else 1)
+        for room, batch in batches.items()
+    }
     for room, item in losses.items():
         _be_impatient(team, item)
         item.node.lose()
@@ -65,9 +74,9 @@ def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
     team: Team, lost: Mapping[str, Lost]
 ) -> None:
     def are_missed() -> bool:
-        return all(_tally(team, entry)["node_lost"] == 1 for entry in lost.values())
+        return all(_tally(team, entry)["node_lost"] == entry.trials for entry in lost.values())
 
-    until("the status says so", are_missed, seconds=120, pause=2)
+    until("the status says so", are_missed, seconds=300, pause=2)
     for item in lost.values():
         item.say("`sweep status --cluster` says node lost")
 
@@ -82,7 +91,7 @@ def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
 def test_the_trial_of_a_lost_node_waits_instead_of_running_twice(
     team: Team, lost: Mapping[str, Lost]
 ) -> None:
-    until("the pods are to go", lambda: all(_is_doomed(team, entry) for entry in lost.values()), seconds=180)
+    until("the pods are to go", lambda: all(_is_doomed(team, entry) for entry in lost.values()), seconds=300)
     for item in lost.values():
         item.say("the control plane gives up the pod")
 
@@ -91,7 +100,7 @@ def test_the_trial_of_a_lost_node_waits_instead_of_running_twice(
     for item in lost.values():
         assert [pod["metadata"]["uid"] for pod in team.pods(item.batch)] == [item.pod]
         assert not team.is_recorded(item.batch)
-        assert _tally(team, item)["node_lost"] == 1
+        assert _tally(team, item)["node_lost"] == item.trials
         item.say("its trial still waits")
 
 
@@ -114,34 +123,14 @@ def test_once_its_node_is_given_up_a_trial_is_tried_again_once_and_recorded(
 
     until("it is recorded", lambda: _is_recorded(team, item, pods), seconds=600, pause=1)
     item.say("recorded")
-    (row,) = team.summary(item.batch.sweep)
-    (record,) = team.records(item.batch)
-    assert (row["status"], record["node"]) == ("ok", "node-1")
+    records = team.records(item.batch)
+    assert [row["status"] for row in team.summary(item.batch.sweep)] == ["ok"] * item.trials
+    assert [record["node"] for record in records] == ["node-1"] * item.trials
+    disrupted = [record["disruptions"] for record in sorted(records, key=lambda record: record["index"])]
+    assert disrupted == [1, 0][: item.trials], "a trial that had not begun has lost nothing"
     assert len(pods) == 2
     assert len(team.results_commits(item.batch)) == 1
-    until("the Job is pruned", lambda: not team.jobs(item.batch), seconds=180, pause=1)
-
-
-def start_node(ground: Ground, number: int, room: str) -> Node:
-    """Start a node of a pool."""
-    machine, place = ground.machine, Place(number)
-    labels, taints = {f"{LABEL}-{room}": "yes"}, {TAINT: "NoSchedule"}
-    made = Node(machine.folder / place.name, machine.children, machine.server, place, labels, taints)
-    made.start()
-    for image in (ground.images.pause, ground.images.collector, ground.images.trainer):
-        made.load(image.archive)
-    return made
-
-
-def running_pod(team: Team, batch: Batch) -> str:
-    """Wait until a batch's only pod runs; give its uid."""
-
-    def runs() -> bool:
-        return [pod["status"]["phase"] for pod in team.pods(batch)] == ["Running"]
-
-    until(f"the trial of {batch.name} runs", runs, seconds=PATIENCE, pause=1)
-    (pod,) = team.pods(batch)
-    return str(pod["metadata"]["uid"])
+    until("the Job is pruned", lambda: not team.jobs(item.batch), seconds=300, pause=1)
 
 
 def _be_impatient(team: Team, item: Lost) -> None:

@@ -129,7 +129,7 @@ def test_from_one_merged_spec_every_round_is_asked_for_trained_and_recorded_with
     assert len({row["trial"] for row in rows}) == ROUNDS * SIZE
     assert not list((team.root / "overlays/active").glob("rates-*"))
     last = team.batch("rates", "archive")
-    until("the last Job is pruned", lambda: not team.jobs(last), seconds=2 * MINUTE)
+    until("the last Job is pruned", lambda: not team.jobs(last), seconds=5 * MINUTE)
     until_in_sync(controller, last)
 
 

@@ -67,4 +67,4 @@ def test_the_sweep_of_an_example_comes_from_a_commit_to_its_summary(
     assert max(float(row[metric]) for row in rows) > 0.3
     assert len({row[metric] for row in rows}) > 1  # the values reached the trials
     assert len(team.results_commits(batch)) == 1
-    until("the Jobs are pruned", lambda: not team.jobs(batch), seconds=120)
+    until("the Jobs are pruned", lambda: not team.jobs(batch), seconds=300)

@@ -36,6 +36,6 @@ def test_a_merged_spec_trains_on_real_digits_is_recorded_by_the_cluster_and_prun
     assert all(float(row["metrics.test_accuracy"]) > 0.5 for row in rows)
     assert {record["ran"] for record in team.records(batch)} == {team.image("trainer")}
     assert len(team.results_commits(batch)) == 1
-    until("the Job is pruned", lambda: not team.jobs(batch), seconds=120)
+    until("the Job is pruned", lambda: not team.jobs(batch), seconds=300)
     until_in_sync(controller, batch)
     assert "results(digits): 4/4 trials" in team.git("log", "--format=%s", "origin/main")

@@ -18,7 +18,7 @@ from tests.cluster.machine import Machine
 from tests.e2e.controllers import APPLICATION, KUSTOMIZATION, ROOT, SETS, SOURCE, ArgoCD, Flux
 from tests.e2e.team import Batch, Team
 
-GONE_SECONDS = 120.0
+GONE_SECONDS = 300.0
 GIT_REPOSITORY = "gitrepositories.source.toolkit.fluxcd.io"
 APPLICATION_SET = "applicationsets.argoproj.io"
 

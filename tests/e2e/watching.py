@@ -43,10 +43,7 @@ class Watch:
 
     def write_spec(self, name: str, trials: int, *, seconds: float = 0, **run: Any) -> None:
         """Write a spec of so many trials, each of which trains for so long."""
-        if not (self.team.root / PROGRAM).is_file():
-            self.team.pull()
-            self.team.write(PROGRAM, SCRIPT)
-            self.team.commit("Let trials leave lines")
+        self.team.have_program(PROGRAM, SCRIPT)
         self.team.write_spec(
             name,
             parameters={"x": list(range(1, trials + 1)), "seconds": [seconds]},
@@ -67,7 +64,9 @@ class Watch:
         return {len(pods) for pods in self.trainings(*batches).values()} == {1}
 
     def _pods_that(self, did: str, batch: Batch, index: int) -> list[str]:
-        path = self.results / batch.name / str(index) / LINES
+        pack = self._lock(batch).get("pack")
+        place = str(index) if pack is None else f"{index // pack['trials']}/{index}"
+        path = self.results / batch.name / place / LINES
         lines = path.read_text().splitlines() if path.is_file() else []
         return [pod for word, _, pod in (line.partition(" ") for line in lines) if word == did]
 

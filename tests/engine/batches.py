@@ -236,7 +236,7 @@ class Machine:
         engine: LocalEngine,
         *batches: list[dict[str, Any]],
         until: Callable[[], object] | None = None,
-        seconds: float = 20.0,
+        seconds: float = 120.0,
     ) -> list[EngineEvent]:
         """Step until all is settled, or until something holds."""
         desired = [self.desired(made) for made in batches]

@@ -43,7 +43,7 @@ def main() -> None:
         arm(die_at)
     made = [indexed(words, parallelism=3, retries=int(retries))] if words else []
     with machine.engine() as engine:
-        machine.drive(engine, *made, seconds=60)
+        machine.drive(engine, *made, seconds=120)
 
 
 main()

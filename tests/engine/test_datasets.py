@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.engine import datasets
-from sweepledger.errors import ToolError
-from sweepledger.structs.settings import Dataset
+from sweepledger.errors import StorageError, ToolError
+from sweepledger.structs.settings import Dataset, SeveralDatasets
 
 PROGRAM = """
 import sys
@@ -47,6 +47,33 @@ def test_a_missing_folder_is_filled_by_the_command(tmp_path: Path) -> None:
     assert [path.name for path in folder.parent.iterdir()] == ["digits"]
 
 
+def test_several_datasets_are_linked_in_one_folder_each_prepared_and_verified_by_itself(
+    tmp_path: Path,
+) -> None:
+    parts = tuple(
+        Dataset(name, "claim", "version:1", prepare=("sh", "-c", f"echo {name} > $SWEEP_DATA/content"))
+        for name in ("images", "labels", "others")
+    )
+    both, all_ = SeveralDatasets(parts[:2]), SeveralDatasets(parts)
+
+    folder = datasets.verified_data(both, tmp_path, code=tmp_path)
+    other = datasets.verified_data(all_, tmp_path, code=tmp_path)
+
+    assert datasets.verified_data(both, tmp_path, code=tmp_path) == folder != other
+    assert sorted(path.name for path in folder.iterdir()) == ["images", "labels"]
+    assert sorted(path.name for path in other.iterdir()) == ["images", "labels", "others"]
+    assert (folder / "labels/content").read_text() == "labels\n"
+    assert (folder / "labels").readlink() == Path("../labels")
+
+
+def test_of_several_datasets_the_one_with_other_content_is_named(tmp_path: Path) -> None:
+    wrong = Dataset("labels", "claim", "sha256:" + "0" * 64, prepare=("true",))
+    data = SeveralDatasets((dataset("true"), wrong))
+
+    with pytest.raises(StorageError, match=r"dataset labels: .* contains other data"):
+        datasets.verified_data(data, tmp_path, code=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [
@@ -59,7 +86,7 @@ def test_a_missing_folder_is_filled_by_the_command(tmp_path: Path) -> None:
 def test_a_command_that_fails_leaves_no_folder(
     script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(datasets, "PREPARE_SECONDS", 0.2 if "sleep" in script else 20)
+    monkeypatch.setattr(datasets, "PREPARE_SECONDS", 0.2 if "sleep" in script else 120)
     monkeypatch.setattr(datasets, "PREPARE_OUTPUT_BYTES", 1 << 20)
 
     with pytest.raises(ToolError) as caught:
@@ -72,19 +99,19 @@ def test_a_command_that_fails_leaves_no_folder(
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to look at processes")
 def test_an_interrupt_ends_the_command_and_all_that_it_started(tmp_path: Path) -> None:
     note = tmp_path / "pid"
-    script = f"sleep 60 & echo $! > {note}.new; mv {note}.new {note}; wait"
+    script = f"sleep 600 & echo $! > {note}.new; mv {note}.new {note}; wait"
     argv = [sys.executable, "-c", PROGRAM, str(tmp_path / "data/digits"), "sh", "-c", script]
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL, cwd=tmp_path) as program:
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + 120
         while not note.exists():
             assert time.monotonic() < give_up
             time.sleep(0.02)
         child = int(note.read_text())
 
         os.kill(program.pid, signal.SIGINT)
-        program.wait(20)
+        program.wait(120)
 
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 120
     while is_running(child) and time.monotonic() < give_up:
         time.sleep(0.02)
     assert not is_running(child)

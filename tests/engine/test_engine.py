@@ -361,7 +361,7 @@ def test_closing_kills_all_pods_without_counting_an_attempt(machine: Machine) ->
         begun = time.monotonic()
     took = time.monotonic() - begun
 
-    assert took < 20
+    assert took < 100
     assert machine.processes() == []
     assert machine.records(made, 0) == []
     (machine.state / "results" / name_of(made) / "go").touch()

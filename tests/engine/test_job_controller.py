@@ -15,6 +15,7 @@ from sweepledger.engine.local.job_controller import (
     FailedAttempt,
     FinishJob,
     IndexState,
+    IndexStates,
     JobCondition,
     JobState,
     KillPod,
@@ -46,7 +47,7 @@ def seen(
     capacity: ResourceAmounts = ROOMY,
     slots: int | None = None,
 ) -> ObservedState:
-    state = JobState(job.digest, 0.0, indexes=indexes or {})
+    state = JobState(job.digest, 0.0, indexes=IndexStates(indexes))
     return ObservedState({job.name: state}, pods, capacity, slots)
 
 
@@ -179,8 +180,8 @@ def test_a_bad_sweep_stops_every_job_of_its_batch_but_the_complete() -> None:
     batch = parsed(jobs(["", "", ""]))
     states = {job.name: JobState(job.digest, 0.0) for job in batch.jobs}
     names = [job.name for job in batch.jobs]
-    states[names[0]] = JobState(batch.jobs[0].digest, 0.0, indexes={0: OK})
-    states[names[1]] = JobState(batch.jobs[1].digest, 0.0, indexes={1: failed(43)})
+    states[names[0]] = JobState(batch.jobs[0].digest, 0.0, indexes=IndexStates({0: OK}))
+    states[names[1]] = JobState(batch.jobs[1].digest, 0.0, indexes=IndexStates({1: failed(43)}))
 
     actions = reconcile([batch], ObservedState(states, (), ROOMY), 99.0)
 
@@ -195,7 +196,7 @@ def test_bad_hyperparameters_stop_only_their_own_job() -> None:
     batch = parsed(jobs(["", ""]))
     states = {job.name: JobState(job.digest, 0.0) for job in batch.jobs}
     first, second = batch.jobs
-    states[first.name] = JobState(first.digest, 0.0, indexes={0: DIVERGED})
+    states[first.name] = JobState(first.digest, 0.0, indexes=IndexStates({0: DIVERGED}))
 
     actions = reconcile([batch], ObservedState(states, (), ROOMY), 99.0)
 
@@ -327,7 +328,7 @@ class World:
         else:
             state = replace(state, failures=(*state.failures, FailedAttempt(code, self.now)))
         job = self.jobs[gone.job]
-        self.jobs[gone.job] = replace(job, indexes={**job.indexes, gone.index: state})
+        self.jobs[gone.job] = replace(job, indexes=IndexStates({**job.indexes, gone.index: state}))
 
     def crash(self) -> None:
         self.lost.update(pod.index for pod in self.pods.values())
@@ -392,10 +393,50 @@ def test_an_index_with_a_result_is_never_started(batch: BatchSpec, data: st.Data
         ).map(tuple),
     )
     indexes = {job.name: {index: data.draw(states) for index in job.indexes} for job in batch.jobs}
-    known = {job.name: JobState(job.digest, 0.0, indexes=indexes[job.name]) for job in batch.jobs}
+    known = {
+        job.name: JobState(job.digest, 0.0, indexes=IndexStates(indexes[job.name])) for job in batch.jobs
+    }
 
     actions = reconcile([batch], ObservedState(known, (), ROOMY), data.draw(st.floats(0, 1000)))
 
     for action in actions:
         if isinstance(action, StartPod):
             assert indexes[action.job][action.index].result is None
+
+
+def test_a_paused_job_starts_nothing_and_kills_nothing() -> None:
+    (job,) = parsed(indexed(["", "", ""], parallelism=2)).jobs
+    paused = replace(job, is_paused=True)
+    batch = replace(parsed(indexed(["", "", ""], parallelism=2)), jobs=(paused,))
+
+    assert reconcile([batch], seen(paused, pods=(pod(job, 0),)), 1.0) == ()
+    assert reconcile([batch], seen(paused, {0: OK, 1: OK, 2: OK}), 1.0) == (
+        FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
+    )
+
+
+def test_a_pause_does_not_count_against_the_deadline_of_a_job() -> None:
+    (job,) = parsed(indexed(["", ""], parallelism=2)).jobs
+    late = replace(job, deadline=10.0)
+    batch = replace(parsed(indexed(["", ""], parallelism=2)), jobs=(replace(late, is_paused=True),))
+
+    assert reconcile([batch], seen(late), 11.0) == ()
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([OK, DIVERGED, failed(1), IndexState()]))))
+def test_counts_are_those_of_all_states_after_any_changes(changes: list[tuple[int, IndexState]]) -> None:
+    states = IndexStates()
+    for index, state in changes:
+        states[index] = state
+        first = next(
+            (number for number in range(7) if number not in states or states[number].result is None), 7
+        )
+
+        assert states == dict(states.items())
+        results = [known.result for known in states.values() if known.result is not None]
+        assert (states.finished, states.successes) == (
+            len(results),
+            sum(result.is_success for result in results),
+        )
+        assert states.failing == {number: known for number, known in states.items() if known.failures}
+        assert states.without_finished(range(7)) == range(first, 7)

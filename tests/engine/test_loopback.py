@@ -29,7 +29,7 @@ def server() -> Iterator[LoopbackServer]:
 def request(
     server: LoopbackServer, path: str, method: str = "GET", **headers: str
 ) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(HOST, server.port, timeout=10)
+    connection = http.client.HTTPConnection(HOST, server.port, timeout=60)
     connection.request(method, path, headers=headers)
     return connection.getresponse()
 

@@ -1,5 +1,6 @@
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.job_spec import ResourceAmounts
+from sweepledger.structs.run_config import RunningState
 from tests.engine.batches import indexed, parsed
 
 HAS = ResourceAmounts(milli_cpus=2000, memory=4 << 30, gpus=0)
@@ -58,3 +59,14 @@ def test_without_gpus_only_the_requests_change() -> None:
 
     assert (job.pod.requests.gpus, job.pod.limits.gpus) == (0, 1)
     assert job.digest == batch.jobs[0].digest
+
+
+def test_a_batch_runs_with_the_parallelism_that_it_has_now() -> None:
+    made = parsed(indexed(["", "", ""], parallelism=3))
+
+    scaled = machine.running(made, RunningState(parallelism=1))
+    paused = machine.running(made, RunningState(paused=True))
+
+    assert [(job.parallelism, job.is_paused) for job in scaled.jobs] == [(1, False)]
+    assert [(job.parallelism, job.is_paused) for job in paused.jobs] == [(3, True)]
+    assert machine.running(made, RunningState()) == made

@@ -84,6 +84,20 @@ def test_fields_that_choose_nodes_are_ignored() -> None:
     assert parsed(made).jobs[0].pod == parsed(indexed([""])).jobs[0].pod
 
 
+def test_tokens_of_a_cluster_are_a_folder_without_them_on_this_machine() -> None:
+    made = copy.deepcopy(indexed([""]))
+    pod = pod_of(made[-1])
+    token = {"audience": "vault", "expirationSeconds": 3600, "path": "vault"}
+    pod["volumes"].append({"name": "tokens", "projected": {"sources": [{"serviceAccountToken": token}]}})
+    pod["containers"][0]["volumeMounts"].append(
+        {"name": "tokens", "mountPath": "/sweep/tokens", "readOnly": True}
+    )
+
+    volumes = parsed(made).jobs[0].pod.volumes
+
+    assert volumes["tokens"] == ConfigVolume(())
+
+
 def test_claims_for_checkpoints_and_artifacts_are_separate_volumes() -> None:
     made = copy.deepcopy(indexed([""]))
 

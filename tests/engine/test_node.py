@@ -48,7 +48,7 @@ def launch_of(folder: Path, code: str, **changes: object) -> Launch:
     return Launch(**{**defaults, **changes})  # type: ignore[arg-type]
 
 
-def ended(node: Node, seconds: float = 15.0) -> PodExit:
+def ended(node: Node, seconds: float = 120.0) -> PodExit:
     give_up = time.monotonic() + seconds
     while time.monotonic() < give_up:
         node.wait(0.5)
@@ -59,7 +59,7 @@ def ended(node: Node, seconds: float = 15.0) -> PodExit:
 
 
 def wait_until_some_run(uid: str, count: int) -> None:
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + 120
     while len(local_node.find_pod_processes([uid])) < count:
         assert time.monotonic() < give_up
         time.sleep(0.01)
@@ -69,7 +69,7 @@ def started_launcher(folder: Path, node: Node) -> int:
     pid = folder / "pid"
     code = f"import os, pathlib; pathlib.Path({str(pid)!r}).write_text(str(os.getpid()) + ' ')\n{SLEEP}"
     node.start(launch_of(folder, code))
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + 120
     while not (pid.exists() and pid.read_text().endswith(" ")):
         assert time.monotonic() < give_up
         time.sleep(0.01)
@@ -132,7 +132,7 @@ def test_the_launcher_ends_with_its_supervisor(tmp_path: Path, node: Node) -> No
 
     os.kill(parent(launcher), signal.SIGKILL)
 
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 120
     while is_running(launcher):
         assert time.monotonic() < give_up
         time.sleep(0.01)
@@ -300,7 +300,7 @@ def test_the_pod_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
 
         engine.send_signal(signal.SIGKILL)
 
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + 120
     while local_node.find_pod_processes([launch.uid]):
         assert time.monotonic() < give_up
         time.sleep(0.01)
@@ -317,7 +317,7 @@ def test_processes_of_an_earlier_engine_are_found_by_their_variable_and_killed()
 
         assert local_node.kill_pod_processes([uid]) == 1
 
-        assert children[0].wait(5) == -signal.SIGKILL
+        assert children[0].wait(120) == -signal.SIGKILL
         assert children[1].poll() is None
     finally:
         for child in children:

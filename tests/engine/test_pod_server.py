@@ -8,14 +8,16 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import ANY
 from uuid import uuid4
 
 import pytest
 
 from sweepledger.commands.repository.base_files import packaged_launchers
 from sweepledger.engine.local import node as local_node
-from sweepledger.engine.local import pod_server
+from sweepledger.engine.local import pod_server, pod_supervisor
 from sweepledger.engine.local.environment import POD_UID_VARIABLE
 from sweepledger.engine.local.node import Launch, Node, PodExit
 from sweepledger.structs.run_config import Shape
@@ -74,11 +76,18 @@ def launch_of(folder: Path, launcher: Path, **environment: str) -> Launch:
 
 
 def ended(node: Node) -> PodExit:
-    give_up = time.monotonic() + 15
+    (first,) = all_ended(node, 1)
+    return first
+
+
+def all_ended(node: Node, count: int) -> list[PodExit]:
+    exits: list[PodExit] = []
+    give_up = time.monotonic() + 120
     while time.monotonic() < give_up:
         node.wait(0.5)
-        if exits := node.ended():
-            return exits[0]
+        exits += node.ended()
+        if len(exits) == count:
+            return exits
     raise AssertionError("the pod did not end")
 
 
@@ -181,7 +190,7 @@ def test_the_definitions_of_launchers_depend_on_nothing_that_forks_change(path: 
     executed_at_once = [node for statement in tree.body for node in outside_functions(statement)]
 
     calls = {ast.unparse(node.func) for node in executed_at_once if isinstance(node, ast.Call)}
-    assert calls <= {"re.compile", "frozenset", "range", "type", "word.title", "word.upper", "Report"}
+    assert calls <= {"int", "re.compile", "frozenset", "range", "type", "word.title", "word.upper", "Report"}
     read = {ast.unparse(node) for node in executed_at_once if isinstance(node, ast.Attribute)}
     assert not {name for name in read if name.startswith(("os.", "sys.", "time."))}
     imported = {
@@ -190,7 +199,10 @@ def test_the_definitions_of_launchers_depend_on_nothing_that_forks_change(path: 
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
     }
-    assert imported <= {*pod_server.PRELOADED, "__future__", "os", "sys", "_sha2", "_sha256"}
+    of_first_version = (
+        {"hashlib", "tempfile"} if path.parent.name == "v1" else {"_sha2", "_sha256", "hashlib"}
+    )
+    assert imported <= {*pod_server.PRELOADED, "__future__", "os", "sys", *of_first_version}
 
 
 def outside_functions(node: ast.AST) -> Iterator[ast.AST]:
@@ -211,7 +223,7 @@ def test_its_processes_are_found_by_the_uid_of_their_pod(node: Node, tmp_path: P
     node.start(first)
     node.start(second)
 
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + 120
     while len(local_node.find_pod_processes([first.uid])) < 2:
         assert time.monotonic() < give_up
         time.sleep(0.01)
@@ -221,16 +233,244 @@ def test_its_processes_are_found_by_the_uid_of_their_pod(node: Node, tmp_path: P
     assert local_node.find_pod_processes([second.uid])
 
 
+REPEATABLE = """import json, os, signal, subprocess, sys, threading, time
+RUNS = []
+COUNT = 0
+
+def warm_up():
+    RUNS.clear()
+
+def main():
+    global COUNT
+    COUNT += 1
+    facts = {
+        "process": os.getpid(),
+        "count": COUNT,
+        "left": globals().get("LEFT"),
+        "argv": sys.argv,
+        "path": sys.path[:2],
+        "cwd": os.getcwd(),
+        "environment": dict(os.environ),
+        "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1],
+        "signals": {int(number): str(signal.getsignal(number)) for number in signal.valid_signals()},
+        "cpus": sorted(os.sched_getaffinity(0)),
+    }
+    globals()["LEFT"] = 1
+    os.environ["LEAK"] = sys.argv[0] = "changed"
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    os.open("/dev/null", os.O_RDONLY)
+    sys.path.append("/leak")
+    with open("facts.json", "w") as file:
+        json.dump(facts, file)
+    if os.environ.get("LEAVES") == "thread":
+        threading.Thread(target=time.sleep, args=(300,), daemon=True).start()
+    if os.environ.get("LEAVES") == "process":
+        subprocess.Popen(["sleep", "300"], start_new_session=True)
+    if os.environ.get("LEAVES") == "nothing":
+        os.kill(os.getpid(), signal.SIGKILL)
+    while os.environ.get("LEAVES") == "time":
+        time.sleep(0.05)
+    return int(os.environ["CODE"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+"""A launcher that one process can run for several pods, since it has `warm_up`; it leaves behind what it can."""
+
+
+def a_repeatable_launcher(folder: Path) -> Path:
+    path = folder / "launch.py"
+    path.write_text(REPEATABLE)
+    return path
+
+
+def facts_of(node: Node, folder: Path, launcher: Path, **environment: str) -> tuple[int, dict[str, object]]:
+    """Run a pod; return the process of its launcher, and what else it found."""
+    launch = launch_of(folder, launcher, **{"CODE": "5", **environment})
+    node.start(launch)
+    assert ended(node) == PodExit(launch.uid, int(environment.get("CODE", 5)), None, "")
+    assert not local_node.find_pod_processes([launch.uid])
+    found = json.loads((folder / "facts.json").read_text())
+    assert found["environment"] == launch.environment
+    del found["environment"]
+    return found.pop("process"), found
+
+
+def test_one_process_runs_the_launchers_of_all_pods_and_nothing_is_left_between_them(tmp_path: Path) -> None:
+    launcher = a_repeatable_launcher(tmp_path)
+    with closing(Node([launcher])) as node:
+        runs = [facts_of(node, tmp_path, launcher) for _ in range(3)]
+
+    assert len({process for process, _ in runs}) == 1
+    assert runs[0][1] == runs[1][1] == runs[2][1]
+    assert (runs[0][1]["count"], runs[0][1]["left"]) == (1, None)
+
+
+@pytest.mark.parametrize("leaves", ["thread", "process"])
+def test_a_process_in_which_a_launcher_leaves_something_has_no_other_pod(tmp_path: Path, leaves: str) -> None:
+    launcher = a_repeatable_launcher(tmp_path)
+    with closing(Node([launcher])) as node:
+        runs = [facts_of(node, tmp_path, launcher, LEAVES=left) for left in ("", leaves, "")]
+
+    processes = [process for process, _ in runs]
+    assert processes[0] == processes[1] != processes[2]
+    assert runs[0][1] == runs[2][1]
+
+
+def test_a_launcher_that_is_killed_fails_its_own_pod_alone(tmp_path: Path) -> None:
+    launcher = a_repeatable_launcher(tmp_path)
+    with closing(Node([launcher])) as node:
+        facts_of(node, tmp_path, launcher)
+        node.start(launch_of(tmp_path, launcher, CODE="0", LEAVES="nothing"))
+        assert ended(node) == PodExit(ANY, pod_supervisor.KILLED_CODE, None, "")
+
+        facts_of(node, tmp_path, launcher)
+
+
+def test_a_stopped_pod_takes_its_process_with_it(tmp_path: Path) -> None:
+    launcher = a_repeatable_launcher(tmp_path)
+    with closing(Node([launcher])) as node:
+        first, _ = facts_of(node, tmp_path, launcher)
+        (tmp_path / "facts.json").unlink()
+        launch = launch_of(tmp_path, launcher, CODE="0", LEAVES="time")
+        node.start(replace(launch, grace=0.2))
+        give_up = time.monotonic() + 120
+        while not (tmp_path / "facts.json").exists() and time.monotonic() < give_up:
+            time.sleep(0.01)
+        node.stop(launch.uid)
+        assert ended(node).reason == "stopped"
+
+        assert facts_of(node, tmp_path, launcher)[0] != first
+
+
+def test_an_edited_launcher_of_the_package_is_not_run_repeatedly(tmp_path: Path) -> None:
+    packaged = a_repeatable_launcher(tmp_path)
+    (tmp_path / "locked").mkdir()
+    locked = a_repeatable_launcher(tmp_path / "locked")
+    locked.write_text(REPEATABLE.replace("RUNS = []", "RUNS = [ ]"))
+    with closing(Node([packaged])) as node:
+        runs = [facts_of(node, tmp_path, locked) for _ in range(2)]
+
+    assert runs[0][0] != runs[1][0]
+    assert runs[0][1] == runs[1][1]
+
+
+def a_quick_launcher(folder: Path, code: int = 0) -> Path:
+    """Write a launcher that only notes the process that has started it."""
+    path = folder / "quick.py"
+    path.write_text(
+        f"import os\nopen({str(folder / 'parents')!r}, 'a').write(f'{{os.getppid()}}\\n')\nraise SystemExit({code})\n"
+    )
+    return path
+
+
+def supervisors(folder: Path) -> list[int]:
+    """Return the supervisors of the pods that have run the quick launcher."""
+    return [int(line) for line in (folder / "parents").read_text().split()]
+
+
+def test_one_supervisor_has_all_pods_that_run_one_after_the_other(node: Node, tmp_path: Path) -> None:
+    launcher = a_quick_launcher(tmp_path)
+    for _ in range(4):
+        node.start(launch_of(tmp_path, launcher))
+        assert ended(node) == PodExit(ANY, 0, None, "")
+
+    assert len(set(supervisors(tmp_path))) == 1
+
+
+def test_a_launcher_that_was_edited_between_two_pods_is_read_again(node: Node, tmp_path: Path) -> None:
+    codes = []
+    for code in (3, 4):
+        node.start(launch_of(tmp_path, a_quick_launcher(tmp_path, code)))
+        codes.append(ended(node).code)
+
+    assert codes == [3, 4]
+    assert len(set(supervisors(tmp_path))) == 1
+
+
+def test_pods_at_the_same_time_have_supervisors_of_their_own(node: Node, tmp_path: Path) -> None:
+    sleeping = tmp_path / "launch.py"
+    sleeping.write_text("import time\ntime.sleep(300)\n")
+    node.start(launch_of(tmp_path, sleeping))
+    node.start(launch_of(tmp_path, a_quick_launcher(tmp_path)))
+    ended(node)
+    node.start(launch_of(tmp_path, a_quick_launcher(tmp_path)))
+    ended(node)
+
+    (supervisor,) = set(supervisors(tmp_path))
+    assert [process.pid for process in node._waiting] == [supervisor]  # noqa: SLF001 - only the node knows them
+
+
+def test_a_waiting_supervisor_has_the_uid_of_no_pod(node: Node, tmp_path: Path) -> None:
+    launch = launch_of(tmp_path, a_quick_launcher(tmp_path))
+    node.start(launch)
+    ended(node)
+
+    assert local_node.find_pod_processes([pod_server.NO_UID])
+    assert not local_node.find_pod_processes([launch.uid])
+
+
+def test_a_waiting_supervisor_that_was_killed_is_replaced(node: Node, tmp_path: Path) -> None:
+    launcher = a_quick_launcher(tmp_path)
+    node.start(launch_of(tmp_path, launcher))
+    ended(node)
+    (waiting,) = node._waiting  # noqa: SLF001 - only the node knows it
+    waiting.kill()
+    waiting.wait(5)
+
+    node.start(launch_of(tmp_path, launcher))
+
+    assert ended(node).code == 0
+    assert len(set(supervisors(tmp_path))) == 2
+
+
+def test_a_request_to_stop_that_comes_too_late_stops_no_other_pod(node: Node, tmp_path: Path) -> None:
+    launcher = a_quick_launcher(tmp_path)
+    node.start(launch_of(tmp_path, launcher))
+    ended(node)
+    (waiting,) = node._waiting  # noqa: SLF001 - as if the pod had ended while the node wrote this
+    waiting.stdin.write(b"stop\n")
+    os.kill(waiting.pid, signal.SIGTERM)
+
+    node.start(launch_of(tmp_path, launcher))
+
+    assert ended(node) == PodExit(ANY, 0, None, "")
+    assert len(set(supervisors(tmp_path))) == 1
+
+
+def test_what_a_pod_leaves_behind_is_killed_before_the_next(node: Node, tmp_path: Path) -> None:
+    leaving = tmp_path / "launch.py"
+    leaving.write_text("import subprocess\nsubprocess.Popen(['sleep', '300'], start_new_session=True)\n")
+    launch = launch_of(tmp_path, leaving)
+    node.start(launch)
+    ended(node)
+
+    assert not local_node.find_pod_processes([launch.uid])
+    assert len(node._waiting) == 1  # noqa: SLF001 - only the node knows it
+
+
+def test_closing_the_node_ends_waiting_supervisors(tmp_path: Path) -> None:
+    with closing(Node()) as node:
+        node.start(launch_of(tmp_path, a_quick_launcher(tmp_path)))
+        ended(node)
+        assert local_node.find_pod_processes([pod_server.NO_UID])
+
+    (supervisor,) = set(supervisors(tmp_path))
+    assert not Path(f"/proc/{supervisor}").exists()
+
+
 def test_a_server_that_was_killed_is_replaced(node: Node, tmp_path: Path) -> None:
-    launcher = tmp_path / "launch.py"
-    launcher.write_text("raise SystemExit(3)\n")
+    launcher = a_quick_launcher(tmp_path, code=3)
     node.start(launch_of(tmp_path, launcher))
     ended(node)
     os.kill(server_pid(node), signal.SIGKILL)
 
-    for _ in range(2):
-        node.start(launch_of(tmp_path, launcher))
-        assert ended(node).code == 3
+    node.start(launch_of(tmp_path, launcher))
+    node.start(launch_of(tmp_path, launcher))
+
+    assert [pod_exit.code for pod_exit in all_ended(node, 2)] == [3, 3]
+    assert len(set(supervisors(tmp_path))) == 2
 
 
 def test_a_traceback_of_the_launcher_is_kept(node: Node, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tests.engine.batches import Machine, ends, indexed, jobs
 SHAPES = pytest.mark.parametrize("made", [indexed, jobs], ids=["indexed", "jobs"])
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_a_failed_attempt_states_the_number_of_attempts(
     machine: Machine, made: Callable[..., list[dict[str, Any]]]
@@ -20,6 +21,7 @@ def test_a_failed_attempt_states_the_number_of_attempts(
     assert [(event.attempt.number, event.attempts) for event in ends(happened)] == [(1, 2), (2, None)]
 
 
+@pytest.mark.sampled(1)
 @SHAPES
 def test_the_last_attempt_is_final(machine: Machine, made: Callable[..., list[dict[str, Any]]]) -> None:
     happened = machine.run(made(["exit:3"], retries=1))

@@ -18,6 +18,7 @@ from sweepledger.engine.cluster import helper_pods, kubectl, pods, untrusted_tar
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
 from sweepledger.structs.run_config import Shape
+from tests.builders import a_lock
 
 POD = helper_pods.reader_pod_manifest("sweep-reader", "team", "results", "a.example/b", None)
 WANTED = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
@@ -53,7 +54,7 @@ ASKING: dict[str, Callable[[], object]] = {
     "list": lambda: Kubectl().list("jobs.batch", "team", "a=b"),
     "held": lambda: workloads.list_workloads(Kubectl(), "team", [Shape.INDEXED]),
     "any-pod": lambda: pods.has_pods(Kubectl(), "team", "a"),
-    "pods": lambda: list(pods.batch_pods(Kubectl(), "team", "a", pods.NOT_SUCCEEDED)),
+    "pods": lambda: list(pods.batch_pods(Kubectl(), "team", a_lock(), pods.NOT_SUCCEEDED)),
     "create": lambda: Kubectl().create(WANTED),
 }
 
@@ -128,23 +129,24 @@ def test_much_output_on_standard_error_does_not_stop_kubectl(fake: Fake) -> None
 
 
 def test_children_of_kubectl_end_with_it(fake: Fake, tmp_path: Path) -> None:
-    left = tmp_path / "left"
-    fake(f"(sleep 0.5; touch {left}) & exec sleep 60")
+    go, left = tmp_path / "go", tmp_path / "left"
+    fake(f"(while [ ! -e {go} ]; do sleep 0.01; done; touch {left}) & exec sleep 60")
 
     with pytest.raises(ClusterError, match=r"stopped after 0\.2 s"):
         Kubectl().run("get", "pods", seconds=0.2)
 
-    time.sleep(0.6)
+    go.touch()
+    time.sleep(0.3)
     assert not left.exists()
 
 
 def test_a_child_that_leaves_the_process_group_does_not_delay_the_output(fake: Fake, tmp_path: Path) -> None:
     has_left, ended = tmp_path / "left", tmp_path / "ended"
-    script = f"import os, time; os.setsid(); open({str(has_left)!r}, 'w'); time.sleep(20); open({str(ended)!r}, 'w')"
+    script = f"import os, time; os.setsid(); open({str(has_left)!r}, 'w'); time.sleep(60); open({str(ended)!r}, 'w')"
     wait = f"while [ ! -e {has_left} ]; do sleep 0.01; done"
     fake(f"{shlex.quote(sys.executable)} -c {shlex.quote(script)} & {wait}; echo output")
 
-    assert Kubectl().run("get", "pods", seconds=15) == b"output\n"
+    assert Kubectl().run("get", "pods", seconds=45) == b"output\n"
 
     assert not ended.exists()
 

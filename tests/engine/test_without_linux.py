@@ -10,8 +10,8 @@ import pytest
 
 from sweepledger import process_tree
 from sweepledger.engine.local import machine
-from sweepledger.engine.local.pod_supervisor import PR_SET_CHILD_SUBREAPER, prctl
 from sweepledger.formats import summary_csv
+from sweepledger.process_tree import PR_SET_CHILD_SUBREAPER, prctl
 from sweepledger.structs.record import Status
 from tests.repository import Sandbox
 

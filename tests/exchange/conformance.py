@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -346,22 +347,48 @@ TOKENS = (
     b"range(", b"interval(", b"tune.choice(", b"lambda: 0", b"10**10**10", b"\t", b"..", b"/etc/passwd", b"0x10",
 )  # fmt: skip
 
+VALUES = (
+    b"null", b"true", b"-1", b"0", b"1e999", b"-.inf", b".nan", b"1e-320", b"9007199254740993", b"9" * 400, b"[]",
+    b"{}", b"''", b"[[]]", b"[1, a]", b"{a: 1}", b"0x10", b"1_0", b"2026-01-01", b"~", b"", b"a.b", b"a/b", b"..", b"-",
+    b"$(x)", b"${x}", b"{{x}}", b"a=b", b"a,b",
+)  # fmt: skip
+"""Values in the place of a word."""
+
+
+WORD = re.compile(rb"[\w.+-]+|[^\w\s]")
+"""A name, a number or a mark: a file in which some are replaced is often still readable."""
+
 
 def mutations(content: bytes, seed: int | str, count: int) -> Iterator[bytes]:
-    """Yield changed copies of a file: parts are deleted, repeated, swapped and replaced."""
+    """Yield changed copies of a file: pieces of any length, or whole words, are deleted, repeated and replaced.
+
+    Files with other words reach what is behind the parser, which refuses most files with other pieces.
+    """
     chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    words = list(WORD.finditer(content))
     for _ in range(count):
         changed = bytearray(content)
-        for _ in range(chance.randint(1, 4)):
-            start = chance.randrange(len(changed) + 1)
-            end = min(len(changed), start + chance.choice((0, 1, 2, 8, 40)))
-            piece = (
-                chance.choice(TOKENS)
-                if chance.random() < 0.7
-                else content[chance.randrange(len(content)) :][:20]
-            )
-            changed[start:end] = piece
+        is_by_word = chance.random() < 0.5
+        # From the end, so that the places of the words before stay as they are.
+        chosen = sorted(chance.choices(words, k=chance.randint(1, 4)), key=re.Match.start, reverse=True)
+        for word in chosen:
+            start, end = word.span()
+            if not is_by_word:
+                start = chance.randrange(len(changed) + 1)
+                end = min(len(changed), start + chance.choice((0, 1, 2, 8, 40)))
+            changed[start:end] = _replacement(content, words, chance, is_word=is_by_word)
         yield bytes(changed)
+
+
+def _replacement(
+    content: bytes, words: list[re.Match[bytes]], chance: random.Random, *, is_word: bool
+) -> bytes:
+    """Return a hostile token, or a part of the file itself."""
+    if is_word:
+        return chance.choice(words)[0] if chance.random() < 0.5 else chance.choice(VALUES)
+    if chance.random() < 0.7:
+        return chance.choice(TOKENS)
+    return content[chance.randrange(len(content)) :][:20]
 
 
 def read(name: str, content: bytes | None = None) -> Imported:
@@ -391,16 +418,26 @@ def survive_trials(form: str, content: bytes) -> None:
     assert evidence_jsonl.write(evidence_jsonl.read(written.encode())) == written
 
 
-def survive(name: str, content: bytes) -> None:
-    """Import a file of any content: a spec that our reader answers, or a refusal. Any other exception is a bug."""
+def written(name: str, content: bytes) -> str | None:
+    """Return the spec that a file of any content becomes; None if it is refused. Any other exception is a bug."""
     try:
         imported = read(name, content)
         text = spec_text(imported, name)
     except (ForeignError, ToolError):
-        return
-    parsed = parse(
-        text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings(), beside=lambda _: content
-    )
+        return None
     assert all(loss.what and loss.why for loss in imported.losses)
+    return text
+
+
+def explore_written(text: str, content: bytes) -> None:
+    """Read an imported spec as any spec, which has a sweep or problems, and list its trials."""
+    parsed = parse(text.encode(), "sweeps/imported.yaml", Settings(), beside=lambda _: content)
     if isinstance(parsed, ParsedSpec) and parsed.sweep.blocks[0] is not None:
         assert isinstance(search.explore(parsed.sweep, parsed.source), Expansion | tuple)
+
+
+def survive(name: str, content: bytes) -> None:
+    """Import a file of any content: a spec that our reader answers, or a refusal."""
+    text = written(name, content)
+    if text is not None:
+        explore_written(text, content)

@@ -41,6 +41,7 @@ def test_the_page_for_wandb_is_true(sandbox: Sandbox, run_sweep: Run) -> None:
     assert "method: " in (sandbox.root / "again.yaml").read_text()
 
 
+@pytest.mark.full_suite("whole tutorials")
 def test_the_page_for_hydra_is_true(sandbox: Sandbox, run_sweep: Run) -> None:
     pytest.importorskip("hydra")
 

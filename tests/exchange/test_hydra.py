@@ -184,6 +184,27 @@ def test_a_grid_sampler_with_fewer_trials_than_combinations_is_a_capped_grid() -
     assert (block.cap, block.seed) == (4, 0)
 
 
+@pytest.mark.parametrize(
+    ("written", "values"),
+    [
+        ("{type: float, low: 0.1, high: 0.4, step: 0.1}", (0.1, 0.2, 0.3, 0.4)),
+        ("{type: float, low: 0.1, high: 0.45, step: 0.1}", (0.1, 0.2, 0.3, 0.4)),
+        ("{type: int, low: 0, high: 10, step: 3}", (0, 3, 6, 9)),
+    ],
+)
+def test_a_grid_sampler_counts_steps_and_ends_at_the_last(written: str, values: tuple[float, ...]) -> None:
+    imported = config(
+        "hydra: {sweeper: {n_trials: 3, sampler: {_target_: optuna.samplers.GridSampler}, search_space: {x: "
+        + written
+        + "}}}"
+    )
+
+    block = brought(imported).blocks[0]
+    assert isinstance(block, GridSearch)
+    assert (block.cap, block.space.parameters[0].domain) == (3, Choice(values))
+    assert "hydra.sweeper: GridSampler" not in loss_reasons(imported)
+
+
 def test_random_that_stays_random_loses_nothing() -> None:
     sampler = {"_target_": "optuna.samplers.RandomSampler", "seed": 7}
 

@@ -34,6 +34,7 @@ parser.add_argument("--x", type=float)
 args = parser.parse_args()
 print(f"score={1 - (args.x - 2) ** 2}")
 '''
+DISTRIBUTION = json.dumps({"name": "FloatDistribution", "attributes": {"low": 0, "high": 1}})
 
 
 def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> ForeignFile:
@@ -41,7 +42,7 @@ def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> ForeignFile:
 
 
 def test_every_format_is_offered() -> None:
-    assert tuple(ImportFormat) == IMPORTS == tuple(READERS)
+    assert tuple(ImportFormat) == tuple(IMPORTS) == tuple(READERS)
     assert tuple(ExportFormat) == (*EXPORTS, *BATCH_FORMATS)
     assert tuple(WRITERS) == EXPORTS
 
@@ -103,6 +104,57 @@ def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path, run_
     assert done.returncode == 1
     assert "99999999999999999999" in done.stdout
     assert "[number-range]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("format_name", "content", "remedy"),
+    [
+        ("sagemaker", "kind: Job", "one HyperParameterTuningJob, as a manifest of ACK or as JSON of the API"),
+        ("katib", "a: {{ .Values.a }}", "`helm template`"),
+        ("optimization-job", "# How\n\n*Tune* it:\n```yaml\nkind: OptimizationJob\n```\n", "copy the block"),
+        (
+            "vertex",
+            "studySpec: {parameters: [{parameterId: a, discreteValueSpec: {values: 5}}]}",
+            "values: [5]",
+        ),
+        (
+            "vertex",
+            "studySpec: {parameters: [{parameterId: a, discreteValueSpec: {}}]}",
+            "write the values to try",
+        ),
+        ("katib", "kind: Experiment\nkind: Job", "delete the other"),
+        ("wandb", "{method: random, parameters: {a: {min: 0, max: .inf}}}", "write the largest value"),
+        ("optuna", "SQLite format 3\0", "the one in your study's storage URL"),
+        ("optuna", '{"op_code": 0, "study_name": "A b"}\n{"op_code": 0, "study_name": "c"}', "`--name a-b`"),
+        ("optuna", '{"op_code": 6}', "when a trial has run"),
+    ],
+    ids=["kind", "template", "document", "list", "empty", "repeated", "infinite", "other", "several", "none"],
+)
+def test_a_refusal_says_what_to_do_with_this_file(
+    format_name: str, content: str, remedy: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SpecError) as refused:
+        import_(format_name, a_source(content), folder=tmp_path)
+
+    (problem,) = refused.value.problems
+    assert remedy in (problem.hint or "")
+
+
+def test_a_study_is_chosen_by_the_name_that_its_sweep_gets(tmp_path: Path) -> None:
+    studies = "\n".join(
+        json.dumps(line)
+        for study, name in enumerate(("HAD_PSO TUNING", "other"))
+        for line in (
+            {"op_code": 0, "study_name": name, "directions": [1]},
+            {"op_code": 4, "study_id": study},
+            {"op_code": 5, "trial_id": study, "param_name": f"of_{study}", "distribution": DISTRIBUTION},
+        )
+    )
+
+    spec = import_("optuna", a_source(studies), folder=tmp_path, name="had-pso-tuning")
+
+    assert "name: had-pso-tuning\n" in spec.text
+    assert "of_0:" in spec.text
 
 
 def test_problems_of_a_spec_that_is_only_shown_name_no_file(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import optuna
 import pytest
+from hypothesis import HealthCheck, given, settings
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
@@ -15,6 +16,8 @@ from optuna.storages.journal import JournalFileBackend
 from sweepledger.errors import UsageError
 from sweepledger.exchange.registry import READERS, WRITERS
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import canonical_json
+from tests.exchange.drawn import sweeps
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good
 
@@ -106,14 +109,34 @@ def test_the_space_of_a_search_comes_back_from_the_storage_that_the_script_fills
     ids=["grid", "random", "list", "conditional"],
 )  # fmt: skip
 def test_a_study_gets_the_configurations_of_a_static_sweep_in_their_order(changes: dict[str, Any]) -> None:
-    sweep = good(**changes)
+    check_queue(good(**changes))
+
+
+def check_queue(sweep: Sweep) -> None:
     expected = [dict(each) for each in assignments_of(sweep)]
     names, _ = script(sweep)
 
     values = first_values(names, None, len(expected))
 
-    assert json.dumps(values, sort_keys=True) == json.dumps(expected, sort_keys=True), "types, too"
+    # JSON tells 1 from true; 1.0 is 1 in the table of a batch, too.
+    assert canonical_json(values) == canonical_json(expected)
     assert names["TRIALS"] == len(expected)
+
+
+@pytest.mark.sampled(1)
+@settings(max_examples=15, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, deadline=None)
+@given(sweep=sweeps())
+def test_a_study_gets_the_configurations_of_any_static_sweep(sweep: Sweep) -> None:
+    check_queue(sweep)
+
+
+@pytest.mark.full_suite("more sweeps as studies of Optuna")
+@settings(
+    max_examples=150, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, deadline=None
+)
+@given(sweep=sweeps())
+def test_a_study_gets_the_configurations_of_any_static_sweep_in_many_tries(sweep: Sweep) -> None:
+    check_queue(sweep)
 
 
 def test_the_script_runs_the_command_and_continues_where_it_ended(tmp_path: Path) -> None:

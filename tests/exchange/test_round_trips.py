@@ -1,90 +1,27 @@
 """From a spec to a format and back: the same trials, or a loss that says what is different."""
 
 from functools import cache
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings
 
-from sweepledger import search
+from sweepledger.commands.exchange import SEARCH_FORMATS
 from sweepledger.errors import UsageError
+from sweepledger.exchange.conversion import most_trials
 from sweepledger.exchange.registry import EXPORTS, IMPORTS, READERS, WRITERS
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.search import Expansion
-from sweepledger.structs.search_block import RandomSearch
+from sweepledger.structs.domain import Choice, Constant, Domain, Quantized, Uniform
+from sweepledger.structs.search_block import AdaptiveSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
+from tests.exchange.drawn import searches, sweeps
 from tests.exchange.imported import assignments_of, sweep_of, whats
-from tests.written_specs import a_spec, good, parsed
+from tests.written_specs import good
 
 pytest.importorskip("hydra")
 
 ALSO_READ = sorted(set(IMPORTS) & set(EXPORTS) - {"optuna"})
 """Optuna's script is read by Optuna alone: see test_optuna_writing.py."""
-NAMES = ("alpha", "beta", "gamma")
-NUMBERS = st.one_of(
-    st.integers(-1000, 1000),
-    st.floats(-1e6, 1e6, allow_nan=False).map(lambda number: float(f"{number:.6g}")),
-)
-TEXTS = st.text("abcxyz019.-_/ ", min_size=1, max_size=8).filter(lambda text: text == text.strip())
-SCALARS = st.one_of(NUMBERS, TEXTS, st.booleans())
-CHOICES = st.lists(SCALARS, min_size=1, max_size=3, unique_by=canonical_json).map(
-    lambda values: {"values": values}
-)
-CONSTANTS = st.one_of(SCALARS, st.lists(st.integers(0, 9), min_size=1, max_size=2)).map(
-    lambda value: {"value": value}
-)
-
-
-@st.composite
-def ranges(draw: st.DrawFn) -> dict[str, Any]:
-    """A distribution of numbers."""
-    low, high = sorted(draw(st.lists(st.integers(1, 200), min_size=2, max_size=2, unique=True)))
-    whole = {"min": low, "max": high}
-    fractional = {"min": low / 64, "max": high / 64}
-    return draw(
-        st.sampled_from(
-            [
-                {"distribution": "int_uniform", **whole},
-                {"distribution": "uniform", **fractional},
-                {"distribution": "log_uniform_values", **fractional},
-                {"distribution": "q_uniform", "min": 0, "max": 2 * high, "q": 2},
-                {"distribution": "normal", "mu": low / 8, "sigma": high / 8},
-            ]
-        )
-    )
-
-
-@st.composite
-def sweeps(draw: st.DrawFn) -> Sweep:
-    """A sweep that is valid, of any method that needs no records."""
-    method = draw(st.sampled_from(["grid", "random", "list"]))
-    names = NAMES[: draw(st.integers(1, 3))]
-    changes: dict[str, Any] = {
-        "method": method,
-        "metric": {"name": "score", "goal": "maximize", "source": "stdout"},
-    }
-    if method == "list":
-        row = st.fixed_dictionaries(dict.fromkeys(names, SCALARS))
-        rows = draw(st.lists(row, min_size=1, max_size=4, unique_by=canonical_json))
-        changes |= {"parameters": ..., "assignments": rows}
-    else:
-        domain = (
-            st.one_of(CHOICES, CONSTANTS, ranges()) if method == "random" else st.one_of(CHOICES, CONSTANTS)
-        )
-        changes["parameters"] = {name: draw(domain) for name in names}
-    if method == "random":
-        changes |= {"seed": draw(st.integers(0, 9)), "run_cap": draw(st.integers(1, 5))}
-    elif draw(st.booleans()) and method == "grid" and len(names) > 1:
-        changes["constraints"] = [f"{names[0]} != {names[1]}"]
-    sweep = parsed(a_spec(**changes))
-    assume(isinstance(sweep, Sweep))
-    assert isinstance(sweep, Sweep)
-    assume(isinstance(search.explore(sweep), Expansion))
-    return sweep
-
-
 PLAIN = good(
     method="grid",
     metric={"name": "score", "goal": "maximize", "source": "stdout"},
@@ -97,11 +34,28 @@ WITH_CONSTANT = good(
     parameters={"alpha": {"values": [0]}, "beta": {"value": 0}},
 )
 """Katib has no parameters of one value."""
+SEARCH = good(
+    method="tpe",
+    seed=1,
+    rounds={"size": 9, "max": 3},
+    run_cap=300,
+    metric={"name": "score", "goal": "maximize", "source": "stdout"},
+    parameters={"alpha": {"min": 0.5, "max": 1.5}, "beta": {"values": ["u", "v"]}},
+)
+"""Its rounds end it before its cap does."""
+UNLIMITED = good(
+    method="bayes",
+    seed=1,
+    rounds={"size": 9, "patience": 2},
+    metric={"name": "score", "goal": "maximize", "source": "stdout"},
+    parameters={"alpha": {"min": 0.5, "max": 1.5}, "beta": {"min": 1, "max": 9}},
+)
+"""Only its results end it."""
 
 
 def there_and_back(name: str, sweep: Sweep) -> tuple[Sweep, set[str]]:
     """Return the sweep that comes back, and what was lost on either way."""
-    exported = WRITERS[name](sweep, assignments_of(sweep))
+    exported = WRITERS[name](sweep, () if sweep.search else assignments_of(sweep))
     imported = READERS[name](exported.text.encode(), name="again")
     beside = exported.text.encode()
     again = sweep_of(imported, beside=lambda file: beside if file.endswith(".csv") else None)
@@ -164,3 +118,64 @@ def test_other_trials_never_come_back_in_silence(name: str, sweep: Sweep) -> Non
 @given(sweep=sweeps())
 def test_other_trials_never_come_back_in_silence_in_many_tries(name: str, sweep: Sweep) -> None:
     check(name, sweep)
+
+
+def values_of(domain: Domain) -> object:
+    """Return the values of a domain if they are listed or rounded; else the domain itself."""
+    match domain:
+        case Choice(values, None):
+            return {canonical_json(value) for value in values}
+        case Constant(value):
+            return {canonical_json(value)}
+        case Quantized(Uniform(low, high), q) if (high - low) % q == 0:
+            return {canonical_json(low + step * q) for step in range(int((high - low) / q) + 1)}
+        case _:
+            return domain
+
+
+def changed_in_search(again: Sweep, sweep: Sweep) -> set[str]:
+    """Return what is different in a search that comes back: words that a loss of it has."""
+    before, after = sweep.blocks[0], again.blocks[0]
+    assert isinstance(before, AdaptiveSearch)
+    domains = {parameter.name: values_of(parameter.domain) for parameter in before.space.parameters}
+    others = {parameter.name: values_of(parameter.domain) for parameter in after.space.parameters}
+    changed = {
+        name for name, domain in domains.items() if others.get(name) != domain
+    } | others.keys() - domains.keys()
+    if str(after.method) != str(before.method):
+        changed.add("method")
+    most = most_trials(after) if isinstance(after, AdaptiveSearch) else getattr(after, "cap", None)
+    if most != most_trials(before):
+        changed.add("trials")
+    return changed
+
+
+def check_search(name: str, sweep: Sweep) -> None:
+    try:
+        again, lost = there_and_back(name, sweep)
+    except (UsageError, ForeignError):
+        return  # refused with the reason
+    names = {"trials": {"run_cap", "Trial", "trials"}, "method": {"method", "algorithmName"}}
+    for changed in changed_in_search(again, sweep):
+        words = names.get(changed, {changed})
+        assert any(word in loss for loss in lost for word in words), f"{changed} differs in silence: {lost}"
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", sorted(SEARCH_FORMATS - {"optuna"}))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, deadline=None)
+@example(sweep=SEARCH)
+@example(sweep=UNLIMITED)
+@given(sweep=searches())
+def test_a_search_never_comes_back_changed_in_silence(name: str, sweep: Sweep) -> None:
+    check_search(name, sweep)
+
+
+@pytest.mark.full_suite("more round trips of searches")
+@pytest.mark.parametrize("name", sorted(SEARCH_FORMATS - {"optuna"}))
+@settings(
+    max_examples=150, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, deadline=None
+)
+@given(sweep=searches())
+def test_a_search_never_comes_back_changed_in_silence_in_many_tries(name: str, sweep: Sweep) -> None:
+    check_search(name, sweep)

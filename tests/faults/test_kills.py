@@ -12,6 +12,7 @@ import pytest
 from tests.faults.shim import Shim
 from tests.faults.trying import inside, kills, moments, spread
 from tests.faults.worlds import WORLDS, World
+from tests.tiers import parameters
 
 THOROUGH = pytest.mark.full_suite("more points of failure")
 MORE_POINTS = {
@@ -20,8 +21,8 @@ MORE_POINTS = {
     "collect-push": 4,
     "collect-round": 4,
     "collect-here": 4,
-    "launcher": 100,
-    "launcher-v2": 100,
+    "launcher": 12,
+    "launcher-v2": 25,
 }
 POINTS = {
     "generate": 1,
@@ -33,9 +34,12 @@ POINTS = {
     "launcher-v2": 4,
 }
 AT_A_MOMENT = ("generate", "collect-push", "launcher-v2")
+AT_A_CALL = ("generate", "collect-push", "collect-round", "launcher-v2")
 
 
-@pytest.mark.parametrize("name", WORLDS, ids=lambda name: f"F4 {name}")
+@pytest.mark.parametrize(
+    "name", parameters(WORLDS, AT_A_CALL, "more points of failure"), ids=lambda name: f"F4 {name}"
+)
 def test_killed_at_a_call_that_writes_it_leaves_nothing_half_and_the_next_run_ends_it(
     world_of: Callable[[str], World], name: str
 ) -> None:

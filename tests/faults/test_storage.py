@@ -7,10 +7,12 @@ import pytest
 from tests.faults.shim import ERRORS
 from tests.faults.trying import fails, inside, number_of_calls, spread
 from tests.faults.worlds import WORLDS, World
+from tests.tiers import parameters
 
 LAUNCHER_POINTS, POINTS = 6, 2
 OFTEN = ("generate", "collect-push", "launcher-v2")
 CASES = [(name, "ENOSPC") for name in WORLDS]
+BY_DEFAULT = [(name, "ENOSPC") for name in ("generate", "collect-push", "collect-here", "launcher-v2")]
 MORE = [(name, error) for name in WORLDS for error in ERRORS if name in OFTEN or error in {"ENOSPC", "EIO"}]
 
 
@@ -18,7 +20,11 @@ def ids(cases: list[tuple[str, str]]) -> list[str]:
     return [f"F6 {name} {error}" for name, error in cases]
 
 
-@pytest.mark.parametrize(("name", "error"), CASES, ids=ids(CASES))
+@pytest.mark.parametrize(
+    ("name", "error"),
+    parameters(CASES, BY_DEFAULT, "more points of failure"),
+    ids=ids(CASES),
+)
 def test_a_call_that_fails_leaves_the_old_and_names_the_file(
     world_of: Callable[[str], World], name: str, error: str
 ) -> None:

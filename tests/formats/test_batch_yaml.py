@@ -46,6 +46,7 @@ def lock_with(path: str, value: Any) -> str:
         ("seed_base", 1.5, "seed_base must be a whole number"),
         ("files", {"job.yaml": "sha256:1"}, "files must be names and digests"),
         ("pool", 3, "pool must be text"),
+        ("cluster", "../other", "cluster must be the name of a cluster"),
         ("max_disruptions", -1, "max_disruptions must be a whole number"),
         ("other_metrics", {"loss": "low"}, "other_metrics must be names and goals"),
         ("round", 0, "round must be a whole number from 1"),

@@ -48,7 +48,7 @@ def test_it_is_read_as_the_other_tool_reads_it(text: str, expected: object) -> N
     [
         ("a: 1\nb: 2\na: 3", "repeat the key 'a'", 3),
         ("a: b: c", "valid YAML", 1),
-        ("--- 1\n--- 2", "single document", 2),
+        ("--- 1\n--- 2", "one document, got several", 2),
         ("? [a]\n: b", "keys must be text", 1),
         ("a: .inf", "finite", 1),
         ("a: *b", "no value", 1),

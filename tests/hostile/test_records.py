@@ -68,7 +68,7 @@ def test_rows_that_are_covered_elsewhere_are_there() -> None:
 
 def judged(results: Path, index: int = 0) -> list[Record | CorruptRecord]:
     """Read what a trial left, as the collector does."""
-    return list(map(record_json.read, volume.attempt_records(results, BATCH, index)))
+    return list(map(record_json.read, volume.attempt_records(results, BATCH, str(index))))
 
 
 def left(results: Path, content: bytes = GOOD, name: str = "pod-0.json") -> Path:
@@ -115,7 +115,7 @@ def test_a_trial_that_leaves_thousands_of_records_has_few_of_them_read(
         left(tmp_path, content, f"pod-{number:04}.json")
     tracemalloc.start()
 
-    contents = list(volume.attempt_records(tmp_path, BATCH, 0))
+    contents = list(volume.attempt_records(tmp_path, BATCH, "0"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -438,6 +438,7 @@ def without_network() -> list[str]:
     return []
 
 
+@pytest.mark.full_suite("more attacks")
 def test_g14_a_whole_check_needs_no_network(sandbox: Sandbox, needs_kustomize: None) -> None:
     words = without_network()
     if not words:

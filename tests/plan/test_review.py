@@ -4,7 +4,7 @@ import pytest
 
 from sweepledger.plan import BlockReview, cost, count_trials, difference, pool_usage
 from sweepledger.structs.node_pool import NodeCapacity, Pool
-from sweepledger.structs.run_config import Resources, RunConfig
+from sweepledger.structs.run_config import Pack, Resources, RunConfig
 from sweepledger.structs.trial import Trial
 from tests.sweeps import a_sweep
 
@@ -36,11 +36,11 @@ def test_trials_that_the_spec_no_longer_contains_do_not_count() -> None:
 def test_the_upper_bound_assumes_that_every_attempt_lasts_until_its_timeout() -> None:
     run = RunConfig(timeout_seconds=1800, retries=2, max_disruptions=1, resources=Resources(gpu=4))
 
-    result = cost(run, 10)
+    result = cost(run, None, 10)
 
     assert (result.trials, result.hours, result.gpu_hours) == (10, 20, 80)
     assert result.wall_hours == 15
-    assert cost(replace(run, resources=Resources()), 10).gpu_hours == 0
+    assert cost(replace(run, resources=Resources()), None, 10).gpu_hours == 0
 
 
 def test_added_removed_and_unchanged_trials_are_compared_by_content() -> None:
@@ -65,7 +65,7 @@ def test_acceptance_is_the_share_that_no_constraint_rejected() -> None:
 
 
 def test_the_gpus_of_all_pods_of_a_trial_count() -> None:
-    assert cost(RunConfig(resources=Resources(gpu=2), nodes=3, max_disruptions=0), 1).gpu_hours == 6
+    assert cost(RunConfig(resources=Resources(gpu=2), nodes=3, max_disruptions=0), None, 1).gpu_hours == 6
 
 
 POOL = Pool("cpu-small", NodeCapacity("8", "32Gi"), max_nodes=3, price=2)
@@ -81,8 +81,19 @@ FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_sec
         (replace(FOUR_A_NODE, retries=1), 8, 8, 2, 4),
         (replace(FOUR_A_NODE, nodes=6), 4, 2, 3, 6),
         (replace(FOUR_A_NODE, resources=Resources("500m", "30Gi")), 2, 2, 2, 2),
+        (replace(FOUR_A_NODE, pack=Pack(10, 4), retries=0), 16, 8, 2, 8),
+        (replace(FOUR_A_NODE, pack=Pack(10, 2), parallelism=100), 30, 12, 3, 18),
     ],
-    ids=["as wanted", "few", "the pool ends", "retries", "several pods", "memory is scarce"],
+    ids=[
+        "as wanted",
+        "few",
+        "the pool ends",
+        "retries",
+        "several pods",
+        "memory is scarce",
+        "packs",
+        "packs in a pool that ends",
+    ],
 )
 def test_trials_fill_the_available_nodes(
     run: RunConfig, trials: int, at_once: int, nodes: int, price: float

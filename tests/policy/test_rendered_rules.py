@@ -140,7 +140,6 @@ KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     ),
     "a manual selector": ("job-invalid", lambda all_: job(all_)["spec"].update(manualSelector=True)),
     "a selector": ("job-invalid", lambda all_: job(all_)["spec"].update(selector={"matchLabels": {}})),
-    "a halt": ("key-not-allowed", lambda all_: job(all_)["spec"].update(suspend=True)),
     "a finalizer": ("key-not-allowed", lambda all_: job(all_)["metadata"].update(finalizers=["x"])),
     "binary data": ("key-not-allowed", lambda all_: all_[0].update(binaryData={"x": "eA=="})),
     "a text for a mapping": ("manifest-malformed", lambda all_: job(all_).update(spec="x")),

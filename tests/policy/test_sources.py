@@ -113,11 +113,37 @@ def test_no_other_patch_is_written_into_a_kustomization(renaming: object) -> Non
         {**MERGING, "behavior": "replace"},
         {**MERGING, "files": ["launch.json", "launch.py"]},
         {**MERGING, "files": ["job.yaml"]},
+        {**MERGING, "files": ["pack.py"]},
     ],
-    ids=["replaced", "with a program", "another file"],
+    ids=["replaced", "with a program", "another file", "the program of packs"],
 )
 def test_the_program_of_the_launcher_is_never_replaced(merging: object) -> None:
     assert [message for message in with_launcher(merging=merging) if ": configMapGenerator: " in message]
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "is_safe"),
+    [
+        ("components/pack/v1", "pack.py", True),
+        ("components/stack/v1", "stack.py", True),
+        ("components/warm/v1", "warm.py", True),
+        ("components/pack/v1", "launch.py", False),
+        ("components/stack/v1", "pack.py", False),
+        ("components/gpu/v2", "pack.py", False),
+    ],
+    ids=["packs", "stacks", "warm starts", "the launcher", "the program of packs", "another component"],
+)
+def test_only_the_component_of_packs_adds_its_program_to_the_launcher(
+    folder: str, file: str, *, is_safe: bool
+) -> None:
+    component = {
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "configMapGenerator": [{**MERGING, "files": [file]}],
+    }
+    more = {f"{folder}/kustomization.yaml": yaml.dump(component), f"{folder}/{file}": "pass"}
+
+    assert (lint_messages({"components": [f"../../../base/{folder}"]}, more) == []) is is_safe
 
 
 RESOURCES = [

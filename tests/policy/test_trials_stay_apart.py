@@ -204,16 +204,29 @@ def test_a_pod_asks_for_what_one_pool_and_the_settings_give(
     assert code in codes(chosen[shape], change, FULL_SETTINGS)
 
 
+def settings_of_pods(shape: Shape) -> Settings:
+    """Give settings with a pool that sets all that pods of a shape may have: only Jobs claim devices."""
+    if shape in {Shape.INDEXED, Shape.JOBS}:
+        return POD_POOL_SETTINGS
+    pool = POD_POOL_SETTINGS.pools["chosen"]
+    without = replace(pool, pod=replace(pool.pod, claims={}))
+    return replace(POD_POOL_SETTINGS, pools={**POD_POOL_SETTINGS.pools, "chosen": without})
+
+
 @pytest.fixture(scope="session")
 def pooled(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
     folder = tmp_path_factory.mktemp("pooled")
-    return building.rendered(folder, a_full_sweep("chosen"), POD_POOL_SETTINGS, image=IMAGE)
+    made = [
+        building.rendered(folder / shape, a_full_sweep("chosen"), settings_of_pods(shape), image=IMAGE)
+        for shape in (Shape.JOBS, Shape.JOB_SET)
+    ]
+    return {shape: made[shape not in {Shape.INDEXED, Shape.JOBS}][shape] for shape in Shape}
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
 def test_pods_have_what_their_pool_says_of_pods(shape: Shape, pooled: Rendered) -> None:
-    assert codes(pooled[shape], nothing, POD_POOL_SETTINGS, IMAGE) == set()
+    assert codes(pooled[shape], nothing, settings_of_pods(shape), IMAGE) == set()
 
 
 def metadata(all_: list[Any]) -> dict[str, Any]:
@@ -221,6 +234,18 @@ def metadata(all_: list[Any]) -> dict[str, Any]:
     return document
 
 
+def token_volume(all_: list[Any]) -> dict[str, Any]:
+    (volume,) = (one for one in pod(all_)["volumes"] if one["name"] == "tokens")
+    found: dict[str, Any] = volume
+    return found
+
+
+def tokens(all_: list[Any]) -> list[Any]:
+    sources: list[Any] = token_volume(all_)["projected"]["sources"]
+    return sources
+
+
+AMOUNTS = ("limits", "requests")
 POD_FIELDS: dict[str, Change] = {
     "no runtime": lambda all_: pod(all_).pop("runtimeClassName"),
     "another scheduler": lambda all_: pod(all_).update(schedulerName="mine"),
@@ -231,11 +256,18 @@ POD_FIELDS: dict[str, Change] = {
     ),
     "another value of a label": lambda all_: metadata(all_)["labels"].update({"example.org/mesh": "on"}),
     "a device more": lambda all_: [
-        amounts.update({"vpc.amazonaws.com/efa": "3"}) for amounts in container(all_)["resources"].values()
+        container(all_)["resources"][of].update({"vpc.amazonaws.com/efa": "3"}) for of in AMOUNTS
     ],
     "no device": lambda all_: [
-        amounts.pop("vpc.amazonaws.com/efa") for amounts in container(all_)["resources"].values()
+        container(all_)["resources"][of].pop("vpc.amazonaws.com/efa") for of in AMOUNTS
     ],
+    "another claim": lambda all_: pod(all_)["resourceClaims"][0].update(resourceClaimTemplateName="eight"),
+    "no claim": lambda all_: pod(all_).pop("resourceClaims"),
+    "a token of the account for another service": lambda all_: tokens(all_)[0]["serviceAccountToken"].update(
+        audience="https://kubernetes.default.svc"
+    ),
+    "one token of the account less": lambda all_: tokens(all_).pop(),
+    "another spread": lambda all_: pod(all_)["topologySpreadConstraints"][0].update(maxSkew=9),
 }
 
 

@@ -178,12 +178,12 @@ HOSTILE = {
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_files_of_any_kind_are_judged_in_two_seconds(text: str) -> None:
+def test_hostile_files_of_any_kind_are_judged_in_seconds(text: str) -> None:
     start = time.process_time()
 
     read_document(text.encode()[:MAX_BYTES], "f.yaml")
 
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 10  # quadratic time would be minutes
 
 
 def test_an_alias_bomb_is_refused_without_being_expanded() -> None:

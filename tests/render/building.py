@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from sweepledger import policy
 from sweepledger.render.overlay import Overlay, overlay
 from sweepledger.repo import files, kustomize
 from sweepledger.structs.batch import Batch
@@ -16,7 +17,18 @@ def rendered(batch: Batch, settings: Settings = SETTINGS) -> Overlay:
 
 
 def built(batch: Batch, folder: Path, settings: Settings = SETTINGS) -> tuple[Any, ...]:
+    return _build(rendered(batch, settings), folder)
+
+
+def accepted(batch: Batch, folder: Path, settings: Settings = SETTINGS) -> tuple[Overlay, tuple[Any, ...]]:
+    """Render and build a batch, once, and see that the policy accepts it."""
     made = rendered(batch, settings)
+    manifests = _build(made, folder)
+    assert policy.check_batch(made.name, settings, manifests, file="x") == ()
+    return made, manifests
+
+
+def _build(made: Overlay, folder: Path) -> tuple[Any, ...]:
     if not (folder / "base").exists():
         shutil.copytree(BASE, folder / "base", ignore=shutil.ignore_patterns("__pycache__"))
     target = folder / "overlays/active" / made.name
@@ -31,6 +43,14 @@ def job_of(manifests: tuple[Any, ...]) -> dict[str, Any]:
 def pod_of(manifests: tuple[Any, ...]) -> dict[str, Any]:
     spec: dict[str, Any] = job_of(manifests)["spec"]["template"]["spec"]
     return spec
+
+
+def pod_templates(node: Any) -> list[dict[str, Any]]:
+    """Find the pod templates in manifests, of any kind."""
+    if isinstance(node, dict) and isinstance(node.get("spec"), dict) and "containers" in node["spec"]:
+        return [node]
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list | tuple) else ()
+    return [template for part in parts for template in pod_templates(part)]
 
 
 def named(items: list[dict[str, Any]], name: str, key: str = "name") -> dict[str, Any]:

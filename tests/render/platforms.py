@@ -46,7 +46,9 @@ def a_platform(
 ) -> FileTree:
     key = repr((settings, source, active))
     if key not in _platforms:
-        _platforms[key] = platform_tree(settings, source or a_source(), real_bases().files, active)
+        _platforms[key] = platform_tree(
+            settings, source or a_source(), real_bases().files, dict.fromkeys(active)
+        )
     return _platforms[key]
 
 
@@ -57,6 +59,14 @@ _platforms: dict[str, FileTree] = {}
 @cache
 def _documents(content: bytes) -> tuple[dict[str, Any], ...]:
     return tuple(yaml.load_all(content))
+
+
+def policies(settings: Settings, shapes: tuple[Shape, ...] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give the admission policies for the Jobs and for the pods of trials."""
+    tree = a_platform(settings, a_source(shapes=shapes))
+    name = f"{settings.namespace}-trial"
+    jobs, pods = (the("ValidatingAdmissionPolicy", f"{name}-{kind}", tree) for kind in ("jobs", "pods"))
+    return jobs, pods
 
 
 def manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:

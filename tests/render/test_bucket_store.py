@@ -15,11 +15,18 @@ from sweepledger import policy
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render import base_files, pod
 from sweepledger.spec import parse_settings
-from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import BucketSettings, Controller, ResultsSettings, ResultsStore, Settings
-from tests.render.building import built, named, rendered
+from sweepledger.structs.run_config import Pack, Shape
+from sweepledger.structs.settings import (
+    BucketSettings,
+    Controller,
+    Dataset,
+    ResultsSettings,
+    ResultsStore,
+    Settings,
+)
+from tests.render.building import accepted, built, named, pod_templates, rendered
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, policies, the
 from tests.sweeps import a_batch, a_full_sweep, a_sweep, real_bases
 
 Manifest = dict[str, Any]
@@ -46,26 +53,17 @@ WITH_IDENTITY = in_a_bucket(
 SHAPES = sorted({*Shape} - {Shape.MPI_JOB, Shape.TRAIN_JOB})
 
 
-def templates(node: Any) -> list[Manifest]:
-    """Find the pod templates in manifests, of any kind."""
-    if isinstance(node, dict) and isinstance(node.get("spec"), dict) and "containers" in node["spec"]:
-        return [node]
-    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list | tuple) else ()
-    return [template for part in parts for template in templates(part)]
-
-
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_in_every_shape_a_sidecar_with_the_credential_moves_the_files_of_its_own_trial(
     shape: Shape, tmp_path: Path
 ) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2), image=IMAGE)
-    made = rendered(batch, SETTINGS)
-    manifests = built(batch, tmp_path, SETTINGS)
 
-    assert policy.check_batch(made.name, SETTINGS, manifests, file="x") == ()
+    made, manifests = accepted(batch, tmp_path, SETTINGS)
+
     assert made.lock.store is ResultsStore.BUCKET
-    assert templates(manifests)
-    for template in templates(manifests):
+    assert pod_templates(manifests)
+    for template in pod_templates(manifests):
         pod = template["spec"]
         sidecar, (trial,) = named(pod["initContainers"], "store"), pod["containers"]
         env = {variable["name"]: variable.get("value") for variable in sidecar["env"]}
@@ -87,13 +85,27 @@ def test_in_every_shape_a_sidecar_with_the_credential_moves_the_files_of_its_own
             assert env["SWEEP_INDEX"] in theirs["subPath"]
 
 
+def test_the_sidecar_of_a_pack_knows_its_rows_and_bounds_the_files_of_each(tmp_path: Path) -> None:
+    sweep = replace(a_full_sweep("chosen", pack=Pack(3, 2), parallelism=4), replicates=4)
+    batch = a_batch(sweep=sweep, image=IMAGE)
+
+    _, manifests = accepted(batch, tmp_path, SETTINGS)
+
+    (template,) = pod_templates(manifests)
+    sidecar = named(template["spec"]["initContainers"], "store")
+    env = {variable["name"]: variable.get("value") for variable in sidecar["env"]}
+    assert (env["SWEEP_STORE_PACK"], env["SWEEP_STORE_TRIALS"]) == ("3", str(len(batch.trials)))
+    assert env["SWEEP_STORE_MOST_BYTES"] == str(10 << 30)
+    assert named(template["spec"]["volumes"], "results")["emptyDir"] == {"sizeLimit": "20Gi"}
+
+
 def test_the_grace_period_of_a_pool_is_shared_by_launcher_and_sidecar(tmp_path: Path) -> None:
     pool = SETTINGS.pools["chosen"]
     own = replace(pool, pod=replace(pool.pod, grace_seconds=60))
     settings = replace(SETTINGS, pools={**SETTINGS.pools, "chosen": own})
     batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
 
-    (template,) = templates(built(batch, tmp_path, settings))
+    (template,) = pod_templates(built(batch, tmp_path, settings))
     launch = json.loads(rendered(batch, settings).tree.files["launch.json"])
 
     sidecar = named(template["spec"]["initContainers"], "store")
@@ -102,13 +114,57 @@ def test_the_grace_period_of_a_pool_is_shared_by_launcher_and_sidecar(tmp_path: 
     assert launch["grace_seconds"] == 25
 
 
+IN_THE_BUCKET = replace(
+    SETTINGS,
+    datasets={"mnist": Dataset("mnist", None, "sha256:" + "d" * 64, bucket="data/mnist", size="3Gi")},
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_in_every_shape_the_sidecar_copies_data_of_the_bucket_which_the_trial_only_reads(
+    shape: Shape, tmp_path: Path
+) -> None:
+    batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2, data="mnist"), image=IMAGE)
+    jobs, pods = policies(IN_THE_BUCKET)
+
+    made, manifests = accepted(batch, tmp_path, IN_THE_BUCKET)
+
+    assert pod_templates(manifests)
+    for template in pod_templates(manifests):
+        pod = template["spec"]
+        sidecar, (trial,) = named(pod["initContainers"], "store"), pod["containers"]
+        env = {variable["name"]: variable.get("value") for variable in sidecar["env"]}
+        assert env["SWEEP_STORE_DATA"] == "data/mnist"
+        assert env["SWEEP_STORE_DATA_DIGEST"] == "sha256:" + "d" * 64
+        assert env["SWEEP_STORE_DATA_BYTES"] == str(3 << 30)
+        assert env["SWEEP_DATA"] == named(sidecar["volumeMounts"], "data")["mountPath"] == "/sweep/data"
+        assert named(trial["env"], "SWEEP_DATA")["value"] == "/sweep/data"
+        assert named(trial["volumeMounts"], "data")["readOnly"] is True
+        assert named(pod["volumes"], "data") == {"name": "data", "emptyDir": {"sizeLimit": "3Gi"}}
+        assert trial["resources"]["requests"]["ephemeral-storage"] == "25Gi", "two folders, data, and 2Gi"
+    for manifest in manifests:
+        if manifest["kind"] == "Job":
+            assert refusals(jobs, manifest) == set()
+            assert refusals(pods, manifest["spec"]["template"]) == set()
+            template = deepcopy(manifest)
+            a_variable("SWEEP_STORE_DATA", "other-b1-3f9a1c2e/records")(template["spec"]["template"]["spec"])
+            assert any("this batch's folder" in message for message in refusals(jobs, template))
+            assert policy.check_batch(made.name, IN_THE_BUCKET, (template,), file="x")
+
+
+def test_data_in_the_bucket_needs_no_volume_on_the_platform() -> None:
+    tree = a_platform(IN_THE_BUCKET)
+
+    assert not any(b"kind: PersistentVolume" in content for _, content in tree)
+
+
 def with_parent() -> Any:
     batch = a_batch(Shape.JOBS, sweep=a_sweep(), image=IMAGE)
     return replace(batch, parents={1: "t-1"}, parent_folders={1: "lr-b1-3f9a1c2e/7"})
 
 
 def test_a_trial_reads_the_checkpoints_of_its_parent_which_the_sidecar_restores(tmp_path: Path) -> None:
-    made = templates(built(with_parent(), tmp_path, SETTINGS))
+    made = pod_templates(built(with_parent(), tmp_path, SETTINGS))
     first, second = sorted(made, key=lambda each: each["metadata"]["labels"]["sweepledger.dev/index"])
 
     sidecar, (trial,) = named(second["spec"]["initContainers"], "store"), second["spec"]["containers"]
@@ -118,13 +174,6 @@ def test_a_trial_reads_the_checkpoints_of_its_parent_which_the_sidecar_restores(
     assert named(trial["env"], "SWEEP_PARENT")["value"] == "/sweep/parent"
     assert "SWEEP_PARENT" not in json.dumps(first)
     assert first["spec"]["volumes"] == second["spec"]["volumes"], "a hook compares the rounds of a search"
-
-
-def policies(settings: Settings, shapes: tuple[Shape, ...] = ()) -> tuple[Manifest, Manifest]:
-    tree = a_platform(settings, a_source(shapes=shapes))
-    name = f"{settings.namespace}-trial"
-    jobs, pods = (the("ValidatingAdmissionPolicy", f"{name}-{kind}", tree) for kind in ("jobs", "pods"))
-    return jobs, pods
 
 
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
@@ -246,7 +295,7 @@ def test_the_check_of_a_batch_finds_the_same_before_it_is_merged(fault: str, tmp
     _, change = FAULTS[fault]
     batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
     manifests = deepcopy(built(batch, tmp_path, SETTINGS))
-    (template,) = templates(manifests)
+    (template,) = pod_templates(manifests)
     change(template["spec"])
 
     assert policy.check_batch(rendered(batch, SETTINGS).name, SETTINGS, manifests, file="x")
@@ -257,7 +306,7 @@ def test_the_doctors_proof_has_the_same_sidecar_and_is_admitted(settings: Settin
     assert settings.results.bucket is not None
     component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
     store = pod.store_proof("sweep-doctor", settings, settings.results.bucket, component)
-    job = helper_pods.write_test_job("research", None, IMAGE, "sweep-trial", store=store)
+    job = helper_pods.write_test_job("research", None, IMAGE, "sweep-trial", is_held=True, store=store)
     elsewhere = deepcopy(job)
     a_variable("SWEEP_BATCH", "lr-b1-3f9a1c2e")(elsewhere["spec"]["template"]["spec"])
 
@@ -288,15 +337,30 @@ def with_token(template: Manifest, container: str) -> Manifest:
 
 def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> None:
     batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
-    (template,) = templates(built(batch, tmp_path, WITH_IDENTITY))
+    manifests = built(batch, tmp_path, WITH_IDENTITY)
+    (template,) = pod_templates(manifests)
     _, pods = policies(WITH_IDENTITY)
 
+    name = rendered(batch, WITH_IDENTITY).name
+    assert policy.check_batch(name, WITH_IDENTITY, manifests, file="x") == ()
+    other = deepcopy(manifests)
+    (changed,) = pod_templates(other)
+    changed["metadata"]["annotations"]["eks.amazonaws.com/skip-containers"] = "code"
+    assert [problem.code for problem in policy.check_batch(name, WITH_IDENTITY, other, file="x")] == [
+        "placement-not-ours"
+    ]
     account = the("ServiceAccount", "sweep-trial", a_platform(WITH_IDENTITY))
     assert account["metadata"]["annotations"].items() >= IDENTITY.items()
     assert template["metadata"]["annotations"] == {
         "eks.amazonaws.com/skip-containers": "code,pytorch,tensorflow,trial"
     }
     assert refusals(pods, with_token(template, "store")) == set()
+    manifests = built(batch, tmp_path / "again", WITH_IDENTITY)
+    name = rendered(batch, WITH_IDENTITY).name
+    assert policy.check_batch(name, WITH_IDENTITY, manifests, file="x") == ()
+    (own,) = pod_templates(manifests)
+    own["metadata"]["annotations"]["eks.amazonaws.com/skip-containers"] = "code"
+    assert policy.check_batch(name, WITH_IDENTITY, manifests, file="x"), "the trial would get the token"
     (message,) = refusals(pods, with_token(template, "trial"))
     assert "has the identity" in message
 
@@ -328,7 +392,7 @@ def test_the_platform_has_no_volume_for_results_and_lets_the_collector_reach_the
 def test_the_settings_of_the_page_are_valid_and_have_a_bucket() -> None:
     page = (Path(__file__).parents[2] / "docs/how-to/buckets.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^ *```yaml\n(.*?)^ *```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
 
     for block in blocks:
         settings = parse_settings(textwrap.dedent(block).encode(), "sweepledger.yaml")

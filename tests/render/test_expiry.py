@@ -10,6 +10,7 @@ import pytest
 from sweepledger.commands.lint import lint
 from sweepledger.formats import yaml
 from sweepledger.render.platform import required_secrets
+from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import Controller, Egress, Image, Settings
 from tests.cluster.templates import pods
 from tests.render.judging import evaluated, refusals
@@ -177,6 +178,44 @@ def test_where_every_pool_has_a_queue_it_needs_none() -> None:
     settings = replace(KEEPING, pools=THREE_POOLS)
 
     assert not is_judged(the_job(settings), settings)
+
+
+NODES = Pool(
+    "tools",
+    NodeCapacity("4", "16Gi"),
+    selector={"example.org/pool": "tools"},
+    tolerations=(Toleration("tools", "NoSchedule"),),
+)
+PLACED = replace(
+    KEEPING,
+    pools={**KEEPING.pools, "tools": NODES},
+    collector=replace(KEEPING.collector, pool="tools", priority_class="system-cluster-critical"),
+)
+
+
+def test_it_runs_on_the_nodes_of_the_collector_with_its_priority() -> None:
+    job = the_job(PLACED)
+    pod = job["spec"]["template"]["spec"]
+
+    assert pod["nodeSelector"] == {"example.org/pool": "tools"}
+    assert [one["key"] for one in pod["tolerations"]] == ["tools"]
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert not is_judged(job, PLACED)
+    assert not is_judged(the_pod(job), PLACED)
+
+
+@pytest.mark.parametrize("field", ["nodeSelector", "tolerations", "priorityClassName"])
+def test_what_is_placed_otherwise_is_judged(field: str) -> None:
+    job, moved = the_job(PLACED), the_job(PLACED)
+    del job["spec"]["template"]["spec"][field]
+    moved["spec"]["template"]["spec"][field] = {
+        "nodeSelector": {"example.org/pool": "control-plane"},
+        "tolerations": [{"operator": "Exists"}],
+        "priorityClassName": "system-node-critical",
+    }[field]
+
+    assert is_judged(job, PLACED)
+    assert is_judged(moved, PLACED)
 
 
 def owned_by_nobody(job: Manifest) -> None:

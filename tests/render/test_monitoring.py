@@ -128,6 +128,21 @@ def test_argo_cd_sends_messages_for_what_is_subscribed_to_and_every_subscription
     assert "labels" not in shared["metadata"]
 
 
+def test_the_triggers_of_two_long_namespaces_differ_and_fit_into_names_of_annotations() -> None:
+    longest = [replace(SETTINGS, namespace=f"{'n' * 52}{last}") for last in "ab"]
+    names: list[set[str]] = []
+    for settings in longest:
+        (root,) = yaml.safe_load_all(a_platform(settings, a_source())["clusters/argocd/root.yaml"])
+        (shared,) = files(settings)["notifications.yaml"]
+        own = [key for key in root["metadata"]["annotations"] if key.startswith("notifications.argoproj.io/")]
+        names.append({key.partition("/")[2] for key in own})
+        for name in names[-1]:
+            assert f"trigger.{name.removeprefix('subscribe.').rpartition('.')[0]}" in shared["data"]
+
+    assert max(map(len, names[0] | names[1])) <= 63
+    assert not names[0] & names[1]
+
+
 def test_flux_sends_messages_and_statuses_with_secrets_that_the_bootstrap_lists() -> None:
     providers = [one for one in files(FLUX)["notifications.yaml"] if one["kind"] == "Provider"]
     listed = {secret.name for secret in platform.required_secrets(FLUX, a_source())}

@@ -1,6 +1,5 @@
 """Each option of a batch, as kustomize renders it in both shapes that it serves."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from sweepledger.render.manifest import merge_all
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.run_config import CodeMode, Resources, Shape
-from sweepledger.structs.settings import BucketSettings, Egress, ResultsSettings, ResultsStore
-from tests.render.building import built, job_of, named, pod_of, rendered, unordered
+from sweepledger.structs.settings import BucketSettings, Dataset, Egress, ResultsSettings, ResultsStore
+from tests.render.building import built, job_of, named, pod_of, pod_templates, rendered, unordered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
@@ -27,6 +26,10 @@ IN_A_BUCKET = replace(
     FULL_SETTINGS,
     results=ResultsSettings(store=ResultsStore.BUCKET, bucket=BucketSettings("s3://sweeps/vision", "hub")),
 )
+WITH_ITS_DATA = replace(
+    IN_A_BUCKET, datasets={"mnist": Dataset("mnist", None, f"sha256:{'d' * 64}", bucket="data", size="3Gi")}
+)
+ON_A_CLAIM = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStore.CLAIM, claim="sweep-results"))
 FINALIZER = "sweepledger.dev/record"
 
 
@@ -41,21 +44,12 @@ def test_without_a_volume_for_results_pods_are_held_for_their_records_in_every_s
 
     assert policy.check_batch(made.name, WITHOUT_FILES, manifests, file="x") == ()
     assert made.lock.store is ResultsStore.API
-    templates = list(pod_templates(manifests))
+    templates = pod_templates(manifests)
     assert templates
     for template in templates:
         assert template["metadata"]["finalizers"] == [FINALIZER]
         (results,) = [volume for volume in template["spec"]["volumes"] if volume["name"] == "results"]
         assert results == {"name": "results", "emptyDir": {"sizeLimit": "10Gi"}}
-
-
-def pod_templates(node: Any) -> Iterator[Any]:
-    """Find the pod templates in manifests, of any kind."""
-    if isinstance(node, dict) and isinstance(node.get("spec"), dict) and "containers" in node["spec"]:
-        yield node
-    elif isinstance(node, dict | list | tuple):
-        for part in node.values() if isinstance(node, dict) else node:
-            yield from pod_templates(part)
 
 
 @SHAPES
@@ -109,7 +103,7 @@ def test_every_component_is_chosen_by_some_batch() -> None:
     chosen = {
         name
         for pool in ("queued", "sliced")
-        for settings in (FULL_SETTINGS, WITHOUT_FILES, IN_A_BUCKET)
+        for settings in (FULL_SETTINGS, WITHOUT_FILES, IN_A_BUCKET, WITH_ITS_DATA, ON_A_CLAIM)
         for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool)), settings)
     }
 

@@ -263,6 +263,24 @@ def test_pods_are_admitted_with_what_their_pool_says_and_refused_where_no_pool_s
 
 
 @pytest.mark.parametrize(
+    "claim",
+    [
+        {"name": "gpu", "resourceClaimTemplateName": "eight-gpus"},
+        {"name": "all", "resourceClaimTemplateName": "one-gpu"},
+        {"name": "gpu", "resourceClaimName": "of-another-trial"},
+    ],
+)
+def test_no_pod_claims_devices_that_no_pool_names(claim: dict[str, str], pooled_job: Manifest) -> None:
+    faulty = deepcopy(pooled_job)
+    faulty["spec"]["template"]["spec"]["resourceClaims"] = [claim]
+    jobs, pods = with_pod_settings()
+
+    for policy, manifest in ((jobs, faulty), (pods, faulty["spec"]["template"])):
+        (message,) = refusals(policy, manifest)
+        assert "devices" in message
+
+
+@pytest.mark.parametrize(
     ("audience", "account", "is_admitted"),
     [
         ("sts.amazonaws.com", "trainer", True),
@@ -286,6 +304,39 @@ def test_only_the_token_of_a_cloud_is_admitted_and_only_for_the_account_of_a_poo
     assert (refusals(pods, pod) == set()) == is_admitted
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_admitted"),
+    [
+        ({}, True),
+        ({"path": "other"}, False),
+        ({"audience": "https://kubernetes.default.svc"}, False),
+        ({"audience": None}, False),
+        ({"account": "sweep-trial"}, False),
+        ({"account": "builder"}, False),
+    ],
+    ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else None,
+)
+def test_tokens_are_admitted_for_the_account_the_file_and_the_audience_of_a_pool_only(
+    changes: dict[str, str | None], *, is_admitted: bool, pooled_job: Manifest
+) -> None:
+    jobs, pods = with_pod_settings()
+    changed = deepcopy(pooled_job)
+    pod = changed["spec"]["template"]["spec"]
+    (tokens,) = (volume for volume in pod["volumes"] if volume["name"] == "tokens")
+    token = tokens["projected"]["sources"][0]["serviceAccountToken"]
+    for key, value in changes.items():
+        if key == "account":
+            pod["serviceAccountName"] = value
+        elif value is None:
+            del token[key]
+        else:
+            token[key] = value
+
+    for policy, manifest in ((jobs, changed), (pods, changed["spec"]["template"])):
+        assert (refusals(policy, manifest) == set()) == is_admitted
+    assert any("token" in message for message in refusals(jobs_policy(), pooled_job))
+
+
 def test_every_folder_that_the_bases_give_the_launcher_is_that_of_its_variables(job: Manifest) -> None:
     moved = deepcopy(job)
     for variable in moved["spec"]["template"]["spec"]["containers"][0]["env"]:
@@ -299,7 +350,7 @@ _WORDS = st.text("abPY0._+-/$ \n", max_size=12)
 _PLACES = st.sampled_from(["", "/", "/usr/bin/", "/code/", "/opt/../", "./", *names.WRITABLE_FOLDERS])
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(program=st.builds(str.__add__, _PLACES, _WORDS) | st.text(max_size=6))
 @example(program="python3")
 @example(program="/opt/conda/bin/python3.12")

@@ -48,6 +48,20 @@ def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
     assert template["spec"]["destination"]["namespace"] == "research"
 
 
+def test_argo_cd_leaves_alone_what_a_queue_writes_and_applies_what_git_says_of_other_jobs() -> None:
+    ignored = the("ApplicationSet", "research", a_platform(ARGOCD))["spec"]["template"]["spec"][
+        "ignoreDifferences"
+    ]
+
+    queued = 'select(.metadata.labels["kueue.x-k8s.io/queue-name"] != null)'
+    job = next(entry for entry in ignored if entry["kind"] == "Job")
+    assert job == {
+        "group": "batch",
+        "kind": "Job",
+        "jqPathExpressions": [f"{queued} | .spec.suspend", f"{queued} | .spec.parallelism"],
+    }
+
+
 def is_followed(name: str) -> bool:
     """Tell whether the ApplicationSet makes an Application of a folder below overlays/active."""
 
@@ -130,7 +144,7 @@ def test_flux_applies_a_batch_by_a_kustomization_of_its_own() -> None:
 
     spec = the("Kustomization", BATCH, tree)["spec"]
 
-    assert tree[batch_file(BATCH)] == batch_kustomization(BATCH, PLATFORM_SETTINGS)
+    assert tree[batch_file(BATCH, None)] == batch_kustomization(BATCH, PLATFORM_SETTINGS)
     assert spec == {
         "interval": "1h0m0s",
         "retryInterval": "2m0s",

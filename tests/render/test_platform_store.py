@@ -5,8 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from sweepledger.engine.cluster import helper_pods
+from sweepledger.structs.kubernetes import RECORD_FINALIZER, TRIAL_ACCOUNT
 from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore, Settings
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, the
+from tests.render.judging import refusals
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, policies, the
+from tests.render.test_bucket_store import IMAGE
 
 WITHOUT_FILES = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
 
@@ -22,6 +26,23 @@ def test_there_is_no_volume_for_results_and_the_collector_mounts_none(controller
     assert collect["command"] == ["sweep", "collect", "--push", "--cluster"]
     assert "results" not in json.dumps([pod["volumes"], collect["volumeMounts"]])
     assert "results export" not in tree.files["clusters/README.md"].decode()
+
+
+ON_A_DISK = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.CLAIM, claim="disk"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "claim"), [(WITHOUT_FILES, None), (ON_A_DISK, "disk")], ids=["api", "claim"]
+)
+def test_the_doctors_proof_is_a_held_pod_and_admitted(settings: Settings, claim: str | None) -> None:
+    job = helper_pods.write_test_job("research", claim, IMAGE, TRIAL_ACCOUNT, is_held=True)
+    pod = job["spec"]["template"]
+
+    jobs, pods = policies(settings)
+    assert pod["metadata"]["finalizers"] == [RECORD_FINALIZER]
+    assert ("persistentVolumeClaim" in json.dumps(pod)) is (claim is not None)
+    assert refusals(jobs, job) == set()
+    assert refusals(pods, pod) == set()
 
 
 def verbs(settings: Settings) -> list[str]:

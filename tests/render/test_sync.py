@@ -8,7 +8,8 @@ import pytest
 
 from sweepledger.commands.lint import lint
 from sweepledger.render.platform import required_secrets
-from sweepledger.structs.settings import Egress, Image, Settings, SyncTarget
+from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
+from sweepledger.structs.settings import CollectorSettings, Egress, Image, Settings, SyncTarget
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, manifests, the
 
 GIT = Egress("git", ("198.51.100.7/32",), (8443,))
@@ -35,6 +36,22 @@ def spec_of(settings: Settings = SYNCING, **source: Any) -> dict[str, Any]:
 def pod_of(settings: Settings = SYNCING, **source: Any) -> dict[str, Any]:
     pod: dict[str, Any] = spec_of(settings, **source)["jobTemplate"]["spec"]["template"]["spec"]
     return pod
+
+
+def test_it_runs_where_the_collector_does() -> None:
+    pools = {
+        "system": Pool("system", NodeCapacity("4", "16Gi"), tolerations=(Toleration("example.org/system"),)),
+        "queued": Pool("queued", NodeCapacity("4", "16Gi"), queue="tools"),
+    }
+    placed = replace(SYNCING, pools=pools, collector=CollectorSettings("system", "platform-services"))
+    queued = replace(placed, collector=CollectorSettings("queued"))
+
+    assert pod_of(placed)["tolerations"] == [
+        {"key": "example.org/system", "operator": "Exists", "effect": "NoSchedule"}
+    ]
+    assert pod_of(placed)["priorityClassName"] == "platform-services"
+    assert spec_of(queued)["jobTemplate"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "tools"
+    assert {"tolerations", "priorityClassName"}.isdisjoint(pod_of())
 
 
 def test_without_a_store_there_is_nothing_that_syncs() -> None:

@@ -147,7 +147,7 @@ def test_files_of_a_commit_are_listed_and_read_once(sandbox: Sandbox, commands: 
     first.clear()
 
     assert repository.read(head, "code") == first_files != {}
-    assert commands == ["rev-parse", "ls-tree", "cat-file"]
+    assert commands == ["ls-tree", "cat-file"]
 
 
 def test_a_branch_is_listed_anew_after_each_commit(sandbox: Sandbox) -> None:

@@ -1,8 +1,11 @@
 import os
+import signal
+import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +23,7 @@ def run(script: str, bounds: Limits = BOUNDS) -> process.ProcessResult:
 def is_alive(pid: int) -> bool:
     try:
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -31,13 +34,13 @@ def test_a_program_within_its_limits_runs_to_its_end() -> None:
 
 
 def test_memory_is_the_sum_of_the_program_and_its_children() -> None:
-    hungry = "import time; held = bytearray(b'x' * (60 << 20)); time.sleep(20)"
+    hungry = "import time; held = bytearray(b'x' * (60 << 20)); time.sleep(60)"
     script = (
         f"import subprocess, sys; [subprocess.Popen([sys.executable, '-c', {hungry!r}]) for _ in range(3)]"
     )
 
     with pytest.raises(LimitExceededError, match="more than 128 MiB of memory"):
-        run(f"{script}; import time; time.sleep(20)", Limits(20, MEBIBYTE, 128 * MEBIBYTE))
+        run(f"{script}; import time; time.sleep(60)", Limits(60, MEBIBYTE, 128 * MEBIBYTE))
 
 
 def test_unused_address_space_does_not_count() -> None:
@@ -56,22 +59,42 @@ def test_output_just_before_the_end_counts() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to look at processes")
-@pytest.mark.parametrize("then", ["time.sleep(60)", "sys.exit(0)"], ids=["stopped", "ended by itself"])
+@pytest.mark.parametrize(
+    "then", ["print('x' * (2 << 20)); time.sleep(60)", "sys.exit(0)"], ids=["stopped", "ended by itself"]
+)
 def test_the_children_of_a_program_end_with_it(then: str, tmp_path: Path) -> None:
     note = tmp_path / "pid"
     script = (
         "import subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
         f"open({str(note)!r}, 'w').write(str(child.pid))\n{then}"
     )
 
     with suppress(LimitExceededError):
-        run(script, Limits(1.5, MEBIBYTE, 512 * MEBIBYTE))
+        run(script, Limits(60, MEBIBYTE, 512 * MEBIBYTE))
 
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 120
     while is_alive(int(note.read_text())) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_alive(int(note.read_text()))
+
+
+def test_an_interrupt_while_a_program_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self.pid)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        run("import time; time.sleep(60)")
+
+    assert [is_alive(pid) for pid in started] == [False]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_without_proc_memory_is_read_from_ps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -79,6 +102,6 @@ def test_without_proc_memory_is_read_from_ps(monkeypatch: pytest.MonkeyPatch, tm
 
     with pytest.raises(LimitExceededError, match="more than 64 MiB of memory"):
         run(
-            "import time; held = bytearray(b'x' * (100 << 20)); time.sleep(20)",
-            Limits(20, MEBIBYTE, 64 * MEBIBYTE),
+            "import time; held = bytearray(b'x' * (100 << 20)); time.sleep(60)",
+            Limits(60, MEBIBYTE, 64 * MEBIBYTE),
         )

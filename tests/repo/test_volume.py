@@ -27,11 +27,11 @@ def test_records_are_read_and_links_devices_and_large_files_ignored(volume: Path
     os.truncate(os.open(volume / "a/0/giant.json", os.O_CREAT | os.O_RDWR), 2**30)
 
     with VolumeRoot.opened(volume) as shelf:
-        giant, link, pipe, record = shelf.records("a", 0)
+        giant, link, pipe, record = shelf.records("a", 0, "0")
         assert giant is not None
         assert len(giant) == LARGEST_TRIAL_FILE + 1
         assert (link, pipe, record) == (None, None, b"record")
-        assert list(shelf.records("a", 1)) == []
+        assert list(shelf.records("a", 1, "1")) == []
 
 
 def test_of_a_million_names_few_are_kept(volume: Path) -> None:
@@ -42,7 +42,7 @@ def test_of_a_million_names_few_are_kept(volume: Path) -> None:
         (volume / f"b/0/{number:04}.json").write_text("record")
     tracemalloc.start()
 
-    contents = list(attempt_records(volume, "b", 0))
+    contents = list(attempt_records(volume, "b", "0"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -57,13 +57,13 @@ def agrees_on_several(blocks: tuple[GridSearch | ConfigurationList, ...]) -> Non
 
 
 @given(spaces())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_grid_is_the_product_without_duplicates(space: SearchSpace) -> None:
     agrees_on_a_space(space)
 
 
 @given(spaces())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_the_computed_count_equals_the_number_of_configurations(space: SearchSpace) -> None:
     existing = meaning(GridSearch(space)).existing
 
@@ -76,7 +76,7 @@ def test_the_computed_count_equals_the_number_of_configurations(space: SearchSpa
 
 
 @given(several_blocks())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_blocks_come_in_order_and_common_configurations_count_once(
     blocks: tuple[GridSearch | ConfigurationList, ...],
 ) -> None:

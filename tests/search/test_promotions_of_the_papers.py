@@ -1,4 +1,4 @@
-"""ASHA, successive halving and Hyperband on recorded learning curves, beside the pseudocode of their papers."""
+"""ASHA, halving, Hyperband and PBT on recorded learning curves, beside the pseudocode of their papers."""
 
 import heapq
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.search.adaptive import Observation, Round
+from sweepledger.search.adaptive import Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
@@ -168,3 +168,67 @@ def test_halving_and_hyperband_promote_what_their_papers_promote(grid: str, meth
         rungs = halved(first, bracket, lambda one, at: score({**json.loads(one), "epochs": at}))
         wanted |= {(one, RUNGS[bracket + at]) for at, rung in enumerate(rungs) for one in rung}
     assert asked == wanted
+
+
+@dataclass(frozen=True)
+class Pbt:
+    """Truncation selection of Jaderberg et al. (2017), section 4.1.1, for one generation."""
+
+    losses: Mapping[str, float]
+    """By member of the population."""
+
+    @property
+    def share(self) -> int:
+        return math.ceil(len(self.losses) / 5)
+
+    @property
+    def ranked(self) -> list[str]:
+        return sorted(self.losses, key=lambda member: self.losses[member])
+
+    @property
+    def exploiting(self) -> set[str]:
+        """The members in the bottom 20 %, which copy weights and hyperparameters of others."""
+        return {*self.ranked[-self.share :]}
+
+    @property
+    def exploited(self) -> set[str]:
+        """The members in the top 20 %, of which one is drawn for each of them."""
+        return {*self.ranked[: self.share]}
+
+
+@pytest.mark.parametrize("grid", ["mnist", "fashion-mnist"])
+@pytest.mark.parametrize("size", [5, 12])
+def test_a_population_truncates_as_in_its_paper(grid: str, size: int) -> None:
+    curves = Curves.read(grid)
+    sweep = a_search(
+        method="pbt",
+        rounds={"size": size},
+        parameters=curves.parameters(),
+        resource={"parameter": "epochs", "min": 3, "max": EPOCHS},
+    )
+    score, trials, sources = unique(curves), list[Observation](), set[str]()
+    for number in range(1, EPOCHS // 3 + 1):
+        before = {trial.id: trial for trial in trials if trial.round == number - 1}
+        proposal = next_round(sweep, trials, number=number)
+        assert isinstance(proposal, Round)
+        paper = Pbt({member: score(trial.configuration) for member, trial in before.items()})
+
+        members = [one for one in proposal.suggestions if one.parent is not None]
+        going_on = [one.parent for one in members if is_unchanged(one, before)]
+        copies = [one.parent for one in members if not is_unchanged(one, before)]
+
+        assert len(proposal.suggestions) == size
+
+        assert {*going_on} == {*paper.losses} - paper.exploiting
+        assert len(going_on) == len({*going_on})
+        assert len(copies) == len(paper.exploiting)
+        assert {*copies} <= paper.exploited
+        sources |= {"best" if parent == paper.ranked[0] else "other" for parent in copies}
+        trials += recorded(proposal, score)
+    assert isinstance(next_round(sweep, trials, number=EPOCHS // 3 + 1), SearchEnd)
+    assert sources == ({"best"} if size == 5 else {"best", "other"})
+
+
+def is_unchanged(suggestion: Suggestion, before: Mapping[str, Observation]) -> bool:
+    """Return whether a member trains on with its own values."""
+    return key(suggestion.configuration) == key(before[suggestion.parent or ""].configuration)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,10 +97,19 @@ class Visit:
         self.page.evaluate("""async () => {
           for (const plot of document.querySelectorAll('.plot')) {
             plot.scrollIntoView();
-            await new Promise((done) => setTimeout(done, 30));
+            do await new Promise((done) => setTimeout(done, 30));
+            while (plot.closest('[data-chart]') && !plot.querySelector('path.axis'));
           }
           scrollTo(0, 0);
         }""")
+
+
+def drawn(page: Any, chart: str) -> Any:
+    """Scroll to a chart, and return its plot once it is drawn."""
+    plot = page.locator(f"[data-chart={chart}] .plot")
+    plot.scroll_into_view_if_needed()
+    plot.locator("path.axis").first.wait_for(state="attached")
+    return plot
 
 
 @pytest.fixture
@@ -128,35 +138,28 @@ def test_every_page_is_whole_without_faults_requests_or_barriers(visit: Visit, p
 
 def test_a_brush_on_an_axis_selects_in_every_chart_and_in_the_table(visit: Visit) -> None:
     page = visit.open(PAGES["sweep"])
-    plot = page.locator("[data-chart=parallel] .plot")
-    plot.scroll_into_view_if_needed()
-    page.wait_for_timeout(200)
-    box = plot.bounding_box()
+    box = drawn(page, "parallel").bounding_box()
 
     page.mouse.move(box["x"] + 60, box["y"] + 30)
     page.mouse.down()
     page.mouse.move(box["x"] + 60, box["y"] + 120, steps=4)
     page.mouse.up()
-    page.wait_for_timeout(300)
+    page.locator("#selected", has_text="selected").wait_for()
 
     selected, total = page.locator("#selected").inner_text().split(" trials")[0].split(" of ")
     assert 0 < int(selected) < int(total) == 120
-    assert f"of {selected}" in page.locator("#page").inner_text()
+    page.locator("#page", has_text=f"of {selected}").wait_for()  # the table follows
     assert page.locator("[data-chart=parallel] canvas.dim").count() == 1
 
     page.keyboard.press("Escape")
-    page.wait_for_timeout(300)
-    assert page.locator("#selected").inner_text() == "120 trials"
+    page.locator("#selected", has_text=re.compile("^120 trials$")).wait_for()
     assert page.locator("canvas.dim").count() == 0
     assert visit.faults == []
 
 
 def test_a_click_on_a_point_opens_its_trial(visit: Visit) -> None:
     page = visit.open(PAGES["sweep"])
-    plot = page.locator("[data-chart=history] .plot")
-    plot.scroll_into_view_if_needed()
-    page.wait_for_timeout(200)
-    box = plot.bounding_box()
+    box = drawn(page, "history").bounding_box()
 
     for x in range(56, int(box["width"]) - 14, 4):
         page.mouse.move(box["x"] + x, box["y"] + box["height"] / 2)
@@ -177,9 +180,9 @@ def test_everything_can_be_done_with_the_keyboard(visit: Visit) -> None:
     assert page.evaluate("document.activeElement.className") == "skip"
     page.locator("#query").focus()
     page.keyboard.type("status:ok rate>0.05")
-    page.wait_for_timeout(300)
-    selected = page.locator("#selected").inner_text()
-    assert selected.startswith("50 of 120")  # rate 1 and 0.1, without those that failed
+    # Rate 1 and 0.1, without those that failed.
+    page.locator("#selected", has_text=re.compile("^50 of 120")).wait_for()
+    page.locator("#page", has_text="of 50").wait_for()  # the table follows
 
     page.locator("#table thead button").first.focus()
     page.keyboard.press("Enter")
@@ -294,10 +297,7 @@ def test_the_rungs_of_a_promoted_trial_are_one_line(chromium: Any, tmp_path: Pat
     pages = sweep_pages(a_history(name=summary.sweep, summary=summary, recorded={}), COMMIT["id"])
     (tmp_path / "index.html").write_bytes(pages.files["index.html"])
     page = Visit(chromium, tmp_path, **LOOKS["light"]).open("index.html")
-    plot = page.locator("[data-chart=curves] .plot")
-    plot.scroll_into_view_if_needed()
-    page.wait_for_timeout(300)
-    box = plot.bounding_box()
+    box = drawn(page, "curves").bounding_box()
     labels = {one["text"]: (one["left"] + one["right"]) / 2 for one in page.evaluate(LABELS, "curves")[0]}
 
     # Between the last step of the first rung and the first one of the second, there is nothing but the joint.

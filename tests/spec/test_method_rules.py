@@ -287,3 +287,96 @@ def test_a_number_of_random_configurations_belongs_to_models_that_learn_from_eac
 
     assert good(method="tpe", seed=0, rounds=rounds).rounds == Rounds(4, 3, startup=5)
     assert ("rounds.startup", "method-key") in bad(method=method, seed=0, rounds=rounds)
+
+
+AUTO: dict[str, Any] = {"method": "auto", "seed": 1, "rounds": {"size": 8, "max": 12}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "method", "why"),
+    [
+        ({}, "bayes", "here are 96, 1 and 8"),
+        ({"run_cap": 20}, "bayes", "here are 20, 1 and 8"),
+        ({"budget": {"max_trials": 60}, "replicates": 3}, "bayes", "here are 20, 1 and 8"),
+        ({"rounds": {"size": 8, "max": 33}}, "tpe", "264 configurations are more than the 256"),
+        (
+            {"rounds": {"size": 8, "max": 4, "ahead": 3}},
+            "tpe",
+            "24 configurations at once are more than the 16",
+        ),
+        ({"rounds": {"size": 8, "patience": 4}}, "tpe", "only results end the search"),
+        (
+            {"parameters": {f"x{number}": {"min": 0.0, "max": 1.0} for number in range(13)}},
+            "tpe",
+            "13 parameters are more than the 12",
+        ),
+        (
+            {
+                "metric": ...,
+                "metrics": [{"name": "a", "goal": "minimize"}, {"name": "b", "goal": "minimize"}],
+            },
+            "tpe",
+            "several metrics",
+        ),
+        ({"resource": {"parameter": "epochs", "min": 1, "max": 9}}, "asha", "more of the resource"),
+    ],
+)
+def test_auto_is_chosen_by_space_budget_and_parallelism(
+    changes: dict[str, Any], method: str, why: str
+) -> None:
+    chosen = good_spec(**{"parameters": {"x": {"min": 0.0, "max": 1.0}}, **AUTO, **changes}).sweep.search
+
+    assert chosen is not None
+    assert chosen.choice is not None
+    assert (chosen.method, why in chosen.choice) == (method, True)
+
+
+def test_auto_has_the_keys_of_a_search_whatever_it_becomes() -> None:
+    resource = {"parameter": "epochs", "min": 1, "max": 9}
+
+    assert bad(**AUTO, engine="egobox") == [("engine", "method-key")]
+    assert ("replicates", "method-key") in bad(**AUTO, resource=resource, replicates=2)
+    metrics = [{"name": "a"}, {"name": "b"}]
+    assert ("metrics", "metrics") in bad(**AUTO, resource=resource, metric=..., metrics=metrics)
+    assert bad(**{**AUTO, "rounds": {"size": 8}}) == [("rounds", "search-endless")]
+    assert good(**{**AUTO, "rounds": {"size": 8, "max": 2, "ahead": 2}})
+
+
+STARTED = {
+    **AUTO,
+    "method": "tpe",
+    "parameters": {"rate": {"values": [0.1, 0.2]}, "width": {"values": [32, 64]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("mapping", "problems"),
+    [
+        ({"sweep": "old", "rename": {"lr": "speed"}}, [("start[0].rename.lr", "start-sweep")]),
+        ({"sweep": "old", "values": {"dropout": 0.5}}, [("start[0].values.dropout", "start-sweep")]),
+        ({"sweep": "Old"}, [("start[0].sweep", "start-sweep")]),
+        ({"rename": {}}, [("start[0].sweep", "missing-key")]),
+    ],
+)
+def test_a_mapping_of_a_warm_start_leads_to_parameters_of_the_search(
+    mapping: dict[str, Any], problems: list[tuple[str, str]]
+) -> None:
+    assert bad(**STARTED, start=[mapping]) == problems
+
+
+def test_a_mapping_keeps_what_a_trial_itself_ran_with() -> None:
+    mapping = {"sweep": "old", "rename": {"lr": "rate"}, "values": {"width": 64}}
+    search = good_spec(**STARTED, start=["other", mapping]).sweep.search
+
+    assert search is not None
+    assert search.start == ("other", "old")
+    (read,) = search.mappings
+    assert read.apply({"lr": 0.1}) == {"rate": 0.1, "width": 64}
+    assert read.apply({"lr": 0.1, "width": 32}) == {"rate": 0.1, "width": 32}
+
+
+def test_only_a_population_needs_the_checkpoints_of_its_members() -> None:
+    anew = {"parameter": "images", "min": 1, "max": 9, "continues": False}
+
+    assert good(**{**AUTO, "method": "asha"}, resource=anew)
+    assert bad(**{**AUTO, "method": "pbt"}, resource=anew) == [("resource.continues", "out-of-range")]

@@ -10,7 +10,7 @@ from sweepledger.problems import Problem
 from sweepledger.search import Expansion
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller, Defaults, Egress, Settings, SweepLimits
+from sweepledger.structs.settings import Controller, Dataset, Defaults, Egress, Settings, SweepLimits
 from sweepledger.structs.sweep import Retry, Sweep
 from tests.written_specs import (
     DIGEST,
@@ -194,6 +194,41 @@ def test_a_dataset_is_one_of_the_settings() -> None:
     assert good(run={"data": "mnist"}).run.data == "mnist"
     assert hints(run={"data": "mnits"}) == ["did you mean 'mnist'?"]
     assert hints(run={"data": "x"}) == ["known: 'cifar', 'mnist'"]
+
+
+def test_several_datasets_have_one_name_in_any_order_and_one_is_itself() -> None:
+    assert good(run={"data": ["mnist", "cifar"]}).run.data == "cifar+mnist"
+    assert good(run={"data": ["cifar", "mnist", "cifar"]}).run.data == "cifar+mnist"
+    assert good(run={"data": ["mnist"]}).run.data == "mnist"
+
+
+def test_each_of_several_datasets_is_one_of_the_settings() -> None:
+    assert bad(run={"data": ["mnist", "cifra", "x"]}) == [
+        ("run.data[1]", "unknown-dataset"),
+        ("run.data[2]", "unknown-dataset"),
+    ]
+    assert bad(run={"data": "cifar+mnist"}) == [("run.data", "unknown-dataset")]
+    assert bad(run={"data": []}) == [("run.data", "out-of-range")]
+    assert bad(run={"data": ["mnist", 1]}) == [("run.data[1]", "wrong-type")]
+
+
+def test_several_datasets_are_all_mounted_or_all_copied() -> None:
+    known = {
+        "labels": Dataset("labels", None, "sha256:" + "a" * 64, bucket="data/labels", size="1Gi"),
+        "mnist": Dataset("mnist", "mnist", "sha256:" + "b" * 64),
+    }
+    spec = a_spec(run={"data": ["mnist", "labels"]})
+
+    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", replace(SETTINGS, datasets=known))
+
+    assert isinstance(sweep, tuple)
+    assert [(problem.path, problem.code, problem.message) for problem in sweep] == [
+        (
+            "run.data",
+            "data-source",
+            "must be all on claims or all in the bucket, got 'labels' there and 'mnist' on a claim",
+        )
+    ]
 
 
 def test_without_datasets_the_settings_are_named() -> None:

@@ -73,7 +73,7 @@ images:
   train: {{repository: registry.example.org:5000/team/train, tag: "1.4", digest: "{DIGEST}"}}
 datasets:
   mnist: {{claim: mnist-claim, path: mnist/v1/, digest: "{DIGEST}", prepare: [python, -m, trainer.data]}}
-  cifar: {{claim: c, version: torchvision-1, examples: 50000, nfs: {{server: 192.0.2.7, path: /}}}}
+  cifar: {{claim: c, version: torchvision-1, examples: 50000, nfs: {{server: "2001:db8::7", path: /}}}}
 secrets:
   wandb: {{secret: wandb-account, key: api.key, variable: WANDB_API_KEY}}
 egress:
@@ -143,7 +143,7 @@ def test_settings_say_all_that_they_can() -> None:
                 "mnist", "mnist-claim", DIGEST, path="mnist/v1", prepare=("python", "-m", "trainer.data")
             ),
             "cifar": Dataset(
-                "cifar", "c", "version:torchvision-1", nfs=Nfs("192.0.2.7", "/"), examples=50_000
+                "cifar", "c", "version:torchvision-1", nfs=Nfs("2001:db8::7", "/"), examples=50_000
             ),
         },
         secrets={"wandb": SecretReference("wandb", "wandb-account", "api.key", "WANDB_API_KEY")},
@@ -205,6 +205,29 @@ def test_other_names_in_the_cluster_are_refused(name: str) -> None:
     assert isinstance(found, list)
     assert [code for _, code in found] == ["cluster-name"] * 4
     assert [path for path, _ in found][:2] == ["namespace", "results.claim"]
+
+
+def test_every_name_of_an_object_is_a_dns_label() -> None:
+    text = """\
+namespace: A
+results: {claim: A, checkpoints: A, artifacts: A, bucket: {secret: A, seals: A}, sync: {mlflow: {secret: A}}}
+code: {secret: A}
+image_pull_secret: A
+priority_class: A
+collector: {priority_class: A}
+argocd: {namespace: A, cluster: A}
+dns: {namespace: A}
+authorities: {config_map: A}
+datasets: {d: {claim: A}}
+secrets: {s: {secret: A}}
+pools: {p: {queue: A, pod: {runtime_class: A, scheduler: A, priority_class: A, service_account: A}}}
+clusters: {c: {argocd: {namespace: A, cluster: A}, dns: {namespace: A}}}
+"""
+
+    found = settings(text)
+
+    assert isinstance(found, list)
+    assert len([path for path, code in found if code == "cluster-name"]) == text.count(" A")
 
 
 @pytest.mark.parametrize("mapping", ["images", "datasets", "secrets", "egress", "pools"])

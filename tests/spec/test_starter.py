@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from sweepledger.spec.starter import MNIST, PLAIN, starter_spec
-from sweepledger.structs.domain import Choice, Constant
+from sweepledger.spec.starter import MNIST, PLAIN, Starter, starter_spec
+from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.settings import Dataset, Settings
 from sweepledger.structs.space import Parameter
@@ -53,3 +53,35 @@ def test_neither_ruamel_nor_jsonschema_is_imported_before_a_spec_is_read() -> No
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert done.stdout == "set()\n"
+
+
+def test_a_range_makes_the_starter_a_search_whose_method_is_chosen() -> None:
+    starter = Starter(
+        ("python", "train.py"), ("rate=1e-5..0.1", "depth=1..4000", "shift=-1.5..2", "kind=a,b")
+    )
+
+    sweep = parse_sweep(starter.spec("lr", code=".").encode(), "sweeps/lr.yaml", Settings())
+
+    assert isinstance(sweep, Sweep)
+    assert sweep.search is not None
+    assert sweep.search.choice is not None
+    assert sweep.search.space.parameters == (
+        Parameter("rate", LogUniform(1e-5, 0.1)),
+        Parameter("depth", IntUniform(1, 4000)),
+        Parameter("shift", Uniform(-1.5, 2)),
+        Parameter("kind", Choice(("a", "b"))),
+    )
+
+
+@pytest.mark.parametrize("text", ["rate=2..1", "rate=1..1"])
+def test_a_range_begins_with_its_lower_bound(text: str) -> None:
+    with pytest.raises(ValueError, match="lower number first"):
+        Starter(("python", "train.py"), (text,)).spec("lr", code=".")
+
+
+@pytest.mark.parametrize("value", ["../data", "a..b", "1..", "..2"])
+def test_two_dots_make_a_range_only_between_numbers(value: str) -> None:
+    text = Starter(("python", "train.py"), (f"data={value}",)).spec("lr", code=".")
+
+    assert f'values: ["{value}"]' in text
+    assert "method: grid" in text

@@ -51,7 +51,6 @@ def test_the_quick_check_accepts_what_jsonschema_accepts(path: Path) -> None:
     assert conforms(data, schema, schema) is Draft202012Validator(schema).is_valid(data)
 
 
-@pytest.mark.parametrize("value", [True, 1, 1.5, "", "abc", None, [], [1, "x"], {}, {"a": 1}, {"aa": {}}])
 @pytest.mark.parametrize(
     "rules",
     [
@@ -80,8 +79,10 @@ def test_the_quick_check_accepts_what_jsonschema_accepts(path: Path) -> None:
     ],
     ids=str,
 )
-def test_the_quick_check_agrees_on_each_keyword(rules: dict[str, Any], value: object) -> None:
-    assert conforms(value, rules, rules) is Draft202012Validator(rules).is_valid(value)
+def test_the_quick_check_agrees_on_each_keyword(rules: dict[str, Any]) -> None:
+    values: list[object] = [True, 1, 1.5, "", "abc", None, [], [1, "x"], {}, {"a": 1}, {"aa": {}}]
+    for value in values:
+        assert conforms(value, rules, rules) is Draft202012Validator(rules).is_valid(value), value
 
 
 def test_the_quick_check_leaves_other_keywords_to_jsonschema() -> None:

@@ -291,6 +291,13 @@ def test_what_could_not_be_read_is_not_called_unknown(broken: Any) -> None:
     assert "unknown-parameter" not in codes
 
 
+@pytest.mark.parametrize("broken", [5, ["total"]], ids=str)
+def test_what_could_not_be_derived_is_not_called_unknown(broken: Any) -> None:
+    codes = [code for _, code in bad(parameters=PARAMETERS, derived=broken, constraints=["total < 1"])]
+
+    assert "unknown-parameter" not in codes
+
+
 def test_names_differ_however_they_are_nested() -> None:
     nested = {"o": {"parameters": {"lr": {"values": [1, 2]}}}}
 

@@ -3,11 +3,17 @@
 import os
 import pickle
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 
 from sweepledger.stores.contents import SweepContents
+from tests.cluster.processes import free_ports
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv/stores/bin/python"
@@ -63,3 +69,58 @@ def write(store: str, contents: SweepContents, place: str, home: Path) -> list[i
     output, errors = process.communicate()
     assert process.returncode == 0, errors
     return [int(word) for word in output.split()[-2:]]
+
+
+STORAGE = "sqlite:///store.db"
+SERVERS = {
+    "mlflow": (
+        "mlflow",
+        "server",
+        "--backend-store-uri",
+        STORAGE,
+        "--workers=1",
+        "--host=127.0.0.1",
+        "--port",
+    ),
+    "optuna": ("optuna-dashboard", STORAGE, "--server=wsgiref", "--host=127.0.0.1", "--port"),
+}
+SECONDS = 120
+"""For servers and pages on a machine full of others."""
+
+
+@contextmanager
+def served(store: str, folder: Path) -> Iterator[str]:
+    """Serve a store by its own program, on the loopback only; yield the address."""
+    (port,) = free_ports(1)
+    program, *arguments = SERVERS[store]
+    bin_folder = PYTHON.parent
+    log = (folder / "server.log").open("w")
+    path = {"PATH": f"{bin_folder}:{environment(folder)['PATH']}"}
+    server = subprocess.Popen(
+        [str(bin_folder / program), *arguments, str(port)],
+        cwd=folder,
+        env=environment(folder) | path,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        until = time.monotonic() + SECONDS
+        while not _answers(address):
+            assert server.poll() is None, (folder / "server.log").read_text()
+            assert time.monotonic() < until, (folder / "server.log").read_text()
+            time.sleep(0.2)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(timeout=SECONDS)
+        log.close()
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urlopen(address, timeout=5):  # noqa: S310 - our own address
+            return True
+    except (URLError, OSError):
+        return False

@@ -1,79 +1,19 @@
 """What sync has written, on the pages of MLflow and of the Optuna Dashboard, in a real Chromium."""
 
 import re
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 
 from sweepledger.stores.contents import SweepContents
 from tests.browser import NoBrowserError, browser
 from tests.stores.contents import some_contents
-from tests.stores.libraries import PYTHON, REASON, environment, write
+from tests.stores.libraries import REASON, SECONDS, STORAGE, served, write
 
 pytestmark = pytest.mark.full_suite(REASON)
-
-STORAGE = "sqlite:///store.db"
-SERVERS = {
-    "mlflow": (
-        "mlflow",
-        "server",
-        "--backend-store-uri",
-        STORAGE,
-        "--workers=1",
-        "--host=127.0.0.1",
-        "--port",
-    ),
-    "optuna": ("optuna-dashboard", STORAGE, "--server=wsgiref", "--host=127.0.0.1", "--port"),
-}
-SECONDS = 40
-
-
-@contextmanager
-def served(store: str, folder: Path) -> Iterator[str]:
-    """Serve a store by its own program, on the loopback only; yield the address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    program, *arguments = SERVERS[store]
-    bin_folder = PYTHON.parent
-    log = (folder / "server.log").open("w")
-    path = {"PATH": f"{bin_folder}:{environment(folder)['PATH']}"}
-    server = subprocess.Popen(
-        [str(bin_folder / program), *arguments, str(port)],
-        cwd=folder,
-        env=environment(folder) | path,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-    )
-    try:
-        address = f"http://127.0.0.1:{port}"
-        until = time.monotonic() + SECONDS
-        while not _answers(address):
-            assert server.poll() is None, (folder / "server.log").read_text()
-            assert time.monotonic() < until, (folder / "server.log").read_text()
-            time.sleep(0.2)
-        yield address
-    finally:
-        server.terminate()
-        server.wait(timeout=SECONDS)
-        log.close()
-
-
-def _answers(address: str) -> bool:
-    try:
-        with urlopen(address, timeout=5):  # noqa: S310 - our own address
-            return True
-    except (URLError, OSError):
-        return False
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.stores.contents import some_contents
-from tests.stores.libraries import REASON, run, start_writing, write
+from tests.stores.libraries import REASON, run, served, start_writing, write
 
 pytestmark = pytest.mark.full_suite(REASON)
 
@@ -153,6 +153,16 @@ print(STORES[sys.argv[1]].version("peak", sys.argv[2]))
 
     assert before == "None"
     assert run(code, store, place_of(store), home=tmp_path).splitlines()[-1] == contents.version
+
+
+def test_a_server_of_mlflow_gets_each_trial_once_and_its_client_prints_nothing(tmp_path: Path) -> None:
+    contents = some_contents(3)
+
+    with served("mlflow", tmp_path) as address:
+        outputs = [start_writing("mlflow", contents, address, tmp_path).communicate()[0] for _ in range(2)]
+
+    assert outputs == ["3 0\n", "0 3\n"]
+    assert [trial["id"] for trial in read("mlflow", tmp_path)] == [trial.id for trial in contents.trials]
 
 
 @pytest.mark.parametrize("store", [store for store in READ if store != "parquet"])

@@ -7,7 +7,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.metric import Goal, Metric, MetricSource
 from sweepledger.structs.program import Code, Program
-from sweepledger.structs.record import RETRYABLE_STATUSES, Record, Status, TrialResult
+from sweepledger.structs.record import RETRYABLE_STATUSES, Curve, Record, Status, TrialResult
 from sweepledger.structs.run_config import Resources, RunConfig
 
 
@@ -50,6 +50,17 @@ def test_no_difference_is_no_drift() -> None:
 )
 def test_the_goal_says_which_is_better(goal: Goal, left: float, right: float, *, better: bool) -> None:
     assert Metric("m", goal).better(left, right) is better
+
+
+def test_a_curve_is_the_sequence_of_its_points() -> None:
+    curve, points = Curve("[[1,0.5],[2,null],[4,3]]"), ((1, 0.5), (2, None), (4, 3.0))
+
+    assert (len(curve), bool(curve), curve[1], curve[1:]) == (3, True, points[1], points[1:])
+    assert tuple(curve) == points
+    assert curve == points
+    assert curve != points[1:]
+    assert curve != curve.text
+    assert (len(Curve("[]")), bool(Curve("[]"))) == (0, False)
 
 
 @pytest.mark.parametrize(

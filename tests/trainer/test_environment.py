@@ -51,7 +51,7 @@ def test_seed_threads_and_paths_come_from_the_environment() -> None:
         }
     )
 
-    assert environment == Environment(7, 2, Path("/a b"), Path("/c.json"), Path("/d"), Path("/e"))
+    assert environment == Environment(7, 2, Path("/a b"), Path("/c.json"), Path("/d"), parent=Path("/e"))
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "1.5", str(2**63), "٣", "1" * 5000])

@@ -4,7 +4,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -113,10 +112,28 @@ def test_a_stopped_training_saves_and_resumes_to_the_same_numbers(
     assert numbers(epochs) == numbers(uninterrupted)
 
 
-def trainer(folder: Path, **environ: str) -> subprocess.Popen[str]:
+SENDS = """
+import os, random, runpy, sys, threading
+sent, lines, flush = int(sys.argv.pop(1)), [], sys.stdout.flush
+
+def counted():
+    flush()
+    lines.append(sent)
+    if len(lines) == 3:  # the first line, and two epochs
+        moment = random.Random(sent).uniform(0, 0.05)
+        threading.Timer(moment, os.kill, (os.getpid(), sent)).start()
+
+sys.stdout.flush = counted
+runpy.run_module("trainer", run_name="__main__", alter_sys=True)
+"""
+"""The trainer, which sends itself a signal: one from another process might come when it has ended."""
+
+
+def trainer(folder: Path, sent: int | None = None, **environ: str) -> subprocess.Popen[str]:
     arguments = ["mnist", "--train_images=600", "--epochs=12", "--width=4", "--checkpoint_every=0"]
+    program = ["-m", "trainer"] if sent is None else ["-c", SENDS, str(int(sent))]
     return subprocess.Popen(
-        [sys.executable, "-m", "trainer", *arguments],
+        [sys.executable, *program, *arguments],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "SWEEP_RESULT": str(folder / "result"), **environ},
         stdout=subprocess.PIPE,
@@ -133,12 +150,7 @@ def test_a_killed_or_stopped_process_resumes_to_the_same_metrics(tmp_path: Path)
         folder = tmp_path / f"{len(signals)} signals"
         folder.mkdir()
         for sent in signals:
-            running = trainer(folder, SWEEP_CHECKPOINTS=str(folder / "kept"))
-            assert running.stdout
-            for _ in range(3):  # the first line, and two epochs
-                running.stdout.readline()
-            time.sleep(random.Random(sent).uniform(0, 0.05))  # noqa: S311
-            running.send_signal(sent)
+            running = trainer(folder, sent, SWEEP_CHECKPOINTS=str(folder / "kept"))
             _, errors = running.communicate()
             assert running.returncode == (STOPPED if sent == signal.SIGTERM else -sent)
             assert errors.startswith("trainer: SIGTERM: saved after ") == (sent == signal.SIGTERM)

@@ -35,6 +35,14 @@ def a_lock(folder: Path) -> None:
     (folder / ".github/sweep.lock").write_text(named)
 
 
+def code_of_a_team(folder: Path) -> None:
+    program = folder / "ml/vision/train.py"
+    program.parent.mkdir(parents=True)
+    program.write_text("print('score=1')\n")
+    git(folder, "add", "ml")
+    git(folder, "commit", "-q", "-m", "Train")
+
+
 @pytest.fixture
 def team(tmp_path: Path, machine: Path) -> Path:
     """What the guide leads to: the remote of a team's repository."""
@@ -46,6 +54,8 @@ def team(tmp_path: Path, machine: Path) -> Path:
             founder.type(text)
         elif happens == "the lock is made":
             a_lock(founder.at)
+        elif happens == "a monorepo has code":
+            code_of_a_team(founder.at)
     return remote
 
 

@@ -111,6 +111,7 @@ def test_g9_of_two_pull_requests_with_one_name_the_queue_takes_the_first(
     assert {one.title for one in ran.annotations} <= {"drift", "batch-forged", "batch-edited"}
 
 
+@pytest.mark.full_suite("more changes")
 def test_g9_different_sweeps_pass_one_upon_the_other(sandbox: Sandbox, host: Host, propose: Propose) -> None:
     sandbox.spec("one")
     generate(sandbox.workspace)

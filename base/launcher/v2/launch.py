@@ -59,6 +59,7 @@ import bisect
 import contextlib
 import errno
 import fcntl
+import gc
 import itertools
 import json
 import math
@@ -137,6 +138,7 @@ DECIMAL = (
 METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5` or `0x1f`
     rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?=\.?(?:[\s;%|)\]}}\"'(\[\x1b]|[,:](?![0-9])|$))"
 )
+METADATA = re.compile(r"\.(?:dist|egg)-info\Z")
 UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 TRIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 CELL = re.compile(r'"([^"]*(?:""[^"]*)*)"|([^",]*)')
@@ -451,7 +453,8 @@ def read_launch(path: str) -> dict[str, Any]:
         raise Refused(
             "launch.json: capture: metric must have the source result, the format jsonl and no path"
         )
-    return {**launch, "metric": metric}
+    live = {"thresholds_file": os.environ["SWEEP_THRESHOLDS"]} if os.environ.get("SWEEP_THRESHOLDS") else {}
+    return {**launch, **live, "metric": metric}
 
 
 def check_rule(rule: Any) -> None:
@@ -920,7 +923,7 @@ def list_distributions(interpreter: str) -> bytes:
     versions: dict[str, str] = {}
     for folder in import_folders(interpreter):
         with contextlib.suppress(OSError):
-            for entry in sorted(os.listdir(folder)):
+            for entry in sorted(filter(METADATA.search, os.listdir(folder))):
                 name, version = distribution_of(folder, entry)
                 if name:
                     versions.setdefault(name, version)  # of several the first is imported
@@ -928,12 +931,10 @@ def list_distributions(interpreter: str) -> bytes:
 
 
 def distribution_of(folder: str, entry: str) -> tuple[str, str]:
-    """Return the normalized name and the version of a metadata folder; empty texts for other entries."""
-    stem, suffix = os.path.splitext(entry)
-    if suffix not in (".dist-info", ".egg-info"):
-        return "", ""
+    """Return the normalized name and the version of a metadata folder."""
+    stem, _, suffix = entry.rpartition(".")
     name, _, rest = stem.partition("-")
-    version = rest if suffix == ".dist-info" else rest.partition("-py")[0]
+    version = rest if suffix == "dist-info" else rest.partition("-py")[0]
     if not version:  # an egg that is being developed
         with contextlib.suppress(OSError), open(os.path.join(folder, entry, "PKG-INFO"), "rb") as file:
             found = re.search(rb"^Version: *(\S+)", file.read(LARGEST_FILE), re.MULTILINE)
@@ -1057,10 +1058,21 @@ class Signals:
         with contextlib.suppress(BlockingIOError):  # full: it ends anyway
             os.write(self.writer, b"\0")
 
-    def wait(self, seconds: float) -> None:
-        """Sleep until a signal arrives, the time is over, or a minute has passed."""
-        if select.select([self.reader], [], [], min(max(seconds, 0), 60))[0]:
-            os.read(self.reader, 4096)
+    def wait(self, seconds: float, outputs: Sequence[Tee] = ()) -> None:
+        """Copy outputs until a signal arrives, the time is over, or a minute has passed."""
+        until = time.monotonic() + min(max(seconds, 0), 60)
+        while True:
+            sources = [each for each in outputs if each.is_open]
+            watched: list[int | Tee] = [self.reader, *sources]
+            ready = select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]
+            for each in sources:
+                if each in ready:
+                    each.take()
+            if self.reader in ready:
+                os.read(self.reader, 4096)
+                return
+            if not ready or time.monotonic() >= until:
+                return
 
 
 def lock(folder: str, signals: Signals) -> None:
@@ -1092,26 +1104,40 @@ class Tee(threading.Thread):
         super().__init__(daemon=True)
         self.target, self.path, self.watch = target, path, watch
         self.source = -1
+        self.is_open = False
+        """Whether others call `take` when there is something to read; else a thread of its own does."""
         self.file = create(path)
         self.total = self.head = 0
         self.tail = bytearray()
         self.failure: OSError | None = None
 
     def copy(self, source: IO[bytes] | None) -> None:
-        """Start to copy from a pipe."""
+        """Start to copy from a pipe: in a thread, unless no write to the target can wait for its reader."""
         assert source  # Popen was given PIPE
         self.source = source.fileno()
-        self.start()
+        self.is_open = never_waits(self.target)
+        if not self.is_open:
+            self.start()
+
+    def fileno(self) -> int:
+        """Return the pipe that is read."""
+        return self.source
 
     def run(self) -> None:
         """Read to the end, whatever happens to the copies."""
-        while True:
-            chunk = os.read(self.source, 65536)
-            if not chunk:
-                return
-            self.keep(chunk)
-            self.watch(chunk)
-            self.pass_on(chunk)
+        while self.take():
+            pass
+
+    def take(self) -> bool:
+        """Read once; return whether there may be more."""
+        chunk = os.read(self.source, 65536)
+        if not chunk:
+            self.is_open = False
+            return False
+        self.keep(chunk)
+        self.watch(chunk)
+        self.pass_on(chunk)
+        return True
 
     def keep(self, chunk: bytes) -> None:
         """Write the head to the file at once, and hold the tail in bounded memory."""
@@ -1143,12 +1169,25 @@ class Tee(threading.Thread):
 
     def finish(self, until: float) -> None:
         """Wait for the end of the output, but not forever, and write the tail."""
-        self.join(max(0.0, until - time.monotonic()))
+        while self.is_open and select.select([self], [], [], max(0.0, until - time.monotonic()))[0]:
+            self.take()
+        if self.ident is not None:
+            self.join(max(0.0, until - time.monotonic()))
         tail = bytes(self.tail[-KEPT_OUTPUT:])
         cut = self.total - self.head - len(tail)
         self.save((f"\n[launch.py cut {cut} bytes here]\n".encode() if cut else b"") + tail)
         if self.failure:
             say(f"the kept output {self.path} is not complete: {self.failure}")
+
+
+def never_waits(target: int) -> bool:
+    """Return whether writing to a descriptor waits for no reader: one of a file, or of /dev/null."""
+    with contextlib.suppress(OSError):
+        state = os.fstat(target)
+        return stat.S_ISREG(state.st_mode) or (
+            stat.S_ISCHR(state.st_mode) and state.st_rdev == os.stat(os.devnull).st_rdev
+        )
+    return False
 
 
 class LastWords:
@@ -1193,12 +1232,42 @@ def descendants(spared: Iterable[int] = ()) -> list[int]:
     return pids
 
 
-def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, where the system supports it (Linux)."""
+def has_children() -> bool:
+    """Return whether this process may have children, ended ones included; without any, no descendants."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    except AttributeError:  # macOS has no such call
+        pass
+    return True
+
+
+PRCTL: list[Any] = []  # the function, once somebody has needed it
+
+
+def load_prctl() -> None:
+    """Load the function, if the system has it (Linux)."""
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes  # noqa: PLC0415 - slim images lack it
 
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+        if not PRCTL:
+            PRCTL.append(ctypes.CDLL(None).prctl)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends, where the system supports it."""
+    load_prctl()
+    for prctl in PRCTL:
+        prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def warm_up() -> None:
+    """Do once what the launcher of each trial would do: for programs that fork launchers."""
+    load_prctl()
+    re.compile(METRIC_TEXT)
+    parameter_variables({"x": 0}, [{"name": "x", "type": "number"}])  # these compile patterns as well
+    distribution_of("", "x-1.dist-info")
 
 
 def reap() -> dict[int, int]:
@@ -1236,7 +1305,8 @@ def end_all(child: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + PATIENCE
     signal_group(child, signal.SIGKILL)
     while time.monotonic() < until:
-        remaining = descendants()
+        # To read all of /proc takes longer than all else here, and most programs leave no process behind.
+        remaining = descendants() if has_children() else []
         if not remaining:
             return
         kill_all(remaining)
@@ -1254,7 +1324,11 @@ class Ending(NamedTuple):
 
 
 def supervise(
-    child: subprocess.Popen[bytes], launch: Mapping[str, Any], signals: Signals, follower: Follower | None
+    child: subprocess.Popen[bytes],
+    launch: Mapping[str, Any],
+    signals: Signals,
+    follower: Follower | None,
+    outputs: Sequence[Tee],
 ) -> Ending:
     """Wait for the command; end it at its timeout, by a rule, or when the launcher is to stop."""
     start = time.monotonic()
@@ -1273,7 +1347,7 @@ def supervise(
             signal_group(child, signal.SIGKILL)
             stop_at = now + PATIENCE
         pause = stop_at - now
-        signals.wait(min(pause, LOOK) if follower and follower.looks and not cause else pause)
+        signals.wait(min(pause, LOOK) if follower and follower.looks and not cause else pause, outputs)
 
 
 # ------------------------------------------------------------------------------------ what the trial reported
@@ -2358,7 +2432,7 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     try:
         out.copy(child.stdout)
         err.copy(child.stderr)
-        ending = supervise(child, launch, signals, follower)
+        ending = supervise(child, launch, signals, follower, (out, err))
     finally:
         end_all(child)
         until = time.monotonic() + PATIENCE
@@ -2636,6 +2710,7 @@ class Pod:
 
     def run(self) -> int:
         """Run all rows; return the exit code of the pod."""
+        gc.freeze()  # a collection in the process of a row would copy all memory that it shares
         is_stopping, kill_at = False, math.inf
         while self.waiting or self.running:
             while self.waiting and len(self.running) < self.at_once and not self.signals.stop:
@@ -2661,6 +2736,9 @@ class Pod:
         """Start the launcher of a row."""
         sys.stdout.flush()
         sys.stderr.flush()
+        together = [*self.running.values(), row]
+        for each in together:  # before the fork: a row may write its record before this process goes on
+            self.slots[each].most = max(self.slots[each].most, len(together))
         try:
             pid = os.fork()
         except OSError as error:
@@ -2670,8 +2748,6 @@ class Pod:
         if pid == 0:
             os._exit(self.launch_row(row))
         self.running[pid] = row
-        for each in self.running.values():
-            self.slots[each].most = max(self.slots[each].most, len(self.running))
 
     def launch_row(self, row: int) -> int:
         """Be the launcher of one row, in its own process; return its exit code."""

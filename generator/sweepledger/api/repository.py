@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from sweepledger.api.html import table_html
 from sweepledger.api.sweep import RecordedSweep
-from sweepledger.commands.repository import at_commit, catalog
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.repository import catalog
 from sweepledger.errors import UsageError
 from sweepledger.repo.git import Repository
 from sweepledger.repo.state import create_state
 
 # Imported where they are used: readers of results would wait for the engine, a quarter of their time.
-# ruff: noqa: PLC0415
 
 if TYPE_CHECKING:
     from sweepledger.api.comparison import ComparisonResult
@@ -56,6 +54,8 @@ class SweepRepository:
         """Compare two sweeps or versions of one: each `NAME`, `NAME@REV` or `NAME@b2`. Raises GeneratorError."""
         from sweepledger.api.comparison import ComparisonResult
         from sweepledger.commands.reports.compare import compare
+        from sweepledger.commands.repository import at_commit
+        from sweepledger.commands.repository.workspace import Workspace
 
         workspace = Workspace(self._repository, at_commit.settings_or_defaults(self._repository, self.commit))
         fixed = "" if self.revision is None else f"@{self.revision}"
@@ -71,6 +71,7 @@ class SweepRepository:
         Without names, all sweeps run. Code that is not committed is refused, or left out with a warning, unless
         `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit.
         """
+        from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.commands.run import CodeLeftOut, RunOptions, SweepRun
 
         if self.revision is not None:

@@ -7,7 +7,6 @@ from functools import cached_property
 
 from sweepledger.api.html import Chart, facts_html
 from sweepledger.api.table import SHOWN_ROWS, ResultTable
-from sweepledger.commands.reports import log
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
@@ -146,6 +145,8 @@ class RecordedSweep:
     @cached_property
     def history(self) -> ResultTable[SweepChange]:
         """The commits that changed the sweep, oldest first."""
+        from sweepledger.commands.reports import log
+
         entries = log.history(self._repository, self.commit)
         changes = tuple(
             SweepChange(

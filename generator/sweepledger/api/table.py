@@ -6,6 +6,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from sweepledger import garbage_collection
 from sweepledger.api.html import table_html
 from sweepledger.errors import ToolError
 from sweepledger.formats.parquet import uniform
@@ -85,7 +86,8 @@ class ResultTable(Sequence[Row_co], Generic[Row_co]):
 
 def _library(name: str) -> ModuleType:
     try:
-        return import_module(name)
+        with garbage_collection.paused():  # it makes many objects beside those of the table
+            return import_module(name)
     except ImportError as error:
         raise ToolError.missing_library(
             f"data frames are made by {name}",

@@ -3,6 +3,7 @@
     <batch>/records/<index>/<uid>/<sha256>[.<seal>].json              the record, byte for byte
     <batch>/files/<index>/<uid>/<sha256>[.<seal>].json                list of the attempt's files
     <batch>/checkpoints/<index>/<uid>/<number>-<sha256>[.<seal>].json list of a checkpoint's files
+    <batch>/packs/<pod>/<uid>/<number>-<sha256>[.<seal>].json         journal of a pod with several trials
     <batch>/chunks/<index>/<sha256>                                   content of files
 
 A key is a claim: whoever reads an object compares its content with the digest in the key. With a key of seals,
@@ -22,9 +23,12 @@ class ObjectKind(StrEnum):
     RECORD = "records"
     FILES = "files"
     CHECKPOINT = "checkpoints"
+    PACK = "packs"
 
 
 CHUNKS = "chunks"
+NUMBERED = frozenset({ObjectKind.CHECKPOINT, ObjectKind.PACK})
+"""Kinds of which a later object replaces an earlier one."""
 LAST_NUMBER = 10**9 - 1
 NAME = re.compile(
     r"(?P<index>0|[1-9][0-9]{0,8})/(?P<uid>[A-Za-z0-9][A-Za-z0-9_.-]{0,127})"
@@ -48,13 +52,13 @@ class ObjectName:
     uid: str
     sha256: str
     number: int = 0
-    """Of a checkpoint: later ones have larger numbers, whatever the clocks of their nodes say."""
+    """Of a checkpoint or journal: later ones have larger numbers, whatever the clocks of their nodes say."""
     seal: str | None = None
 
     @property
     def key(self) -> str:
         """The key of the object."""
-        number = f"{self.number:09d}-" if self.kind is ObjectKind.CHECKPOINT else ""
+        number = f"{self.number:09d}-" if self.kind in NUMBERED else ""
         seal = "" if self.seal is None else f".{self.seal}"
         return f"{self.batch}/{self.kind}/{self.index}/{self.uid}/{number}{self.sha256}{seal}.json"
 
@@ -76,7 +80,7 @@ def parse(batch: str, kind: ObjectKind, key: str) -> ObjectName | None:
     """Return the name in a key of a batch; None if this program writes no such key."""
     prefix = f"{batch}/{kind}/"
     match = NAME.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
-    if match is None or (match["number"] is None) is (kind is ObjectKind.CHECKPOINT):
+    if match is None or (match["number"] is None) is (kind in NUMBERED):
         return None
     return ObjectName(
         batch,

@@ -8,7 +8,6 @@ import builtins
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,12 +15,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError
 from obstore.store import ObjectStore, from_url
 
 from sweepledger.errors import StorageError
 
-if TYPE_CHECKING:  # the library has these types only in its stubs
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    # The library has these types only in its stubs.
     from obstore.store import ClientConfig, RetryConfig
 
 T = TypeVar("T")
@@ -138,8 +140,14 @@ class Bucket:
             return None
 
     def put(self, key: str, content: bytes) -> None:
-        """Write an object, which is complete or does not exist. Raises StorageError."""
-        self._try(key, lambda store: obstore.put(store, key, content, use_multipart=False))
+        """Write an object, which is complete or does not exist; once is enough. Raises StorageError."""
+        try:
+            self._try(key, lambda store: obstore.put(store, key, content, use_multipart=False))
+        except StorageError as error:
+            # A bucket with a retention policy refuses to replace an object, even by what it is already.
+            is_refused = isinstance(error.__cause__, (AlreadyExistsError, PermissionDeniedError))
+            if not is_refused or self.get(key) != content:
+                raise
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below a prefix, page by page, in any order. Raises StorageError."""
@@ -166,16 +174,39 @@ class Bucket:
             for key in keys if len(keys) > 1 else ():
                 self._delete_page([key])
 
+    def get_part(self, key: str, start: int, end: int) -> bytes:
+        """Return some bytes of an object. Raises StorageError."""
+        try:
+            return self._try(key, lambda store: bytes(obstore.get_range(store, key, start=start, end=end)))
+        except FileNotFoundError as error:
+            raise StorageError(f"{self.url}/{key}: is missing") from error
+
     def get_many(self, keys: Iterable[str], *, at_once: int = AT_ONCE) -> Iterator[bytes | None]:
         """Yield the contents of objects in order, with a few requests ahead. Raises StorageError."""
-        with ThreadPoolExecutor(at_once) as pool:
-            ahead: builtins.list[Future[bytes | None]] = []
-            for key in keys:
-                ahead.append(pool.submit(self.get, key))
-                if len(ahead) >= at_once:
-                    yield ahead.pop(0).result()
-            for future in ahead:
-                yield future.result()
+        return _ahead(self.get, ((key,) for key in keys), at_once)
+
+    def get_parts(self, key: str, ranges: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+        """Yield parts of an object in order, with a few requests ahead. Raises StorageError."""
+        return _ahead(self.get_part, ((key, start, end) for start, end in ranges), AT_ONCE)
+
+
+def _ahead(get: Callable[..., T], wanted: Iterable[tuple[Any, ...]], at_once: int) -> Iterator[T]:
+    """Yield the answers to requests in order, with a few of them ahead."""
+    with threads(at_once) as pool:
+        waiting: list[Future[T]] = []
+        for arguments in wanted:
+            waiting.append(pool.submit(get, *arguments))
+            if len(waiting) >= at_once:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+
+def threads(at_once: int) -> "ThreadPoolExecutor":
+    """Return a pool of threads for requests."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - the start of a sidecar needs none
+
+    return ThreadPoolExecutor(at_once)
 
 
 def _cause(error: Exception) -> str:

@@ -156,7 +156,7 @@ class BucketResults:
         """Return the records of a batch, listed once."""
         return self._batches.setdefault(name, RecordObjects(self.bucket, name, self.key))
 
-    def records(self, batch: str, index: int) -> Iterator[bytes | None]:
+    def records(self, batch: str, index: int, place: str = "") -> Iterator[bytes | None]:  # noqa: ARG002 - of a folder
         """Yield the records of a trial; see `RecordObjects.records`. The batch may be marked as being deleted."""
         return self.batch(batch.removeprefix(DELETING_PREFIX)).records(index)
 

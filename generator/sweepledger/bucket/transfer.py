@@ -9,18 +9,21 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sweepledger.bucket import file_list, layout
 from sweepledger.bucket.file_list import CHUNK_BYTES, MOST_FILES, StoredFile
 from sweepledger.bucket.layout import ObjectKind, ObjectName
-from sweepledger.bucket.objects import AT_ONCE, Bucket
+from sweepledger.bucket.objects import AT_ONCE, Bucket, threads
 from sweepledger.errors import StorageError
 from sweepledger.formats.json import RejectedInput
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, open_below
 from sweepledger.storage import storage_error, storage_errors
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -135,6 +138,10 @@ class Uploader:
         """Write files of a checkpoint, paths below its folder, and then their list; as `files`."""
         return self._named(ObjectKind.CHECKPOINT, self._listed(root, paths), number)
 
+    def journal(self, content: bytes, number: int) -> ObjectName:
+        """Write the journal of a pod with several trials. Raises StorageError."""
+        return self._named(ObjectKind.PACK, content, number)
+
     def delete_chunks(self, chunks: Iterable[str]) -> None:
         """Delete content that no list names any more. Raises StorageError."""
         unused = sorted(chunks)
@@ -151,11 +158,11 @@ class Uploader:
         if self._kept is None:  # what an interrupted upload has left
             found = self.bucket.list(layout.chunk_key(self.batch, self.index, ""))
             self._kept = {listed.key.rpartition("/")[2] for listed in found}
-        sent: list[Future[None]] = []
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        sent: dict[str, Future[None]] = {}
+        with threads(AT_ONCE) as pool:
             try:
                 stored = tuple(self._store(pool, sent, root, path) for path in paths)
-                for future in sent:
+                for future in sent.values():
                     future.result()
             finally:
                 pool.shutdown(cancel_futures=True)
@@ -164,7 +171,9 @@ class Uploader:
         except ValueError as error:
             raise StorageError(f"{root}: {error}") from error
 
-    def _store(self, pool: ThreadPoolExecutor, sent: list[Future[None]], root: str, path: str) -> StoredFile:
+    def _store(
+        self, pool: "ThreadPoolExecutor", sent: "dict[str, Future[None]]", root: str, path: str
+    ) -> StoredFile:
         """Send the chunks of a file that the bucket lacks."""
         try:
             descriptor = open_below(root, path.split("/"), FILE_FLAGS)
@@ -182,9 +191,9 @@ class Uploader:
                 size += len(chunk)
                 chunks.append(layout.digest(chunk))
                 if len(sent) >= AT_ONCE:
-                    sent.pop(0).result()
-                if chunks[-1] not in (self._kept or ()):
-                    sent.append(pool.submit(self._put_chunk, chunks[-1], chunk))
+                    sent.pop(next(iter(sent))).result()
+                if chunks[-1] not in sent and chunks[-1] not in (self._kept or ()):
+                    sent[chunks[-1]] = pool.submit(self._put_chunk, chunks[-1], chunk)
                 if len(chunk) < CHUNK_BYTES or size > before.st_size:
                     break  # the end, or it grows without one
             after = os.fstat(descriptor)
@@ -276,7 +285,12 @@ def restore(bucket: Bucket, name: ObjectName, into: str, *, most_bytes: int) -> 
 
 def checkpoints(bucket: Bucket, batch: str, index: int, key: bytes | None) -> list[ObjectName]:
     """Return the checkpoints of a trial that a sidecar wrote, the newest first. Raises StorageError."""
-    listed = bucket.list(layout.prefix(batch, ObjectKind.CHECKPOINT, index))
-    names = (layout.parse(batch, ObjectKind.CHECKPOINT, found.key) for found in listed)
+    return numbered(bucket, batch, ObjectKind.CHECKPOINT, index, key)
+
+
+def numbered(bucket: Bucket, batch: str, kind: ObjectKind, index: int, key: bytes | None) -> list[ObjectName]:
+    """Return the objects of a kind that sidecars wrote, the newest first. Raises StorageError."""
+    listed = bucket.list(layout.prefix(batch, kind, index))
+    names = (layout.parse(batch, kind, found.key) for found in listed)
     own = [name for name in names if name is not None and name.index == index and name.is_sealed(key)]
     return sorted(own, key=lambda name: (name.number, name.uid, name.sha256), reverse=True)

@@ -10,7 +10,18 @@ import typer
 
 from sweepledger import __version__
 from sweepledger.cli.author import export, generate, import_, new, schema, try_, update, validate, warm_start
-from sweepledger.cli.lifecycle import cancel, collect, collect_by_pod, expire, next_, retry, submit
+from sweepledger.cli.lifecycle import (
+    cancel,
+    collect,
+    collect_by_pod,
+    expire,
+    next_,
+    pause,
+    resume,
+    retry,
+    scale,
+    submit,
+)
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
 from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin, upgrade
 from sweepledger.cli.promotion import promote
@@ -40,6 +51,9 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "next": next_,
         "collect": collect,
         "cancel": cancel,
+        "pause": pause,
+        "resume": resume,
+        "scale": scale,
         "retry": retry,
         "submit": submit,
         "collect-by-pod": collect_by_pod,

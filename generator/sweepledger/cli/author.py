@@ -1,10 +1,10 @@
 """Commands for authors: new, validate, try, generate, update, schema, import, export."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,9 +15,11 @@ from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response
 from sweepledger.problems import Problem, escape_cell
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.text import Text
 
     from sweepledger.commands.exchange import ForeignFile
+    from sweepledger.commands.generate import Generation
     from sweepledger.commands.generation.next_batch import Generated
     from sweepledger.commands.repository.workspace import Workspace
     from sweepledger.exchange.conversion import Loss
@@ -41,7 +43,11 @@ def new(
     ] = None,
     parameters: Annotated[
         list[str] | None,
-        typer.Option("--param", metavar="NAME=V,V", help="Values of a parameter; can be repeated."),
+        typer.Option(
+            "--param",
+            metavar="NAME=V,V",
+            help="Values of a parameter, or a range NAME=LOW..HIGH to search; can be repeated.",
+        ),
     ] = None,
     metric: Annotated[
         str, typer.Option("--metric", metavar="NAME", help="Metric that the command prints as NAME=number.")
@@ -208,7 +214,10 @@ def generate(
     base: BaseOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Write the next batch of each sweep: the trials that no batch lists yet."""
+    """Write the next batch of each sweep: the trials that no batch lists yet.
+
+    If you name no sweep, those of valid specs are written, and the problems of the others are reported.
+    """
 
     def work() -> Response:
         from sweepledger.cli.text import author
@@ -221,18 +230,19 @@ def generate(
         workspace = Workspace.find(response.current_folder())
         if push:
             return _push_batches(workspace, names or ())
-        settled: frozenset[Path] = frozenset()
         if names:
-            generated = command.generate(workspace, names, check=check_only, base=base)
+            made = command.Generation(command.generate(workspace, names, check=check_only, base=base))
         else:
-            generated, settled = command.generate_changed(workspace, check=check_only, base=base)
-        has_drift = (check_only or exit_code) and any(item.is_pending for item in generated)
-        text = (*author.generated_text(generated, check=check_only), *author.settled_text(settled)) or (
-            NO_SPECS,
+            made = command.generate_changed(workspace, check=check_only, base=base)
+        has_drift = (check_only or exit_code) and any(item.is_pending for item in made.generated)
+        text = (
+            *author.generated_text(made.generated, check=check_only),
+            *author.settled_text(made.settled),
+            *([] if workspace.spec_paths() else [NO_SPECS]),
         )
-        data = {**generated_data(generated), "settled": sorted(path.stem for path in settled)}
+        data = {**generated_data(made.generated), "settled": sorted(path.stem for path in made.settled)}
         unread = () if names else workspace.unread_specs()
-        return Response(data, text, (*_warnings(generated), *unread), EXIT_DRIFT * has_drift)
+        return _generation_response(made, data, text, unread, EXIT_DRIFT * has_drift)
 
     response.respond("generate", form, work)
 
@@ -241,10 +251,29 @@ def _push_batches(workspace: "Workspace", names: "Iterable[str]") -> Response:
     from sweepledger.cli.text import author
     from sweepledger.commands import generate
 
-    generated, commit = generate.push_batches(workspace, names)
-    last_line = f"committed as {commit}" if commit else "nothing to commit: every trial is in a batch"
-    data = {**generated_data(generated), "commit": commit}
-    return Response(data, (*author.generated_text(generated, check=False), last_line), _warnings(generated))
+    made, commit = generate.push_batches(workspace, names)
+    is_complete = not made.problems and not made.failures
+    nothing = "nothing to commit" + (": every trial is in a batch" if is_complete else "")
+    last_line = f"committed as {commit}" if commit else nothing
+    data = {**generated_data(made.generated), "commit": commit}
+    text = (*author.generated_text(made.generated, check=False), last_line)
+    return _generation_response(made, data, text)
+
+
+def _generation_response(
+    made: "Generation",
+    data: "Mapping[str, Any]",
+    text: "tuple[RenderableType, ...]",
+    unread: tuple[Problem, ...] = (),
+    code: int = 0,
+) -> Response:
+    """Return the batches that were made, and the problems of the specs that have none; these decide the exit code."""
+    problems = (*made.problems, *_warnings(made.generated), *unread)
+    if made.problems:
+        code = EXIT_PROBLEMS
+    elif made.failures:
+        code = min(failure.exit_code for failure in made.failures)
+    return Response(data, text, problems, code, made.failures)
 
 
 def update(name: SweepArgument, base: BaseOption = None, form: FormatOption = Format.TEXT) -> None:

@@ -56,7 +56,7 @@ def collected_response(workspace: "Workspace", collection: "Collection") -> Resp
         *(_untrusted_text(f"note: {remark}") for remark in collection.remarks),
     )
     commits = results.collected_text(collection.collected)
-    return Response(data, (*commits, *lines), failures=collection.failures)
+    return Response(data, (*commits, *lines), collection.problems, failures=collection.failures)
 
 
 def cluster_status_response(

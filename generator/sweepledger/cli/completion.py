@@ -38,7 +38,8 @@ def batches(root: Path) -> Iterable[str]:
 @_completion
 def images(root: Path) -> Iterable[str]:
     """Return the names of images in the settings."""
-    from sweepledger.commands.repository.workspace import SETTINGS_FILE, parse_settings
+    from sweepledger.commands.repository.workspace import parse_settings
+    from sweepledger.structs.names import SETTINGS_FILE
 
     return parse_settings(root / SETTINGS_FILE, unpinned=True).images
 

@@ -198,6 +198,10 @@ def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
         "owners": list(result.owners),
         "gaps": list(result.gaps),
         "former_url": result.former_url,
+        "undeclared": [
+            {"kind": one.kind, "name": one.name, "namespace": one.namespace or None, "command": one.deletion}
+            for one in result.undeclared
+        ],
     }
 
 

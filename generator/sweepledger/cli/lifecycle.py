@@ -1,4 +1,4 @@
-"""Commands for merged batches: collect, next, cancel, retry, expire, submit, collect-by-pod."""
+"""Commands for merged batches: collect, next, cancel, pause, resume, scale, retry, expire, submit, collect-by-pod."""
 
 import time
 from dataclasses import replace
@@ -17,6 +17,7 @@ from sweepledger.cli.options import (
     ContextOption,
     FormatOption,
     ImageOption,
+    InOption,
     PatienceOption,
     PushOption,
     RemoteOption,
@@ -38,6 +39,7 @@ from sweepledger.cli.text.values import count_text
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from sweepledger.commands.cancel import BatchesChange
     from sweepledger.commands.collect import Collection
     from sweepledger.commands.collection.record_store import RecordStore
     from sweepledger.commands.expire import BatchExpiry, Expired
@@ -70,6 +72,7 @@ def collect(
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Read from the cluster, with kubectl, which batches have ended.")
     ] = False,
+    cluster_name: InOption = None,
     watch: Annotated[
         int | None,
         typer.Option(
@@ -96,6 +99,8 @@ def collect(
         from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
+        if cluster or cluster_name:
+            workspace = workspace.in_cluster(cluster_name)
         target = results_target(workspace, remote, branch, push=push)
         repository = workspace.repository
         volume = _require_volume(results) if results else state_folder(repository, state) / "results"
@@ -140,7 +145,7 @@ def _collect_here(target: "Target", volume: Path, state: Path, over: frozenset[s
         *results.collected_text(collection.collected),
         *map(rounds.pushed_round_text, collection.rounds),
     )
-    return Response(data, lines, failures=collection.failures)
+    return Response(data, lines, collection.problems, failures=collection.failures)
 
 
 def _require_volume(path: Path) -> Path:
@@ -199,6 +204,79 @@ def cancel(
         return Response(data, tuple(lines))
 
     response.respond("cancel", form, work)
+
+
+def pause(name: SweepArgument, batch: BatchOption = None, form: FormatOption = Format.TEXT) -> None:
+    """Pause running batches: commit that none of their trials may run, until `sweep resume`.
+
+    The commit takes effect when it is pushed or merged. A cluster ends the pods, and no attempt counts as failed.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands.cancel import pause as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder())
+        return _running_changed("paused", workspace, command(workspace, name, batch=batch))
+
+    response.respond("pause", form, work)
+
+
+def resume(name: SweepArgument, batch: BatchOption = None, form: FormatOption = Format.TEXT) -> None:
+    """Resume paused batches: commit that their trials run again.
+
+    The commit takes effect when it is pushed or merged.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands.cancel import resume as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder())
+        return _running_changed("resumed", workspace, command(workspace, name, batch=batch))
+
+    response.respond("resume", form, work)
+
+
+def scale(
+    name: SweepArgument,
+    parallelism: Annotated[int, typer.Argument(min=1, help="How many trials of a batch run at once.")],
+    batch: BatchOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Change the parallelism of running batches of shape `indexed` by a commit.
+
+    The commit takes effect when it is pushed or merged. `run.parallelism` in the spec decides for later batches.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands.cancel import scale as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        workspace = Workspace.find(response.current_folder())
+        return _running_changed("scaled", workspace, command(workspace, name, parallelism, batch=batch))
+
+    response.respond("scale", form, work)
+
+
+def _running_changed(verb: str, workspace: "Workspace", change: "BatchesChange") -> Response:
+    from sweepledger.structs.settings import Controller
+
+    controlled = workspace.settings.controller is not Controller.NONE
+    batches, commit = ", ".join(change.batches), change.commit[:SHORT_COMMIT]
+    lines = (
+        f"{verb} {batches} ({count_text(change.trials, 'trial')}) in {commit}",
+        "next: push or merge the commit; the controller applies it"
+        if controlled
+        else "next: `sweep run` and `sweep local` obey within seconds once their branch has the commit",
+    )
+    data = {
+        "sweep": change.sweep,
+        "batches": list(change.batches),
+        "trials": change.trials,
+        "commit": change.commit,
+    }
+    return Response(data, lines)
 
 
 def retry(
@@ -389,6 +467,7 @@ def _submitted_lines(submitted: "tuple[Submitted, ...]", *, dry_run: bool) -> tu
 
 def collect_by_pod(
     context: ContextOption = None,
+    cluster: InOption = None,
     image: ImageOption = None,
     push: PushOption = False,
     patience: PatienceOption = 300,
@@ -403,7 +482,7 @@ def collect_by_pod(
         from sweepledger.commands.repository.workspace import Workspace, results_target
         from sweepledger.engine.cluster.kubectl import Kubectl
 
-        workspace = Workspace.find(response.current_folder())
+        workspace = Workspace.find(response.current_folder()).in_cluster(cluster)
         target = results_target(workspace, push=push)
         collection = command.collect_by_pod(
             workspace,

@@ -92,6 +92,10 @@ StateOption = Annotated[
     ),
 ]
 
+InOption = Annotated[
+    str | None,
+    typer.Option("--in", metavar="CLUSTER", help="Cluster to look at, if the settings name several."),
+]
 ContextOption = Annotated[
     str | None,
     typer.Option(

@@ -11,7 +11,7 @@ import typer
 
 from sweepledger.cli import completion, response
 from sweepledger.cli.envelopes import bootstrap_data
-from sweepledger.cli.options import BranchOption, ContextOption, FormatOption, PatienceOption
+from sweepledger.cli.options import BranchOption, ContextOption, FormatOption, InOption, PatienceOption
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, SHORT_COMMIT, Format, Response
 
 if TYPE_CHECKING:
@@ -28,6 +28,13 @@ class InitControllerChoice(StrEnum):
     FLUX = "flux"
     SUBMIT = "submit"
     NONE = "none"
+
+
+class HostChoice(StrEnum):
+    """Servers of git for which there are workflows."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
 
 
 class GenerateChoice(StrEnum):
@@ -67,9 +74,13 @@ def init(
     pages: Annotated[
         bool,
         typer.Option(
-            "--pages", help="Add workflows that publish `sweep site` on GitHub Pages; pages are public."
+            "--pages",
+            help="Add workflows that publish `sweep site` on the host's pages, which may be public.",
         ),
     ] = False,
+    host: Annotated[
+        HostChoice, typer.Option("--host", help="Choose the server of git whose workflows are added.")
+    ] = HostChoice.GITHUB,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Create a repository for sweeps: settings, base files, an example, and a first commit."""
@@ -84,6 +95,7 @@ def init(
             generate=str(generate),
             next_=str(next_),
             pages=pages,
+            host=str(host),
         )
         lines = (
             f"created {folder}: {len(created.files)} files, commit {created.commit[:SHORT_COMMIT]} on main",
@@ -215,6 +227,8 @@ def _bootstrap_lines(result: "Bootstrapped") -> list[str]:
     if result.former_url:
         lines += _former_owner(result, result.former_url)
     lines += _manual_steps(result) if changes else _required_secrets(result)
+    if result.undeclared:
+        lines += _undeclared(result)
     if result.gaps:
         lines += ["", "Missing in sweepledger.yaml:"]
         lines += [f"  {gap}" for gap in result.gaps]
@@ -233,6 +247,21 @@ def _former_owner(result: "Bootstrapped", former: str) -> list[str]:
     ]
 
 
+def _undeclared(result: "Bootstrapped") -> list[str]:
+    """Name the objects that stay in the cluster although no file declares them."""
+    several = len({one.folder for one in result.undeclared}) > 1
+    return [
+        "",
+        "No file declares these objects any more, and no controller deletes objects of a platform: with Argo CD, its",
+        "Application stays out of sync. Delete them once no batch of the former settings is active. The data of a",
+        "volume stays, but back it up first:",
+        *(
+            f"  {one.deletion}" + (f"    # cluster of {one.folder}" if several else "")
+            for one in result.undeclared
+        ),
+    ]
+
+
 def _manual_steps(result: "Bootstrapped") -> list[str]:
     lines = [
         "",
@@ -245,9 +274,11 @@ def _manual_steps(result: "Bootstrapped") -> list[str]:
         "Create these Secrets, which are never committed. Each key is read from a file of its name; the",
     ]
     lines += ["file of a user name, password or token must not end with a newline (printf %s, not echo):"]
-    for secret in result.secrets:
-        lines.append(f"  {secret.purpose}: {secret.namespace}/{secret.name}")
-        lines += [f"    {command}" for command in secret.commands]
+    for cluster, secrets in result.secrets_by_cluster:
+        lines += [] if cluster is None else [f"  in cluster {cluster}:"]
+        for secret in secrets:
+            lines.append(f"  {secret.purpose}: {secret.namespace}/{secret.name}")
+            lines += [f"    {command}" for command in secret.commands]
     if result.results_folder:
         lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
         lines += [f"  {command}" for command in result.results_folder]
@@ -311,6 +342,7 @@ def upgrade(
 
 def doctor(
     context: ContextOption = None,
+    cluster: InOption = None,
     prove: Annotated[
         bool, typer.Option("--prove", help="Run a temporary Job that writes results as a trial does.")
     ] = False,
@@ -332,7 +364,8 @@ def doctor(
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.engine.cluster.kubectl import Kubectl
 
-        workspace, kubectl = Workspace.find(response.current_folder()), Kubectl(context)
+        workspace = Workspace.find(response.current_folder()).in_cluster(cluster)
+        kubectl = Kubectl(context)
         released = command.release_pods(workspace, kubectl, time.time()) if release else ()
         report = command.doctor(workspace, kubectl, prove=prove, patience=patience)
         lines = [Text(f"released: {len(held.names)} pods of {held.batch}") for held in released]

@@ -18,6 +18,7 @@ from sweepledger.cli.options import (
     ContextOption,
     FormatOption,
     ImageOption,
+    InOption,
     MonthOption,
     OptionalSweepArgument,
     PatienceOption,
@@ -47,6 +48,7 @@ def status(
         bool, typer.Option("--cluster", help="Also read the state of trials from the cluster, with kubectl.")
     ] = False,
     context: ContextOption = None,
+    cluster_name: InOption = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
     ] = False,
@@ -67,7 +69,9 @@ def status(
         from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
-        kubectl = Kubectl(context) if cluster or context is not None else None
+        if cluster_name is not None:
+            workspace = workspace.in_cluster(cluster_name)
+        kubectl = Kubectl(context) if cluster or context or cluster_name else None
         folder = state_folder(workspace.repository, state)
         statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
         with suppress(KeyboardInterrupt):  # which ends the watch, and interrupts nothing else
@@ -104,6 +108,7 @@ def why(
         bool, typer.Option("--offline", help="Do not read the cluster: explain what git contains.")
     ] = False,
     context: ContextOption = None,
+    cluster: InOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Explain why trials do not run, from the spec to the recorded result, with what to do about it.
@@ -119,6 +124,8 @@ def why(
         from sweepledger.structs.settings import Controller
 
         workspace = Workspace.find(response.current_folder())
+        if cluster is not None:
+            workspace = workspace.in_cluster(cluster)
         is_followed = workspace.settings.controller is not Controller.NONE or context is not None
         kubectl = Kubectl(context) if is_followed and not offline else None
         return cluster_status.explanation_response(command.why(workspace, name, kubectl=kubectl))
@@ -456,7 +463,7 @@ def budget(base: BaseOption = None, month: MonthOption = None, form: FormatOptio
         from sweepledger.commands.repository.workspace import Workspace
 
         month_budget = command.budget(Workspace.find(response.current_folder()), base=base, month=month)
-        return Response(budget_data(month_budget), tuple(_budget_tables(month_budget)))
+        return Response(budget_data(month_budget), tuple(_budget_tables(month_budget)), month_budget.problems)
 
     response.respond("budget", form, work)
 
@@ -549,8 +556,8 @@ def _serve_site(
         state=state_folder(workspace.repository, state),
         kubectl=Kubectl(context) if kubectl else None,
     ).listen(port)
-    print(f"{server.url} shows {revision} until Ctrl-C", file=sys.stderr, flush=True)
     with suppress(KeyboardInterrupt):
+        print(f"{server.url} shows {revision} until Ctrl-C", file=sys.stderr, flush=True)
         server.serve()
     return Response({"url": server.url})
 
@@ -582,9 +589,6 @@ def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":
         yield shares
     for batch in budget.unread:
         yield Text(f"{batch} does not contain its resources: no cost is counted", "yellow")
-    for batch in budget.doubtful:
-        why = "reported more time than its attempts had, which is not charged, or a result in no time"
-        yield Text(f"{batch}: a trial {why}", "yellow")
     for batch in budget.reported:
         yield Text(f"{batch}: some trials were not observed, and are charged by what they reported", "dim")
 

@@ -105,7 +105,8 @@ def check(
         typer.Option(
             "--report",
             metavar="DIR",
-            help=f"Also write check.json, check.sarif and, if a patch can fix the change, {PATCH_FILE} to this folder.",
+            help="Also write check.json, check.sarif, code-quality.json (for GitLab) and, if a patch can fix "
+            f"the change, {PATCH_FILE} to this folder.",
         ),
     ] = None,
     summary: Annotated[
@@ -189,7 +190,7 @@ def _write_reports(checked: Response, report: Path | None, summary: Path | None,
     """Write the files that --report and --summary request. Raises StorageError."""
     from sweepledger import storage
     from sweepledger.cli.text import check
-    from sweepledger.formats.sarif import sarif
+    from sweepledger.formats.problem_reports import code_quality, sarif
 
     if report is not None:
         status = STATUS_BY_EXIT_CODE.get(checked.exit_code, "error")
@@ -197,6 +198,9 @@ def _write_reports(checked: Response, report: Path | None, summary: Path | None,
         contents = {
             "check.json": response.format_envelope("check", status, checked.data, checked.problems).encode(),
             "check.sarif": json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "replace"),
+            "code-quality.json": json.dumps(
+                code_quality(checked.problems), indent=1, ensure_ascii=False
+            ).encode("utf-8", "replace"),
             **({PATCH_FILE: patch} if patch else {}),
         }
         for name, content in contents.items():

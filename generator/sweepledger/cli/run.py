@@ -116,7 +116,8 @@ def _hand_over_response(run: "SweepRun", state: "Path") -> Response:
         if handed.recorded or new
         else "nothing to hand over: no trial of an unfinished batch has finished here",
     ]
-    return Response(data, tuple(lines))
+    problems = tuple(problem for commit in handed.recorded for problem in commit.problems)
+    return Response(data, tuple(lines), problems)
 
 
 def _show_interruption(run: "SweepRun", state: "Path", form: Format) -> None:

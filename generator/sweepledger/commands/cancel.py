@@ -1,28 +1,40 @@
-"""`sweep cancel`: one commit that names batches in the spec's `cancel` list and archives their overlays."""
+"""`sweep cancel`, `pause`, `resume` and `scale`: one commit that ends merged batches, or says how they run now.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+The spec names cancelled batches, whose overlays move to the archive. Its key `running` says how the others run, and a
+file in the folder of each, which the controller applies.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.running_batches import as_changes, running_files, running_problems
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.errors import IdleError, UsageError
+from sweepledger.errors import IdleError, SpecError, UsageError
 from sweepledger.render.platform import flux
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change
 from sweepledger.structs.record import Status
+from sweepledger.structs.run_config import RunningState
 
 
 @dataclass(frozen=True)
-class Cancelled:
-    """A commit that cancels batches."""
+class BatchesChange:
+    """A commit that changes batches of a sweep."""
 
     sweep: str
     batches: tuple[str, ...]
     trials: int
     commit: str
+
+
+@dataclass(frozen=True)
+class Cancelled(BatchesChange):
+    """A commit that cancels batches."""
+
     is_replaced: bool
     """Whether the spec requests the cancelled trials again."""
 
@@ -68,12 +80,12 @@ def cancellation(edit: SpecEdit, chosen: tuple[StoredBatch, ...], *, replace: bo
     ]
     unnamed = [batch for batch in chosen if batch.name not in edit.sweep.cancel]
     _, text = edit.append(*(("cancel", batch.name) for batch in unnamed), *retries)
-    moves, left = batches.archiving(chosen)
+    moves, written, left = batches.archiving(chosen)
     return Change(
-        message=_message(edit.sweep.name, chosen),
-        writes={edit.sweep.path: text},
+        message=_message("cancel", edit.sweep.name, chosen),
+        writes={**written, edit.sweep.path: text},
         moves=moves,
-        removes=left | {flux.batch_file(batch.name) for batch in chosen},
+        removes=left | {flux.batch_file(batch.name, batch.lock.cluster) for batch in chosen},
     )
 
 
@@ -125,7 +137,92 @@ def _trial_count(chosen: tuple[StoredBatch, ...]) -> int:
     return sum(batch.lock.trials for batch in chosen)
 
 
-def _message(sweep: str, chosen: tuple[StoredBatch, ...]) -> str:
+def _message(verb: str, sweep: str, chosen: tuple[StoredBatch, ...]) -> str:
     names = ", ".join(batch.name for batch in chosen)
     trailers = "".join(f"Batch: {batch.name}\n" for batch in chosen)
-    return f"cancel({sweep}): {names} ({_trial_count(chosen)} trials)\n\nSweep: {sweep}\n{trailers}"
+    return f"{verb}({sweep}): {names} ({_trial_count(chosen)} trials)\n\nSweep: {sweep}\n{trailers}"
+
+
+def pause(workspace: Workspace, name: str, *, batch: str | None = None) -> BatchesChange:
+    """Commit that no trial of one batch of a sweep, or of all active ones, may run.
+
+    Raises IdleError if none is left to pause, UsageError for a batch that is not active, SpecError if a queue runs it,
+    RepositoryError as SpecEdit does.
+    """
+    return _commit_state(workspace, name, batch, "pause", lambda state: replace(state, paused=True))
+
+
+def resume(workspace: Workspace, name: str, *, batch: str | None = None) -> BatchesChange:
+    """Commit that paused batches run again. Raises as `pause` does."""
+    return _commit_state(workspace, name, batch, "resume", lambda state: replace(state, paused=False))
+
+
+def scale(workspace: Workspace, name: str, parallelism: int, *, batch: str | None = None) -> BatchesChange:
+    """Commit that so many trials of active batches run at once. Raises as `pause` does."""
+    return _commit_state(
+        workspace, name, batch, "scale", lambda state: replace(state, parallelism=parallelism)
+    )
+
+
+def _commit_state(
+    workspace: Workspace,
+    name: str,
+    batch: str | None,
+    verb: str,
+    change: Callable[[RunningState], RunningState],
+) -> BatchesChange:
+    def make(head: str) -> tuple[Change, tuple[StoredBatch, ...]]:
+        edit = SpecEdit.at(workspace, name, head)
+        edit.require_current()
+        active = _active_batches(edit, batch)
+        known = {stored.name: edit.sweep.running.get(stored.name, RunningState()) for stored in active}
+        changed = {stored: new for stored, state in known.items() if (new := change(state)) != state}
+        if not changed:
+            raise IdleError(
+                f"nothing to {verb}: {', '.join(known)} already runs so",
+                hint=f"`sweep status {name}` shows the state of its batches",
+            )
+        chosen = tuple(stored for stored in active if stored.name in changed)
+        return _state_change(edit, chosen, changed, verb), chosen
+
+    commit, chosen = Target(workspace.repository).commit(make)
+    assert commit is not None
+    assert chosen is not None
+    names = tuple(stored.name for stored in chosen)
+    return BatchesChange(chosen[0].sweep, names, _trial_count(chosen), commit)
+
+
+def _active_batches(edit: SpecEdit, name: str | None) -> tuple[StoredBatch, ...]:
+    """Return the batches that are meant: the named one, or all that are active. Raises UsageError."""
+    hint = f"`sweep status {edit.sweep.name}` shows the state of its batches"
+    if name is not None and not edit.merged_batch(name).is_active:
+        raise UsageError(f"{name} is not active: none of its trials runs any more", hint=hint)
+    here = {batch.name for batch in edit.committed if batch.is_active}
+    active = tuple(
+        batch
+        for batch in edit.merged
+        if batch.is_active and batch.name in here and name in {None, batch.name}
+    )
+    if not active:
+        raise UsageError(f"{edit.sweep.name} has no active batch", hint=hint)
+    return active
+
+
+def _state_change(
+    edit: SpecEdit, chosen: tuple[StoredBatch, ...], states: Mapping[str, RunningState], verb: str
+) -> Change:
+    values = {
+        name: {"paused": state.paused}
+        | ({} if state.parallelism is None else {"parallelism": state.parallelism})
+        for name, state in states.items()
+    }
+    parsed, text = edit.set_values("running", values)
+    problems = tuple(running_problems(parsed.sweep, edit.merged, edit.workspace.settings))
+    if problems:
+        raise SpecError(problems)
+    names = {batch.name for batch in chosen}
+    here = [batch for batch in edit.committed if batch.name in names]
+    files = {path: content for batch in here for path, content in running_files(parsed.sweep, batch).items()}
+    written, removed = as_changes(files)
+    message = _message(verb, edit.sweep.name, chosen)
+    return Change(message, writes={edit.sweep.path: text, **written}, removes=removed)

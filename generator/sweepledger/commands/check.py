@@ -14,9 +14,10 @@ from sweepledger.commands.checks import (
 )
 from sweepledger.commands.checks.builds import Builds
 from sweepledger.commands.checks.context import CheckContext, specs_to_read
-from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.plan import PoolUsage, pool_usage
 from sweepledger.problems import Problem, Severity
+from sweepledger.structs.names import SPECS
 from sweepledger.structs.sweep import Sweep
 
 
@@ -46,6 +47,7 @@ def check(
     Files that equal the base commit are trusted unless `everything` is true. Where no signer is listed, a change
     `by_collector` may record history. Raises SpecError if a spec is wrong; all other problems are in the report.
     """
+    workspace.refuse_sweeps_elsewhere()
     context = CheckContext(workspace, workspace.base_commit(base), month)
     problems = [*layout.check_state(context), *layout.check_layout(context)] or list(
         new_batches.unreadable_batches(context)

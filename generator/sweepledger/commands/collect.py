@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import (
+    AllExcept,
     ClusterBatches,
     PendingRecords,
     StalledBatch,
@@ -20,6 +21,7 @@ from sweepledger.commands.collection.cluster_evidence import (
     find_cluster_batches,
     stalled_batches,
 )
+from sweepledger.commands.collection.cluster_scope import recorded_by
 from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.progress_branch import update_progress_branches
 from sweepledger.commands.collection.reader_pod import READER_POD, reader_image, reader_queue
@@ -33,7 +35,8 @@ from sweepledger.engine.cluster import helper_pods
 from sweepledger.engine.cluster.collector_lease import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
-from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.errors import RepositoryError, StorageError, UsageError
+from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches
 from sweepledger.repo.git import remote_contains
@@ -90,6 +93,11 @@ class Collection:
     remarks: tuple[str, ...] = field(default=(), compare=False)
     """Remarks on the collection itself."""
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Return a warning for each results commit that ignores files of trials."""
+        return tuple(problem for commit in self.collected for problem in commit.problems)
+
     @classmethod
     def joined(cls, collections: Iterable["Collection"]) -> "Collection":
         """Return all that collections recorded and added, and what the last one left."""
@@ -132,7 +140,7 @@ class ClusterObserver:
             return None
         attempts = completed
         if name not in self.seen.ended and not attempts.is_settled(
-            workloads.ended(attempts.batch.lock.trials)
+            workloads.ended(attempts.batch.lock.trials, attempts.batch.lock.pack)
         ):
             return None
         self.settled.add(name)
@@ -169,7 +177,9 @@ def collect_from_state(
         return attempts.with_times({key: (pod.started, pod.finished) for key, pod in pods.items()})
 
     try:
-        commits = commit_results(target, results, ended, alive=known, complete=complete)
+        commits = commit_results(
+            target, results, ended, alive=known, complete=complete, running=AllExcept(frozenset())
+        )
     except UnrecordedError as error:
         commits, failures = error.done, error.failures
     return Collection(commits, rounds=tuple(push_idle_rounds(target)), failures=failures)
@@ -217,7 +227,8 @@ def watch_cluster(
         while True:
             if clock() + POLL_SECONDS > until:
                 return
-            active = batches.active_in_commit(target.repository, target.tip())
+            tip = target.tip()
+            active = [*filter(recorded_by(target, tip), batches.active_in_commit(target.repository, tip))]
             if not active:
                 return
             ended = find_cluster_batches(kubectl, namespace, active).ended
@@ -232,12 +243,11 @@ def _collect_under_lease(
     target: Target, results: Path | RecordStore, kubectl: Kubectl, namespace: str, clock: Callable[[], float]
 ) -> Collection:
     repository, tip = target.repository, target.tip()
-    stored = batches.in_commit(repository, tip)
-    active = [batch for batch in stored if batch.is_active]
+    stored, is_own = batches.in_commit(repository, tip), recorded_by(target, tip)
+    active = [batch for batch in stored if batch.is_active and is_own(batch)]
+    cancelled = filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))
     # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
-    cluster = find_cluster_batches(
-        kubectl, namespace, active, batch_records.unrecorded_batches(repository, tip, stored)
-    )
+    cluster = find_cluster_batches(kubectl, namespace, active, cancelled)
     store = PodStore(kubectl, namespace, clock(), None if isinstance(results, Path) else results)
     collection = record_ended(target, results, ClusterObserver(cluster, store), tip=tip)
     store.release(target)
@@ -262,7 +272,13 @@ def record_ended(
     ended = cluster.ended | observer.pods.without_objects(cluster.active, cluster.workloads)
     try:
         commits = commit_results(
-            target, results, ended, alive=cluster.alive, complete=observer.complete, pods=observer.pods
+            target,
+            results,
+            ended,
+            alive=cluster.alive,
+            complete=observer.complete,
+            pods=observer.pods,
+            running={name for name, objects in cluster.workloads.items() if objects.is_running},
         )
     except UnrecordedError as error:
         commits, failures = error.done, error.failures
@@ -271,7 +287,16 @@ def record_ended(
         for batch in cluster.active
         if batch.name not in observer.settled
     ]
-    stalled = stalled_batches(target.repository, tip, unfinished, results=results, now=observer.pods.now)
+    try:
+        stalled = stalled_batches(target.repository, tip, unfinished, results=results, now=observer.pods.now)
+    except StorageError as error:
+        if isinstance(results, Path):
+            raise
+        stalled = ()  # what was recorded is said all the same, and its pods are released
+        failures = (
+            *failures,
+            RepositoryError(f"stalled batches are not looked for: {error}", hint=error.hint),
+        )
     return Collection(commits, tuple(observer.pending), stalled, failures)
 
 
@@ -294,7 +319,8 @@ def collect_by_pod(
     if over:
         _require_active(target, over)
     tip = workspace.base_commit(None)
-    active = [batch for batch in batches.in_commit(workspace.repository, tip) if batch.is_active]
+    is_own = recorded_by(target, tip)
+    active = [batch for batch in batches.active_in_commit(workspace.repository, tip) if is_own(batch)]
     if not active:
         return Collection()
     on_volume = [batch.name for batch in batches.readable(active) if not batch.lock.store.holds_pods]

@@ -7,11 +7,12 @@ from typing import Any
 
 from sweepledger import storage
 from sweepledger.commands.repository.settings_edit import SettingsEdit, edit_settings, read_settings_text
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import registry
 from sweepledger.engine.datasets import FolderDigest, ReadProgress, digest_folder
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.storage import storage_errors
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Image
 
 UNKNOWN_DIGEST = f"sha256:{'0' * 64}"

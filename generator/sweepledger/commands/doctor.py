@@ -29,13 +29,12 @@ from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
     DOCTOR_POD,
     NEWEST_VERSION,
-    OLDEST_VERSION,
     RESULTS_VOLUME,
     TRIAL_ACCOUNT,
     format_version,
 )
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import BucketSettings, Controller, Settings
+from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
 
 INSTALL_HINTS = {
     "argoproj.io": "install Argo CD",
@@ -50,7 +49,7 @@ def examine_cluster(
     workspace: Workspace, kubectl: Kubectl, clock: Callable[[], float] = time.time
 ) -> Iterator[HealthFinding]:
     """Yield a finding for each object that the cluster must have. Raises nothing: a check that fails is a finding."""
-    settings = workspace.settings
+    settings = workspace.cluster_settings
     nodes = max((pool.max_nodes or 2 for pool in settings.pools.values()), default=2)
     expected = _platform_manifests(workspace) or _minimal_manifests(settings)
     apply = _apply_hint(settings, _followed_source(workspace))
@@ -189,7 +188,10 @@ def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patienc
         component = base_files.component_patch(bases, base_files.BUCKET_STORE)
         store = pod.store_proof(DOCTOR_POD.component, settings, bucket, component)
     claim = settings.results.claims.get(RESULTS_VOLUME)
-    job = helper_pods.write_test_job(settings.namespace, claim, image, TRIAL_ACCOUNT, store=store)
+    is_held = settings.results.store.holds_pods
+    job = helper_pods.write_test_job(
+        settings.namespace, claim, image, TRIAL_ACCOUNT, is_held=is_held, store=store
+    )
     return helper_pods.run_write_test(kubectl, job, patience=patience)
 
 
@@ -198,13 +200,14 @@ def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
 
     Those of an Argo CD in another cluster are not here.
     """
-    settings = workspace.settings
+    settings = workspace.cluster_settings
     folders = ("platform", platform.REMOTE if _is_remote(settings) else str(settings.controller))
-    held = workspace.repository.read(workspace.base_commit(None), *(f"clusters/{name}" for name in folders))
+    place = platform.platform_folder(workspace.cluster)
+    held = workspace.repository.read(workspace.base_commit(None), *(f"{place}/{name}" for name in folders))
     manifests = [
         manifest
         for path, content in sorted(held.items())
-        if path.endswith(".yaml") and path.count("/") == 2  # noqa: PLR2004 - clusters/<folder>/<file>
+        if path.endswith(".yaml") and path.removeprefix(f"{place}/").count("/") == 1
         for manifest in _documents(path, content)
         if isinstance(manifest, dict) and "name" in manifest.get("metadata", {})
     ]
@@ -274,6 +277,9 @@ def _claim_names(settings: Settings) -> list[str]:
 
 
 def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: int) -> HealthFinding:
+    results = settings.results
+    if results.store is ResultsStore.CLAIM and name in results.claims.values():
+        nodes = 1  # whatever the pools are: that is what this store means
     label = f"PersistentVolumeClaim {settings.namespace}/{name}"
     try:
         claim = kubectl.get("persistentvolumeclaims", name, settings.namespace)
@@ -287,7 +293,7 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
 
 def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep bootstrap` lists them."""
-    settings, source = workspace.settings, _followed_source(workspace)
+    settings, source = workspace.cluster_settings, _followed_source(workspace)
     if source is not None:
         elsewhere = settings.argocd.namespace if _is_remote(settings) else None
         needed = platform.required_secrets(settings, source)
@@ -370,9 +376,6 @@ def _unchecked_finding(name: str, error: ClusterError, *, part: str = "cluster")
     return HealthFinding(part, name, HealthStatus.NOT_CHECKED, str(error), error.hint)
 
 
-CLUSTERS = "clusters"
-
-
 @dataclass(frozen=True)
 class Diagnosis:
     """All findings, in the order in which a user fixes them."""
@@ -390,7 +393,7 @@ def doctor(
 ) -> Diagnosis:
     """Check tools, repository and cluster; with `prove`, a temporary Job also writes like a trial."""
     findings = [*_tools(), *_repository(workspace)]
-    server = _server(kubectl)
+    server = _server(kubectl, workspace.settings.kubernetes)
     findings.append(server)
     if server.state is HealthStatus.MISSING:
         findings.append(
@@ -429,8 +432,9 @@ def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
     if remote.state is HealthStatus.OK:
         yield _branch(workspace, followed)
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
-        held = repository.files(workspace.base_commit(None), f"{CLUSTERS}/platform")
-        what = f"{CLUSTERS}/ on the branch"
+        place = platform.platform_folder(workspace.cluster)
+        held = repository.files(workspace.base_commit(None), f"{place}/platform")
+        what = f"{place}/ on the branch"
         if held:
             yield HealthFinding("repository", what, HealthStatus.OK)
         else:
@@ -459,7 +463,7 @@ def _branch(workspace: Workspace, followed: str) -> HealthFinding:
     return HealthFinding("repository", f"branch {followed}", HealthStatus.OK, listed[:8])
 
 
-def _server(kubectl: Kubectl) -> HealthFinding:
+def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
     what = "server version"
     try:
         _, server = kubectl.versions()
@@ -469,8 +473,8 @@ def _server(kubectl: Kubectl) -> HealthFinding:
     minor = rest.partition(".")[0].rstrip("+")
     if not (major.isdigit() and minor.isdigit()):
         return HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"{server!r} is no version")
-    if (int(major), int(minor)) < OLDEST_VERSION:
-        wanted = ".".join(map(str, OLDEST_VERSION))
+    if (int(major), int(minor)) < oldest:
+        wanted = format_version(oldest)
         return HealthFinding(
             "cluster", what, HealthStatus.WRONG, f"{server} is older than {wanted}", "upgrade the cluster"
         )

@@ -9,7 +9,7 @@ from typing import Any
 from sweepledger import search, spec
 from sweepledger.commands.local import DesiredState, RefusedBatch
 from sweepledger.commands.repository.rendered_manifests import render_at
-from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import batch_script
 from sweepledger.engine.local.batch_script import PreparedBatch
 from sweepledger.engine.local.pods import DesiredBatch
@@ -17,7 +17,7 @@ from sweepledger.engine.local.volumes import StateFolders, write_configs
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.argo import batch_workflow
 from sweepledger.exchange.conversion import Exported, Imported, Loss
-from sweepledger.exchange.registry import READERS, WRITERS
+from sweepledger.exchange.registry import IMPORTS, READERS, WRITERS
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.problems import Problem
@@ -30,7 +30,7 @@ from sweepledger.safe_open import read_regular
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.storage import storage_errors, write_file
-from sweepledger.structs.names import suggest_sweep_name
+from sweepledger.structs.names import SPECS, suggest_sweep_name
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings import Controller, Settings
@@ -134,7 +134,10 @@ def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tu
         return imported, spec_text(imported, f"{PurePosixPath(source.name).name} ({format_name})")
     except ForeignError as error:
         line, column = (error.line, 1) if error.line else (0, 0)
-        hint = error.hint or f"is it a file of {format_name}?"
+        hint = (
+            error.hint
+            or f"{format_name} is {IMPORTS[format_name]}; correct what is named above in a copy of it"
+        )
         problem = Problem(source.name, line, column, "", str(error), code="foreign-file", hint=hint)
         raise SpecError([problem]) from error
 
@@ -221,6 +224,11 @@ def export_batch(
     """
     _require_new(workspace.root, output)
     stored = _active_batch(workspace, name, batch)
+    if stored.lock.pack is not None:
+        raise UsageError(
+            f"the pods of {stored.name} run several trials, and {format_name} starts each of its own",
+            hint="delete run.pack or run.stack, `sweep cancel` the batch with --replace, and export the new one",
+        )
     exported = (
         _workflow(workspace, stored) if format_name == WORKFLOW else _script(workspace, stored, format_name)
     )

@@ -34,7 +34,7 @@ from sweepledger.repo.git import Repository, fetch, is_shallow, last_change_time
 from sweepledger.repo.volume import VolumeRoot
 from sweepledger.results import kept_records
 from sweepledger.results.outcomes import BatchRecords, evaluate
-from sweepledger.results.tree import RESULTS
+from sweepledger.results.paths import RESULTS
 from sweepledger.structs.names import DELETING_PREFIX, split_batch_name
 from sweepledger.structs.record import Record
 from sweepledger.structs.settings import Settings
@@ -62,7 +62,7 @@ class Shelf(Protocol):
     def newest(self, name: str) -> float:
         """Return the time of the last change in a folder, by the clock that wrote it."""
 
-    def records(self, name: str, index: int, /) -> Iterator[bytes | None]:
+    def records(self, name: str, index: int, place: str, /) -> Iterator[bytes | None]:
         """Yield the records of a trial of a batch."""
 
     def move(self, name: str, to: str) -> None:
@@ -101,7 +101,7 @@ class BatchExpiry:
 
 def _uses_checkpoints(batch: StoredBatch) -> bool:
     try:
-        return bool(batch.lock.parents)
+        return bool(batch.lock.parents) and not batch.lock.restarts
     except UnreadableError:
         return True
 
@@ -211,11 +211,13 @@ class ExpiryCase:
         # On the second check, the folder has the name of its deletion, and must not be read twice.
         distinct = dict.fromkeys((*names, self.deleting_name))
         names_held = [name for name in distinct if volume.has_folder(name)]
-        collectable = _collectable_lines(
-            self.branch.archived[self.batch],
-            lambda index: chain.from_iterable(volume.records(name, index) for name in names_held),
-        )
         stored = self.branch.archived[self.batch]
+        collectable = _collectable_lines(
+            stored,
+            lambda index: chain.from_iterable(
+                volume.records(name, index, stored.lock.place(index)) for name in names_held
+            ),
+        )
         paths = batch_records.records_files(stored, self.branch.files)
         recorded = _recorded_lines(self.branch.repository.read(self.branch.tip, *paths).values())
         late = len(collectable - recorded)

@@ -4,30 +4,49 @@ Read this first, then `generation/next_batch.py`: spec -> sweep -> trials -> ove
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sweepledger.commands.generation.next_batch import (
     Generated,
+    StoredBatches,
     added_files,
     plan_batches,
+    plan_each,
     stored_batches,
     with_code_warnings,
     write_batches,
 )
 from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.running_batches import as_changes
 from sweepledger.commands.repository.settled_specs import settled_specs
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
-from sweepledger.errors import UsageError
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.errors import GeneratorError, SpecError, UsageError
+from sweepledger.problems import Problem
 from sweepledger.repo.git import Change
 from sweepledger.repo.state import state_folder
+from sweepledger.spec import ParsedSpec
+from sweepledger.structs.names import SETTINGS_FILE, SPECS
 from sweepledger.structs.settings import GenerateMode
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The next batches of all sweeps that can have one, and why others have none."""
+
+    generated: tuple[Generated, ...]
+    problems: tuple[Problem, ...] = ()
+    """Of the specs that are wrong."""
+    failures: tuple[GeneratorError, ...] = ()
+    """Of specs whose batch cannot be made here, for example because their code is not committed."""
+    settled: frozenset[Path] = frozenset()
+    """Specs that were not read: their newest batch was made from them as they are."""
 
 
 def generate(
     workspace: Workspace, names: Iterable[str] = (), *, check: bool = False, base: str | None = None
 ) -> tuple[Generated, ...]:
-    """Write the next batch of each sweep; with `check` only return it.
+    """Write the next batch of each named sweep, or of none; with `check` only return it.
 
     Raises SpecError for wrong specs, and RepositoryError if a generated file was edited by hand; nothing is
     written then.
@@ -41,27 +60,46 @@ def generate(
     return with_code_warnings(workspace, specs, planned, includes_listed=bool(chosen))
 
 
-def generate_changed(
-    workspace: Workspace, *, check: bool = False, base: str | None = None
-) -> tuple[tuple[Generated, ...], frozenset[Path]]:
-    """Write the next batch of each sweep that may lack one; return these sweeps, and the specs of all others.
+def generate_changed(workspace: Workspace, *, check: bool = False, base: str | None = None) -> Generation:
+    """Write the next batch of each sweep that may lack one; a wrong spec stops no other.
 
-    The others are known without reading them: their newest batch was made from the spec as it is. Raises as
-    `generate` does.
+    Settled specs are known without reading them. Raises RepositoryError if a generated file was edited by hand;
+    nothing is written then.
     """
     state_folder(workspace.repository)  # as when specs are read: a repository with planted state is refused
+    workspace.refuse_sweeps_elsewhere()
     stored = stored_batches(workspace, base, known_to_git=True)
     entries = workspace.repository.files(stored.commit, SPECS, SETTINGS_FILE)
     paths = workspace.spec_paths()
     settled = settled_specs(workspace, entries, stored.merged, stored.added, paths)
-    specs = workspace.read(path for path in paths if path not in settled)
     # Who edits a batch of another sweep should know it while the batch runs; its archive is for `sweep check`.
     names = {path.stem for path in settled}
     compared = tuple(batch for batch in stored.present if batch.is_active or batch.sweep not in names)
-    planned = plan_batches(workspace, specs, base=base, stored=replace(stored, present=compared))
+    unsettled = (path for path in paths if path not in settled)
+    made = _plan_each(workspace, unsettled, replace(stored, present=compared))
     if not check:
-        write_batches(workspace, planned)
-    return with_code_warnings(workspace, specs, planned), settled
+        write_batches(workspace, made.generated)
+    return replace(made, settled=settled)
+
+
+def _plan_each(workspace: Workspace, paths: Iterable[Path], stored: StoredBatches) -> Generation:
+    """Return the next batches of the specs that can have one, and why the others cannot. Raises EditedError."""
+    read = [workspace.parse(path) for path in paths]
+    specs = [item for item in read if isinstance(item, ParsedSpec)]
+    planned = [*zip(specs, plan_each(workspace, specs, stored), strict=True)]
+    valid = [spec for spec, item in planned if isinstance(item, Generated)]
+    made = [item for _, item in planned if isinstance(item, Generated)]
+    errors = [(spec, item) for spec, item in planned if not isinstance(item, Generated)]
+    wrong = [item.problems for _, item in errors if isinstance(item, SpecError)]
+    return Generation(
+        with_code_warnings(workspace, valid, made),
+        tuple(sorted(problem for item in (*read, *wrong) if isinstance(item, tuple) for problem in item)),
+        tuple(
+            type(error)(f"{spec.sweep.path}: {error}", hint=error.hint)
+            for spec, error in errors
+            if not isinstance(error, SpecError)
+        ),
+    )
 
 
 def update(workspace: Workspace, name: str, *, base: str | None = None) -> Generated:
@@ -74,37 +112,46 @@ def update(workspace: Workspace, name: str, *, base: str | None = None) -> Gener
     return planned[0]
 
 
-def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[tuple[Generated, ...], str | None]:
+def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[Generation, str | None]:
     """Commit the missing batches to the branch that controllers follow; return them and the commit.
 
-    Raises UsageError if the settings leave generating to authors, SpecError, RepositoryError if the server
-    refuses, ContentionError.
+    If no sweep is named, a wrong spec stops no other. Raises UsageError if the settings leave generating to authors,
+    SpecError for a named spec, RepositoryError if the server refuses, ContentionError.
     """
     _require_on_merge(workspace)
     chosen = tuple(names)
 
-    def make(commit: str) -> tuple[Change | None, tuple[Generated, ...]]:
+    def make(commit: str) -> tuple[Change | None, Generation]:
         with at_commit.checked_out(workspace.repository, commit) as folder:
             return _batch_commit(Workspace.find(folder), chosen, commit)
 
     target = Target(workspace.repository, workspace.settings.remote, workspace.settings.branch)
-    commit, generated = target.commit(make)
-    return generated or (), commit
+    commit, made = target.commit(make)
+    return made or Generation(()), commit
 
 
 def _batch_commit(
     workspace: Workspace, names: tuple[str, ...], commit: str
-) -> tuple[Change | None, tuple[Generated, ...]]:
+) -> tuple[Change | None, Generation]:
     """Return the change that adds the missing batches to a commit that is checked out, and these batches."""
     _require_on_merge(workspace)
-    planned = plan_batches(workspace, workspace.specs(names), base=commit)
-    new = tuple(generated for generated in planned if generated.batch)
+    if names:
+        made = Generation(plan_batches(workspace, workspace.specs(names), base=commit))
+    else:
+        made = _plan_each(
+            workspace, workspace.spec_paths(), stored_batches(workspace, commit, known_to_git=True)
+        )
+    new = tuple(generated for generated in made.generated if generated.batch)
     writes = {
         path: content for generated in new for path, content in added_files(workspace, generated).items()
     }
     existing = sorted(writes.keys() & workspace.repository.files(commit).keys())
     assert not existing, f"a new batch adds only new files, but {existing[0]} exists"
-    return (Change(batch_message(new), writes) if new else None), new
+    running = {path: content for generated in made.generated for path, content in generated.running.items()}
+    written, removed = as_changes(running)
+    changed = tuple(generated for generated in made.generated if generated.batch or generated.running)
+    change = Change(batch_message(changed), writes | written, removes=removed) if changed else None
+    return change, replace(made, generated=changed)
 
 
 def _require_on_merge(workspace: Workspace) -> None:
@@ -117,6 +164,6 @@ def _require_on_merge(workspace: Workspace) -> None:
 
 def batch_message(new: Iterable[Generated]) -> str:
     """Return the message of the commit that adds batches."""
-    counts = {generated.sweep.name: generated.batch.lock.trials for generated in new if generated.batch}
+    counts = {one.sweep.name: 0 if one.batch is None else one.batch.lock.trials for one in new}
     body = "".join(f"Batch: {generated.batch.name}\n" for generated in new if generated.batch)
     return f"generate({', '.join(counts)}): {sum(counts.values())} trials\n\n{body}"

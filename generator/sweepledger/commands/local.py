@@ -1,11 +1,14 @@
 """`sweep local`: controller, node and collector on one machine, following a branch."""
 
+import contextlib
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from sweepledger.commands.collection import results_commit
+from sweepledger.commands.collection.live_rules import LiveRules
 from sweepledger.commands.collection.results_commit import UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
 from sweepledger.commands.repository.base_files import packaged_launchers
@@ -45,7 +48,7 @@ class RefusedBatch:
 
 @dataclass
 class DesiredState:
-    """Computes the desired state of commits. A batch never changes, so each is rendered once."""
+    """Computes the desired state of commits. A batch is rendered once; only how it runs now may change."""
 
     repository: Repository
     mirror: Mirror
@@ -82,7 +85,18 @@ class DesiredState:
             if isinstance(result, RefusedBatch):
                 return result
             self._rendered[batch.name] = result
-        return self._rendered[batch.name]
+        rendered = self._rendered[batch.name]
+        try:
+            now = machine.running(rendered.batch, batch.running)
+        except UnreadableError as error:
+            return RefusedBatch(batch.name, error.problems)
+        thresholds = self.rules.path(commit, batch)
+        return replace(rendered, batch=machine.with_parallelism(now, self.parallel), thresholds=thresholds)
+
+    @cached_property
+    def rules(self) -> LiveRules:
+        """The rules of early stopping that follow the trials."""
+        return LiveRules(self.repository, self.state)
 
     def _try(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
         try:
@@ -104,7 +118,7 @@ class DesiredState:
         started = started_program(batch, parsed, code)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
-        return DesiredBatch(machine.with_parallelism(parsed, self.parallel), code, data, python_path)
+        return DesiredBatch(parsed, code, data, python_path)
 
 
 POLL_SECONDS = 15.0
@@ -251,6 +265,8 @@ class _Loop:
     """Cancelled batches that are not recorded yet."""
     last_commit: str | None = None
     """The commit fetched last."""
+    active: tuple[StoredBatch, ...] = ()
+    """Its active batches that may run here."""
     unfollowed: frozenset[str] = frozenset()
     """Batches of the work tree that are not in this commit."""
     announced: dict[str, type] = field(default_factory=dict)
@@ -303,7 +319,7 @@ class _Loop:
         if commit != self.last_commit:
             yield Fetched(commit, tuple(batch.name for batch in active))
             yield from self._unpushed(commit)
-        self.last_commit = commit
+        self.last_commit, self.active = commit, active
         self.desired, self.refused = self._desired(commit, active)
         self.pending = self.cluster.pending(commit)
         yield from self._announce(active)
@@ -321,9 +337,12 @@ class _Loop:
         self.unfollowed = unfollowed
 
     def _is_idle(self) -> bool:
-        """Return whether nothing runs, and every batch that can run here has ended."""
-        conditions = batch_conditions(self.options.state)
-        return not self.pending and all(conditions.get(desired.batch.name) for desired in self.desired)
+        """Return whether nothing runs, and every batch that can run here has ended or is paused."""
+        conditions, progress = batch_conditions(self.options.state), self.engine.progress()
+        return not self.pending and all(
+            conditions.get(batch.name) or (batch.is_paused and not progress[batch.name].running)
+            for batch in (desired.batch for desired in self.desired)
+        )
 
     def _desired(
         self, commit: str, active: tuple[StoredBatch, ...]
@@ -336,13 +355,15 @@ class _Loop:
             if isinstance(batch_or_refusal, RefusedBatch):
                 refused.append(batch_or_refusal)
                 continue
-            problems = machine.capacity_problems(
-                [batch_or_refusal.batch], self.engine.capacity, without_gpu=self.options.without_gpu
-            )
+            rendered, has = batch_or_refusal.batch, self.engine.capacity
+            if self.options.without_gpu:
+                rendered = machine.without_gpus(rendered)
+            fitted = machine.fitted(rendered, has)
+            problems = machine.capacity_problems([fitted], has, without_gpu=self.options.without_gpu)
             if problems:
                 refused.append(RefusedBatch(batch.name, problems))
             else:
-                desired.append(batch_or_refusal)
+                desired.append(replace(batch_or_refusal, batch=fitted))
         return desired, refused
 
     def _announce(self, active: tuple[StoredBatch, ...]) -> Iterator[Event]:
@@ -371,13 +392,29 @@ class _Loop:
         look_again = time.monotonic() + POLL_SECONDS
         untouched = {refused.batch for refused in self.refused}
         while True:
-            yield from self.engine.step(self.desired, untouched=untouched)
+            happened = self.engine.step(self.desired, untouched=untouched)
+            yield from happened
+            self._refresh_rules(
+                {event.attempt.batch for event in happened if isinstance(event, events.PodEnded)}
+            )
             yield Running(self.engine.progress())
             if not self.desired and not self.pending and self.options.once:
                 return
             if self._has_ended(batch_conditions(self.options.state)) or time.monotonic() >= look_again:
                 return
+            if self.options.once and self._is_idle():
+                return
             self.engine.wait(TICK_SECONDS)
+
+    def _refresh_rules(self, changed: Collection[str]) -> None:
+        """Let running trials be compared with those that have ended; without rules they simply go on."""
+        commit = self.last_commit
+        if commit is None:
+            return
+        for batch in self.active:
+            if batch.name in changed:
+                with contextlib.suppress(GeneratorError):
+                    self.cluster.rules.refresh(commit, batch)
 
     def _has_ended(self, conditions: Mapping[str, JobCondition | None]) -> bool:
         """Return whether there is something to record: a Job that ended, or a cancelled batch without Jobs."""

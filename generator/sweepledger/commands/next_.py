@@ -14,10 +14,12 @@ from sweepledger.commands.rounds.next_round import (
     SearchEnded,
     Step,
     next_step_at,
+    sweeps_with_rounds,
 )
 from sweepledger.commands.rounds.round_commit import PushedRound
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Problem, Severity
+from sweepledger.search.encoding import encode_space
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
@@ -105,13 +107,14 @@ def _next_step_now(target: Target, sweep: str) -> Step | RoundBlocked | None:
 def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, ...]:
     selected = tuple(names)
     specs = workspace.specs(selected)
+    with_rounds = {sweep.name for sweep in sweeps_with_rounds(workspace, [one.sweep for one in specs])}
     for sweep in (parsed.sweep for parsed in specs if selected):
-        if sweep.rounds is None:
+        if sweep.name not in with_rounds:
             raise UsageError(
                 f"{sweep.name} has no rounds: its method is {sweep.method}",
                 hint=f"`sweep generate {sweep.name}` requests all of its trials",
             )
-    searches = tuple(parsed for parsed in specs if parsed.sweep.rounds is not None)
+    searches = tuple(parsed for parsed in specs if parsed.sweep.name in with_rounds)
     if not searches:
         raise IdleError(
             "no sweep here has rounds", hint="a search has a method such as tpe, and rounds: {size: 8}"
@@ -151,13 +154,19 @@ WEIGHTS = {
 
 PENDING = "as running"
 """The use of trials without results."""
+OUTSIDE = "outside"
+"""The use of trials that the model of a search cannot take: their values are not in its space."""
 
 
 def evidence_weights(step: RoundDue | ResultsPending | SearchEnded) -> tuple[EvidenceWeight, ...]:
     """Count the observations by how they are used, the search's own before those of a warm start."""
     groups: dict[tuple[bool, str], list[int | None]] = {}
+    search = step.evidence.sweep.search
+    space = encode_space(search.space) if search is not None and search.method.is_sampler else None
     for observation in step.evidence.observations:
-        key = (observation.round is None, WEIGHTS.get(observation.status, "with their last value"))
+        is_known = space is None or space.encode(observation.configuration) is not None
+        use = WEIGHTS.get(observation.status, "with their last value") if is_known else OUTSIDE
+        key = (observation.round is None, use)
         groups.setdefault(key, []).append(observation.round)
     for trial in step.evidence.pending_trials:
         groups.setdefault((False, PENDING), []).append(trial.round)

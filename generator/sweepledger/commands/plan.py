@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sweepledger import search
-from sweepledger.commands.generation import spec_change
+from sweepledger.commands.generation import packs, spec_change
+from sweepledger.commands.generation.waves import Waves, as_proposed, choose_waves, relevant_warnings
 from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
 from sweepledger.commands.repository.costs import Timing
-from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.bounds import remaining_bounds
-from sweepledger.commands.rounds.evidence import foreign_labels
+from sweepledger.commands.rounds.evidence import as_begun, foreign_labels
 from sweepledger.commands.validate import read_specs
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
@@ -47,9 +48,10 @@ from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.domain import Continuous
+from sweepledger.structs.names import SPECS
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.search_block import Block, RandomSearch, Sampler
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import Controller, NextRoundMode, Settings
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -64,7 +66,7 @@ def plan_notes(
 ) -> tuple[Note, ...]:
     """Return notes on the trials and blocks that a sweep requests."""
     trials, blocks = requested
-    dataset = workspace.settings.datasets.get(sweep.run.data or "")
+    dataset = workspace.settings.dataset_named(sweep.run.data)
     best = _best_recorded(workspace, base, sweep, merged)
     examples = None if dataset is None else dataset.examples
     # Rounds read committed files; those of HEAD are the ones that a merge brings.
@@ -167,10 +169,10 @@ class _PlanContext:
         return settings if isinstance(settings, Settings) else self.workspace.settings
 
     def review(self, parsed: ParsedSpec, expansion: Expansion) -> Review:
-        sweep = parsed.sweep
-        program, unlocked = self.program(sweep)
+        merged = batches.of_sweep(self.merged, parsed.sweep.name)
+        program, unlocked = self.program(parsed.sweep)
+        sweep, waves = self.in_waves(parsed.sweep, expansion, None if unlocked else program, merged)
         trials = search.trials(sweep, expansion, program)
-        merged = batches.of_sweep(self.merged, sweep.name)
         retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, self.base)
         archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
         listed = {trial.digest for batch in merged for trial in batch.trials}
@@ -182,6 +184,9 @@ class _PlanContext:
         new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in retried)
         bounds = remaining_bounds(sweep, merged, program, expansion) if sweep.rounds else None
         counts = counts if bounds is None else _round_counts(merged, bounds.trials or 0)
+        if new and not unlocked and sweep.run.pack_choice is None:
+            planned = packs.first_round(sweep) if sweep.rounds else [trial.assignment for trial in new]
+            sweep = packs.with_pack(sweep, planned, program, self.timing)
         missing = self.missing(parsed, None if unlocked else program) if counts.new else ()
         refusals = (
             spec_change.spec_change_problems(
@@ -199,16 +204,47 @@ class _PlanContext:
             blocks,
             coverage(sweep, expansion.configurations),
             self.difference(sweep, trials, program),
-            tuple(sorted((*parsed.warnings, *expansion.warnings, *missing, *refusals))),
+            tuple(
+                sorted(
+                    (
+                        *relevant_warnings(parsed.warnings, sweep),
+                        *expansion.warnings,
+                        *missing,
+                        *refusals,
+                    )
+                )
+            ),
             outdated,
             () if unlocked else tuple(self.code_changes(program, merged, outdated)),
             unlocked,
             self.forecast(sweep, [trial.assignment for trial in new], program, bounds),
             self.balances(sweep, counts.new if bounds else len(new)),
-            plan_notes(self.workspace, self.base, sweep, merged, (trials, blocks)) if counts.new else (),
+            (
+                *((Note("waves", waves.text),) if waves else ()),
+                *plan_notes(self.workspace, self.base, sweep, merged, (trials, blocks)),
+            )
+            if counts.new
+            else (),
             self.written(sweep),
             bounds,
         )
+
+    def in_waves(
+        self, written: Sweep, expansion: Expansion, program: Program | None, merged: Sequence[StoredBatch]
+    ) -> tuple[Sweep, Waves | None]:
+        """Return a sweep as its batches began it, or as its first batch would, and the waves that this chooses."""
+        present = batches.readable(batches.of_sweep(self.present, written.name))
+        proposed = [batch for batch in present if batch.lock.spec_digest == written.digest]
+        sweep, settings = as_begun(written, merged), self.workspace.settings
+        if not merged:
+            sweep = as_proposed(sweep, len(expansion.configurations), proposed)
+        is_continued = settings.next is not NextRoundMode.REVIEW or settings.controller is Controller.NONE
+        if merged or program is None or not is_continued:
+            return sweep, None
+        waves = choose_waves(sweep, expansion.configurations, program, self.timing)
+        if proposed:
+            return sweep, waves if waves and waves.rounds == sweep.static_rounds else None
+        return sweep if waves is None else replace(sweep, static_rounds=waves.rounds), waves
 
     def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
         """Compare the upper bound of new trials with the budgets that the sweep counts towards."""

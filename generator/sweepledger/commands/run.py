@@ -29,7 +29,7 @@ from sweepledger.commands.repository.outside_imports import (
     refuse_other_environment,
 )
 from sweepledger.commands.repository.spec_edit import SpecEdit
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Target, Workspace
+from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError, SpecError
@@ -42,7 +42,7 @@ from sweepledger.results.outcomes import evaluate
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.starter import SCHEMA_FILE
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
-from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.names import SETTINGS_FILE, SPECS, split_batch_name
 from sweepledger.structs.settings import Controller, NextRoundMode
 
 
@@ -203,7 +203,7 @@ class SweepRun:
             and any(
                 path.is_file()
                 for volume in ("results", "checkpoints")
-                for path in state.glob(f"{volume}/{batch.name}/*/checkpoints/**/*")
+                for path in state.glob(f"{volume}/{batch.name}/{_any_place(batch)}/checkpoints/**/*")
             )
         )
 
@@ -326,7 +326,8 @@ class SweepRun:
                 raise SpecError(imports.problems)
 
     def _plan(self, base: str, *, update: bool) -> tuple[Generated, ...]:
-        planned = plan_batches(self.workspace, self.specs, base=base, update=update)
+        continued = bool(self._target.continued)
+        planned = plan_batches(self.workspace, self.specs, base=base, update=update, continued=continued)
         _refuse_what_is_not_committed(planned)
         return with_code_warnings(self.workspace, self.specs, planned, includes_listed=True)
 
@@ -397,6 +398,11 @@ def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
 
 def _has_finished_trial(attempts: BatchAttempts) -> bool:
     return any(outcome.status.is_final for outcome in evaluate(attempts.results).outcomes)
+
+
+def _any_place(batch: StoredBatch) -> str:
+    """Return a pattern of the places of a batch's trials."""
+    return "*" if batch.lock.pack is None else "*/*"
 
 
 def _require_branch(repository: Repository) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.rendered_manifests import render_at
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import submission
 from sweepledger.engine.cluster.api_objects import object_names
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
@@ -16,6 +16,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.kubernetes import BATCH_LABEL, Manifest
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import Controller, Settings
 

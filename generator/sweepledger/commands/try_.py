@@ -29,7 +29,7 @@ from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.kubernetes import INDEX_VARIABLE
+from sweepledger.structs.kubernetes import DATA_VARIABLE, INDEX_VARIABLE
 from sweepledger.structs.program import CodeSelection
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
@@ -93,7 +93,8 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
     of = len(trials)
     if not 0 <= number < of:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
-    batch = Batch(sweep, 1, None, program, (trials[number],), Shape.INDEXED)
+    alone = replace(sweep, run=replace(sweep.run, pack=None))
+    batch = Batch(alone, 1, None, program, (trials[number],), Shape.INDEXED)
     with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
         code = _code(workspace, sweep, Path(scratch) / "code")
         imports = check_imports(
@@ -203,8 +204,8 @@ def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) 
         "SWEEP_RAN": "process",
         INDEX_VARIABLE: "0",
     }
-    if batch.run.data is not None:
-        dataset = workspace.settings.datasets[batch.run.data]
-        data = state_folder(workspace.repository) / DATA / dataset.name
-        environment["SWEEP_DATA"] = str(datasets.verified_folder(dataset, data, code=code))
+    data = workspace.settings.dataset(batch.program.data)
+    if data is not None:
+        cache = state_folder(workspace.repository) / DATA
+        environment[DATA_VARIABLE] = str(datasets.verified_data(data, cache, code=code))
     return environment

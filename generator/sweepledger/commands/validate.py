@@ -52,6 +52,8 @@ class Validated:
 def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
     """Read specs, and warn of programs that the work tree lacks; of all specs, also of files that are not read."""
     chosen = tuple(names)
+    if not chosen:
+        workspace.refuse_sweeps_elsewhere()
     read = read_specs(workspace, chosen)
     warnings = [
         problem

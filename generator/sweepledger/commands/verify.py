@@ -21,8 +21,7 @@ from sweepledger.errors import IdleError, RepositoryError, StorageError, UsageEr
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commits, uncommitted_paths
-from sweepledger.results.paths import results_folder
-from sweepledger.results.tree import RESULTS
+from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.structs.names import is_sweep_name
 from sweepledger.structs.settings import Settings
 

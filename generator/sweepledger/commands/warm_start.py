@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sweepledger import storage
-from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.exchange.evidence import optuna_study, table
@@ -18,7 +18,7 @@ from sweepledger.formats.evidence_jsonl import (
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader.yaml_edit import append_item
 from sweepledger.search.encoding import EncodedSpace, encode_space
-from sweepledger.structs.names import is_sweep_name, suggest_sweep_name
+from sweepledger.structs.names import SPECS, is_sweep_name, suggest_sweep_name
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import MODEL_METHODS
 from sweepledger.structs.sweep import Sweep

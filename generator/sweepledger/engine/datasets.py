@@ -7,20 +7,25 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger import process
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.process import LimitExceededError, Limits
-from sweepledger.storage import storage_error
-from sweepledger.structs.settings import Dataset
+from sweepledger.storage import storage_error, storage_errors
+from sweepledger.structs.program import AND
+from sweepledger.structs.settings import Dataset, SeveralDatasets
+from sweepledger.structs.values import listing_digest
 
 CHUNK_BYTES = 1 << 20
 REPORT_SECONDS = 0.5
 PREPARE_SECONDS = 24 * 3600.0
 PREPARE_OUTPUT_BYTES = 64 << 20
 
+DIGITS = 16
+"""Of the digest in the name of a folder of links."""
 VERSION_PREFIX = "version:"
 """Prefix of an identity that is not a digest; the content of such a dataset cannot be verified."""
 
@@ -52,6 +57,25 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
             f"dataset {dataset.name}: {folder} contains other data: must be {dataset.identity}, got {identity}",
             hint=f"remove the folder to have it prepared again, or correct datasets.{dataset.name}.digest",
         )
+    return folder
+
+
+def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> Path:
+    """Return the verified folder of a sweep's data; several datasets are links in it. Raises as verified_folder does.
+
+    `cache` has the folder of each dataset by its name.
+    """
+    if isinstance(data, Dataset):
+        return verified_folder(data, cache / data.name, code=code)
+    for part in data.parts:
+        verified_folder(part, cache / part.name, code=code)
+    # A name of its own for each selection: no other batch changes what this one reads.
+    folder = cache / f"{AND}{hashlib.sha256(data.name.encode()).hexdigest()[:DIGITS]}"
+    with storage_errors(folder):
+        folder.mkdir(exist_ok=True)
+        for part in data.parts:
+            with suppress(FileExistsError):
+                (folder / part.name).symlink_to(Path("..", part.name), target_is_directory=True)
     return folder
 
 
@@ -124,13 +148,11 @@ def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | No
     Raises OSError, and StorageError for links and devices, whose content is not in the folder.
     """
     report = _Report(progress)
-    lines = []
-    for path in sorted(_files(folder), key=lambda path: path.relative_to(folder).as_posix()):
-        name = path.relative_to(folder).as_posix()
-        lines.append(f"{_file_digest(path, report)}  {name}\n")
+    digests = {}
+    for path in sorted(_files(folder)):  # all names are checked before any content is read
+        digests[path.relative_to(folder).as_posix()] = _file_digest(path, report)
         report.files += 1
-    digest = hashlib.sha256("".join(lines).encode()).hexdigest()
-    return FolderDigest(f"sha256:{digest}", report.files, report.bytes)
+    return FolderDigest(listing_digest(digests), report.files, report.bytes)
 
 
 @dataclass

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.search_block import Block
+from sweepledger.structs.search_block import AdaptiveSearch, Block
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import Value
 
@@ -71,6 +71,13 @@ def block_losses(block: Block, tool: str) -> Iterator[Loss]:
         yield Loss(
             f"derived: {derived.name}", f"{tool} cannot compute it; compute it in the program: {derived.text}"
         )
+
+
+def most_trials(search: AdaptiveSearch) -> int | None:
+    """Return how many trials a search requests at most; None if only its budget ends it."""
+    rounds = search.rounds
+    limits = [limit for limit in (search.cap, rounds.max and rounds.max * rounds.size) if limit is not None]
+    return min(limits, default=None)
 
 
 def rounds_losses(sweep: Sweep) -> Iterator[Loss]:

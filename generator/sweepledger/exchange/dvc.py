@@ -2,11 +2,14 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
 from typing import Any
 
+from sweepledger.exchange import configuration_list
 from sweepledger.exchange.conversion import Imported, Loss
-from sweepledger.exchange.fields import Fields, show_value
+from sweepledger.exchange.fields import Fields, json_text, no_values, show_value
 from sweepledger.exchange.hydra.overrides import override_parameter, split_override
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, search_spec
 from sweepledger.exchange.shell_command import split_command
@@ -19,13 +22,17 @@ from sweepledger.structs.values import canonical_json
 TOOL = "DVC"
 EXPERIMENT = re.compile(rb"^[^#\n]*\bdvc\s+exp\s+run\b", re.MULTILINE)
 RUN = re.compile(r"\bdvc\s+exp\s+run\b")
-SETTING = re.compile(r"\s(-S|--set-param\b)")
+QUOTED = re.compile(r"`(dvc\s+exp\s+run\b[^`\n]*)`")
+"""A command in the text of a document."""
+SETTING = re.compile(r"\s(-S|--set-param\b)[\s=]*\S")
 EXPANDED = ("$", "`")
 """Characters by which a shell replaces a text."""
 ITEM = re.compile(r"\$\{item\.(?P<parameter>[A-Za-z_][A-Za-z0-9_.-]*)\}")
 WHOLE_ITEM = re.compile(r"\$\{item\}")
 SET_OPTIONS = frozenset({"-S", "--set-param"})
 ITEM_NAME = "item"
+MOST_ROWS = 10_000
+"""More than a spec can list."""
 PIPELINE = "DVC runs the stages that changed; here a trial runs one command: do the rest in the program"
 
 
@@ -33,17 +40,21 @@ def read(content: bytes, *, name: str) -> Imported:
     """Return a spec for a file of DVC. Raises ForeignError."""
     if EXPERIMENT.search(content):
         return _queue(content, name)
-    data = foreign_yaml.load(content)
+    data = foreign_yaml.load(content, version="1.2")
     if not isinstance(data, dict) or not data:
         raise ForeignError("must be a dvc.yaml, a params.yaml, or lines `dvc exp run -S key=values`")
     if "stages" in data:
         return _pipeline(Fields.of(data, ""), name)
     losses = [Loss("params.yaml", "has one value of each; replace `value` by the values to try")]
     constants = {key: {"value": value} for key, value in _leaves(data, "", losses)}
-    return _spec(name, constants, None, losses)
+    return _grid(name, constants, None, losses)
 
 
-def _spec(
+Rows = Sequence[Mapping[str, Any]]
+"""Configurations, all with the same parameters, by their names in the file."""
+
+
+def _grid(
     name: str, domains: Mapping[str, dict[str, Any]], program: Mapping[str, Any] | None, losses: list[Loss]
 ) -> Imported:
     """Return a grid of parameters by their names in the file."""
@@ -52,11 +63,35 @@ def _spec(
         raise ForeignError("must have at least one parameter, got none")
     search = ForeignSearch(TOOL, "grid", {names[key]: domain for key, domain in domains.items()}, None, None)
     spec, more = search_spec(search, name)
+    return _with_program(spec, program, (*losses, *more))
+
+
+def _list(name: str, rows: Rows, program: Mapping[str, Any] | None, losses: list[Loss]) -> Imported:
+    """Return a list of configurations. Raises ForeignError."""
+    names = parameter_names(rows[0], losses)
+    kept, repeated = configuration_list.distinct_configurations(
+        [
+            configuration_list.checked_configuration(
+                {names[key]: value for key, value in row.items()}, f"configuration {at}"
+            )
+            for at, row in enumerate(rows, start=1)
+        ]
+    )
+    spec, more = search_spec(ForeignSearch(TOOL, "list", {}, None, None, 1, 0), name)
+    own = {key: spec[key] for key in ("name", "method", "metric")}
+    own["assignments"] = configuration_list.inline_configurations(kept)
+    metric = [loss for loss in more if loss.what.startswith("metric")]
+    return _with_program(own, program, (*losses, *repeated, *metric))
+
+
+def _with_program(
+    spec: Mapping[str, Any], program: Mapping[str, Any] | None, losses: tuple[Loss, ...]
+) -> Imported:
     if program is None:
         why = f"is a stage of dvc.yaml, which reads params.yaml; written as {CODE_DIR}/{PROGRAM}: read arguments"
-        more.append(Loss("program", why))
+        losses = (*losses, Loss("program", why))
         program = {"program": PROGRAM, "run": {"code": {"path": CODE_DIR}}}
-    return Imported(spec | dict(program), (*losses, *more))
+    return Imported({**spec, **program}, losses)
 
 
 def _leaves(data: Mapping[str, Any], prefix: str, losses: list[Loss]) -> Iterator[tuple[str, Any]]:
@@ -74,28 +109,38 @@ def _value(name: str, value: Any, losses: list[Loss]) -> Any:
     items = value if isinstance(value, list) else [value]
     if isinstance(value, dict) or any(isinstance(item, dict | list) for item in items):
         losses.append(Loss(name, "a value is a scalar or a list of scalars; written as JSON text"))
-        return canonical_json(value)
+        return json_text(value)
     number = coerce_number(value)
     return value if number is None else number
 
 
 def _queue(content: bytes, name: str) -> Imported:
-    """Return the grid of the only line with `dvc exp run -S`. Raises ForeignError."""
+    """Return the grid of a line with `dvc exp run -S`, or the configurations of several. Raises ForeignError."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         raise ForeignError("must be UTF-8") from error
-    lines = [line for line in text.replace("\\\n", " ").splitlines() if EXPERIMENT.match(line.encode())]
+    text = QUOTED.sub(r"\n\1\n", text.replace("\\\n", " "))
+    lines = [line for line in text.splitlines() if EXPERIMENT.match(line.encode())]
     lines = [line for line in lines if SETTING.search(line)]
-    runs = sum(len(RUN.findall(line)) for line in lines)
-    if runs != 1:
+    if not lines or any(len(RUN.findall(line)) > 1 for line in lines):
+        found = f"got {len(lines)}" if not lines else "got several in a line"
         raise ForeignError(
-            f"must have one dvc exp run with -S, got {runs}",
-            hint="write the values in one -S key=1,2,3, or the configurations of several as method: list",
+            f"must have lines with one dvc exp run -S each, {found}",
+            hint="write the values in one -S key=1,2,3, or each run in a line of its own",
         )
     losses: list[Loss] = []
+    runs = [_run(line, losses) for line in lines]
+    losses = [*dict.fromkeys(losses), Loss("dvc exp run", PIPELINE)]
+    if len(runs) == 1:
+        return _grid(name, runs[0], None, losses)
+    return _list(name, _rows(runs), None, losses)
+
+
+def _run(line: str, losses: list[Loss]) -> dict[str, dict[str, Any]]:
+    """Return the parameters of a `dvc exp run`. Raises ForeignError."""
     domains: dict[str, dict[str, Any]] = {}
-    for written in _settings(lines[0], losses):
+    for written in _settings(line, losses):
         if any(character in written for character in EXPANDED):
             raise ForeignError(
                 f"-S {show_value(written)} is completed by the shell", hint="write its values in place"
@@ -113,8 +158,35 @@ def _queue(content: bytes, name: str) -> Imported:
         losses += parameter.losses
         if parameter.keys is not None:
             domains[override.name] = parameter.keys
-    losses.append(Loss("dvc exp run", PIPELINE))
-    return _spec(name, domains, None, losses)
+    return domains
+
+
+def _rows(runs: Sequence[Mapping[str, dict[str, Any]]]) -> Rows:
+    """Return the configurations of several runs. Raises ForeignError unless all set the same parameters to values."""
+    rows: list[Mapping[str, Any]] = []
+    for run in runs:
+        if not run:
+            raise ForeignError(
+                "each dvc exp run must set a parameter with -S", hint="import the others alone"
+            )
+        if run.keys() != runs[0].keys():
+            raise ForeignError(
+                f"each dvc exp run must set the same parameters, got {', '.join(runs[0])} and {', '.join(run)}",
+                hint="repeat in each line what the others set, or import the runs of one question alone",
+            )
+        choices = [_values(keys) for keys in run.values()]
+        if len(rows) + prod(map(len, choices)) > MOST_ROWS:
+            raise ForeignError(f"must have at most {MOST_ROWS} configurations", hint="import them as CSV")
+        rows += [dict(zip(run, values, strict=True)) for values in product(*choices)]
+    return rows
+
+
+def _values(keys: Mapping[str, Any]) -> list[Any]:
+    if "value" not in keys and "values" not in keys:
+        raise ForeignError(
+            "several dvc exp run must set values, not ranges", hint="import a run with ranges alone"
+        )
+    return [keys["value"]] if "value" in keys else list(keys["values"])
 
 
 def _settings(line: str, losses: list[Loss]) -> Iterator[str]:
@@ -153,41 +225,68 @@ def _pipeline(root: Fields, name: str) -> Imported:
         )
     losses = [Loss(stages.at(key), PIPELINE) for key in stages.data if key not in looped]
     stage = stages.inner(looped[0])
+    rows: Rows = ()
     if "matrix" in stage.data:
         matrix = stage.inner("matrix")
         domains = {key: _choice(matrix, key, losses) for key in matrix.data}
         body, item = stage, ITEM
     else:
-        domains, item = _loop(stage, losses)
-        body = stage.inner("do")
-    program = _program(body, domains, item, losses)
+        body, item, domains = stage.inner("do"), ITEM, {}
+        rows = _items(stage, losses)
+        if not rows:
+            domains, item = _loop(stage, losses)
+    program = _program(body, rows[0] if rows else domains, item, losses)
     for key in ("deps", "outs", "params", "metrics", "plots"):
         losses += body.lost(
             key, "a file of DVC's cache; here a trial writes $SWEEP_RESULT and $SWEEP_ARTIFACTS"
         )
     losses += [*body.rest(), *stage.rest(), *root.rest()]
-    return _spec(name, domains, program, losses)
+    return _list(name, rows, program, losses) if rows else _grid(name, domains, program, losses)
 
 
 def _choice(fields: Fields, key: str, losses: list[Loss]) -> dict[str, Any]:
+    if isinstance(fields.data[key], str) and "${" in fields.data[key]:
+        raise ForeignError(
+            f"{fields.at(key)} refers to a list elsewhere, {show_value(fields.data[key])}",
+            hint="write the values of the list in place",
+        )
     items = fields.items(key)
     distinct = list({canonical_json(item): item for item in items}.values())
     if not distinct:
-        raise ForeignError(f"{fields.at(key)} must have at least one value, got none")
+        raise no_values(fields.at(key))
     if any(isinstance(item, str) and "${" in item for item in distinct):
         raise ForeignError(f"{fields.at(key)} refers to another file", hint="write its values in the list")
     values = [_value(fields.at(key), item, losses) for item in distinct]
     return {"values": values} if len(values) > 1 else {"value": values[0]}
 
 
+def _items(stage: Fields, losses: list[Loss]) -> Rows:
+    """Return the items of a loop over mappings; empty if they are single values. Raises ForeignError."""
+    items = stage.take("foreach")
+    values = list(items.values()) if isinstance(items, dict) else items
+    if not isinstance(values, list) or not any(isinstance(value, dict) for value in values):
+        return ()
+    if any(not isinstance(value, dict) or value.keys() != values[0].keys() or not value for value in values):
+        raise ForeignError(
+            f"{stage.at('foreach')} must have items with the same keys",
+            hint="configurations with other keys are other specs",
+        )
+    if any("${" in text for row in values for text in row.values() if isinstance(text, str)):
+        raise ForeignError(f"{stage.at('foreach')} refers to another file", hint="write its values in place")
+    return [
+        {key: _value(f"{stage.at('foreach')}: {key}", value, losses) for key, value in row.items()}
+        for row in values
+    ]
+
+
 def _loop(stage: Fields, losses: list[Loss]) -> tuple[dict[str, dict[str, Any]], re.Pattern[str]]:
     """Return the parameters of a loop over single values, which is one parameter."""
     items = stage.take("foreach")
     values = list(items.values()) if isinstance(items, dict) else items
-    if not isinstance(values, list) or any(isinstance(value, dict) for value in values):
+    if not isinstance(values, list):
         raise ForeignError(
-            f"{stage.at('foreach')} must be a list of single values, got {show_value(items)}",
-            hint="configurations of several values are a spec with method: list",
+            f"{stage.at('foreach')} must be a list or a mapping, got {show_value(items)}",
+            hint="a reference to params.yaml is written in place",
         )
     losses.append(Loss(stage.at("foreach"), f"its items are the parameter {ITEM_NAME}"))
     return {
@@ -205,6 +304,10 @@ def _program(
         return None
     if item is WHOLE_ITEM:
         text, item = item.sub("${item." + ITEM_NAME + "}", text), ITEM
+    if "${" in item.sub("", text):
+        why = "has values that only DVC fills in; write your command"
+        losses.append(Loss(f"{body.at('cmd')}: {show_value(text)}", why))
+        return None
     names = parameter_names(domains, [])
     command = split_command(text, item, names, losses)
     place = find_script(command) if command else None

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -12,6 +13,11 @@ from sweepledger.formats.foreign_yaml import ForeignError
 
 LONGEST_SHOWN = 60
 """Characters of a value that a report shows."""
+NUMBER = "a bound is a number as it is written: write the value that a variable or an expression has"
+
+JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\}(?=\})')
+"""A text of JSON, or a brace that closes before another one."""
+TEMPLATE_SIGN = re.compile(r"\{\{|\}\}|\{%|\$\(|\$\{")
 
 
 @dataclass(slots=True)
@@ -50,7 +56,10 @@ class Fields:
         if items is None:
             return []
         if not isinstance(items, list):
-            raise ForeignError(f"{self.at(key)} must be a list, got {show_value(items)}")
+            raise ForeignError(
+                f"{self.at(key)} must be a list, got {show_value(items)}",
+                hint=f"write {key}: [{show_value(items)}]",
+            )
         return items
 
     def each(self, key: str) -> list["Fields"]:
@@ -70,7 +79,10 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ForeignError(f"{self.at(key)} must be a whole number, got {show_value(value)}")
+            is_quoted = isinstance(value, str) and value.isdecimal()
+            got = repr(show_value(value)) if is_quoted else show_value(value)
+            hint = "write it without quotes" if is_quoted else None
+            raise ForeignError(f"{self.at(key)} must be a whole number, got {got}", hint=hint)
         return value
 
     def lost(self, key: str, why: str) -> Iterator[Loss]:
@@ -85,6 +97,25 @@ class Fields:
                 yield Loss(f"{self.at(key)}: {show_value(value)}", why)
 
 
+def json_text(value: object) -> str:
+    """Return a value as JSON that a spec may contain: it means the same, without signs of templates.
+
+    No text of a spec contains `}}` or `${`, which other programs would replace in manifests. Raises ForeignError
+    for a number that is not finite.
+    """
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise ForeignError(f"must contain finite numbers, got {show_value(value)}") from error
+    return JSON_TOKEN.sub(_without_signs, text)
+
+
+def _without_signs(token: re.Match[str]) -> str:
+    if token[0] == "}":
+        return "} "
+    return TEMPLATE_SIGN.sub(lambda sign: f"{sign[0][0]}\\u{ord(sign[0][1]):04x}", token[0])
+
+
 def scalar_text(value: object) -> str:
     """Return a scalar as text, as close to the file as possible."""
     return json.dumps(value) if isinstance(value, bool) else str(value)
@@ -97,16 +128,28 @@ def show_value(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
+def no_values(place: str, *, line: int | None = None, more: str = "") -> ForeignError:
+    """Return the error of a parameter whose list of values is empty."""
+    hint = f"write the values to try, or remove the parameter{more}"
+    return ForeignError(f"{place} must have at least one value, got none", line=line, hint=hint)
+
+
 def exact_number(text: object, where: str = "the value") -> Decimal:
     """Return a number exactly as written. Raises ForeignError."""
     try:
         number = Decimal(str(text).strip())
     except InvalidOperation:
-        raise ForeignError(f"{where} must be a number, got {str(text)[:60]!r}") from None
+        raise ForeignError(f"{where} must be a number, got {str(text)[:60]!r}", hint=NUMBER) from None
     if not number.is_finite() or not math.isfinite(float(number)):
-        raise ForeignError(f"{where} must be a finite number, got {str(text)[:60]!r}")
+        raise ForeignError(
+            f"{where} must be a finite number, got {str(text)[:60]!r}",
+            hint="a search space needs both bounds",
+        )
     if number and not float(number):
-        raise ForeignError(f"{where} must not be so small that it becomes 0, got {str(text)[:60]!r}")
+        raise ForeignError(
+            f"{where} must not be so small that it becomes 0, got {str(text)[:60]!r}",
+            hint="the smallest number is about 5e-324",
+        )
     return number
 
 

@@ -7,7 +7,7 @@ from sweepledger.exchange.conversion import Imported, Loss
 from sweepledger.exchange.fields import Fields, show_value
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, search_spec
 from sweepledger.exchange.shell_command import split_command
-from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM, find_script, locate_script
+from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM, find_script, locate_module, locate_script
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number
 from sweepledger.structs.names import suggest_sweep_name
@@ -15,7 +15,9 @@ from sweepledger.structs.program import PROGRAM_MACRO
 
 PLACEHOLDER = re.compile(r"\{(?P<parameter>[A-Za-z_][A-Za-z0-9_.-]*)\}")
 MAIN = "main"
-TYPES = frozenset({"float", "string", "path", "uri"})
+MODULE = "-m"
+"""The option of Python before a module."""
+TYPES = frozenset({"float", "int", "string", "path", "uri"})
 
 
 def read(content: bytes, *, name: str) -> Imported:
@@ -24,7 +26,7 @@ def read(content: bytes, *, name: str) -> Imported:
     points = root.inner("entry_points")
     if not points.data:
         raise ForeignError("must be an MLproject file with entry_points, got none")
-    chosen = MAIN if MAIN in points.data else next(iter(points.data))
+    chosen = _chosen(points)
     point, losses = points.inner(chosen), []
     losses = [
         Loss(f"{points.at(other)}", f"a spec has one command; {chosen} is written")
@@ -51,6 +53,18 @@ def read(content: bytes, *, name: str) -> Imported:
     return Imported(spec, (*losses, *more, *point.rest(), *root.rest()))
 
 
+def _chosen(points: Fields) -> str:
+    """Return `main`, or the first entry point that has a parameter with a default."""
+    order = sorted(points.data, key=lambda key: key != MAIN)
+    return next((key for key in order if _has_default(points.data[key])), order[0])
+
+
+def _has_default(point: Any) -> bool:
+    parameters = point.get("parameters") if isinstance(point, dict) else None
+    written = parameters.values() if isinstance(parameters, dict) else ()
+    return any(isinstance(keys, dict) and keys.get("default") is not None for keys in written)
+
+
 def _constant(parameters: Fields, key: str, losses: list[Loss]) -> dict[str, Any] | None:
     """Return the default of a parameter as its value; None if it has none."""
     data = parameters.data[key]
@@ -73,6 +87,12 @@ def _constant(parameters: Fields, key: str, losses: list[Loss]) -> dict[str, Any
 def _program(point: Fields, names: dict[str, str], losses: list[Loss]) -> dict[str, Any]:
     text = point.text("command")
     command = None if text is None else split_command(text, PLACEHOLDER, names, losses)
+    if command is not None and MODULE in command[1:-1]:
+        after = command.index(MODULE) + 1
+        module = locate_module(command[after])
+        losses += module.losses
+        command[after] = module.program
+        return {"command": command, "run": {"code": {"path": module.folder}}}
     place = find_script(command) if command else None
     if command is None or place is None:
         losses.append(Loss("program", f"written as {CODE_DIR}/{PROGRAM}: write your program or command"))

@@ -8,7 +8,7 @@ from typing import Any
 from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, Imported, Loss
-from sweepledger.exchange.fields import Fields, exact_number, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
 from sweepledger.exchange.kubernetes.command import Placeholders
 from sweepledger.exchange.kubernetes.container import ImportedTrial
 from sweepledger.exchange.kubernetes.workload import read_manifest
@@ -27,20 +27,32 @@ VERSION = "trainer.kubeflow.org/v1alpha1"
 KIND = "OptimizationJob"
 VARIABLE = "KUBEFLOW_TRAINER_OPT_"
 """Prefix of the variables in which a trial receives its parameters."""
-MOST_TRIALS = 100
+MOST_TRIALS = MOST_CHOICES = 100
+LONGEST_TEXT = 64
+"""Characters of a choice, and of the names of parameters and metrics."""
+DRAFT_KEYS = ("algorithm", "searchSpace", "trialConfig", "trialTemplate")
+"""Keys of `spec` in drafts, without which a search of another size would be read."""
+DRAFT = "drafts have other keys: write them as Kubeflow Trainer's own definition of an OptimizationJob does"
+INSTEAD = "export to katib, which has no such limit"
 RUNTIME = "torch-distributed"
 NO_IMAGE = "registry.example/replace-me"
 
 
 def read(content: bytes, *, name: str) -> Imported:
     """Return a spec for an OptimizationJob. Raises ForeignError."""
-    root = Fields.of(foreign_yaml.load(content), "")
+    root = Fields.of(foreign_yaml.load(content, version="go"), "")
     version, kind = root.text("apiVersion"), root.text("kind")
     if kind != KIND or not str(version).startswith("trainer.kubeflow.org/"):
-        raise ForeignError(f"must be an {KIND} of {VERSION}, got {kind!r} of {version!r}")
+        raise ForeignError(
+            f"must be an {KIND} of {VERSION}, got {kind!r} of {version!r}",
+            hint=DRAFT if kind == KIND else None,
+        )
     metadata, job = root.inner("metadata"), root.inner("spec")
     own = metadata.text("name") or ""
     losses = [*metadata.rest("belongs to the cluster"), *root.lost("status", "is the state in a cluster")]
+    drafted = [job.at(key) for key in DRAFT_KEYS if key in job.data]
+    if drafted:
+        raise ForeignError(f"{drafted[0]} is no key of an {KIND}", hint=DRAFT)
     entries = job.each("parameters")
     if not entries:
         raise ForeignError("spec.parameters must contain at least one parameter, got none")
@@ -81,12 +93,15 @@ def _domain(space: Fields, losses: list[Loss]) -> dict[str, Any]:
     """Return the keys of a parameter. Raises ForeignError."""
     kinds = [kind for kind in ("uniform", "logUniform", "categorical") if kind in space.data]
     if len(kinds) != 1:
-        raise ForeignError(f"{space.path} must have one of categorical, logUniform, uniform, got {kinds}")
+        found = ", ".join(map(str, space.data)) or "none"
+        raise ForeignError(
+            f"{space.path} must have one of categorical, logUniform, uniform, got {found}", hint=DRAFT
+        )
     inner = space.inner(kinds[0])
     if kinds == ["categorical"]:
         choices = list(dict.fromkeys(str(item) for item in inner.items("choices")))
         if not choices:
-            raise ForeignError(f"{inner.at('choices')} must have at least one value, got none")
+            raise no_values(inner.at("choices"), more=f"; {DRAFT}")
         domain: dict[str, Any] = {"values": choices} if len(choices) > 1 else {"value": choices[0]}
     else:
         low, high = (exact_number(inner.text(key), inner.at(key)) for key in ("min", "max"))
@@ -149,7 +164,13 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
             losses.append(
                 Loss(f"method: {block.method}", f"an {KIND} runs combinations of these values, not rows")
             )
-    count = len(assignments) if sweep.search is None else sweep.search.cap or MOST_TRIALS
+    _require_small(sweep, spaces)
+    count = len(assignments) if sweep.search is None else conversion.most_trials(sweep.search)
+    if count is None:
+        count = MOST_TRIALS
+        losses.append(
+            Loss(f"numTrials: {count}", f"the search has no limit, and an {KIND} has at most {count}")
+        )
     if count > MOST_TRIALS:
         losses.append(Loss(f"{count} trials", f"an {KIND} has at most {MOST_TRIALS}"))
     if not grid:
@@ -187,6 +208,23 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     }
     banner = conversion.export_banner(sweep, TOOL, losses)
     return Exported(yaml.dump(document, banner=banner), tuple(losses))
+
+
+def _require_small(sweep: Sweep, spaces: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse what the API server would not take. Raises UsageError."""
+    choices = {
+        name: space["categorical"]["choices"] for name, space in spaces.items() if "categorical" in space
+    }
+    texts = [sweep.metric.name, *spaces, *(text for values in choices.values() for text in values)]
+    too_many = [f"{name} has {len(values)}" for name, values in choices.items() if len(values) > MOST_CHOICES]
+    too_long = [text for text in texts if len(text) > LONGEST_TEXT]
+    if too_many:
+        raise UsageError(f"an {KIND} has at most {MOST_CHOICES} choices, and {too_many[0]}", hint=INSTEAD)
+    if too_long:
+        text = show_value(too_long[0])
+        raise UsageError(
+            f"an {KIND} has texts of at most {LONGEST_TEXT} characters, got {text}", hint=INSTEAD
+        )
 
 
 def _plain(part: str, sweep: Sweep) -> str:

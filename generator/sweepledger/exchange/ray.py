@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss
-from sweepledger.exchange.fields import show_value
+from sweepledger.exchange.fields import json_text, no_values, show_value
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.formats.foreign_yaml import ForeignError
@@ -18,6 +18,8 @@ from sweepledger.structs.values import canonical_json
 TOOL = "Ray Tune"
 MAX_BYTES = 1024 * 1024
 MAX_EXPONENT = 1024
+MOST_LINES = 5
+"""Lines that a message names."""
 SEARCHES = {
     "OptunaSearch": "tpe",
     "HyperOptSearch": "tpe",
@@ -25,7 +27,20 @@ SEARCHES = {
     "BayesOptSearch": "bayes",
     "AxSearch": "bayes",
 }
+SCHEDULERS = frozenset(
+    {
+        "ASHAScheduler", "AsyncHyperBandScheduler", "HyperBandScheduler", "HyperBandForBOHB", "MedianStoppingRule",
+        "PopulationBasedTraining", "PB2",
+    }
+)  # fmt: skip
+TUNE = "tune"
+"""The name of Ray Tune's module, under which its functions are called."""
 CONFIG_CALLS = frozenset({"TuneConfig", "run"})
+TUNER = "Tuner"
+NAMES_NONE = "the file names none"
+NOT_EXECUTED = "is code, which is not executed"
+OPTIONS = {"metric": "metric", "metric.goal": "mode"}
+"""Options of Ray Tune, by the keys of a spec that have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +57,12 @@ def read(content: bytes, *, name: str) -> Imported:
     tree = _parsed(content)
     space = _space(tree)
     values = dict(_leaves(space, ()))
-    losses: list[Loss] = []
+    losses = list(_outside(tree, space))
     names = parameter_names(values, losses)
     parameters = {names[foreign]: _keys(foreign, value, losses) for foreign, value in values.items()}
     search, replicates = _search(tree, values, parameters, losses)
     spec, more = search_spec(search, name)
+    losses, more = _once(losses, more)
     if replicates > 1:
         spec["replicates"] = replicates
         losses.append(Loss(f"num_samples: {replicates}", "repeats the grid; written as replicates"))
@@ -64,10 +80,43 @@ def _parsed(content: bytes) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Python thinks of the file is not for our user
-            return ast.parse(content)
+            return _with_plain_names(ast.parse(content))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
         raise ForeignError(f"must be a Python file: {type(error).__name__}", line=line) from error
+
+
+def _with_plain_names(tree: ast.Module) -> ast.Module:
+    """Return the tree with calls of imported functions, and of modules under another name, as `tune.function`."""
+    functions, modules = _imported(tree)
+    for node in _walk(tree):
+        match node:
+            case ast.Call(ast.Name(name)) if name in functions:
+                node.func = ast.Attribute(ast.Name(TUNE), functions[name])
+            case ast.Call(ast.Attribute(ast.Name(name), function)) if name in modules:
+                node.func = ast.Attribute(ast.Name(TUNE), function)
+    return tree
+
+
+def _imported(tree: ast.Module) -> tuple[dict[str, str], set[str]]:
+    """Return the functions of Ray Tune by their names in the file, and the names of its module there."""
+    functions: dict[str, str] = {}
+    modules: set[str] = set()
+    for node in _walk(tree):
+        match node:
+            case ast.ImportFrom("ray", names):
+                modules |= {alias.asname or TUNE for alias in names if alias.name == TUNE}
+            case ast.ImportFrom(str(module), names) if f"{module}.".startswith("ray.tune."):
+                functions |= {
+                    alias.asname or alias.name: alias.name
+                    for alias in names
+                    if alias.name in FUNCTIONS or alias.name in {*CONFIG_CALLS, TUNER}
+                }
+            case ast.Import(names):
+                modules |= {alias.asname for alias in names if alias.name == "ray.tune" and alias.asname}
+            case ast.Assign([ast.Name(name)], ast.Name(value)) if value in functions:
+                functions[name] = functions[value]
+    return functions, modules
 
 
 def _walk(tree: ast.AST) -> Iterator[ast.AST]:
@@ -77,20 +126,49 @@ def _walk(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _space(tree: ast.Module) -> ast.Dict:
     """Return the outermost dict with calls of Ray Tune. Raises ForeignError unless there is one."""
-    spaces = [node for node in _walk(tree) if isinstance(node, ast.Dict) and _has_domain(node)]
+    spaces = [node for node in _walk(tree) if _as_dict(node) and any(map(_is_domain, _walk(node)))]
     inner = {id(node) for space in spaces for node in _walk(space) if node is not space}
-    outer = [space for space in spaces if id(space) not in inner]
+    outer = [space for node in spaces if id(node) not in inner and (space := _as_dict(node))]
     if len(outer) != 1:
-        lines = ", ".join(str(space.lineno) for space in outer[:5]) or "none"
+        lines = ", ".join(str(space.lineno) for space in outer[:MOST_LINES]) or "none"
         raise ForeignError(
             f"must have one search space, a dict with calls such as tune.uniform(0, 1), got lines: {lines}",
-            hint="copy the dict alone into a file",
+            hint="copy the dict alone into a file"
+            if outer
+            else "a space that code makes is not read: write it as a dict of literals and such calls",
         )
     return outer[0]
 
 
-def _has_domain(space: ast.Dict) -> bool:
-    return any(isinstance(node, ast.Call) and _function(node) in FUNCTIONS for node in _walk(space))
+def _as_dict(node: ast.AST) -> ast.Dict | None:
+    """Return a display of a dict, or `dict(key=value)`; None for other code."""
+    match node:
+        case ast.Dict():
+            return node
+        case ast.Call(ast.Name("dict"), [], [_, *_] as keywords) if all(keyword.arg for keyword in keywords):
+            display = ast.Dict(
+                [ast.Constant(keyword.arg) for keyword in keywords], [keyword.value for keyword in keywords]
+            )
+            return ast.copy_location(display, node)
+        case _:
+            return None
+
+
+def _outside(tree: ast.Module, space: ast.Dict) -> Iterator[Loss]:
+    """Yield a loss for calls that are no part of the dict, such as those that add a key to it later."""
+    inside = {id(node) for node in _walk(space)}
+    calls = [node for node in _walk(tree) if _is_domain(node) and id(node) not in inside]
+    lines = sorted({node.lineno for node in calls if isinstance(node, ast.Call)})
+    if lines:
+        shown = ", ".join(map(str, lines[:MOST_LINES])) + (" and more" if lines[MOST_LINES:] else "")
+        yield Loss(
+            f"calls of tune in lines {shown}",
+            f"are not in the dict of line {space.lineno}; add those that belong to the search space",
+        )
+
+
+def _is_domain(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _function(node) in FUNCTIONS
 
 
 def _function(call: ast.Call) -> str:
@@ -100,7 +178,7 @@ def _function(call: ast.Call) -> str:
         case ast.Attribute(ast.Attribute(ast.Name("ray"), "tune"), attribute):
             return attribute
         case ast.Attribute(_, attribute) | ast.Name(attribute):
-            return attribute if attribute in CONFIG_CALLS or attribute in SEARCHES else ""
+            return attribute if attribute == "TuneConfig" or attribute in SEARCHES else ""
         case _:
             return ""
 
@@ -111,8 +189,9 @@ def _leaves(space: ast.Dict, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
             raise ForeignError("keys of the search space must be texts in quotes", line=space.lineno)
         here = (*path, key.value)
-        if isinstance(value, ast.Dict) and value.keys:
-            yield from _leaves(value, here)
+        mapping = _as_dict(value)
+        if mapping and mapping.keys:
+            yield from _leaves(mapping, here)
         else:
             yield ".".join(here), _value(value)
 
@@ -212,7 +291,7 @@ def _keys(name: str, value: Any, losses: list[Loss]) -> dict[str, Any]:
             plain = [_plain(name, item, losses) for item in items]
             distinct = list({canonical_json(item): item for item in plain}.values())
             if not distinct:
-                raise ForeignError(f"{name} must have at least one value, got none", line=line)
+                raise no_values(name, line=line)
             if len(distinct) < len(plain):
                 losses.append(Loss(f"parameter {name}", "repeats a value; written once"))
             return {"values": distinct}
@@ -273,7 +352,7 @@ def _plain(name: str, value: Any, losses: list[Loss]) -> Any:
         losses.append(
             Loss(f"parameter {name}", "a value is a scalar or a list of scalars; written as JSON text")
         )
-        return canonical_json(value)
+        return json_text(value)
     return value
 
 
@@ -305,16 +384,29 @@ def _search(
         value for value in values.values() if isinstance(value, Domain) and value.function == "grid_search"
     ]
     samples, at_once = (_count(config.get(key)) for key in ("num_samples", "max_concurrent_trials"))
+    runs = any(
+        isinstance(node, ast.Call) and _function(node) in {*CONFIG_CALLS, TUNER} for node in _walk(tree)
+    )
+    if runs and drawn and not any(loss.what.startswith("num_samples") for loss in losses) and samples is None:
+        losses.append(Loss("num_samples", "the file names none; written as 1, Ray's default: set run_cap"))
     algorithm = config.get("search_alg")
     method = SEARCHES.get(str(algorithm), "random")
     if algorithm is not None and algorithm not in SEARCHES:
         losses.append(Loss(f"search_alg: {algorithm}", "is not a method here; written as random"))
-    metric, mode = config.get("metric"), config.get("mode")
+    metric, mode = (config.get(key) for key in ("metric", "mode"))
+    if metric is None or mode is None:
+        # Before TuneConfig had them, schedulers and searches did.
+        beside = _of_schedulers(tree)
+        metric = beside.get("metric") if metric is None else metric
+        mode = beside.get("mode") if mode is None else mode
     if crossed and not drawn:
         search = ForeignSearch(TOOL, "grid", parameters, _text(metric), _text(mode), at_once=at_once)
         return search, samples or 1
-    cap = samples or 1
-    if crossed:
+    # A file that runs nothing, but only has the space, leaves the number to the one that does.
+    cap = samples or (1 if runs else None)
+    if crossed and cap is None:
+        losses.append(Loss("grid_search", "is crossed with draws in Ray; here all values are drawn"))
+    elif crossed and cap is not None:
         for domain in crossed:
             cap *= max(1, len(domain.arguments[0]) if isinstance(domain.arguments[0], list) else 1)
         losses.append(
@@ -340,8 +432,37 @@ def _tune_config(tree: ast.Module, losses: list[Loss]) -> Iterator[tuple[str, An
                 case "num_samples", code:
                     why = "is not a number in the file; written as 1, Ray's default: set run_cap"
                     losses.append(Loss(f"num_samples: {show_value(ast.unparse(code))}", why))
+                case "metric" | "mode" as key, code:
+                    losses.append(Loss(f"{key}: {show_value(ast.unparse(code))}", NOT_EXECUTED))
                 case key, _:
                     losses.append(Loss(f"{key}", "is not converted"))
+
+
+def _once(losses: list[Loss], more: list[Loss]) -> tuple[list[Loss], list[Loss]]:
+    """Return both with a metric or a direction that is code named once: as code, with what is written instead."""
+    for key, option in OPTIONS.items():
+        missing = [loss for loss in more if loss.what == key and loss.why.startswith(NAMES_NONE)]
+        code = [loss for loss in losses if loss.what.startswith(f"{option}: ") and loss.why == NOT_EXECUTED]
+        if missing and code:
+            why = NOT_EXECUTED + missing[0].why.removeprefix(NAMES_NONE)
+            losses = [Loss(loss.what, why) if loss in code else loss for loss in losses]
+            more = [loss for loss in more if loss not in missing]
+    return losses, more
+
+
+def _of_schedulers(tree: ast.Module) -> dict[str, str]:
+    """Return metric and mode of a scheduler or a search algorithm: of the first call that names them."""
+    named: dict[str, str] = {}
+    for node in _walk(tree):
+        match node:
+            case ast.Call(ast.Name(called) | ast.Attribute(_, called)) if (
+                called in SCHEDULERS or called in SEARCHES
+            ):
+                for keyword in node.keywords:
+                    match keyword.arg, keyword.value:
+                        case "metric" | "mode" as key, ast.Constant(str(text)):
+                            named.setdefault(key, text)
+    return named
 
 
 def _count(value: object) -> int | None:

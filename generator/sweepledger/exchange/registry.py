@@ -11,24 +11,24 @@ from sweepledger.exchange.conversion import Exported, Imported, Reader, Writer
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 
-IMPORTS = (
-    "wandb",
-    "katib",
-    "optimization-job",
-    "hydra",
-    "optuna",
-    "ray",
-    "dvc",
-    "mlproject",
-    "sagemaker",
-    "azureml",
-    "vertex",
-    "argo",
-    "nvidia",
-    "csv",
-    "jsonl",
-)
-"""Formats that are read, in the order of help texts; each is a module or a folder of this package."""
+IMPORTS: Mapping[str, str] = {
+    "wandb": "a sweep file of W&B: `method` and `parameters`",
+    "katib": "an Experiment of Katib (kubeflow.org/v1beta1)",
+    "optimization-job": "an OptimizationJob of Kubeflow Trainer (trainer.kubeflow.org/v1alpha1)",
+    "hydra": "a config of Hydra with `hydra.sweeper.params`, or its multirun.yaml",
+    "optuna": "a storage of Optuna: an SQLite file or a journal",
+    "ray": "a Python file with one dict of calls such as tune.uniform(0, 1)",
+    "dvc": "a dvc.yaml with `matrix` or `foreach`, a params.yaml, or lines `dvc exp run -S key=values`",
+    "mlproject": "an MLproject file with `entry_points`",
+    "sagemaker": "one HyperParameterTuningJob, as a manifest of ACK or as JSON of the API",
+    "azureml": "a job of Azure ML with `type: sweep` and `search_space`",
+    "vertex": "a tuning job of Vertex AI, or its `studySpec`",
+    "argo": "one Workflow of Argo with a loop",
+    "nvidia": "a list of `hyperparam_set:` items",
+    "csv": "a header with names, and a configuration on each line",
+    "jsonl": "a JSON object with the values of a configuration on each line",
+}
+"""What is read of each format, in the order of help texts; each is a module or a folder of this package."""
 EXPORTS = ("wandb", "katib", "optimization-job", "hydra", "optuna", "nvidia", "csv", "jsonl")
 """Formats that are written."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss
-from sweepledger.exchange.fields import Fields, exact_number, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, no_values, spec_number
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.formats import foreign_yaml
@@ -13,38 +13,76 @@ from sweepledger.structs.names import suggest_sweep_name
 
 TOOL = "SageMaker"
 METHODS = {"Bayesian": "bayes", "Random": "random", "Grid": "grid", "Hyperband": "tpe"}
+KINDS = ("HyperParameterTuningJob", "HyperparameterTuningJob")
+"""Of ACK, and of the operator before it, whose constants are a list."""
 RANGES = ("integerParameterRanges", "continuousParameterRanges", "categoricalParameterRanges")
 
 
 def read(content: bytes, *, name: str) -> Imported:
     """Return a spec for a tuning job. Raises ForeignError."""
-    root = Fields.of(foreign_yaml.load(content), "")
+    root = Fields.of(foreign_yaml.load(content, version="go"), "")
     kind = root.text("kind")
-    if kind not in {None, "HyperParameterTuningJob"}:
+    if kind not in {None, *KINDS}:
         raise ForeignError(f"must be a HyperParameterTuningJob, got {kind!r}")
     root.taken |= {"apiVersion"}
     job = Fields(_lower(root.inner("spec").data if kind else root.data), "spec" if kind else "")
-    config = job.inner("hyperParameterTuningJobConfig")
+    # A file for `--hyper-parameter-tuning-job-config` has the keys of this part alone.
+    is_alone = kind is None and "parameterRanges" in job.data
+    config = job if is_alone else job.inner("hyperParameterTuningJobConfig")
     if not config.data:
         raise ForeignError("must be a HyperParameterTuningJob with hyperParameterTuningJobConfig")
     losses = [
         *root.inner("metadata").rest("belongs to the cluster"),
         *root.lost("status", "is the state in a cluster"),
     ]
-    if job.data.get("trainingJobDefinitions"):
-        raise ForeignError(
-            "has several training jobs in trainingJobDefinitions, and a sweep has one program",
-            hint="make a file for each, with trainingJobDefinition and its own parameterRanges",
-        )
-    training = job.inner("trainingJobDefinition")
-    parameters = _parameters(config.inner("parameterRanges"), training.inner("staticHyperParameters"), losses)
-    search = _search(config, parameters, losses)
+    training = _training(job)
+    own_ranges = "parameterRanges" not in config.data or config.data["parameterRanges"] is None
+    ranges = training.inner("hyperParameterRanges") if own_ranges else config.inner("parameterRanges")
+    parameters = _parameters(ranges, _constants(training), losses)
+    objective = config.inner("hyperParameterTuningJobObjective")
+    if not objective.data:
+        objective = training.inner("tuningObjective")
+    search = _search(config, objective, parameters, losses)
     own = job.text("hyperParameterTuningJobName") or ""
     spec, more = search_spec(search, suggest_sweep_name(own) or name)
     run = _run(training, losses)
     spec |= {"program": PROGRAM} | run_keys(search, run)
-    rest = [*config.rest(), *training.rest(), *job.rest(), *(root.rest() if kind else ())]
+    rest = [
+        *config.rest(),
+        *training.rest(),
+        *(() if is_alone else job.rest()),
+        *(root.rest() if kind else ()),
+    ]
     return Imported(spec, (*losses, *more, *rest))
+
+
+def _training(job: Fields) -> Fields:
+    """Return the only training job, which may be in a list. Raises ForeignError if there are several."""
+    listed = job.each("trainingJobDefinitions")
+    if len(listed) > 1:
+        raise ForeignError(
+            f"must have one training job, since a sweep has one program, got {len(listed)} in trainingJobDefinitions",
+            hint="make a file for each, with trainingJobDefinition and its own parameterRanges",
+        )
+    if not listed:
+        return job.inner("trainingJobDefinition")
+    listed[0].taken.add("definitionName")
+    return listed[0]
+
+
+def _constants(training: Fields) -> Fields:
+    """Return the constants by their names."""
+    key = "staticHyperParameters"
+    if not isinstance(training.data.get(key), list):
+        return training.inner(key)
+    entries = training.each(key)
+    names = [entry.text("name") or "" for entry in entries]
+    for name in names:
+        if names.count(name) > 1:
+            raise ForeignError(f"{training.at(key)} must have each name once, got {name} twice")
+    return Fields(
+        {name: entry.data.get("value") for name, entry in zip(names, entries, strict=True)}, training.at(key)
+    )
 
 
 def _lower(data: Any) -> Any:
@@ -62,9 +100,10 @@ def _lower_key(key: str) -> str:
     return key if "-" in key or "_" in key else key[:1].lower() + key[1:]
 
 
-def _search(config: Fields, parameters: Mapping[str, dict[str, Any]], losses: list[Loss]) -> ForeignSearch:
+def _search(
+    config: Fields, objective: Fields, parameters: Mapping[str, dict[str, Any]], losses: list[Loss]
+) -> ForeignSearch:
     strategy, limits = config.text("strategy") or "Bayesian", config.inner("resourceLimits")
-    objective = config.inner("hyperParameterTuningJobObjective")
     method = METHODS.get(strategy)
     if method is None or strategy == "Hyperband":
         losses.append(Loss(f"{config.at('strategy')}: {strategy}", f"written as {method or 'random'}"))
@@ -108,7 +147,7 @@ def _range(kind: str, entry: Fields, losses: list[Loss]) -> dict[str, Any]:
         values = list(dict.fromkeys(str(item) for item in entry.items("values")))
         losses += entry.rest()
         if not values:
-            raise ForeignError(f"{entry.at('values')} must have at least one value, got none")
+            raise no_values(entry.at("values"))
         return {"values": values} if len(values) > 1 else {"value": values[0]}
     low, high = (exact_number(entry.text(key), entry.at(key)) for key in ("minValue", "maxValue"))
     scaling, whole = entry.text("scalingType") or "Auto", kind == "integerParameterRanges"

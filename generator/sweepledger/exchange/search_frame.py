@@ -63,14 +63,15 @@ def parameter_names(foreign_names: Iterable[str], losses: list[Loss]) -> dict[st
 
     A name that is missing or written twice is refused: the entries of a list would replace each other.
     """
-    taken: dict[str, str] = {}
+    valid: dict[str, str] = {}
+    taken: set[str] = set()
     for foreign in foreign_names:
-        if not foreign or foreign in taken:
+        if not foreign or foreign in valid:
             found = f"{show_value(foreign)} twice" if foreign else "one without"
             raise ForeignError(f"each parameter must have a name of its own, got {found}")
-        taken[foreign] = valid_name(foreign, taken.values())
-    separated = separate_names(taken.values())
-    names = {foreign: separated[name] for foreign, name in taken.items()}
+        valid[foreign] = valid_name(foreign, taken)
+    separated = separate_names(valid.values())
+    names = {foreign: separated[name] for foreign, name in valid.items()}
     losses += [
         Loss(f"parameter {foreign}", f"is named {name} here")
         for foreign, name in names.items()

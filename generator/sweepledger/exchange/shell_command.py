@@ -10,6 +10,8 @@ from sweepledger.structs.names import environment_name
 
 SHELL_SYNTAX = re.compile(r"[;&|<>`$\n*?~#]|\\$")
 """Characters that only a shell interprets; a trial starts without one."""
+CONTINUED_LINE = re.compile(r"\\\r?\n")
+"""A backslash at the end of a line, which continues on the next one."""
 
 
 def split_command(
@@ -19,7 +21,8 @@ def split_command(
 
     The pattern has a group `parameter`, whose names are those of the file.
     """
-    marked = " ".join(placeholder.sub(lambda match: f"\0{match['parameter']}\0", text).split())
+    line = CONTINUED_LINE.sub("", text).strip()
+    marked = placeholder.sub(lambda match: f"\0{match['parameter']}\0", line)
     try:
         elements = shlex.split(marked)
     except ValueError:

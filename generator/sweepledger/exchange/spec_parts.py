@@ -2,13 +2,15 @@
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import PurePosixPath
 from typing import Any
 
 from sweepledger.exchange.conversion import Loss
 from sweepledger.structs.metric import MAX_METRIC_NAME_LENGTH, METRIC_NAME
+from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import REPOSITORY
 
 PLACEHOLDER_METRIC = "objective"
@@ -75,14 +77,15 @@ LONGEST_NAME = 63
 """Characters of a parameter's name."""
 
 
-def valid_name(foreign: str, taken: Collection[str] = ()) -> str:
-    """Return a unique name without the dashes of an option."""
+def valid_name(foreign: str, taken: set[str]) -> str:
+    """Return a name without the dashes of an option, whose environment variable is not taken; take the variable."""
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", foreign.lstrip("-"))[:LONGEST_NAME]
     if not plain[:1].isalpha():
         plain = f"p{plain}"[:LONGEST_NAME]
     name, number = plain, 2
-    while name in taken:
+    while environment_name(name) in taken:
         name, number = f"{plain[: LONGEST_NAME - 4]}_{number}", number + 1
+    taken.add(environment_name(name))
     return name
 
 
@@ -114,6 +117,22 @@ def space_size(parameters: Mapping[str, Any]) -> int | None:
     return None if None in sizes else math.prod(size for size in sizes if size is not None)
 
 
+def step_count(low: float, high: float, step: float) -> int:
+    """Return the number of values from low to high by a step above 0; exactly, since steps of 0.1 are no floats."""
+    start, end, stride = (Fraction(str(number)) for number in (low, high, step))
+    return int(max(Fraction(0), end - start) // stride) + 1
+
+
+def last_step(low: float, high: float, step: float) -> float:
+    """Return the last value from low by a step that does not exceed high: high itself, if the steps reach it."""
+    if step <= 0 or high < low:
+        return high
+    last = Fraction(str(low)) + (step_count(low, high, step) - 1) * Fraction(str(step))
+    if last == Fraction(str(high)):
+        return high
+    return int(last) if last.denominator == 1 else float(last)
+
+
 def _value_count(keys: Any) -> int | None:
     match keys:
         case {"parameters": dict() as nested}:
@@ -122,8 +141,12 @@ def _value_count(keys: Any) -> int | None:
             return 1
         case {"values": list() as values}:
             return len(values)
-        case {"min": int(low), "max": int(high), "step": int(step)} if step > 0:
-            return max(0, high - low) // step + 1
+        case {
+            "min": int() | float() as low,
+            "max": int() | float() as high,
+            "step": int() | float() as step,
+        } if step > 0:
+            return step_count(low, high, step)
         case {"min": int(low), "max": int(high)} if keys.get("distribution", "int_uniform") == "int_uniform":
             return max(0, high - low) + 1
         case _:

@@ -10,8 +10,9 @@ from sweepledger.formats.hyperparams_csv import ColumnType
 from sweepledger.problems import TextError
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource, Reduce
+from sweepledger.structs.names import is_cluster_name
 from sweepledger.structs.program import CodeSelection, Program
-from sweepledger.structs.run_config import Shape
+from sweepledger.structs.run_config import Pack, Shape
 from sweepledger.structs.settings import ResultsStore
 
 LOCK_FILE = "batch.yaml"
@@ -103,6 +104,12 @@ def _is_reading(value: Any) -> bool:
     )
 
 
+def _is_pack(value: Any) -> bool:
+    if not isinstance(value, dict) or value.keys() != {"trials", "at_once"}:
+        return False
+    return all(map(_is_count, value.values())) and 1 <= value["at_once"] <= value["trials"]
+
+
 def _is_data(value: Any) -> bool:
     return value is None or (_is_table(value) and value.keys() >= {"name", "digest"})
 
@@ -154,15 +161,20 @@ _FORMS: tuple[_Form, ...] = (
 """Rule of each key, in the order in which problems are reported."""
 _OPTIONAL: tuple[_Form, ...] = (
     (("pool",), "text", _is_text),
+    (("cluster",), "the name of a cluster", lambda value: _is_text(value) and is_cluster_name(value)),
     (("max_disruptions",), "a whole number", _is_count),
     (("other_metrics",), "names and goals", _are_goals),
     (("round",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
     (("method",), "text", _is_text),
+    (("choice",), "text", _is_text),
     (("engine",), "text", _is_text),
     (("ahead",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
     (("parents",), "rows and trials", _are_parents),
+    (("restarts",), "true or false", lambda value: type(value) is bool),
     (("columns",), "names and types", _are_columns),
     (("blobs",), "names and ids of git", _are_blobs),
+    (("pack",), "numbers of trials and at_once", _is_pack),
+    (("pack_choice",), "text", _is_text),
     (("store",), "a store of results", lambda value: value in list(ResultsStore)),
 )
 
@@ -196,12 +208,17 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         other_metrics=tuple(Metric(name, Goal(goal)) for name, goal in data.get("other_metrics", {}).items()),
         round=data.get("round"),
         method=data.get("method"),
+        choice=data.get("choice"),
         engine=data.get("engine"),
         ahead=data.get("ahead", 1),
         parents={int(row): trial for row, trial in data.get("parents", {}).items()},
+        restarts=data.get("restarts", False),
         columns=dict(data.get("columns", {})),
         blobs=dict(data.get("blobs", {})),
         store=ResultsStore(data.get("store", ResultsStore.VOLUME)),
+        cluster=data.get("cluster"),
+        pack=Pack(**data["pack"]) if "pack" in data else None,
+        pack_choice=data.get("pack_choice"),
     )
 
 

@@ -8,6 +8,8 @@ import re
 from typing import NamedTuple
 
 # Possessive throughout: a cell is read in one way or not at all, so no line takes more than linear time.
+_SIMPLE = re.compile(r'"[^"]*+"').fullmatch
+_UNPADDED = re.compile(r'".*"', re.DOTALL).fullmatch
 _QUOTED = re.compile(r'[ \t]*+"([^"]*+(?:""[^"]*+)*+)"([ \t]*+)(?:,|\Z)')
 
 
@@ -25,11 +27,6 @@ class Cell(NamedTuple):  # a large file has half a million; a dataclass takes th
     def bare(self) -> str:
         """Text of a bare cell without blanks around it; empty for a quoted cell."""
         return self.raw.strip(" \t") if self.quoted is None else ""
-
-    @property
-    def is_padded(self) -> bool:
-        """Whether blanks surround the quotes."""
-        return self.quoted is not None and not (self.raw[0] == self.raw[-1] == '"')
 
 
 def split_line(line: str) -> list[Cell] | None:
@@ -54,10 +51,17 @@ def split_line(line: str) -> list[Cell] | None:
     return cells
 
 
-def split_written_line(line: str) -> list[Cell] | None:
-    """Return the cells of a line that this program wrote; None for any other line."""
+def split_written_line(line: str) -> list[str] | None:
+    """Return the cells of a line that this program wrote, quotes included; None for any other line."""
+    parts = line.split(",")
+    if all(
+        map(_SIMPLE, [part for part in parts if '"' in part])
+    ):  # no comma or quote in a text: nearly all lines
+        return parts
     cells = split_line(line)
-    return None if cells is None or any(cell.is_padded for cell in cells) else cells
+    if cells is None or any(cell.quoted is not None and not _UNPADDED(cell.raw) for cell in cells):
+        return None
+    return [cell.raw for cell in cells]
 
 
 def split_raw(line: str) -> list[str]:
@@ -66,6 +70,11 @@ def split_raw(line: str) -> list[str]:
         return line.split(",")
     cells = split_line(line)
     return [line] if cells is None else [cell.raw for cell in cells]
+
+
+def unquote(cell: str) -> str | None:
+    """Return the text of a quoted cell of a written line; None for a bare cell."""
+    return cell[1:-1].replace('""', '"') if cell[:1] == '"' else None
 
 
 def quote(text: str) -> str:

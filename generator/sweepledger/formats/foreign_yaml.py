@@ -1,4 +1,4 @@
-"""YAML of other tools, read as those tools read it (YAML 1.1 with aliases), but within limits.
+"""YAML of other tools, read as those tools read it (YAML 1.1, 1.2, or as Go reads it, with aliases), but within limits.
 
 Dates and unknown tags become text, keys are always text; a number that is not finite is refused.
 """
@@ -33,6 +33,20 @@ class ExponentText(str):
     __slots__ = ()
 
 
+class LetterText(str):
+    """A bare `y` or `n` of a file that Go reads: a boolean, which Kubernetes refuses where text must be."""
+
+    __slots__ = ()
+
+    @property
+    def boolean(self) -> bool:
+        """What Go reads."""
+        return self in {"y", "Y"}
+
+
+TEMPLATE = "`{{` is of a template, which becomes YAML when it is rendered, for example by `helm template`"
+
+
 class ForeignError(TextError):
     """The file does not have the format that the user named, or a value has no meaning here."""
 
@@ -63,9 +77,13 @@ def _refuse_repeated(node: Any) -> None:
     seen: set[str] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise ForeignError("keys must be text, got a list or a mapping", line=_line(key))
+            raise ForeignError("keys must be text, got a list or a mapping", line=_line(key), hint=TEMPLATE)
         if key.value in seen:
-            raise ForeignError(f"must not repeat the key {key.value!r}", line=_line(key))
+            raise ForeignError(
+                f"must not repeat the key {key.value!r}",
+                line=_line(key),
+                hint="readers keep the last: delete the other",
+            )
         seen.add(key.value)
 
 
@@ -75,7 +93,10 @@ def _text(loader: Any, node: yaml.ScalarNode) -> str:
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
-    number = int(loader.construct_yaml_int(node))
+    return _limited(int(loader.construct_yaml_int(node)), node)
+
+
+def _limited(number: int, node: yaml.ScalarNode) -> int:
     if number.bit_length() > MAX_INTEGER_BITS:
         raise ForeignError(
             f"must be a smaller number, got one of {number.bit_length()} bits", line=_line(node)
@@ -86,7 +107,11 @@ def _integer(loader: Any, node: yaml.ScalarNode) -> int:
 def _float(loader: Any, node: yaml.ScalarNode) -> float:
     number = float(loader.construct_yaml_float(node))
     if not math.isfinite(number):
-        raise ForeignError(f"must be a finite number, got {node.value!r}", line=_line(node))
+        raise ForeignError(
+            f"must be a finite number, got {node.value!r}",
+            line=_line(node),
+            hint="no trial can have it: write the largest value to try",
+        )
     return number
 
 
@@ -99,24 +124,169 @@ _Loader.add_constructor(TAG_PREFIX + "str", _text)
 _Loader.add_constructor(None, _plain)  # any other tag
 
 
-def load(content: bytes) -> Any:
-    """Return the only document of a file. Raises ForeignError."""
+class _Loader12(_Loader):
+    """The same loader for tools that read YAML 1.2, in which `on`, `no`, `12:30` and `0o17` mean other values."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's name, and its own per class
+
+
+_Loader12.add_implicit_resolver(
+    TAG_PREFIX + "bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+_Loader12.add_implicit_resolver(
+    TAG_PREFIX + "float",
+    re.compile(
+        r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[0-9][0-9_]*[eE][-+]?[0-9]+|\.[0-9_]+(?:[eE][-+][0-9]+)?"
+        r"|\.(?:inf|Inf|INF))$|\.(?:nan|NaN|NAN)$",
+        re.ASCII,
+    ),
+    list("-+0123456789."),
+)
+_Loader12.add_implicit_resolver(
+    TAG_PREFIX + "int",
+    re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|[0-9_]+|0x[0-9a-fA-F_]+)$", re.ASCII),
+    list("-+0123456789"),
+)
+
+
+def _integer12(_loader: Any, node: yaml.ScalarNode) -> int:
+    """Return an integer of YAML 1.2, in which a leading 0 does not mean octal."""
+    text = node.value.replace("_", "")
+    digits = text.lstrip("+-")
+    base = {"0b": 2, "0o": 8, "0x": 16}.get(digits[:2], 10)
+    if len(digits) > MAX_INTEGER_BITS:
+        raise ForeignError(f"must be a smaller number, got {len(digits)} digits", line=_line(node))
+    return _limited(int(text, base), node)
+
+
+_Loader12.add_constructor(TAG_PREFIX + "int", _integer12)
+
+
+class _GoLoader(_Loader):
+    """The same loader for files that Kubernetes and its controllers read, in Go (sigs.k8s.io/yaml).
+
+    `y` and `on` are booleans, `010` is eight and `1e3` a number; numbers of base 60, such as `12:30`, are texts.
+    `y` is a LetterText, so that a parameter may be called so.
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's name, and its own per class
+
+
+GO_NUMBER = "!number of Go"
+"""A tag that no file can have, as the next: which of these texts are numbers depends on their size, too."""
+GO_LETTER = "!letter of Go"
+GO_INTEGER = re.compile(
+    r"(?P<sign>[-+]?)(?:0[bB](?P<b>[01]+)|0[oO]?(?P<o>[0-7]+)|0[xX](?P<x>[0-9a-fA-F]+)|(?P<d>0|[1-9][0-9]*))",
+    re.ASCII,
+)
+GO_BASES = {"b": 2, "o": 8, "x": 16, "d": 10}
+GO_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+MISPLACED_UNDERSCORE = re.compile(r"(?<![0-9])_|_(?![0-9])", re.ASCII)
+GO_BOOLEANS = {
+    **dict.fromkeys(("y", "yes", "true", "on"), True),
+    **dict.fromkeys(("n", "no", "false", "off"), False),
+}
+LARGEST_EXACT_FLOAT = 2**53
+
+for _loader in (_Loader12, _GoLoader):
+    _loader.add_implicit_resolver(
+        TAG_PREFIX + "null", re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
+    )
+    _loader.add_implicit_resolver(TAG_PREFIX + "merge", re.compile(r"<<$"), ["<"])
+_GoLoader.add_implicit_resolver(
+    TAG_PREFIX + "bool",
+    re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"),
+    list("yYnNtTfFoO"),
+)
+_GoLoader.add_implicit_resolver(
+    TAG_PREFIX + "float", re.compile(r"[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"), list("-+.")
+)
+_GoLoader.add_implicit_resolver(
+    GO_NUMBER, re.compile(r"[-+]?\.?[0-9_][0-9a-fA-F_oOxX.+-]*$", re.ASCII), list("-+.0123456789")
+)
+_GoLoader.add_implicit_resolver(GO_LETTER, re.compile(r"[yYnN]$"), list("yYnN"))
+
+
+def _go_number(text: str) -> int | float | None:
+    """Return the number that Go reads in a text; None if it reads a text, such as `12:30` and `1e400`."""
+    plain = text.replace("_", "")
+    if len(plain) <= MAX_INTEGER_BITS and (match := GO_INTEGER.fullmatch(plain)):
+        kind = next(kind for kind in GO_BASES if match[kind])
+        number = int(match["sign"] + match[kind], GO_BASES[kind])
+        if -(2**63) <= number < 2**64:
+            return number
+    if not GO_FLOAT.fullmatch(plain) or (text.startswith(".") and MISPLACED_UNDERSCORE.search(text)):
+        return None
+    value = float(plain)
+    if not math.isfinite(value) or (value == 0 and re.search(r"[1-9]", re.split("[eE]", plain)[0])):
+        return None  # what Go rounds to 0, too, so that a search space can refuse it
+    # Go hands the file on as JSON, in which 1.0 and 1e3 are 1 and 1000.
+    return int(value) if value.is_integer() and abs(value) <= LARGEST_EXACT_FLOAT else value
+
+
+def _go_scalar(loader: Any, node: yaml.ScalarNode) -> Any:
+    number = _go_number(node.value)
+    return _text(loader, node) if number is None else number
+
+
+def _go_integer(_loader: Any, node: yaml.ScalarNode) -> int | float:
+    number = _go_number(node.value)
+    if number is None:
+        raise ForeignError(f"must be a number, got {node.value[:60]!r}", line=_line(node))
+    return number
+
+
+def _go_boolean(_loader: Any, node: yaml.ScalarNode) -> bool:
+    return GO_BOOLEANS[node.value.lower()]
+
+
+_GoLoader.add_constructor(GO_NUMBER, _go_scalar)
+_GoLoader.add_constructor(GO_LETTER, lambda _, node: LetterText(node.value))
+_GoLoader.add_constructor(TAG_PREFIX + "int", _go_integer)
+_GoLoader.add_constructor(TAG_PREFIX + "bool", _go_boolean)
+
+LOADERS = {"1.1": _Loader, "1.2": _Loader12, "go": _GoLoader}
+
+
+def load(content: bytes, *, version: str = "1.1") -> Any:
+    """Return the only document of a file, as readers of YAML 1.1 or 1.2, or Go, do. Raises ForeignError."""
     if len(content) > MAX_BYTES:
         raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ForeignError("must be UTF-8", line=content[: error.start].count(b"\n") + 1) from error
+        raise ForeignError(
+            "must be UTF-8",
+            line=content[: error.start].count(b"\n") + 1,
+            hint="iconv converts files of another encoding",
+        ) from error
     try:
         _refuse_large(text)
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, narrowed
+        return yaml.load(text, Loader=LOADERS[version])  # noqa: S506 - a safe loader, narrowed
     except yaml.YAMLError as error:
         line = error_line(error) if isinstance(error, yaml.MarkedYAMLError) else None
-        raise ForeignError(f"must be valid YAML: {error_text(error)}", line=line) from error
+        if isinstance(error, yaml.composer.ComposerError) and "single document" in str(error):
+            raise ForeignError(
+                "must have one document, got several",
+                line=line,
+                hint="copy the one to import to its own file",
+            ) from error
+        raise ForeignError(
+            f"must be valid YAML: {error_text(error)}", line=line, hint=_remedy(text, line or 1)
+        ) from error
     except ForeignError:
         raise
     except (ValueError, KeyError, IndexError) as error:  # long digits, `!!bool maybe`, `!!int` of nothing
         raise ForeignError(f"must be readable: {error}") from error
+
+
+def _remedy(text: str, line: int) -> str | None:
+    """Return what to do with a file that is not YAML but what YAML files are made of, or embedded in."""
+    if "{{" in "".join(text.splitlines()[line - 1 : line + 1]):
+        return TEMPLATE
+    if any(mark.startswith("```") for mark in text.splitlines()):
+        return "a document has YAML in blocks: copy the block to a file of its own"
+    return None
 
 
 def coerce_number(value: object) -> int | float | None:

@@ -200,13 +200,14 @@ def _row(content: str, cells: Sequence[_Cells], number: int) -> Row:
 def _split(content: str, count: int, number: int) -> Iterator[str]:
     """Return the cells of a line in which a text contains a comma. Raises ValueError."""
     cells = csv_cells.split_written_line(content)
-    if cells is None or len(cells) != count + 1 or cells[0].quoted is not None:
+    if cells is None or len(cells) != count + 1 or csv_cells.unquote(cells[0]) is not None:
         raise ValueError(f"line {number}: must have {count + 1} cells, but got {content!r}")
-    return (cell.raw for cell in cells)
+    return iter(cells)
 
 
-def _value(cell: csv_cells.Cell, kind: ColumnType) -> Value:
-    quoted, bare = cell.quoted, cell.raw if cell.quoted is None else ""
+def _value(cell: str, kind: ColumnType) -> Value:
+    quoted = csv_cells.unquote(cell)
+    bare = cell if quoted is None else ""
     match kind:
         case ColumnType.NUMBER:
             number = load_json(bare)

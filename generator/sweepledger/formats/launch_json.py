@@ -12,13 +12,20 @@ from sweepledger.structs.metric import Goal
 from sweepledger.structs.node_pool import GRACE_SECONDS as POD_GRACE_SECONDS
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Macro, parse_element
+from sweepledger.structs.run_config import Pack, RunConfig
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.values import bytes_digest
+from sweepledger.structs.values import bytes_digest, canonical_json
 
 LAUNCH_FILE = "launch.json"
 
 LAUNCHER_PATH = "/sweep/launcher/launch.py"
 """Path of the launcher in a pod."""
+
+PACK_PATH = "/sweep/launcher/pack.py"
+"""Path of the program that runs several trials in a pod, with the launcher beside it."""
+
+LAUNCHER_PATHS = (LAUNCHER_PATH, PACK_PATH)
+"""What the container of a trial may start."""
 
 END_SECONDS = 10
 """Time of a pod's grace period that is left to the launcher, for its record."""
@@ -72,9 +79,16 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             # Optional keys are absent by default, so that files of earlier versions stay equal.
             **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
             **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
+            **({} if run.pack is None else {"pack": _pack(run, run.pack)}),
             **capture,
         }
     )
+
+
+def _pack(run: RunConfig, pack: Pack) -> dict[str, Any]:
+    stacked = {} if run.stack is None else {"stack": list(run.stack.parameters)}
+    warm = {"warm": True} if run.warm else {}
+    return {"rows": pack.trials, "at_once": pack.at_once, "attempts": run.attempts, **stacked, **warm}
 
 
 def _grace_seconds(pool: Pool | None, settings: Settings) -> int:
@@ -89,6 +103,11 @@ def _grace_seconds(pool: Pool | None, settings: Settings) -> int:
 def write_stop_rules(rules: Iterable[StopRule], goal: Goal) -> list[dict[str, Any]]:
     """Return the rules of early stopping as the launcher reads them."""
     return [_rule(rule, goal) for rule in rules]
+
+
+def write_thresholds(rules: Iterable[ThresholdRule], goal: Goal) -> bytes:
+    """Return a file of thresholds, which the launcher reads while a trial runs."""
+    return f"{canonical_json({'stop': write_stop_rules(rules, goal)})}\n".encode()
 
 
 def _rule(rule: StopRule, goal: Goal) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from sweepledger.formats import record_json
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.structs.record import Environment, LeftOutAttempts, Record
-from sweepledger.structs.values import CanonicalText, canonical_json
+from sweepledger.structs.values import CanonicalText, bytes_digest, canonical_json
 
 FORMAT = 2
 MAX_FILE_BYTES = 20_000_000
@@ -28,6 +28,8 @@ SHARED = ("batch", "code", "data")
 """Members that are equal in all valid records of a batch."""
 LISTED = {"ran": "images", "node": "nodes", "environment": "environments"}
 """Members whose values the first line lists, and the names of these lists."""
+THRESHOLDS = "thresholds"
+"""The member of the first line with the files of thresholds that have ended trials, each once."""
 DEFAULTS: Mapping[str, Any] = {"artifacts": [], "details": {}, "disruptions": 0, "reason": None}
 """Members that a line omits if they are empty, and what they are then."""
 
@@ -66,7 +68,8 @@ def line_size(record: Record) -> int:
 
 def listed_values(record: Record) -> frozenset[str]:
     """Return what the first line needs for a record, unless another record of the file has the same."""
-    return frozenset(f"{name}{canonical_json(_value(record, name))}" for name in LISTED)
+    own = () if record.thresholds is None else (record.thresholds,)
+    return frozenset((*own, *(f"{name}{canonical_json(_value(record, name))}" for name in LISTED)))
 
 
 def read(content: bytes) -> Iterator[RecordLine]:
@@ -121,6 +124,8 @@ def _file(part: list[Record]) -> bytes:
         **{name: getattr(part[0], name) for name in SHARED},
         **{LISTED[name]: list(order.values()) for name, order in orders.items()},
     }
+    if seen := sorted({record.thresholds for record in part if record.thresholds is not None}):
+        header[THRESHOLDS] = seen
     places = {name: {text: place for place, text in enumerate(order)} for name, order in orders.items()}
     lines = [canonical_json(header)]
     for record in part:
@@ -152,12 +157,15 @@ def _by_frequency(part: Iterable[Record], name: str) -> dict[str, Any]:
 def _header(data: dict[str, Any]) -> Mapping[str, Any]:
     if data.get("format") != FORMAT:
         raise RejectedInput("unknown-version")
+    seen = data.pop(THRESHOLDS, [])
     if data.keys() != {"format", *SHARED, *LISTED.values()}:
         raise RejectedInput("unknown-key")
+    if type(seen) is not list or not all(type(text) is str for text in seen):
+        raise RejectedInput(f"wrong-type:{THRESHOLDS}")
     for name in LISTED.values():
         if type(data[name]) is not list or not data[name]:
             raise RejectedInput(f"wrong-type:{name}")
-    return data
+    return {**data, THRESHOLDS: {bytes_digest(text.encode("utf-8", "surrogatepass")): text for text in seen}}
 
 
 def _expanded(line: bytes, header: Mapping[str, Any]) -> Record | CorruptRecord:
@@ -173,6 +181,12 @@ def _expanded(line: bytes, header: Mapping[str, Any]) -> Record | CorruptRecord:
             record = replace(record, observed=_observed(observed))
         if others is not None:
             record = replace(record, others=_others(others))
+        if (
+            isinstance(record, Record)
+            and record.stopped is not None
+            and record.stopped.seen in header[THRESHOLDS]
+        ):
+            record = replace(record, thresholds=header[THRESHOLDS][record.stopped.seen])
     except RejectedInput as refused:
         return CorruptRecord(str(refused))
     return record

@@ -8,12 +8,12 @@ otherwise. Text that a spreadsheet would take for a formula has a leading `'`, w
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat, starmap
 from typing import Any
 
 from sweepledger.formats import csv_cells
-from sweepledger.formats.csv_cells import Cell
 from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import BATCH_NAME, LARGEST_NUMBER, TIME, TRIAL_ID
 from sweepledger.structs.record import Status, TrialResult
@@ -204,16 +204,12 @@ def read(text: str) -> SummaryTable:
     optional = [name for name in (PARENT_COLUMN, ERROR_COLUMN) if name in names[len(columns) :]]
     if names != [*columns, *optional] or len(set(names)) < len(names):
         raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
-    rows = []
-    for number, line in enumerate(body, start=2):
-        cells = _split(line, number)
+    lines = [_split(line, number) for number, line in enumerate(body, start=2)]
+    for number, cells in enumerate(lines, start=2):
         if len(cells) != len(names):
             raise ValueError(f"line {number}: must have {len(names)} cells, but got {len(cells)}")
-        try:
-            rows.append(_row(dict(zip(names, cells, strict=True)), parameters, metrics))
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from error
-    return SummaryTable(parameters, metrics, tuple(rows))
+    columns_of = dict(zip(names, zip(*lines, strict=True), strict=True)) if lines else {}
+    return SummaryTable(parameters, metrics, tuple(_rows(columns_of, parameters, metrics)))
 
 
 def as_columns(table: SummaryTable, rows: Sequence[SummaryRow]) -> dict[str, list[Any]]:
@@ -228,7 +224,7 @@ def as_columns(table: SummaryTable, rows: Sequence[SummaryRow]) -> dict[str, lis
     }
 
 
-def _split(line: str, number: int) -> list[Cell]:
+def _split(line: str, number: int) -> list[str]:
     cells = csv_cells.split_written_line(line)
     if cells is None:
         raise ValueError(f"line {number}: not a line of a summary: {line[:200]!r}")
@@ -239,62 +235,79 @@ def _named(names: Iterable[str], prefix: str) -> Iterator[str]:
     return (name.removeprefix(prefix) for name in names if name.startswith(prefix))
 
 
-def _row(cells: Mapping[str, Cell], parameters: Sequence[str], metrics: Sequence[str]) -> SummaryRow:
-    values = {name: cells[PARAMETER_PREFIX + name] for name in parameters}
-    numbers = {name: _number(cells[METRIC_PREFIX + name]) for name in metrics}
-    seed = _text(cells["seed"])
-    trial, batch = _required(cells, "trial"), _required(cells, "batch")
-    started, finished = _text(cells["started"]), _text(cells["finished"])
-    if not _OF_RECORDS(f"{trial}\n{batch}\n{started or ''}\n{finished or ''}"):
-        raise ValueError(
-            f"must have a trial, its batch and its times, but got {trial!r}, {batch!r}, {started!r}, {finished!r}"
-        )
-    if any(number is not None and abs(number) > LARGEST_NUMBER for number in numbers.values()):
-        raise ValueError(f"a metric must be at most {LARGEST_NUMBER:g}")
-    return SummaryRow(
-        trial=trial,
-        batch=batch,
-        index=int(_required(cells, "index")),
-        replicate=int(_required(cells, "replicate")),
-        in_spec=_truth(cells["in_spec"]),
-        status=Status(_required(cells, "status")),
-        reason=_text(cells["reason"]),
-        attempts=int(_required(cells, "attempts")),
-        program=_required(cells, "program"),
-        assignment={name: _value(cell) for name, cell in values.items() if cell.raw},
-        metrics={name: number for name, number in numbers.items() if number is not None},
-        seconds=_number(cells["seconds"]),
-        node_class=_text(cells["node_class"]),
-        seed=None if seed is None else int(seed),
-        code=_required(cells, "code"),
-        ran=_text(cells["ran"]),
-        data=_text(cells["data"]),
-        started=started,
-        finished=finished,
-        parent=_text(cells[PARENT_COLUMN]) if PARENT_COLUMN in cells else None,
-        error=_text(cells[ERROR_COLUMN]) if ERROR_COLUMN in cells else None,
+def _rows(
+    cells: Mapping[str, Sequence[str]], parameters: Sequence[str], metrics: Sequence[str]
+) -> Iterator[SummaryRow]:
+    """Yield the rows. Columns are converted one by one, which takes a third of the time of row by row."""
+    if not cells:
+        return
+    values = [_column(cells, PARAMETER_PREFIX + name, _value) for name in parameters]
+    numbers = [_column(cells, METRIC_PREFIX + name, _metric) for name in metrics]
+    rows = zip(
+        *(_column(cells, name, _READERS[name]) for name in FIRST_COLUMNS),
+        _mappings(parameters, values) if values else ({} for _ in cells["trial"]),
+        _mappings(metrics, numbers),
+        *(_column(cells, name, _READERS[name]) for name in LAST_COLUMNS),
+        *(
+            _column(cells, name, _text) if name in cells else repeat(None)
+            for name in (PARENT_COLUMN, ERROR_COLUMN)
+        ),
+        strict=False,
     )
+    for number, row in enumerate(starmap(SummaryRow, rows), start=2):
+        found = row.trial, row.batch, row.started, row.finished
+        if not _OF_RECORDS("\n".join(text or "" for text in found)):
+            raise ValueError(f"line {number}: must have a trial, its batch and its times, but got {found}")
+        yield row
 
 
-def _text(cell: Cell) -> str | None:
-    return (cell.raw or None) if cell.quoted is None else cell.quoted.removeprefix("'")
+def _column(cells: Mapping[str, Sequence[str]], name: str, convert: Callable[[str], Any]) -> list[Any]:
+    values = dict.fromkeys(cells[name])  # most columns have few
+    for cell in values:
+        try:
+            values[cell] = convert(cell)
+        except ValueError as error:
+            raise ValueError(f"line {cells[name].index(cell) + 2}: {name}: {error}") from error
+    return list(map(values.__getitem__, cells[name]))
 
 
-def _required(cells: Mapping[str, Cell], name: str) -> str:
-    text = _text(cells[name])
+def _mappings(names: Sequence[str], columns: Iterable[Sequence[Any]]) -> Iterator[Mapping[str, Any]]:
+    for values in zip(*columns, strict=True):
+        yield {name: value for name, value in zip(names, values, strict=True) if value is not _ABSENT}
+
+
+def _text(cell: str) -> str | None:
+    quoted = csv_cells.unquote(cell)
+    return (cell or None) if quoted is None else quoted.removeprefix("'")
+
+
+def _required(cell: str) -> str:
+    text = _text(cell)
     if text is None:
-        raise ValueError(f"{name} must not be empty")
+        raise ValueError("must not be empty")
     return text
 
 
-def _truth(cell: Cell) -> bool | None:
+def _count(cell: str) -> int:
+    return int(_required(cell))
+
+
+def _seed(cell: str) -> int | None:
+    return _count(cell) if cell else None
+
+
+def _status(cell: str) -> Status:
+    return Status(_required(cell))
+
+
+def _truth(cell: str) -> bool | None:
     text = _text(cell)
     if text not in {None, "true", "false"}:
-        raise ValueError(f"in_spec must be true, false or empty, but got {text!r}")
+        raise ValueError(f"must be true, false or empty, but got {text!r}")
     return None if text is None else text == "true"
 
 
-def _number(cell: Cell) -> float | None:
+def _number(cell: str) -> float | None:
     text = _text(cell)
     if text is None:
         return None
@@ -303,16 +316,39 @@ def _number(cell: Cell) -> float | None:
     return float(text)
 
 
-def _value(cell: Cell) -> Value:
-    if cell.quoted is not None:
-        text = cell.quoted.removeprefix("'")
-        value: Value = load_json(text) if text.startswith(("[", "{", '"')) else text
-        return value
-    if cell.raw in _WORDS:
-        return _WORDS[cell.raw]
-    if not _NUMBER.fullmatch(cell.raw):
-        raise ValueError(f"must be a value, but got {cell.raw!r}")
-    return int(cell.raw) if _INTEGER.fullmatch(cell.raw) else float(cell.raw)
+def _metric(cell: str) -> Any:
+    number = _number(cell)
+    if number is not None and abs(number) > LARGEST_NUMBER:
+        raise ValueError(f"must be at most {LARGEST_NUMBER:g}")
+    return _ABSENT if number is None else number
+
+
+def _value(cell: str) -> Any:
+    quoted = csv_cells.unquote(cell)
+    if quoted is not None:
+        text = quoted.removeprefix("'")
+        return load_json(text) if text.startswith(("[", "{", '"')) else text
+    if not cell:
+        return _ABSENT
+    if cell in _WORDS:
+        return _WORDS[cell]
+    if not _NUMBER.fullmatch(cell):
+        raise ValueError(f"must be a value, but got {cell!r}")
+    return int(cell) if _INTEGER.fullmatch(cell) else float(cell)
+
+
+_ABSENT = object()
+"""Value of a cell of which the row's mapping has no member."""
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("trial", "batch", "program", "code"), _required),
+    **dict.fromkeys(("index", "replicate", "attempts"), _count),
+    **dict.fromkeys(("reason", "node_class", "ran", "data", "started", "finished"), _text),
+    "in_spec": _truth,
+    "status": _status,
+    "seconds": _number,
+    "seed": _seed,
+}
 
 
 REPLICATES_FILE = "replicates.csv"

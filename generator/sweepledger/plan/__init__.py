@@ -33,6 +33,7 @@ from sweepledger.plan.forecast import (
     Forecast,
     PlannedTrials,
     Quantiles,
+    estimate_durations,
     forecast,
     hourly_price,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "counts_towards",
     "coverage",
     "difference",
+    "estimate_durations",
     "forecast",
     "hourly_price",
     "notes",

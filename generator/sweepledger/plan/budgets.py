@@ -6,6 +6,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from sweepledger.plan.forecast import hourly_price
+from sweepledger.structs import node_pool
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings import TeamBudget
@@ -60,7 +61,9 @@ class Balance:
 def charge(sweep: str, run: RunConfig, pool: Pool | None, seconds: float) -> Charge:
     """Return the charge for a number of seconds of single trials."""
     hours = seconds / SECONDS_PER_HOUR
-    return Charge(sweep, hours * run.resources.gpu * run.nodes, hours * (hourly_price(run, pool) or 0.0))
+    return Charge(
+        sweep, hours * node_pool.gpus_per_trial(run, pool), hours * (hourly_price(run, pool) or 0.0)
+    )
 
 
 def reservation(sweep: str, run: RunConfig, pool: Pool | None, trials: int) -> Charge:

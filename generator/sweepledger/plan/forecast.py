@@ -216,8 +216,8 @@ def hourly_price(run: RunConfig, pool: Pool | None) -> float | None:
     """Return the price of one trial per hour: its share of a full node. None if the pool has no price."""
     if pool is None or pool.price is None:
         return None
-    pods = node_pool.pods_per_node(run, pool.node)
-    return pool.price * run.nodes / pods if pods else None
+    trials = node_pool.trials_per_node(run, pool.node)
+    return pool.price * run.nodes / trials if trials else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,12 +296,12 @@ def _pool_capacity(workloads: Sequence[PlannedTrials]) -> tuple[PoolCapacity, li
     pool = workloads[0].pool
     if pool is None or pool.max_nodes is None:
         return PoolCapacity(None, startup=0.0 if pool is None else pool.startup_seconds), [1] * len(workloads)
-    pods = [node_pool.pods_per_node(workload.run, pool.node) for workload in workloads]
-    parts = min(MAX_NODE_PARTS, lcm(*(count for count in pods if count)))
+    trials = [node_pool.trials_per_node(workload.run, pool.node) for workload in workloads]
+    parts = min(MAX_NODE_PARTS, lcm(*(count for count in trials if count)))
     total = parts * pool.max_nodes
     units = [
         workload.run.nodes * -(-parts // count) if count else total + 1
-        for workload, count in zip(workloads, pods, strict=True)
+        for workload, count in zip(workloads, trials, strict=True)
     ]
     busy = sum(
         min(workload.run.parallelism, len(workload.trials)) * share

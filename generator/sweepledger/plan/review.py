@@ -129,12 +129,12 @@ class Review:
         counts = self.counts
         is_static = self.further_rounds is None
         trials = len(self.trials) if is_static else counts.new + counts.running + counts.recorded
-        return cost(self._run, trials)
+        return cost(self._run, self.sweep.pool, trials)
 
     @property
     def new_cost(self) -> Cost:
         """Upper bound for the trials that this merge adds."""
-        return cost(self._run, self.counts.new)
+        return cost(self._run, self.sweep.pool, self.counts.new)
 
     @property
     def _run(self) -> RunConfig:

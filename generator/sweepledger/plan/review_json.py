@@ -69,6 +69,8 @@ def review_as_data(review: Review) -> dict[str, Any]:
             "max_disruptions": sweep.run.max_disruptions,
             "parallelism": sweep.run.parallelism,
         },
+        **({} if sweep.run.pack is None else {"pack": asdict(sweep.run.pack)}),
+        **({} if sweep.run.stack is None else {"stack": asdict(sweep.run.stack)}),
         "batch": review.batch,
         "search": None if review.further_rounds is None else asdict(review.further_rounds),
         "forecast": forecast_as_data(review.forecast),

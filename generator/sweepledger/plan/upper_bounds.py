@@ -87,9 +87,9 @@ class Cost:
     """Hours of wall-clock time at full parallelism, without disruptions."""
 
 
-def cost(run: RunConfig, trials: int) -> Cost:
+def cost(run: RunConfig, pool: Pool | None, trials: int) -> Cost:
     """Bound the cost of trials."""
     longest = run.max_trial_seconds / SECONDS_PER_HOUR
     hours, waves = trials * longest, math.ceil(trials / run.parallelism)
     wall_hours = waves * run.timeout_seconds * run.attempts / SECONDS_PER_HOUR
-    return Cost(trials, hours, hours * run.resources.gpu * run.nodes, wall_hours)
+    return Cost(trials, hours, hours * node_pool.gpus_per_trial(run, pool), wall_hours)

@@ -5,6 +5,7 @@ Applies in this order: allowed keys, schema, the general rules in `rules/`, thos
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 
 from sweepledger.policy import schema
@@ -48,8 +49,7 @@ def check_batch(
         inspection = _inspect(obj, forms.get((obj.api, obj.kind)), pods, trials)
         problems += [to_problem(obj, finding, file) for finding in inspection.findings]
         usable += [inspection.usable] if inspection.usable is not None else []
-    known = {("ServiceAccount", name) for name in settings.trial_accounts}
-    together = references.check_references(usable, known=known, severity=Severity.ERROR)
+    together = references.check_references(usable, known=settings.named_objects, severity=Severity.ERROR)
     problems += [to_problem(usable[number], finding, file) for number, finding in together]
     problems += [to_problem(obj, finding, file) for obj, finding in check_duplicates(usable)]
     return tuple(dict.fromkeys(problems))
@@ -64,9 +64,10 @@ def _inspect(obj: Object, form: Form, pods: Form, trials: BatchContext) -> Inspe
     compared = (*compare(obj.data, form), *check_metadata(obj, trials))
     if any(finding.code == MALFORMED for finding in compared):
         return Inspection(compared)
-    malformed = tuple(_malformed(obj))
+    check = partial(_malformed, since=trials.settings.kubernetes)
+    malformed = tuple(check(obj))
     findings = (*compared, *_at_other_paths(malformed, compared))
-    usable = schema.usable_part(obj, malformed, _malformed) if malformed else obj
+    usable = schema.usable_part(obj, malformed, check) if malformed else obj
     if usable is None:
         return Inspection(findings)
     in_pods = tuple(_compare_pods(usable, pods))
@@ -79,8 +80,8 @@ def _inspect(obj: Object, form: Form, pods: Form, trials: BatchContext) -> Inspe
     return Inspection((*general, *others), usable)
 
 
-def _malformed(obj: Object) -> Iterator[Finding]:
-    yield from schema.findings(obj.api, obj.kind, obj.data)
+def _malformed(obj: Object, since: tuple[int, int]) -> Iterator[Finding]:
+    yield from schema.findings(obj.api, obj.kind, obj.data, since=since)
 
 
 def _at_other_paths(findings: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:

@@ -39,7 +39,11 @@ KEYS = frozenset(
 BASE_KEYS = frozenset({"apiVersion", "kind", "resources", "patches", "labels", "generatorOptions"})
 """Keys of a base or component, which refers only to files in its own folder."""
 LAUNCHER_KEYS = frozenset({"apiVersion", "kind", "configMapGenerator", "generatorOptions"})
-"""Keys of the launcher's base, which is one ConfigMap."""
+"""Keys of the launcher's base, which is one ConfigMap, and of the component that adds a program to it."""
+PROGRAMS = {"components/pack/": "pack.py", "components/stack/": "stack.py", "components/warm/": "warm.py"}
+"""Components that add a program to the launcher's ConfigMap, and its file."""
+PROGRAM_FOLDERS = ("launcher/", *PROGRAMS)
+"""Bases whose ConfigMap has a program."""
 
 PATCH_KEYS = frozenset({"path", "target", "options"})
 """Without `patch`, because only patches in files can be checked; the one below is the exception."""
@@ -55,8 +59,8 @@ LABEL_KEYS = frozenset({"pairs", "includeTemplates"})
 IMAGE_KEYS = frozenset({"name", "newName", "newTag", "digest"})
 GENERATOR_KEYS = frozenset({"name", "namespace", "files", "behavior"})
 BEHAVIOR = "merge"
-MERGED = "launch.json"
-"""The only behavior, and the only file that it adds to the launcher's ConfigMap: the program comes from the base."""
+INSTRUCTIONS = "launch.json"
+"""The only behavior, and the only file that an overlay adds to the launcher's ConfigMap: programs come from bases."""
 
 BASE = re.compile(r"\.\./\.\./\.\./base/(?P<folder>[a-z0-9-]+/v[0-9]+)", re.ASCII)
 COMPONENT = re.compile(r"\.\./\.\./\.\./base/(?P<folder>components/[a-z0-9-]+/v[0-9]+)", re.ASCII)
@@ -72,6 +76,8 @@ class _Folder:
     """Files below `base/`; empty if the kustomization must not refer to bases."""
     keys: frozenset[str]
     kind: str
+    merged: str = INSTRUCTIONS
+    """The file that it may add to the launcher's ConfigMap."""
 
 
 def check_kustomization(
@@ -83,8 +89,9 @@ def check_kustomization(
     for folder in listed.folders:
         own = _below(bases, folder)
         kind = "Component" if folder.startswith("components/") else "Kustomization"
-        keys = LAUNCHER_KEYS if folder.startswith("launcher/") else BASE_KEYS
-        problems += _check_folder(_Folder(own, {}, keys, kind), f"base/{folder}").problems
+        keys = LAUNCHER_KEYS if folder.startswith(PROGRAM_FOLDERS) else BASE_KEYS
+        merged = next((file for place, file in PROGRAMS.items() if folder.startswith(place)), INSTRUCTIONS)
+        problems += _check_folder(_Folder(own, {}, keys, kind, merged), f"base/{folder}").problems
     return tuple(problems)
 
 
@@ -198,8 +205,8 @@ def _config_maps(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str,
             yield "configMapGenerator", f"must name files beside it, got {names!r}"
         elif entry.get("behavior", BEHAVIOR) != BEHAVIOR:
             yield "configMapGenerator", f"must have the behavior {BEHAVIOR}, got {entry['behavior']!r}"
-        elif "behavior" in entry and names != [MERGED]:
-            yield "configMapGenerator", f"must add {MERGED} alone to the launcher, got {names!r}"
+        elif "behavior" in entry and names != [folder.merged]:
+            yield "configMapGenerator", f"must add {folder.merged} alone to the launcher, got {names!r}"
 
 
 def _own_files(listed: dict[str, Any]) -> Iterator[str]:

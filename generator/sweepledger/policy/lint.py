@@ -7,15 +7,23 @@ is in `batch_rules/` and is not checked here.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import partial
 from typing import Any
 
-from sweepledger.policy import schema
+from sweepledger.policy import schema, sops
 from sweepledger.policy.objects import Finding, Inspection, Object, to_problem
 from sweepledger.policy.rules import references, registry
+from sweepledger.policy.rules.security import RBAC_CODE
 from sweepledger.policy.schema import MALFORMED, SKIPPED, UNKNOWN, KindStatus
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.document import DOCUMENT_START, Document, DocumentPath, Mark
-from sweepledger.structs.kubernetes import Manifest
+from sweepledger.structs.kubernetes import (
+    COLLECTOR_READS,
+    EXPIRY_ACCOUNT,
+    GIT_READ_SECRET,
+    OLDEST_VERSION,
+    Manifest,
+)
 from sweepledger.structs.settings import Settings
 
 NOT_LISTED = "secret-not-listed"
@@ -25,6 +33,8 @@ SOURCES = "kustomize.config.k8s.io/"
 
 MANIFEST_KEYS = frozenset({"apiversion", "kind", "metadata", "spec"})
 """A document with none of these keys, in upper or lower case, is not a manifest."""
+CONFIGURATIONS = frozenset({"CustomResourceStateMetrics"})
+"""Kinds of files that programs read themselves: they look like manifests, and no API server knows them."""
 REST = "the other rules are applied once its fields are valid"
 
 
@@ -85,13 +95,17 @@ def lint(documents: Sequence[Document], settings: Settings | None = None) -> Lin
     problems: list[Problem | None] = []
     usable: list[tuple[_Placed, Object]] = []
     for placed in (placed for document in documents for placed in _objects(document)):
-        group, inspection = _inspect(placed.obj)
+        group, inspection = _inspect(placed.obj, settings.kubernetes if settings else OLDEST_VERSION)
         groups[group].append(placed.document.file if group is _Group.OTHER else placed.obj.title)
-        problems += map(placed.problem, inspection.findings)
+        problems += (
+            placed.problem(finding)
+            for finding in inspection.findings
+            if not _is_restrained(finding, placed.obj, settings)
+        )
         if inspection.usable is not None:
             usable.append((placed, inspection.usable))
             problems += map(placed.problem, _unlisted_secrets(inspection.usable, settings))
-    known = {("ServiceAccount", name) for name in (settings or Settings()).trial_accounts}
+    known = (settings or Settings()).named_objects
     objects = [obj for _, obj in usable]
     for index, finding in references.check_references(objects, known=known, severity=Severity.WARNING):
         problems.append(usable[index][0].problem(finding))
@@ -118,12 +132,12 @@ def _objects(document: Document) -> Iterator[_Placed]:
 
 
 def _object(data: Any) -> Object:
-    manifest = data if isinstance(data, dict) else {"items": data}
+    manifest = sops.without_sealed(data) if isinstance(data, dict) else {"items": data}
     status = schema.kind_status(str(manifest.get("apiVersion")), str(manifest.get("kind")))
     return Object(manifest, is_known=status is not KindStatus.SKIPPED)
 
 
-def _inspect(obj: Object) -> tuple[_Group, Inspection]:
+def _inspect(obj: Object, since: tuple[int, int]) -> tuple[_Group, Inspection]:
     """Return how far an object was checked, and the findings of its schema and of the rules."""
     if not isinstance(obj.data.get("apiVersion"), str) or not isinstance(obj.data.get("kind"), str):
         return _nameless(obj)
@@ -137,9 +151,9 @@ def _inspect(obj: Object) -> tuple[_Group, Inspection]:
             return _Group.REFUSED, Inspection((Finding(("apiVersion",), message, UNKNOWN),))
         case KindStatus.SKIPPED:
             warning = _warning(f"skipped: no schema for {kind} of {obj.api}", ("kind",))
-            return _apply_rules(obj, _Group.SKIPPED, (warning,))
+            return _apply_rules(obj, _Group.SKIPPED, (warning,), since)
         case KindStatus.KNOWN:
-            return _apply_rules(obj, _Group.CHECKED, ())
+            return _apply_rules(obj, _Group.CHECKED, (), since)
 
 
 def _nameless(obj: Object) -> tuple[_Group, Inspection]:
@@ -153,6 +167,8 @@ def _nameless(obj: Object) -> tuple[_Group, Inspection]:
 
 def _is_meant(data: Any) -> bool:
     """Return whether a document is probably a manifest with a missing or misspelt key."""
+    if isinstance(data, dict) and data.get("kind") in CONFIGURATIONS:
+        return False
     if isinstance(data, dict):
         return any(str(key).casefold() in MANIFEST_KEYS for key in data) or _is_meant(data.get("items"))
     return isinstance(data, list) and any(isinstance(item, dict) and _is_meant(item) for item in data)
@@ -162,9 +178,12 @@ def _warning(message: str, path: DocumentPath) -> Finding:
     return Finding(path, message, SKIPPED, severity=Severity.WARNING)
 
 
-def _apply_rules(obj: Object, group: _Group, findings: tuple[Finding, ...]) -> tuple[_Group, Inspection]:
-    malformed = _malformed(obj)
-    usable = schema.usable_part(obj, malformed, _malformed) if malformed else obj
+def _apply_rules(
+    obj: Object, group: _Group, findings: tuple[Finding, ...], since: tuple[int, int]
+) -> tuple[_Group, Inspection]:
+    check = partial(_malformed, since=since)
+    malformed = check(obj)
+    usable = schema.usable_part(obj, malformed, check) if malformed else obj
     if usable is None:
         return (_Group.PARTLY if group is _Group.CHECKED else group), Inspection(
             (*findings, *_with_rest_hint(malformed))
@@ -180,9 +199,9 @@ def _with_rest_hint(malformed: tuple[Finding, ...]) -> Iterator[Finding]:
         yield replace(finding, hint=hint) if finding is first else finding
 
 
-def _malformed(obj: Object) -> tuple[Finding, ...]:
+def _malformed(obj: Object, since: tuple[int, int]) -> tuple[Finding, ...]:
     if obj.is_known:
-        return tuple(schema.findings(obj.api, obj.kind, obj.data))
+        return tuple(schema.findings(obj.api, obj.kind, obj.data, since=since))
     return (*schema.metadata_findings(obj.data), *_malformed_pods(obj))
 
 
@@ -192,12 +211,31 @@ def _malformed_pods(obj: Object) -> Iterator[Finding]:
             yield replace(finding, path=(*pod.path, *finding.path))
 
 
+def _is_restrained(finding: Finding, obj: Object, settings: Settings | None) -> bool:
+    """Return whether a finding is the collector's right to patch pods: a policy leaves of it one finalizer."""
+    return (
+        finding.code == RBAC_CODE
+        and settings is not None
+        and settings.results.store.holds_pods
+        and (obj.kind, obj.name) == ("Role", COLLECTOR_READS)
+        and obj.metadata.get("namespace") == settings.namespace
+        and any(
+            (rule.get("apiGroups"), rule.get("resources")) == ([""], ["pods"])
+            and rule.get("verbs") == ["get", "list", "patch"]
+            for rule in [obj.data["rules"][finding.path[1]]]
+        )
+    )
+
+
 def _unlisted_secrets(obj: Object, settings: Settings | None) -> Iterator[Finding]:
     """Yield Secrets that pods in the namespace of trials mount although the settings do not list them."""
     if settings is None or obj.metadata.get("namespace") != settings.namespace:
         return
-    allowed = settings.mountable_secrets
     for pod in obj.pods:
+        is_expiry = (
+            settings.results.keep_days is not None and pod.spec.get("serviceAccountName") == EXPIRY_ACCOUNT
+        )
+        allowed = settings.mountable_secrets | ({GIT_READ_SECRET} if is_expiry else frozenset())
         for index, volume in enumerate(pod.volumes):
             for path, name in _secrets(volume):
                 if name not in allowed:

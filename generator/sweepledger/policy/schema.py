@@ -63,11 +63,12 @@ def kind_status(api: str, kind: str) -> KindStatus:
     return KindStatus.UNKNOWN
 
 
-def findings(api: str, kind: str, data: Any) -> Iterator[Finding]:
-    """Yield the violations of a known kind's schemas: of either version of Kubernetes, or of all custom releases."""
+def findings(api: str, kind: str, data: Any, *, since: tuple[int, int] = OLDEST_VERSION) -> Iterator[Finding]:
+    """Yield the violations of a known kind's schemas: of a Kubernetes `since` a version, or of all custom releases."""
     name = f"{api} {kind}"
-    failed = [check for check in _checks(name) if not check[1].is_valid(data)]
     is_custom = name in _file(CUSTOM)["kinds"]
+    asked = [check for check in _checks(name) if is_custom or kubernetes.parse_version(check[0]) >= since]
+    failed = [check for check in asked if not check[1].is_valid(data)]
     if not failed or (is_custom and len(failed) < len(_checks(name))):
         return
     release, check = failed[-1]

@@ -14,7 +14,7 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import CODE_CONTAINER
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.run_config import CodeMode, Shape
-from sweepledger.structs.settings import ResultsStore, Settings
+from sweepledger.structs.settings import Dataset, ResultsStore, Settings
 
 LAUNCHER = "launcher/v2"
 LAUNCHER_FILE = "launch.py"
@@ -53,12 +53,17 @@ SHAPE_VERSIONS: Mapping[Shape, tuple[str, ...]] = MappingProxyType(
 GPUS = "components/gpu/v1"
 SHARED_MEMORY = "components/shared-memory/v1"
 DATA = "components/data/v1"
+DATA_COPY = "components/data-copy/v1"
 CHECKPOINTS = "components/checkpoints/v1"
 ARTIFACTS = "components/artifacts/v1"
 CLONE = "components/clone/v2"
 CREDENTIALS = "components/clone-credentials/v1"
+PACK = "components/pack/v1"
+STACK = "components/stack/v1"
+WARM = "components/warm/v1"
 STEADY = "components/steady/v1"
 API_STORE = "components/api-store/v1"
+CLAIM_STORE = "components/claim-store/v1"
 BUCKET_STORE = "components/bucket-store/v1"
 
 
@@ -67,15 +72,21 @@ def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
     run = batch.run
     clones = run.code_mode is CodeMode.CLONE
     pool = settings.pool(run.pool)
+    data = settings.dataset(batch.program.data)
     switches = {
         GPUS: run.resources.gpu > 0 and (pool is None or pool.gpu_resource == GPU_RESOURCE),
         SHARED_MEMORY: run.resources.shared_memory is not None,
-        DATA: batch.program.data is not None,
+        DATA: isinstance(data, Dataset) and not data.copied_from,
+        DATA_COPY: data is not None and bool(data.copied_from),
         CHECKPOINTS: settings.results.checkpoints is not None,
         ARTIFACTS: settings.results.artifacts is not None,
         API_STORE: settings.results.store is ResultsStore.API,
+        CLAIM_STORE: settings.results.store is ResultsStore.CLAIM,
         BUCKET_STORE: settings.results.store is ResultsStore.BUCKET,
         CLONE: clones,
+        PACK: run.pack is not None,
+        STACK: run.stack is not None,
+        WARM: run.warm,
         CREDENTIALS: clones and settings.code is not None and settings.code.secret is not None,
         # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:
         # there it would keep Karpenter from draining a node that the provider takes away.

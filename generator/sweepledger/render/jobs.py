@@ -17,8 +17,6 @@ WAITING_SECONDS = 7 * 86400
 """How long the trials of a batch may wait for nodes in all, before the deadline of their Job could end them."""
 MAX_BACKOFF_SECONDS = 6 * 60
 """The longest time that the Job controller waits before it replaces a failed pod."""
-LONGEST_DEADLINE = 2**31 - 1
-"""68 years: the Job controller counts nanoseconds in 64 bits."""
 
 LONGEST_JOB_NAME = 61
 """The pod of an Indexed Job has the Job's name and `-0` as its host name, which has 63 characters at most.
@@ -33,14 +31,31 @@ def job_deadline(batch: Batch, settings: Settings) -> int:
     They suffice for all attempts at all trials of the batch, one after the other, so only a launcher that a trial
     has stopped from counting disruptions can reach them.
     """
-    attempts = len(batch.trials) * batch.run.max_starts
+    run = batch.run
+    # Of a pod of several trials, each has its own disruptions, and one begins the others' pod anew.
+    disrupted = run.max_disruptions if run.pack is None else run.pack.trials * (run.max_disruptions + 1)
+    attempts = pods_of(batch) * (pod_attempts(batch) + disrupted)
     longest = pod.deadline(batch, settings) + pod.grace_seconds(batch, settings) + MAX_BACKOFF_SECONDS
-    return min(WAITING_SECONDS + attempts * longest, LONGEST_DEADLINE)
+    return min(WAITING_SECONDS + attempts * longest, pod.LONGEST_DEADLINE)
+
+
+def pods_of(batch: Batch) -> int:
+    """Return how many completion indexes the Job of all trials has."""
+    return batch.run.pods(len(batch.trials))
+
+
+def pod_attempts(batch: Batch) -> int:
+    """Return how many pods an index may have without disruptions.
+
+    A pod of several trials that fails has cost at least one of them an attempt, or its place beside others.
+    """
+    run = batch.run
+    return run.attempts if run.pack is None else run.pack.trials * (run.max_starts - run.max_disruptions)
 
 
 def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Return only what differs from `base/trial/v2/job.yaml` with the batch's components."""
-    trials, run = len(batch.trials), batch.run
+    pods, run = pods_of(batch), batch.run
     own = pod.output_mounts(settings, trial_folder_by_variable(name, COMPLETION_INDEX_VARIABLE))
     return {
         "apiVersion": "batch/v1",
@@ -48,13 +63,13 @@ def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Sha
         "metadata": {
             "name": name,
             "labels": pod.labels(name, batch, settings) | pod.queue_labels(batch, settings),
-            "annotations": pod.annotations(batch),
+            "annotations": pod.annotations(batch) | pod.queue_annotations(batch, settings),
         },
         "spec": {
-            "completions": trials,
-            "parallelism": min(run.parallelism, trials),
-            "backoffLimitPerIndex": run.retries,
-            "maxFailedIndexes": trials if run.max_failed is None else min(run.max_failed, trials),
+            "completions": pods,
+            "parallelism": min(max(1, run.parallelism // run.trials_per_pod), pods),
+            "backoffLimitPerIndex": pod_attempts(batch) - 1,
+            "maxFailedIndexes": pods if run.max_failed is None else min(run.max_failed, pods),
             "activeDeadlineSeconds": job_deadline(batch, settings),
             "template": merge(pod.template(name, batch, settings, shards), own),
         },

@@ -166,10 +166,15 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         pool=sweep.run.pool,
         round=batch.round,
         method=None if batch.round is None else sweep.method,
+        choice=None if batch.round is None or sweep.search is None else sweep.search.choice,
         ahead=1 if batch.round is None or sweep.rounds is None else sweep.rounds.ahead,
         engine=batch.engine,
         parents=batch.parents,
+        restarts=sweep.search is not None and sweep.search.restarts_trials,
         store=settings.results.store,
+        cluster=batch.cluster,
+        pack=sweep.run.pack,
+        pack_choice=sweep.run.pack_choice,
     )
 
 

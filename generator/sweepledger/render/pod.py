@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sweepledger import __version__
 from sweepledger.formats.hyperparams_csv import Shard, Table
-from sweepledger.formats.launch_json import LAUNCHER_PATH, secret_folder
+from sweepledger.formats.launch_json import LAUNCHER_PATH, PACK_PATH, secret_folder
 from sweepledger.render import command
 from sweepledger.render.command import escape_variables
 from sweepledger.render.manifest import Manifest, merge
@@ -18,10 +18,14 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
     CODE_CONTAINER,
+    DATA_PATH,
+    DATA_VARIABLE,
+    DATA_VOLUME,
     EGRESS_LABEL,
     GENERATOR_LABELS,
     INDEX_LABEL,
     INDEX_VARIABLE,
+    MIN_PARALLELISM,
     PARENT_FOLDER_VARIABLE,
     PARENT_ID_VARIABLE,
     PARENT_PATH,
@@ -36,6 +40,7 @@ from sweepledger.structs.kubernetes import (
     STORE_SEALS_KEY,
     SWEEP_LABEL,
     TRIAL_LABEL,
+    data_volume,
     parent_mount,
     trial_folder,
 )
@@ -43,28 +48,32 @@ from sweepledger.structs.node_pool import (
     BUCKET_GRACE_SECONDS,
     GPU_RESOURCE,
     GRACE_SECONDS,
+    TOKENS_VOLUME,
     Pool,
-    scheduling_fields,
+    gpu_memory_fraction,
+    trial_fields,
 )
 from sweepledger.structs.program import Code
 from sweepledger.structs.run_config import CodeMode
-from sweepledger.structs.settings import COLLECTOR_IMAGE, GIT_EGRESS, BucketSettings, Cloud, Settings
+from sweepledger.structs.settings import (
+    AUTHORITIES_VOLUME,
+    COLLECTOR_IMAGE,
+    GIT_EGRESS,
+    BucketSettings,
+    Dataset,
+    Settings,
+    SeveralDatasets,
+)
 
 POD_STARTUP_SECONDS = 15 * 60
 """The least that a pod's deadline allows for its start, including the image pull; the launcher times trials."""
 
+LONGEST_DEADLINE = 2**31 - 1
+"""68 years: controllers count nanoseconds in 64 bits."""
+
 OTHER_DISK = 2 << 30
 """Bytes that a pod may write in addition to its scratch: logs, the image's writable layer, cloned code."""
 MEBIBYTE = 1 << 20
-
-_TRIAL_CONTAINERS = ("code", "pytorch", "tensorflow", "trial")
-IDENTITY_LABELS: Mapping[Cloud, Mapping[str, str]] = {Cloud.AZURE: {"azure.workload.identity/use": "true"}}
-"""Labels by which a cloud adds an identity to a pod."""
-IDENTITY_ANNOTATIONS: Mapping[Cloud, Mapping[str, str]] = {
-    Cloud.AZURE: {"azure.workload.identity/skip-containers": ";".join(_TRIAL_CONTAINERS)},
-    Cloud.S3: {"eks.amazonaws.com/skip-containers": ",".join(_TRIAL_CONTAINERS)},
-}
-"""Annotations by which it adds none to the containers that run a trial's code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +116,15 @@ def queue_labels(batch: Batch, settings: Settings) -> dict[str, str]:
     return {QUEUE_LABEL: pool.queue} | priority
 
 
+def queue_annotations(batch: Batch, settings: Settings) -> dict[str, str]:
+    """Return the annotation of an Indexed Job whose trials its queue need not admit together."""
+    pool = pool_of(batch, settings)
+    least = None if pool is None or pool.queue is None else pool.min_parallelism
+    at_once = min(batch.run.parallelism, len(batch.trials))
+    # Kueue refuses a Job that does not ask for more.
+    return {} if least is None or least >= at_once else {MIN_PARALLELISM: str(least)}
+
+
 def annotations(batch: Batch) -> dict[str, str]:
     """Return annotations that say where an object comes from, for people who only see the cluster."""
     return {
@@ -126,7 +144,10 @@ def deadline(batch: Batch, settings: Settings) -> int:
     """Return the seconds after which the node ends a pod whose launcher has not ended."""
     pool = pool_of(batch, settings)
     startup = max(POD_STARTUP_SECONDS, 0 if pool is None else pool.startup_seconds)
-    return batch.run.timeout_seconds + grace_seconds(batch, settings) + startup
+    # Each trial of a pod may have to run alone.
+    trials = 1 if batch.run.pack is None else batch.run.pack.trials
+    longest = trials * (batch.run.timeout_seconds + grace_seconds(batch, settings)) + startup
+    return min(longest, LONGEST_DEADLINE)
 
 
 def grace_seconds(batch: Batch, settings: Settings) -> int:
@@ -145,10 +166,12 @@ def gpu_resource(batch: Batch, settings: Settings) -> str:
 
 def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Return the resources of a trial; requests and limits are equal."""
-    wanted = batch.run.resources
-    volumes = 2 if settings.results.store.holds_pods else 1  # files of the trial are on the node, too
+    wanted = batch.run.pod_resources
+    volumes = 1 if settings.results.claims else 2  # without a claim, files of the trial are on the node, too
     volumes += _restores_parents(batch, settings)  # and those of its parent
-    disk = volumes * quantities.whole_quantity(wanted.scratch) + OTHER_DISK
+    data = settings.dataset(batch.program.data)
+    copied = 0 if data is None or data.size is None else quantities.whole_quantity(data.size)
+    disk = volumes * quantities.whole_quantity(wanted.scratch) + copied + OTHER_DISK
     amounts = {
         "cpu": wanted.cpu,
         "memory": _memory(wanted.memory, shards),
@@ -156,14 +179,16 @@ def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Ma
     }
     if wanted.gpu:
         amounts[gpu_resource(batch, settings)] = str(wanted.gpu)
-    if (pool := pool_of(batch, settings)) is not None:
+    pool, claims = pool_of(batch, settings), {}
+    if pool is not None:
         amounts.update((name, str(amount)) for name, amount in sorted(pool.pod.resources.items()))
-    return {"limits": dict(amounts), "requests": dict(amounts)}
+        claims = {"claims": [{"name": name} for name in sorted(pool.pod.claims)]} if pool.pod.claims else {}
+    return {"limits": dict(amounts), "requests": dict(amounts), **claims}
 
 
 def _restores_parents(batch: Batch, settings: Settings) -> bool:
     """Return whether sidecars may have to restore checkpoints of parents: the same in all rounds of a search."""
-    return settings.results.bucket is not None and (batch.keeps_checkpoints or bool(batch.parents))
+    return settings.results.bucket is not None and (batch.keeps_checkpoints or bool(batch.parent_folders))
 
 
 def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
@@ -180,14 +205,14 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     container = {
         "name": "trial",
         "image": batch.program.container_image,
-        "command": [batch.run.interpreter, LAUNCHER_PATH],
-        "env": _environment(batch),
+        "command": [batch.run.interpreter, LAUNCHER_PATH if batch.run.pack is None else PACK_PATH],
+        "env": _environment(batch, settings),
         "resources": resources(batch, settings, shards),
         "volumeMounts": _mounts(batch, settings),
     }
     spec: Manifest = {
         "activeDeadlineSeconds": deadline(batch, settings),
-        **({} if pool is None else scheduling_fields(pool, has_gpus=batch.run.resources.gpu > 0)),
+        **({} if pool is None else trial_fields(pool, has_gpus=batch.run.resources.gpu > 0)),
         "containers": [container],
         "volumes": _volumes(name, batch, settings, shards),
     }
@@ -212,9 +237,9 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     egress = {f"{EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
     metadata["labels"] |= egress
     if bucket is not None:
-        metadata["labels"] |= _identity(bucket, IDENTITY_LABELS)
-        if annotations := _identity(bucket, IDENTITY_ANNOTATIONS):
-            metadata["annotations"] = metadata.get("annotations", {}) | annotations
+        metadata["labels"] |= bucket.pod_labels
+        if bucket.pod_annotations:
+            metadata["annotations"] = metadata.get("annotations", {}) | bucket.pod_annotations
     return {"metadata": metadata, "spec": spec}
 
 
@@ -267,11 +292,10 @@ def _parent(folder: str, trial: str, settings: Settings) -> Manifest:
 
 def _destinations(batch: Batch, settings: Settings) -> list[str]:
     """Return the egress names of the pods: all containers of a pod share one network."""
-    clones = batch.run.code_mode is CodeMode.CLONE and GIT_EGRESS in settings.egress
+    cloning = {GIT_EGRESS, *((settings.proxy.egress,) if settings.proxy else ())} & settings.egress.keys()
+    clones = cloning if batch.run.code_mode is CodeMode.CLONE else set[str]()
     bucket = settings.results.bucket
-    return sorted(
-        {*batch.run.egress, *((GIT_EGRESS,) if clones else ()), *((bucket.egress,) if bucket else ())}
-    )
+    return sorted({*batch.run.egress, *clones, *((bucket.egress,) if bucket else ())})
 
 
 def output_mounts(settings: Settings, folder: Mapping[str, str]) -> Manifest:
@@ -285,13 +309,31 @@ def output_mounts(settings: Settings, folder: Mapping[str, str]) -> Manifest:
     return made
 
 
-def _environment(batch: Batch) -> list[Manifest]:
+def _environment(batch: Batch, settings: Settings) -> list[Manifest]:
+    data = settings.dataset(batch.program.data)
     variables = {
+        **settings.client_variables(_destinations(batch, settings)),
+        # The components for one dataset have it, too.
+        **({DATA_VARIABLE: DATA_PATH} if isinstance(data, SeveralDatasets) and data.claims else {}),
         "OMP_NUM_THREADS": str(batch.run.threads),
+        **_gpu_fraction(batch, settings),
         **{variable: escape_variables(value) for variable, value in batch.run.environment.items()},
         "SWEEP_RAN": batch.program.image,
     }
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]
+
+
+def _gpu_fraction(batch: Batch, settings: Settings) -> dict[str, str]:
+    """Return how much of the memory of a shared GPU a trial may use, as this trainer, JAX and TensorFlow read it."""
+    fraction = gpu_memory_fraction(batch.run, pool_of(batch, settings))
+    if fraction == 1:
+        return {}
+    return {
+        "SWEEP_GPU_FRACTION": f"{fraction:.6f}",
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        # JAX leaves a quarter of a GPU to other needs, by default.
+        "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.75 * fraction:.6f}",
+    }
 
 
 def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
@@ -299,12 +341,64 @@ def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
         {"name": f"secret-{secret}", "mountPath": secret_folder(secret), "readOnly": True}
         for secret in sorted(batch.run.secrets)
     ]
-    if batch.program.data is not None and settings.datasets[batch.program.data.name].path:
-        path = settings.datasets[batch.program.data.name].path
-        mounts.append({"name": "data", "mountPath": "/sweep/data", "readOnly": True, "subPath": path})
+    mounts += _data_mounts(settings.dataset(batch.program.data))
     if _restores_parents(batch, settings):
         mounts.append({"name": PARENT_VOLUME, "mountPath": PARENT_PATH, "readOnly": True})
-    return mounts
+    pool = pool_of(batch, settings)
+    if pool is not None and pool.pod.tokens:
+        mounts.append({"name": TOKENS_VOLUME, "mountPath": f"/sweep/{TOKENS_VOLUME}", "readOnly": True})
+    return [*mounts, *authorities_mount(settings)]
+
+
+def _data_mounts(data: Dataset | SeveralDatasets | None) -> list[Manifest]:
+    """Return the mounts that no component has: of a folder of a volume, and of each of several datasets."""
+    match data:
+        case Dataset(path=path) if path:
+            return [{"name": DATA_VOLUME, "mountPath": DATA_PATH, "readOnly": True, "subPath": path}]
+        case SeveralDatasets(parts=parts) if data.claims:
+            return [
+                {
+                    "name": data_volume(data.claims.index(part.claim)),
+                    "mountPath": f"{DATA_PATH}/{part.name}",
+                    "readOnly": True,
+                    **({"subPath": part.path} if part.path else {}),
+                }
+                for part in parts
+                if part.claim is not None
+            ]
+        case _:
+            return []
+
+
+def _data_volumes(data: Dataset | SeveralDatasets | None) -> list[Manifest]:
+    match data:
+        case None:
+            return []
+        case _ if data.copied_from:
+            return [{"name": DATA_VOLUME, "emptyDir": {"sizeLimit": data.size}}]
+        case Dataset(claim=claim):
+            return [_read_claim(DATA_VOLUME, claim)]
+        case SeveralDatasets(claims=claims):
+            return [_read_claim(data_volume(number), claim) for number, claim in enumerate(claims)]
+
+
+def _read_claim(volume: str, claim: str | None) -> Manifest:
+    return {"name": volume, "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
+
+
+def authorities_mount(settings: Settings) -> list[Manifest]:
+    """Return the mount of the certificates that a container's clients trust, if the settings name them."""
+    if settings.authorities is None:
+        return []
+    return [{"name": AUTHORITIES_VOLUME, "mountPath": f"/sweep/{AUTHORITIES_VOLUME}", "readOnly": True}]
+
+
+def authorities_volume(settings: Settings) -> list[Manifest]:
+    """Return the volume of that mount."""
+    named = settings.authorities
+    if named is None:
+        return []
+    return [{"name": AUTHORITIES_VOLUME, "configMap": {"name": named.config_map, "defaultMode": 0o444}}]
 
 
 def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> list[Manifest]:
@@ -313,20 +407,18 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     volumes: list[Manifest] = [
         {"name": "launcher", "configMap": {"name": objects.launcher, "defaultMode": 0o444}},
         {"name": "table", "projected": {"defaultMode": 0o444, "sources": tables}},
-        {"name": "scratch", "emptyDir": {"sizeLimit": batch.run.resources.scratch}},
+        {"name": "scratch", "emptyDir": {"sizeLimit": batch.run.pod_resources.scratch}},
         *(_claim(volume, claim) for volume, claim in settings.results.claims.items()),
     ]
-    if settings.results.store.holds_pods:
-        volumes.append({"name": RESULTS_VOLUME, "emptyDir": {"sizeLimit": batch.run.resources.scratch}})
+    if not settings.results.claims:
+        volumes.append({"name": RESULTS_VOLUME, "emptyDir": {"sizeLimit": batch.run.pod_resources.scratch}})
     if settings.results.bucket is not None:
         volumes += bucket_secrets(settings.results.bucket)
     if _restores_parents(batch, settings):
-        volumes.append({"name": PARENT_VOLUME, "emptyDir": {"sizeLimit": batch.run.resources.scratch}})
-    if batch.program.data is not None:
-        claim = settings.datasets[batch.program.data.name].claim
-        volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})
+        volumes.append({"name": PARENT_VOLUME, "emptyDir": {"sizeLimit": batch.run.pod_resources.scratch}})
+    volumes += _data_volumes(settings.dataset(batch.program.data))
     if batch.run.resources.shared_memory is not None:
-        limit = {"medium": "Memory", "sizeLimit": batch.run.resources.shared_memory}
+        limit = {"medium": "Memory", "sizeLimit": batch.run.pod_resources.shared_memory}
         volumes.append({"name": "shared-memory", "emptyDir": limit})
     for secret_name in sorted(batch.run.secrets):
         secret = settings.secrets[secret_name]
@@ -336,7 +428,10 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     if batch.run.code_mode is CodeMode.CLONE and settings.code is not None and settings.code.secret:
         source = {"secretName": settings.code.secret, "defaultMode": 0o440}
         volumes.append({"name": "clone-credentials", "secret": source})
-    return volumes
+    pool = pool_of(batch, settings)
+    if pool is not None and (tokens := pool.pod.token_volume) is not None:
+        volumes.append(tokens)
+    return [*volumes, *authorities_volume(settings)]
 
 
 def _claim(volume: str, claim: str) -> Manifest:
@@ -345,19 +440,22 @@ def _claim(volume: str, claim: str) -> Manifest:
 
 def _clone(batch: Batch, settings: Settings) -> Manifest:
     assert settings.code is not None, "the spec's checks refuse a clone without a place to clone from"
-    code, wanted = batch.program.code, batch.run.resources
+    code, wanted = batch.program.code, batch.run.pod_resources
     # As much as the trial: a pod is placed by its largest container, so this one never costs a node.
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory}
     source = {
         "CODE_BRANCH": escape_variables(settings.branch),
         "CODE_URL": escape_variables(settings.code.url),
     }
-    variables = dict(sorted((source | locked_code(code)).items()))
+    clients = settings.client_variables(_destinations(batch, settings))
+    variables = dict(sorted((source | locked_code(code) | clients).items()))
+    mounts = authorities_mount(settings)
     return {
         "name": CODE_CONTAINER,
         "image": settings.image_of(settings.code.image),
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": {"limits": dict(amounts), "requests": dict(amounts)},
+        **({"volumeMounts": mounts} if mounts else {}),
     }
 
 
@@ -391,12 +489,30 @@ def bucket_client(bucket: BucketSettings) -> Manifest:
 
 def _sidecar(name: str, batch: Batch, settings: Settings, bucket: BucketSettings) -> Manifest:
     mounts = [{"name": PARENT_VOLUME, "mountPath": PARENT_PATH}] if _restores_parents(batch, settings) else []
+    pack = batch.run.pack
+    data = settings.dataset(batch.program.data)
     own = {
+        **({} if data is None or data.size is None else _copied(data, data.size, batch)),
         "SWEEP_STORE_GRACE": str(grace_seconds(batch, settings)),
         "SWEEP_STORE_MOST_BYTES": str(quantities.whole_quantity(batch.run.resources.scratch)),
+        **(
+            {"SWEEP_STORE_PACK": str(pack.trials), "SWEEP_STORE_TRIALS": str(len(batch.trials))}
+            if pack
+            else {}
+        ),
         **({"SWEEP_STORE_KEEP_CHECKPOINTS": "true"} if batch.keeps_checkpoints else {}),
     }
     return _store_container(name, settings, bucket, own, mounts)
+
+
+def _copied(data: Dataset | SeveralDatasets, size: str, batch: Batch) -> dict[str, str]:
+    """Return the variables by which a sidecar knows what data to copy."""
+    assert batch.program.data is not None
+    return {
+        "SWEEP_STORE_DATA": data.copied_from,
+        "SWEEP_STORE_DATA_BYTES": str(quantities.whole_quantity(size)),
+        "SWEEP_STORE_DATA_DIGEST": batch.program.data.digest,
+    }
 
 
 def _store_container(
@@ -408,12 +524,13 @@ def _store_container(
 ) -> Manifest:
     client = bucket_client(bucket)
     variables = {"SWEEP_BATCH": name, "SWEEP_STORE_URL": bucket.url, **own_variables}
+    variables |= settings.client_variables({bucket.egress})
     own = [{"name": variable, "value": value} for variable, value in sorted(variables.items())]
     return {
         "name": STORE_CONTAINER,
         "image": settings.image_of(COLLECTOR_IMAGE),
         "env": [*own, *client["env"]],
-        "volumeMounts": [*client["volumeMounts"], *mounts],
+        "volumeMounts": [*client["volumeMounts"], *authorities_mount(settings), *mounts],
     }
 
 
@@ -423,21 +540,16 @@ def store_proof(name: str, settings: Settings, bucket: BucketSettings, component
     mounts = [{"name": RESULTS_VOLUME, "mountPath": f"/sweep/{RESULTS_VOLUME}", **trial_folder(name, 0)}]
     egress = {f"{EGRESS_LABEL}{bucket.egress}": "true"}
     template: Manifest = {
-        "metadata": {"labels": {**egress, **_identity(bucket, IDENTITY_LABELS)}},
+        "metadata": {"labels": {**egress, **bucket.pod_labels}},
         "spec": {
             "initContainers": [_store_container(name, settings, bucket, own, mounts)],
-            "volumes": bucket_secrets(bucket),
+            "volumes": [*bucket_secrets(bucket), *authorities_volume(settings)],
             "terminationGracePeriodSeconds": GRACE_SECONDS,
         },
     }
-    if annotations := _identity(bucket, IDENTITY_ANNOTATIONS):
-        template["metadata"]["annotations"] = annotations
+    if bucket.pod_annotations:
+        template["metadata"]["annotations"] = dict(bucket.pod_annotations)
     return merge(component, template)
-
-
-def _identity(bucket: BucketSettings, by_cloud: Mapping[Cloud, Mapping[str, str]]) -> dict[str, str]:
-    """Return the labels or annotations of pods to which a cloud gives an identity."""
-    return {} if bucket.secret is not None else dict(by_cloud.get(bucket.cloud, {}))
 
 
 def locked_code(code: Code) -> dict[str, str]:

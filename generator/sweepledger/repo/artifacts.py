@@ -23,19 +23,27 @@ CHUNK_BYTES = 1 << 20
 BY_HAND = "the trial chose this name, and nothing was copied; copy what you trust from the volume manually"
 
 
+class UnsafeArtifactError(StorageError):
+    """A trial names an artifact so that a copy could leave its folder, or act on whoever opens the folder."""
+
+
 OBEYED = re.compile(
     r"""\.(?!(hydra|ipynb_checkpoints|config\.json)$).*|git~\d+|sweepl~\d+|mise(\..*)?\.toml|.+\.code-workspace
-    |(conftest|sitecustomize|usercustomize)\.py|jupyter_.*config\.(py|json)|startup\.m""",
+    |(conftest|sitecustomize|usercustomize)\.py|(jupyter_.*|ipython_)config\.(py|json)|startup\.m
+    |_g?vimrc|_exrc|-[-a-z].*""",
     re.VERBOSE,
 )
 """Names that git, shells, editors, interpreters or this program obey where they find them: nearly all hidden ones.
 
-Nothing obeys what Hydra and Jupyter keep in `.hydra` and `.ipynb_checkpoints`.
+Nothing obeys what Hydra and Jupyter keep in `.hydra` and `.ipynb_checkpoints`. A name that begins as an option does is
+one for any command that is started with `*`.
 """
+OBEYED_PATHS = re.compile(r"(.*/)?mise/(config(\..*)?|conf\.d/.*)\.toml")
+"""Names that are obeyed in a folder of some name."""
 
 
 def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...]:
-    """Return the paths of the copies in a folder. Raises StorageError that names the first unsafe one.
+    """Return the paths of the copies in a folder. Raises UnsafeArtifactError that names the first unsafe one.
 
     The record's paths are untrusted, because the trial chose them: none may lead out of the folder, and none may
     be obeyed by a program that is only started there.
@@ -46,11 +54,15 @@ def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...
     for path in paths:
         parts = path.split("/")
         if {"", ".", ".."}.intersection(parts) or not path.isprintable() or "\\" in path:
-            raise StorageError(f"artifact {path!r}: must be a plain path below its folder", hint=BY_HAND)
+            raise UnsafeArtifactError(
+                f"artifact {path!r}: must be a plain path below its folder", hint=BY_HAND
+            )
         names = [file_system_name(part) for part in parts]
         obeyed = next((part for part, name in zip(parts, names, strict=True) if OBEYED.fullmatch(name)), None)
+        if OBEYED_PATHS.fullmatch("/".join(names)):
+            obeyed = path
         if obeyed is not None:
-            raise StorageError(
+            raise UnsafeArtifactError(
                 f"artifact {path!r}: must have no part that git, a shell or an editor obeys, got {obeyed!r}",
                 hint=BY_HAND,
             )
@@ -58,7 +70,7 @@ def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...
             entries.setdefault("/".join(names[:depth]), {})[name] = depth == len(names) - 1
     for folder, found in entries.items():
         if found.get("head") and ({"objects", "refs"} <= found.keys() or "commondir" in found):
-            raise StorageError(
+            raise UnsafeArtifactError(
                 f"artifacts in {folder or 'their folder'!r}: must not be a git repository, got HEAD, objects, refs",
                 hint=BY_HAND,
             )

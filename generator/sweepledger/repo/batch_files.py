@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
 from sweepledger.repo.files import list_folder, read_file
 from sweepledger.repo.git import Repository
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.values import SHA1_DIGITS, blob_id
 
+KUSTOMIZATION = "kustomization.yaml"
 FEW_GROUPS = 1
 """Groups of locks that are read alone; who reads more reads all, except in a partial clone."""
 
@@ -67,6 +69,10 @@ class CommitFiles:
     group: str = field(default="", compare=False, repr=False)
     """The batches whose locks are read together."""
 
+    def has(self, path: str) -> bool:
+        """Return whether a file exists. Raises StorageError."""
+        return path in self.ids
+
     def paths(self) -> tuple[str, ...]:
         """List the files."""
         return tuple(sorted(self.ids))
@@ -113,6 +119,10 @@ class DiskFiles:
         """The files of the folder. Raises StorageError for links and devices."""
         return tuple(sorted(self.committed)) if self.committed else list_folder(self.folder)
 
+    def has(self, path: str) -> bool:
+        """Return whether a file exists. Raises StorageError."""
+        return path in (self.committed or self.names)
+
     def paths(self) -> tuple[str, ...]:
         """List the files. Raises StorageError for links and devices."""
         return self.names
@@ -150,6 +160,10 @@ class MemoryFiles:
 
     files: FileTree
 
+    def has(self, path: str) -> bool:
+        """Return whether a file exists. Raises StorageError."""
+        return path in self.files.files
+
     def paths(self) -> tuple[str, ...]:
         """List the files."""
         return tuple(self.files.files)
@@ -172,4 +186,48 @@ class MemoryFiles:
         return {path: blob_id(content, like=like) for path, content in self.files}
 
 
-BatchFiles = CommitFiles | DiskFiles | MemoryFiles
+@dataclass(frozen=True)
+class WithoutRunning:
+    """The files of a batch as it was merged, without those that say how it runs now."""
+
+    files: "StoredFiles"
+    """Its files, with both."""
+    kustomization: bytes
+    """The kustomization as it was merged."""
+
+    def paths(self) -> tuple[str, ...]:
+        """List the files. Raises StorageError."""
+        return tuple(path for path in self.files.paths() if path != RUNNING_FILE)
+
+    def read(self, path: str) -> bytes:
+        """Read one file. Raises KeyError, StorageError."""
+        if path == RUNNING_FILE:
+            raise KeyError(path)
+        return self.kustomization if path == KUSTOMIZATION else self.files.read(path)
+
+    def tree(self) -> FileTree:
+        """Read all files. Raises StorageError."""
+        return FileTree({path: self.read(path) for path in self.paths()})
+
+    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
+        """Read files that only history has, by their ids. Raises RepositoryError."""
+        return self.files.from_history(ids)
+
+    def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
+        """Return the blob ids. Raises StorageError."""
+        ids = {path: found for path, found in self.files.blob_ids(like=like).items() if path != RUNNING_FILE}
+        return ids | {KUSTOMIZATION: blob_id(self.kustomization, like=like or ids[KUSTOMIZATION])}
+
+
+StoredFiles = CommitFiles | DiskFiles | MemoryFiles
+BatchFiles = StoredFiles | WithoutRunning
+
+
+def without_running(files: StoredFiles) -> BatchFiles:
+    """Return the files of an active batch as it was merged, if they also say how it runs now."""
+    if not files.has(RUNNING_FILE) or not files.has(KUSTOMIZATION):
+        return files
+    kustomization = files.read(KUSTOMIZATION)
+    if not kustomization.endswith(REFERENCE):
+        return files
+    return WithoutRunning(files, kustomization.removesuffix(REFERENCE))

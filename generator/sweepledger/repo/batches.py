@@ -8,16 +8,28 @@ from functools import cached_property
 from pathlib import Path
 
 from sweepledger.errors import StorageError, UnreadableError
-from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json
+from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json, running_yaml
 from sweepledger.formats.excerpts import read_blob_ids
 from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
 from sweepledger.formats.launch_json import TableLayout
+from sweepledger.formats.running_yaml import RUNNING_FILE
 from sweepledger.problems import Problem, SourcePosition
-from sweepledger.repo.batch_files import BatchFiles, BlobCache, CommitFiles, DiskFiles, MemoryFiles
+from sweepledger.repo.batch_files import (
+    KUSTOMIZATION,
+    BatchFiles,
+    BlobCache,
+    CommitFiles,
+    DiskFiles,
+    MemoryFiles,
+    StoredFiles,
+    WithoutRunning,
+    without_running,
+)
 from sweepledger.repo.git import Entry, Repository
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.run_config import RunningState
 from sweepledger.structs.trial import Trial
 
 ACTIVE = "overlays/active"
@@ -30,12 +42,33 @@ class StoredBatch:
 
     folder: str
     """Relative to the repository, with forward slashes."""
-    source: FileTree | BatchFiles
+    source: FileTree | StoredFiles
+
+    @cached_property
+    def stored(self) -> StoredFiles:
+        """The files, read on demand, with those that say how an active batch runs now."""
+        return MemoryFiles(self.source) if isinstance(self.source, FileTree) else self.source
 
     @cached_property
     def contents(self) -> BatchFiles:
-        """The files, read on demand."""
-        return MemoryFiles(self.source) if isinstance(self.source, FileTree) else self.source
+        """The files as they were merged, read on demand."""
+        return without_running(self.stored) if self.is_active else self.stored
+
+    @property
+    def running_file(self) -> bytes | None:
+        """The file that says how it runs now; None if it runs as it was merged. Raises StorageError."""
+        return self.stored.read(RUNNING_FILE) if isinstance(self.contents, WithoutRunning) else None
+
+    @cached_property
+    def running(self) -> RunningState:
+        """How it runs now. Raises UnreadableError."""
+        content = self.running_file
+        if content is None:
+            return RunningState()
+        try:
+            return running_yaml.read(content, self.lock)
+        except ValueError as error:
+            raise self._unreadable(RUNNING_FILE, str(error)) from error
 
     @cached_property
     def tree(self) -> FileTree:
@@ -259,7 +292,7 @@ def unchanged_folders(
 
     `changed` are the paths in which the index differs from the commit. Folders with `unsure` paths are left out.
     """
-    folders: dict[str, Mapping[str, str]] = {batch.folder: batch.contents.blob_ids() for batch in merged}
+    folders: dict[str, Mapping[str, str]] = {batch.folder: batch.stored.blob_ids() for batch in merged}
     paths: dict[str, set[str]] = {}
     for path in changed:
         paths.setdefault(_batch_folder(path), set()).add(path)
@@ -290,7 +323,7 @@ def _is_readable(batch: StoredBatch) -> bool:
 
 def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
     """Read files of several batches of one commit with one process; `names` restricts which files."""
-    committed = [batch.contents for batch in stored if isinstance(batch.contents, CommitFiles)]
+    committed = [batch.stored for batch in stored if isinstance(batch.stored, CommitFiles)]
     if committed:
         committed[0].blobs.read(
             identity for one in committed for path, identity in one.ids.items() if not names or path in names
@@ -349,28 +382,39 @@ def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
     return tuple(sorted(batches, key=lambda batch: (split_batch_name(batch.name) or ("", 0, ""), batch.name)))
 
 
-def archive_steps(batch: StoredBatch, *, whole: bool = False) -> tuple[dict[str, str], frozenset[str]]:
-    """Return how a batch goes to the archive: the files that move, old path to new, and those that are removed.
+def archive_steps(
+    batch: StoredBatch, *, whole: bool = False
+) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
+    """Return how a batch goes to the archive: files that move, old path to new, those written, and those removed.
 
     Lock and table move. All else stays in history under the ids that the lock names; if it names none, or other ids
-    than git, everything moves.
+    than git, everything moves, as it was merged.
     """
     ids = batch.contents.blob_ids()
     blobs = {} if whole else batch.lock.blobs
-    left = blobs.keys() if blobs and blobs.items() <= ids.items() else frozenset[str]()
+    left = {*blobs} if blobs and blobs.items() <= ids.items() else set[str]()
     moves = {f"{batch.folder}/{path}": f"{ARCHIVE}/{batch.name}/{path}" for path in ids if path not in left}
-    return moves, frozenset(f"{batch.folder}/{path}" for path in left)
+    writes: dict[str, bytes] = {}
+    if batch.running_file is not None:
+        left |= {RUNNING_FILE, KUSTOMIZATION}
+        path = moves.pop(f"{batch.folder}/{KUSTOMIZATION}", None)
+        writes = {} if path is None else {path: batch.contents.read(KUSTOMIZATION)}
+    return moves, writes, frozenset(f"{batch.folder}/{path}" for path in left)
 
 
-def archiving(stored: Iterable[StoredBatch], *, whole: bool = False) -> tuple[dict[str, str], frozenset[str]]:
+def archiving(
+    stored: Iterable[StoredBatch], *, whole: bool = False
+) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
     """Return how several batches go to the archive, as `archive_steps` returns it for one."""
     moves: dict[str, str] = {}
+    writes: dict[str, bytes] = {}
     removes: frozenset[str] = frozenset()
     for batch in stored:
-        moved, left = archive_steps(batch, whole=whole)
+        moved, written, left = archive_steps(batch, whole=whole)
         moves |= moved
+        writes |= written
         removes |= left
-    return moves, removes
+    return moves, writes, removes
 
 
 def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:

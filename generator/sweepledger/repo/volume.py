@@ -1,5 +1,6 @@
-"""The results volume, `<batch>/<index>/<pod uid>.json`: read records and output, and delete folders of batches.
+"""The results volume, `<batch>/<place>/<attempt>.json`: read records and output, and delete folders of batches.
 
+The place of a trial is its index; `BatchLock.place` knows it.
 Its content is untrusted because trials write it: no link is followed, and everything goes through open descriptors.
 """
 
@@ -8,7 +9,7 @@ import heapq
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -20,15 +21,18 @@ from sweepledger.formats.record_json import (
     MOST_RECORDS,
     UNREAD,
 )
-from sweepledger.process import ByteSource
-from sweepledger.repo.artifacts import open_file
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
 from sweepledger.storage import storage_error
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.values import bytes_digest
 
 T = TypeVar("T")
 
+MOST_THRESHOLDS = 32 * 1024
+"""Bytes of a file of thresholds that goes to git; two hundred steps take a third."""
 
-def attempt_records(results: Path, batch: str, index: int) -> Iterator[bytes | None]:
+
+def attempt_records(results: Path, batch: str, place: str) -> Iterator[bytes | None]:
     """Yield the record file of each attempt at a trial, in the order of names.
 
     A trial can write anything to its folder: a file that is too large is cut one byte after the limit, links,
@@ -36,7 +40,7 @@ def attempt_records(results: Path, batch: str, index: int) -> Iterator[bytes | N
     volume itself fails.
     """
     # Text, not a Path: joining paths costs as much as opening the folder, and there may be 100,000.
-    yield from _trial_records(f"{results}/{batch}/{index}")
+    yield from _trial_records(f"{results}/{batch}/{place}")
 
 
 def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | None]:
@@ -101,9 +105,9 @@ def _retry_stale(action: Callable[[], T]) -> T:
         return action()
 
 
-def attempt_output(results: Path, batch: str, index: int) -> dict[str, tuple[str, str]]:
+def attempt_output(results: Path, batch: str, place: str) -> dict[str, tuple[str, str]]:
     """Return standard output and standard error of each attempt, by pod uid, in the order in which they ended."""
-    folder = results / batch / str(index)
+    folder = results / batch / place
     outputs: dict[str, tuple[str, str]] = {}
     if not folder.is_dir():
         return outputs
@@ -118,14 +122,21 @@ def _output(name: str, folder: Path) -> str:
     return content.decode(errors="replace") if len(content) <= LARGEST_TRIAL_FILE else ""
 
 
-def begun_trials(results: Path, batch: str) -> list[int]:
-    """Return the rows of a batch that have a folder, sorted. Raises StorageError."""
-    return sorted(int(name) for name in _names_below(f"{results}/{batch}") if name.isdecimal())
+def begun_trials(results: Path, batch: str, pod: int | None = None) -> list[int]:
+    """Return the rows of a batch, or of one of its packed pods, that have a folder, sorted. Raises StorageError."""
+    names = _names_below(f"{results}/{batch}" if pod is None else f"{results}/{batch}/{pod}")
+    return sorted(int(name) for name in names if name.isdecimal())
 
 
-def trial_files(results: Path, batch: str, index: int) -> list[str]:
+def has_every_trial(results: Path, lock: BatchLock) -> bool:
+    """Return whether each trial of a batch has a folder: without, it cannot have a record. Raises StorageError."""
+    pods = [None] if lock.pack is None else range(lock.pods)
+    return sum(len(begun_trials(results, lock.name, pod)) for pod in pods) >= lock.trials
+
+
+def trial_files(results: Path, batch: str, place: str) -> list[str]:
     """Return the names in a trial's folder: `<pod uid>.out`, `.err` and `.json`, the record. Raises StorageError."""
-    return sorted(_names_below(f"{results}/{batch}/{index}"))
+    return sorted(_names_below(f"{results}/{batch}/{place}"))
 
 
 def _names_below(path: str) -> list[str]:
@@ -134,12 +145,12 @@ def _names_below(path: str) -> list[str]:
         return [] if folder is None else _names(folder)
 
 
-def read_output(results: Path, batch: str, index: int, name: str, start: int) -> bytes:
+def read_output(results: Path, batch: str, place: str, name: str, start: int) -> bytes:
     """Return what a file of output has from a position on, at most 1 MiB; nothing if it is no regular file.
 
     Raises StorageError.
     """
-    path = f"{results}/{batch}/{index}"
+    path = f"{results}/{batch}/{place}"
     with _trial_folder(path) as folder:
         if folder is None:
             return b""
@@ -156,9 +167,9 @@ def read_output(results: Path, batch: str, index: int, name: str, start: int) ->
             os.close(descriptor)
 
 
-def newest_output(results: Path, batch: str, index: int) -> tuple[str, bytes]:
+def newest_output(results: Path, batch: str, place: str) -> tuple[str, bytes]:
     """Return the pod uid of a trial's newest attempt with the head of its standard output; empty without one."""
-    path = f"{results}/{batch}/{index}"
+    path = f"{results}/{batch}/{place}"
     with _trial_folder(path) as folder:
         if folder is None:
             return "", b""
@@ -188,9 +199,24 @@ class VolumeResults:
         """Whether a record can count of which no pod is left: each trial can write to its own folder only."""
         return True
 
-    def records(self, batch: str, index: int) -> Iterator[bytes | None]:
+    def records(self, batch: str, index: int, place: str) -> Iterator[bytes | None]:  # noqa: ARG002 - the place has it
         """Yield the records of a trial. Raises StorageError."""
-        return attempt_records(self.folder, batch, index)
+        return attempt_records(self.folder, batch, place)
+
+    def thresholds(self, batch: str, place: str, digest: str) -> str | None:
+        """Return the file of thresholds with a digest that a trial has kept; None if there is none.
+
+        Raises StorageError.
+        """
+        name = f"{digest.removeprefix('sha256:')}.json"
+        with _trial_folder(f"{self.folder}/{batch}/{place}/thresholds") as folder:
+            content = None if folder is None else _read_file(name, folder)
+        if content is None or len(content) > MOST_THRESHOLDS or bytes_digest(content) != digest:
+            return None
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            return None
 
     def unconfirmed(self, batch: str) -> Mapping[tuple[int, str], str]:  # noqa: ARG002 - mounts keep trials apart
         """Return nothing: a trial can write to its own folder only."""
@@ -208,14 +234,6 @@ class VolumeResults:
             return None
         except OSError as error:
             raise storage_error(self.folder / batch, error) from error
-
-    def output(self, batch: str, index: int) -> dict[str, tuple[str, str]]:
-        """Return the output of each attempt at a trial, by pod uid. Raises StorageError."""
-        return attempt_output(self.folder, batch, index)
-
-    def opened(self, batch: str, index: int, path: str, *, uid: str) -> AbstractContextManager[ByteSource]:  # noqa: ARG002 - paths name it
-        """Open a file in a trial's folder. Raises StorageError."""
-        return open_file([self.folder / batch / str(index)], path)
 
 
 MAX_DEPTH = 64
@@ -265,10 +283,10 @@ class VolumeRoot:
         with self._folder(name) as folder:
             return _newest_change(folder)
 
-    def records(self, name: str, index: int) -> Iterator[bytes | None]:
+    def records(self, name: str, index: int, place: str) -> Iterator[bytes | None]:  # noqa: ARG002 - the place has it
         """Yield the record files of a trial of a batch as `attempt_records` does."""
         with self._folder(name) as folder:
-            yield from _trial_records(str(index), folder)
+            yield from _trial_records(place, folder)
 
     def move(self, name: str, to: str) -> None:
         """Rename a folder atomically; never onto a folder that is not empty."""

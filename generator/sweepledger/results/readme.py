@@ -188,6 +188,8 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         "front_figure": FRONT_FILE,
         "front_metrics": [metric.name for metric in metrics(summary)],
         "rounds": list(map(round_view, rounds(summary))),
+        "choices": _choices(summary),
+        "restarts": summary.lock.restarts,
         "resource": summary.resource or "",
         "rungs": list(map(rung_view, rungs(summary))),
         "early": early_stopping_view(early_stopping(filter(summary.is_current, summary.outcomes))),
@@ -195,6 +197,13 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         "intervals_figure": INTERVALS_FILE,
         "spent_figure": SPENT_FILE,
     }
+
+
+def _choices(summary: Summary) -> list[Mapping[str, Any]]:
+    """Return the methods that `auto` was, each with its reason once."""
+    locks = (batch.lock for batch in summary.batches)
+    chosen = dict.fromkeys((lock.method, lock.choice) for lock in locks if lock.choice is not None)
+    return [{"method": method or "", "reason": reason or ""} for method, reason in chosen]
 
 
 def _parameters(summary: Summary) -> tuple[str, ...]:

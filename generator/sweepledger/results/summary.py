@@ -17,7 +17,7 @@ from sweepledger.results.paths import LAPTOP_FILE, LAPTOP_WARNING, LOCKS, record
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status, TrialResult
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import Value, listing_digest
 
 LOCK_FILE = "batch.yaml"
 DIGEST_PREFIX = "sha256:"
@@ -50,10 +50,7 @@ def inputs_digest(batches: Iterable[EvaluatedBatch], spec_path: str, spec_digest
     files = dict(_input_files(batches))
     if spec_digest is not None:
         files[spec_path] = spec_digest
-    listed = "".join(
-        f"{digest.removeprefix(DIGEST_PREFIX)}  {path}\n" for path, digest in sorted(files.items())
-    )
-    return DIGEST_PREFIX + hashlib.sha256(listed.encode()).hexdigest()
+    return listing_digest({path: digest.removeprefix(DIGEST_PREFIX) for path, digest in files.items()})
 
 
 def _input_files(batches: Iterable[EvaluatedBatch]) -> Iterator[tuple[str, str]]:

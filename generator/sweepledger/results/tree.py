@@ -18,8 +18,6 @@ from sweepledger.results.readme import README_FILE, readme
 from sweepledger.results.summary import Summary, laptop_files, records_files
 from sweepledger.structs.file_tree import FileTree
 
-RESULTS = paths.RESULTS
-
 OPTIONAL_FILES = frozenset({summary_csv.REPLICATES_FILE, *catalog.OPTIONAL_FILES, "figure.svg"})
 """Files that a summary need not have, and those of earlier report versions: removed if they are not written."""
 

@@ -291,12 +291,13 @@ def _excesses(sweep: Sweep, limit: _BudgetLimit, trials: int, *, more: str) -> I
         message = f"must make at most {limit.trials} trials{limit.origin}, got {trials}{more}"
         hint = f"{limit.raise_hint}or try fewer values" if limit.raise_hint else "try fewer values"
         yield BudgetExcess(limit.trials_part, message, hint)
-    hours, gpus = run.timeout_seconds / SECONDS_PER_HOUR, run.resources.gpu * run.nodes
+    hours = run.timeout_seconds / SECONDS_PER_HOUR
+    gpus = node_pool.gpus_per_trial(run, sweep.pool)
     bound = prod([trials, run.attempts, hours, gpus])
     if limit.hours is not None and bound > limit.hours:
         message = (
             f"must take at most {limit.hours:g} GPU hours{limit.origin}, got {bound:g}{more} = "
-            f"{trials} trials * {run.attempts} attempts * {hours:g} hours * {gpus} GPUs"
+            f"{trials} trials * {run.attempts} attempts * {hours:g} hours * {gpus:g} GPUs"
         )
         hint = f"{limit.raise_hint}lower run.timeout or run.retries, or try fewer values"
         yield BudgetExcess(limit.hours_part, message, hint)
@@ -310,7 +311,7 @@ def affordable_trials(sweep: Sweep, trials: int) -> int:
 def shape_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
     """Yield a problem if the shape does not support this number of trials, the sweep's name, or its method."""
     shape = sweep.run.shape
-    if sweep.search is not None and sweep.search.method.has_parents:
+    if sweep.search is not None and sweep.search.continues_trials:
         limit = _continuation_limit(sweep, sweep.search, trials)
     elif shape in {None, Shape.INDEXED}:
         return

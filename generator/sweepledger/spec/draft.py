@@ -27,6 +27,8 @@ class Draft:
     """The repository's settings; the defaults while a settings file itself is checked."""
     tables: Mapping[DocumentPath, ConfigurationTable] = field(default_factory=dict)
     """The readable files of configurations, by the path of the section that names each."""
+    computed: dict[object, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """What was computed of this draft, by the function that computes it; a changed draft begins with nothing."""
 
     def get(self, *path: str | int, kind: type[Kind]) -> Kind | None:
         """Return the value at a path; None if it is absent, broken, or of another type."""

@@ -1,14 +1,16 @@
 """The sections of a spec as written: one, or one per block, with the parameters of each."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sweepledger.reader import DocumentPath
 from sweepledger.reader.configurations import ConfigurationTable
 from sweepledger.spec.draft import Draft
 
 SHUFFLED = "shuffled"
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,22 @@ class Section:
         return frozenset((*self.leaves, *self.listed, *(self.table.names if self.table else ())))
 
 
+def _once(compute: Callable[[Draft], Iterator[Part]]) -> Callable[[Draft], tuple[Part, ...]]:
+    """Return a function that computes the parts of each draft once, because many rules need them."""
+
+    @functools.wraps(compute)
+    def computed(draft: Draft) -> tuple[Part, ...]:
+        if compute not in draft.computed:
+            draft.computed[compute] = tuple(compute(draft))
+        parts: tuple[Part, ...] = draft.computed[compute]
+        return parts
+
+    return computed
+
+
+@_once
 def sections(draft: Draft) -> Iterator[Section]:
-    """Yield the sections of a draft that can be read."""
+    """Return the sections of a draft that can be read."""
     shared = {leaf.name: leaf for leaf in _leaves(draft, ("parameters",))}
     for path in _paths(draft):
         own = {leaf.name: leaf for leaf in _leaves(draft, (*path, "parameters"))}
@@ -74,8 +90,9 @@ def all_leaves(draft: Draft) -> Iterator[Leaf]:
         yield from group
 
 
+@_once
 def leaf_groups(draft: Draft) -> Iterator[tuple[Leaf, ...]]:
-    """Yield the parameters of the top level, then those of each block, as written."""
+    """Return the parameters of the top level, then those of each block, as written."""
     yield tuple(_leaves(draft, ("parameters",)))
     for path in filter(None, _paths(draft)):
         yield tuple(_leaves(draft, (*path, "parameters")))

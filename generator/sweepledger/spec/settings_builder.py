@@ -8,10 +8,23 @@ from typing import Any, TypeVar
 from sweepledger.reader import Document
 from sweepledger.spec import units
 from sweepledger.spec.draft import RawMapping
-from sweepledger.structs.node_pool import GPU_RESOURCE, NodeCapacity, PodSettings, Pool, Toleration
+from sweepledger.structs.kubernetes import parse_version
+from sweepledger.structs.node_pool import (
+    GPU_RESOURCE,
+    GpuShares,
+    GpuSharing,
+    NodeCapacity,
+    PodSettings,
+    Pool,
+    ServiceToken,
+    Toleration,
+)
 from sweepledger.structs.settings import (
+    AddedContainer,
     ArgoCdSettings,
+    AuthoritiesSettings,
     BucketSettings,
+    ClusterSettings,
     CodeSource,
     CollectorSettings,
     Controller,
@@ -27,6 +40,7 @@ from sweepledger.structs.settings import (
     NextRoundMode,
     Nfs,
     Notify,
+    ProxySettings,
     PullRequestResults,
     ResultsMode,
     ResultsSettings,
@@ -48,9 +62,12 @@ def build_pool(name: str, data: Mapping[str, Any]) -> Pool:
         name,
         NodeCapacity(units.cores(node["cpu"]), units.memory(node["memory"]), int(node.get("gpu", 0))),
         queue=data.get("queue"),
+        min_parallelism=int(data["min_parallelism"]) if "min_parallelism" in data else None,
+        cohort=data.get("cohort"),
         selector=MappingProxyType(dict(data.get("selector", {}))),
         tolerations=tuple(Toleration(**toleration) for toleration in data.get("tolerations", ())),
         gpu_resource=data.get("gpu_resource", GPU_RESOURCE),
+        gpu_shares=_gpu_shares(data.get("gpu_shares")),
         gpu_type=data.get("gpu_type"),
         max_nodes=None if most is None else int(most),
         price=None if price is None else float(price),
@@ -58,6 +75,10 @@ def build_pool(name: str, data: Mapping[str, Any]) -> Pool:
         pod=_pod_settings(data.get("pod", {})),
     )
     return made if "startup" not in data else replace(made, startup_seconds=units.seconds(data["startup"]))
+
+
+def _gpu_shares(data: Mapping[str, Any] | None) -> GpuShares | None:
+    return None if data is None else GpuShares(GpuSharing(data["by"]), int(data["count"]))
 
 
 def _pod_settings(data: Mapping[str, Any]) -> PodSettings:
@@ -69,8 +90,16 @@ def _pod_settings(data: Mapping[str, Any]) -> PodSettings:
         labels=MappingProxyType(dict(data.get("labels", {}))),
         annotations=MappingProxyType(dict(data.get("annotations", {}))),
         resources=MappingProxyType({name: int(amount) for name, amount in data.get("resources", {}).items()}),
+        claims=MappingProxyType(dict(data.get("claims", {}))),
+        spread=MappingProxyType({key: int(skew) for key, skew in data.get("spread", {}).items()}),
+        tokens=MappingProxyType({name: _token(token) for name, token in data.get("tokens", {}).items()}),
         grace_seconds=units.seconds(data["grace"]) if "grace" in data else None,
     )
+
+
+def _token(data: Mapping[str, Any]) -> ServiceToken:
+    made = ServiceToken(data["audience"])
+    return made if "expires" not in data else replace(made, expires_seconds=units.seconds(data["expires"]))
 
 
 T = TypeVar("T")
@@ -94,6 +123,8 @@ def build_settings(document: Document) -> Settings:
         results=_results(data.get("results", {})),
         collector=_collector(data.get("collector", {})),
         argocd=ArgoCdSettings(**data.get("argocd", {})),
+        kubernetes=parse_version(data["kubernetes"]) if "kubernetes" in data else default.kubernetes,
+        clusters=_named(data, "clusters", _cluster),
         limits=_limits(data.get("limits", {})),
         submit=_submit(data.get("submit", {})),
         monitoring=_monitoring(data.get("monitoring", {})),
@@ -106,6 +137,10 @@ def build_settings(document: Document) -> Settings:
         secrets=_named(data, "secrets", _secret),
         egress=_named(data, "egress", _egress),
         dns=None if "dns" not in data else _dns(data["dns"]),
+        sidecars=_named(data, "sidecars", _sidecar),
+        mirrors=MappingProxyType(dict(data.get("mirrors", {}))),
+        proxy=None if "proxy" not in data else _proxy(data["proxy"]),
+        authorities=AuthoritiesSettings(**data["authorities"]) if "authorities" in data else None,
         pools=_named(data, "pools", build_pool),
         labels=MappingProxyType(dict(data.get("labels", {}))),
         image_pull_secret=data.get("image_pull_secret"),
@@ -195,12 +230,14 @@ def _image(name: str, data: RawMapping) -> Image:
 def _dataset(name: str, data: RawMapping) -> Dataset:
     return Dataset(
         name,
-        claim=data["claim"],
+        claim=data.get("claim"),
         identity=data["digest"] if "digest" in data else f"{VERSION_PREFIX}{data['version']}",
         path=data.get("path", "").removesuffix("/"),
         prepare=tuple(data.get("prepare", ())),
         nfs=_nfs(data),
         examples=int(data["examples"]) if "examples" in data else None,
+        bucket=data.get("bucket", "").removesuffix("/"),
+        size=units.memory(data["size"]) if "size" in data else None,
     )
 
 
@@ -227,5 +264,27 @@ def _dns(data: RawMapping) -> DnsSettings:
     )
 
 
+def _cluster(name: str, data: RawMapping) -> ClusterSettings:
+    return ClusterSettings(
+        name,
+        weight=int(data.get("weight", 1)),
+        is_lost=data.get("lost", False),
+        pools=tuple(data["pools"]) if "pools" in data else None,
+        argocd=ArgoCdSettings(**data.get("argocd", {})),
+        egress=_named(data, "egress", _egress),
+        dns=None if "dns" not in data else _dns(data["dns"]),
+        nfs=_nfs(data),
+    )
+
+
+def _proxy(data: RawMapping) -> ProxySettings:
+    return ProxySettings(data["address"], data["egress"], tuple(data.get("except", ())))
+
+
+def _sidecar(name: str, data: RawMapping) -> AddedContainer:
+    return AddedContainer(name, data["image"], tuple(data.get("volumes", ())))
+
+
 def _egress(name: str, data: RawMapping) -> Egress:
-    return Egress(name, tuple(data["cidrs"]), tuple(int(port) for port in data["ports"]))
+    ports = tuple(int(port) for port in data["ports"])
+    return Egress(name, tuple(data.get("cidrs", ())), ports, tuple(data.get("hosts", ())))

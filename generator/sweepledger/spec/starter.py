@@ -74,7 +74,7 @@ OF_COMMAND = """\
 
 name: {name}   # the file's name
 
-method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all
+{method}
 metric: {{name: {metric}, goal: {goal}, source: stdout}}   # a line `{metric}=0.94`; or JSON in $SWEEP_RESULT
 
 parameters:
@@ -88,12 +88,19 @@ run:
   parallelism: 2   # trials at once
   timeout: 1h   # of one attempt
 """
+GRID = "method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all"
+SEARCH = """\
+method: auto   # a search, whose rounds learn from results; `sweep plan` says which method it is, and why
+seed: 0   # the same seed and results, the same trials
+rounds: {size: 2, max: 10}   # trials of a round, and number of rounds"""
 SCRIPT = ".py"
 MODULE_OPTION = "-m"
 SOURCE_FOLDER = "src"
 """The folder of packages in a `src` layout."""
 INTERPRETERS = re.compile(r"python(?:3(?:\.\d+)?)?")
 PARAMETER = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<values>.+)", re.DOTALL)
+LOGARITHMIC = 100.0
+"""Quotient of two positive bounds from which a range is one of magnitudes."""
 EXAMPLE_VALUES = ("x=1,2,3",)
 
 
@@ -104,23 +111,23 @@ class Starter:
     command: tuple[str, ...]
     """The command; `${args}` is appended if it does not contain a macro."""
     parameters: tuple[str, ...] = ()
-    """Parameters as `NAME=VALUE,VALUE`."""
+    """Parameters as `NAME=VALUE,VALUE`, or as `NAME=LOW..HIGH`: a range, which is searched."""
     metric: str = "score"
     goal: Goal = Goal.MAXIMIZE
 
     def spec(self, name: str, *, code: str) -> str:
-        """Return the text of the spec. Raises ValueError for a parameter that is not `NAME=VALUE,…`."""
+        """Return the text of the spec. Raises ValueError for a parameter in another form."""
         parameters = dict(map(_parameter, self.parameters or EXAMPLE_VALUES))
         words = self.command if any("${" in word for word in self.command) else (*self.command, "${args}")
         return OF_COMMAND.format(
             name=_yaml_scalar(name),
+            method=SEARCH if any(isinstance(domain, _Range) for domain in parameters.values()) else GRID,
             metric=_yaml_scalar(self.metric),
             goal=self.goal,
             parameters="".join(
-                f"  {_yaml_scalar(key)}: {{values: [{', '.join(map(_yaml_scalar, values))}]}}\n"
-                for key, values in parameters.items()
+                f"  {_yaml_scalar(key)}: {{{domain.yaml}}}\n" for key, domain in parameters.items()
             ),
-            arguments=" ".join(f"--{key}={values[0]}" for key, values in parameters.items()),
+            arguments=" ".join(f"--{key}={domain.first}" for key, domain in parameters.items()),
             command=f"[{', '.join(map(_yaml_scalar, words))}]",
             code=code,
         )
@@ -144,12 +151,48 @@ class Starter:
         return tuple([word for word in named if word.endswith(SCRIPT)][:1] or named[:1])
 
 
-def _parameter(text: str) -> tuple[str, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Values:
+    values: tuple[str, ...]
+
+    @property
+    def first(self) -> str:
+        return self.values[0]
+
+    @property
+    def yaml(self) -> str:
+        return f"values: [{', '.join(map(_yaml_scalar, self.values))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    first: str
+    last: str
+
+    @property
+    def yaml(self) -> str:
+        low, high = float(self.first), float(self.last)
+        # Whole numbers of several magnitudes, such as batch sizes, stay whole.
+        is_whole = self.first.lstrip("-").isdigit() and self.last.lstrip("-").isdigit()
+        scale = (
+            ", distribution: log_uniform_values"
+            if low > 0 and high / low >= LOGARITHMIC and not is_whole
+            else ""
+        )
+        return f"min: {self.first}, max: {self.last}{scale}"
+
+
+def _parameter(text: str) -> tuple[str, _Values | _Range]:
     match = PARAMETER.fullmatch(text)
     values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
     if match is None or not all(values):
-        raise ValueError(f"must be NAME=VALUE,VALUE …, got {text!r}")
-    return match["name"], values
+        raise ValueError(f"must be NAME=VALUE,VALUE … or NAME=LOW..HIGH, got {text!r}")
+    bounds = RANGE.fullmatch(match["values"].strip())
+    if bounds is None:
+        return match["name"], _Values(values)
+    if float(bounds[1]) >= float(bounds[2]):
+        raise ValueError(f"LOW..HIGH must have the lower number first, got {text!r}")
+    return match["name"], _Range(bounds[1], bounds[2])
 
 
 def _yaml_scalar(text: str) -> str:
@@ -160,6 +203,7 @@ def _yaml_scalar(text: str) -> str:
 
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+RANGE = re.compile(f"({NUMBER.pattern})\\.\\.({NUMBER.pattern})")
 PLAIN_WORD = re.compile(
     r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z_][A-Za-z0-9_/]*(?:[.-][A-Za-z0-9_/]+)*",
     re.IGNORECASE,

@@ -1,11 +1,11 @@
 """The structure of a document, checked against its JSON Schema: keys, types and bounds.
 
-Messages are written here. Patterns are left to the rules, which say what is wrong instead of showing a
-regular expression.
+Messages are written here. Patterns come last: where a rule says what is wrong, nobody needs a regular expression.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -90,6 +90,41 @@ def conforms(value: Any, rules: Any, schema: Any) -> bool:
         parts += ((name, rules.get("propertyNames", True)) for name in value)
         parts += ((item, known.get(name, others)) for name, item in value.items())
     return all(conforms(part, part_rules, schema) for part, part_rules in parts)
+
+
+def check_forms(document: Document, name: str, reported: Collection[str]) -> Iterator[Problem]:
+    """Yield a problem for each text that breaks a pattern of the schema, unless its path is reported already."""
+    schema = load_schema(name)
+    for path, text, rules, is_key in _texts((), document.data, schema, schema):
+        if re.fullmatch(rules["pattern"], text) is None:
+            form = f"for example {json.dumps(rules['examples'][0])}" if "examples" in rules else None
+            message = f"must match {rules['pattern']}, got {safe_repr(text)}"
+            problem = document.problem(path, message, code="wrong-form", hint=form, at_key=is_key)
+            if problem.path not in reported:
+                yield problem
+
+
+def _texts(
+    path: DocumentPath, value: Any, rules: Any, schema: Any
+) -> Iterator[tuple[DocumentPath, str, Mapping[str, Any], bool]]:
+    """Yield each text that must have a form, with its rules, and whether it is a key."""
+    if not isinstance(rules, dict):
+        return
+    if "$ref" in rules:
+        target = rules["$ref"].removeprefix("#/").split("/")
+        yield from _texts(path, value, reduce(lambda part, key: part[key], target, schema), schema)
+    if isinstance(value, str) and "pattern" in rules:
+        yield path, value, rules, False
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _texts((*path, number), item, rules.get("items"), schema)
+    if isinstance(value, dict):
+        known, others = rules.get("properties", {}), rules.get("additionalProperties")
+        names = rules.get("propertyNames", {})
+        for key, item in value.items():
+            if "pattern" in names and isinstance(key, str):
+                yield (*path, key), key, names, True
+            yield from _texts((*path, key), item, known.get(key, others), schema)
 
 
 SCHEMA_WORDS = frozenset(

@@ -1,7 +1,7 @@
 """The Sweep of a draft without problems, with its source map: blocks, metrics, early stopping, command and run."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -10,10 +10,12 @@ from sweepledger.problems import Problem, Severity, SourceMap
 from sweepledger.reader import DocumentPath
 from sweepledger.spec import units
 from sweepledger.spec.draft import Draft, RawMapping
+from sweepledger.spec.method_choice import choose_method
 from sweepledger.spec.sections import Section, is_shuffled, sections
 from sweepledger.spec.source_map import build_source_map
 from sweepledger.spec.space_builder import build_space, frozen_value
 from sweepledger.structs.early_stopping import (
+    COMPARING_RULES,
     DEFAULT_ETA,
     EarlyStop,
     HyperbandStop,
@@ -30,12 +32,21 @@ from sweepledger.structs.metric import (
     MetricSource,
     Reduce,
 )
-from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO, REPOSITORY, CodeSelection
+from sweepledger.structs.program import (
+    DEFAULT_COMMAND,
+    PROGRAM_MACRO,
+    REPOSITORY,
+    CodeSelection,
+    Stack,
+    data_name,
+)
 from sweepledger.structs.record import Status
-from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
+from sweepledger.structs.run_config import CodeMode, Pack, Resources, RunConfig, RunningState, Shape
 from sweepledger.structs.search_block import (
     ADAPTIVE_METHODS,
+    AUTO,
     DEFAULT_STARTUP,
+    NO_ROUNDS,
     AdaptiveSearch,
     Block,
     ConfigurationList,
@@ -46,6 +57,7 @@ from sweepledger.structs.search_block import (
     Resource,
     Rounds,
     Sampler,
+    StartMapping,
 )
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.space import SearchSpace
@@ -58,6 +70,9 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
     default, usual, code = RunConfig(), settings.defaults, data.get("code", {})
     failed, expected = data.get("max_failed"), data.get("expected_minutes")
     shape = Shape(data["shape"]) if "shape" in data else None
+    stack = build_stack(data.get("stack"))
+    # A pod runs the trials of one stack, or of several small ones in turn.
+    pack = build_pack(data.get("pack")) if stack is None else Pack(stack.trials)
     # Kinds of several pods count a disruption as a failure, or not at all.
     disruptions = 0 if shape is not None and shape.is_distributed else default.max_disruptions
     return RunConfig(
@@ -66,11 +81,12 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         code_path=_code_folder(code),
         code_selection=build_code_selection(code),
         code_mode=CodeMode(code.get("mode", default.code_mode)),
-        data=data.get("data"),
+        data=_data(data.get("data")),
         pool=data.get("pool", usual.pool),
+        cluster=data.get("cluster"),
         priority=data.get("priority"),
         resources=build_resources(data.get("resources", {})),
-        parallelism=int(data.get("parallelism", default.parallelism)),
+        parallelism=int(data.get("parallelism", default.parallelism if pack is None else pack.at_once)),
         retries=int(data.get("retries", usual.retries)),
         max_disruptions=int(data.get("max_disruptions", disruptions)),
         timeout_seconds=units.seconds(data["timeout"]) if "timeout" in data else usual.timeout_seconds,
@@ -85,7 +101,32 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         environment=MappingProxyType(dict(data.get("environment", {}))),
         environment_lock=data.get("environment_lock"),
         hyperparams_file=data.get("hyperparams_file", default.hyperparams_file),
+        pack=pack,
+        packs_itself=data.get("pack") == AUTO_PACK,
+        stack=stack,
+        warm=data.get("warm", default.warm),
     )
+
+
+AUTO_PACK = "auto"
+
+
+def _data(named: str | Sequence[str] | None) -> str | None:
+    return named if named is None or isinstance(named, str) else data_name(named)
+
+
+def build_pack(data: Mapping[str, Any] | str | None) -> Pack | None:
+    """Build how many trials a pod runs; None if that is not said, or chosen later."""
+    return (
+        None
+        if data is None or isinstance(data, str)
+        else Pack(int(data["trials"]), int(data.get("at_once", 1)))
+    )
+
+
+def build_stack(data: Mapping[str, Any] | None) -> Stack | None:
+    """Build which trials one process trains as one model."""
+    return None if data is None else Stack(int(data["trials"]), tuple(sorted(set(data["parameters"]))))
 
 
 def _code_folder(code: RawMapping) -> str:
@@ -143,18 +184,52 @@ def _metric(section: RawMapping) -> Metric:
     )
 
 
-def build_search(data: RawMapping, space: SearchSpace, seed: int) -> AdaptiveSearch:
-    """Build an adaptive search; the caller adds its cap."""
-    rounds, resource = data["rounds"], data.get("resource")
+def build_search(data: RawMapping, space: SearchSpace, seed: int, cap: int | None = None) -> AdaptiveSearch:
+    """Build an adaptive search; `auto` becomes the method that the generator chooses."""
+    rounds, resource = build_rounds(data["rounds"]), data.get("resource")
+    choice = None
+    if data["method"] == AUTO:
+        choice = choose_method(
+            space,
+            rounds,
+            _most_configurations(data, rounds, cap),
+            has_resource=resource is not None,
+            has_several_metrics="metrics" in data,
+        )
     return AdaptiveSearch(
-        Method(data["method"]),
+        Method(data["method"]) if choice is None else choice.method,
         space,
         seed,
-        build_rounds(rounds),
-        tuple(data.get("start", ())),
+        rounds,
+        tuple(one if isinstance(one, str) else one["sweep"] for one in data.get("start", ())),
         None if resource is None else _resource(resource),
+        cap,
         engine=None if "engine" not in data else Engine(data["engine"]),
+        choice=None if choice is None else choice.reason,
+        mappings=tuple(
+            _start_mapping(one) for one in data.get("start", ()) if len(one) > 1 and not isinstance(one, str)
+        ),
     )
+
+
+def _start_mapping(written: RawMapping) -> StartMapping:
+    return StartMapping(
+        written["sweep"],
+        tuple(written.get("rename", {}).items()),
+        tuple((name, frozen_value(value)) for name, value in written.get("values", {}).items()),
+        tuple(written.get("ignore", ())),
+    )
+
+
+def _most_configurations(data: RawMapping, rounds: Rounds, cap: int | None) -> int | None:
+    """Return how many configurations the limits of a spec allow; None if it has none."""
+    max_trials = data.get("budget", {}).get("max_trials")
+    limits = (
+        cap,
+        None if rounds.max is None else rounds.max * rounds.size,
+        None if max_trials is None else int(max_trials) // int(data.get("replicates", 1)),
+    )
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def build_rounds(written: RawMapping) -> Rounds:
@@ -170,7 +245,11 @@ def build_rounds(written: RawMapping) -> Rounds:
 
 def _resource(written: RawMapping) -> Resource:
     return Resource(
-        written["parameter"], int(written["min"]), int(written["max"]), int(written.get("eta", 3))
+        written["parameter"],
+        int(written["min"]),
+        int(written["max"]),
+        int(written.get("eta", 3)),
+        written.get("continues", True),
     )
 
 
@@ -221,6 +300,8 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
     blocks = tuple(_block(draft, section) for section in sections(draft))
     run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings), draft, blocks)
     metrics, scripts = build_metrics(data), tuple(_scripts(draft, run))
+    early_stop = build_early_stop(data.get("early_terminate"))
+    is_static = not isinstance(blocks[0], AdaptiveSearch)
     sweep = Sweep(
         name=data["name"],
         description=data.get("description", ""),
@@ -233,28 +314,25 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
         replicates=int(data.get("replicates", 1)),
         budget=_budget(draft),
         cancel=tuple(data.get("cancel", ())),
+        running=MappingProxyType({name: _running(state) for name, state in data.get("running", {}).items()}),
         retry=tuple(map(_retry, data.get("retry", ()))),
         limits=draft.settings.limits,
         pool=draft.settings.pool(run.pool),
         scripts=tuple(script for _, script in scripts),
         other_metrics=metrics[1:],
-        early_stop=build_early_stop(data.get("early_terminate")),
-        static_rounds=_static_rounds(data, blocks),
+        early_stop=early_stop,
+        static_rounds=build_rounds(data["rounds"])
+        if is_static and data.get("rounds", NO_ROUNDS) != NO_ROUNDS
+        else None,
+        may_have_waves=is_static and isinstance(early_stop, COMPARING_RULES) and "rounds" not in data,
     )
     return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]), warnings)
-
-
-def _static_rounds(data: RawMapping, blocks: tuple[Block, ...]) -> Rounds | None:
-    """Build the rounds of static blocks; None if they have none, or are an adaptive search."""
-    if "rounds" not in data or isinstance(blocks[0], AdaptiveSearch):
-        return None
-    return build_rounds(data["rounds"])
 
 
 def _with_whole_rounds(run: RunConfig, draft: Draft, blocks: tuple[Block, ...]) -> RunConfig:
     """Return the run with the parallelism of a whole round, if each trial is a Job and the spec sets none."""
     match blocks:
-        case (AdaptiveSearch() as found,) if found.method.has_parents and "parallelism" not in draft.names(
+        case (AdaptiveSearch() as found,) if found.continues_trials and "parallelism" not in draft.names(
             "run"
         ):
             return replace(run, parallelism=found.largest_round)
@@ -310,7 +388,7 @@ def _block(draft: Draft, section: Section) -> Block:
             return ConfigurationList(found, _assignments(draft, section.path))
         case method if method in ADAPTIVE_METHODS:
             assert seed is not None
-            return replace(build_search(draft.document.data, found, seed), cap=cap)
+            return build_search(draft.document.data, found, seed, cap)
         case method:
             assert seed is not None
             assert cap is not None
@@ -334,6 +412,11 @@ def _assignments(draft: Draft, path: DocumentPath) -> tuple[Mapping[str, Value],
 def _budget(draft: Draft) -> Budget:
     most, hours = _integer_at(draft, ("budget", "max_trials")), draft.number("budget", "max_gpu_hours")
     return Budget(most, None if hours is None else float(hours))
+
+
+def _running(written: Mapping[str, Any]) -> RunningState:
+    parallelism = written.get("parallelism")
+    return RunningState(written.get("paused", False), None if parallelism is None else int(parallelism))
 
 
 def _retry(written: str | Mapping[str, Any]) -> Retry:

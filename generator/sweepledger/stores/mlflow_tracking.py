@@ -4,6 +4,7 @@ A run is RUNNING until it is complete, so one that a kill has cut is deleted and
 """
 
 import math
+import os
 from collections.abc import Iterator
 from math import ceil
 from typing import Any
@@ -27,12 +28,15 @@ LONGEST_PARAMETER = 6000
 """Characters that MLflow stores of a parameter."""
 PAGE = 1000
 STATES = {Status.OK: "FINISHED", Status.PRUNED: "KILLED", Status.DIVERGED: "FAILED"}
+QUIET = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
+"""Without it, the client of a server prints two lines for each run where the command's JSON goes."""
 CURVE = ".curve"
 """Follows the objective's name for the points of its curve: the result may be another than the last point."""
 
 
 def write(contents: SweepContents, place: str) -> StoreChange:
     """Write a run for each trial that the experiment lacks; `place` is a tracking URI. Raises ToolError."""
+    os.environ.setdefault(QUIET, "true")
     library("mlflow", extra="mlflow")
     tracking: Any = library("mlflow.tracking", extra="mlflow")
     exceptions: Any = library("mlflow.exceptions", extra="mlflow")

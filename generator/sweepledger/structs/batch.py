@@ -1,14 +1,14 @@
 """A batch: an immutable set of trials that is rendered, merged and run together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.program import Program
-from sweepledger.structs.run_config import RunConfig, Shape
+from sweepledger.structs.run_config import Pack, RunConfig, Shape
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.settings import ResultsStore
 from sweepledger.structs.sweep import Sweep
@@ -25,7 +25,7 @@ class Batch:
     """Name of the previous batch."""
     program: Program
     trials: tuple[Trial, ...]
-    """In the order of the table: the index is the completion index."""
+    """In the order of the table: the index is the completion index, unless pods run several."""
     shape: Shape
     round: int | None = None
     """Round number of a search, from 1; None for static methods and retries."""
@@ -37,12 +37,14 @@ class Batch:
     """By the same rows, the parent trial's folder: its batch and its row there."""
     stop: tuple[StopRule, ...] = ()
     """Rules of early stopping."""
+    cluster: str | None = None
+    """The cluster that runs it; None: the only one."""
 
     @property
     def keeps_checkpoints(self) -> bool:
         """Whether trials of later rounds may continue from its checkpoints, so that success deletes none."""
         return any(
-            isinstance(block, AdaptiveSearch) and block.method.has_parents for block in self.sweep.blocks
+            isinstance(block, AdaptiveSearch) and block.continues_trials for block in self.sweep.blocks
         )
 
     @property
@@ -89,16 +91,54 @@ class BatchLock:
     """Method that proposed the round."""
     engine: str | None = None
     """Library that proposed the round, with its version."""
+    choice: str | None = None
+    """Why `method: auto` was this method; None: the spec named the method."""
     ahead: int = 1
     """Largest number of active batches of its search; 1 in locks of static methods and retries."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """By row, the id of the parent trial."""
+    restarts: bool = False
+    """Whether trials with a parent begin anew: they read none of its checkpoints."""
     columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The table's columns after the trial, with their types; empty in older locks."""
     blobs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Git's ids of the files that the archive may leave out, because history has them; empty in older locks."""
     store: ResultsStore = ResultsStore.VOLUME
     """Through what the records of its trials travel."""
+    cluster: str | None = None
+    """The cluster that runs it; None: the only one."""
+    pack: Pack | None = None
+    """How many trials a pod runs; None: one."""
+    pack_choice: str | None = None
+    """Why `pack: auto` is that; None: the spec says how many."""
+
+    @property
+    def trials_per_pod(self) -> int:
+        """How many trials run at the same time in one pod."""
+        return 1 if self.pack is None else self.pack.at_once
+
+    @property
+    def pods(self) -> int:
+        """How many completion indexes its Job has, in shape `indexed`."""
+        return self.trials if self.pack is None else self.pack.pods(self.trials)
+
+    def pod(self, row: int) -> int:
+        """Return the completion index of the pod that runs a row, in shape `indexed`."""
+        return row if self.pack is None else self.pack.pod(row)
+
+    def rows(self, pod: int) -> range:
+        """Return the rows that the pod of a completion index runs; none beyond the table."""
+        if self.pack is None:
+            return range(min(pod, self.trials), min(pod + 1, self.trials))
+        return self.pack.rows(pod, self.trials)
+
+    def attempt(self, pod: str, row: int) -> str:
+        """Return the id of a pod's attempt at a row."""
+        return pod if self.pack is None else f"{pod}-{row}"
+
+    def place(self, row: int) -> str:
+        """Return the path of a trial's folder below its batch's: a pod of several trials has one around theirs."""
+        return str(row) if self.pack is None else f"{self.pack.pod(row)}/{row}"
 
     @property
     def record_version(self) -> int:
@@ -129,6 +169,9 @@ class BatchLock:
             "retries": self.retries,
             **({} if self.max_disruptions is None else {"max_disruptions": self.max_disruptions}),
             **({} if self.pool is None else {"pool": self.pool}),
+            **({} if self.cluster is None else {"cluster": self.cluster}),
+            **({} if self.pack is None else {"pack": asdict(self.pack)}),
+            **({} if self.pack_choice is None else {"pack_choice": self.pack_choice}),
             **({} if self.store is ResultsStore.VOLUME else {"store": str(self.store)}),
             **({} if self.round is None else self._drawn),
             **(
@@ -136,6 +179,7 @@ class BatchLock:
                 if self.parents
                 else {}
             ),
+            **({"restarts": True} if self.restarts else {}),
             "generator": self.generator,
             "bases": list(self.bases),
             **({"columns": dict(self.columns)} if self.columns else {}),
@@ -145,8 +189,13 @@ class BatchLock:
 
     @property
     def _drawn(self) -> dict[str, Any]:
-        overlap = {} if self.ahead == 1 else {"ahead": self.ahead}
-        return {"round": self.round, "method": self.method, "engine": self.engine, **overlap}
+        return {
+            "round": self.round,
+            "method": self.method,
+            **({} if self.choice is None else {"choice": self.choice}),
+            "engine": self.engine,
+            **({} if self.ahead == 1 else {"ahead": self.ahead}),
+        }
 
     @property
     def _others(self) -> dict[str, str]:

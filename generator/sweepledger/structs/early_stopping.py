@@ -75,6 +75,9 @@ class TargetStop:
 
 EarlyStop = HyperbandStop | PercentileStop | PatienceStop | TargetStop
 
+COMPARING_RULES = (HyperbandStop, PercentileStop)
+"""Rules that compare a trial with the recorded curves of others."""
+
 
 @dataclass(frozen=True, slots=True)
 class ThresholdRule:

@@ -3,6 +3,7 @@
 Render, policy and the engine share these definitions.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -34,11 +35,17 @@ GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
 """With the collector's credential and signing key."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
+"""Annotation of a Job that Kueue may admit with fewer pods at once."""
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
 """NVIDIA's feature discovery puts this label on nodes."""
 
 COLLECTOR_ACCOUNT = "sweep-collector"
+COLLECTOR_READS = "sweep-collector-reads"
+"""The collector's Role in the namespace of trials."""
+EXPIRY_ACCOUNT = "sweep-expiry"
+"""The service account of the job that deletes old results, and the name of its CronJob."""
 """The service account of the collector, and the name of its CronJob, its Lease and its component."""
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
@@ -78,6 +85,8 @@ PARENT_FOLDER_VARIABLE = "SWEEP_PARENT_FOLDER"
 """Variable with batch and index of the parent trial, for the sidecar."""
 RANK_VARIABLE = "SWEEP_RANK"
 """Variable with the number of a pod within a distributed trial."""
+DATA_VARIABLE, DATA_PATH = "SWEEP_DATA", "/sweep/data"
+"""Variable and mount path of a trial's dataset; several are in folders of their names there."""
 STORE_VARIABLES = (
     "SWEEP_BATCH",
     INDEX_VARIABLE,
@@ -86,12 +95,18 @@ STORE_VARIABLES = (
     "SWEEP_POD_UID",
     RANK_VARIABLE,
     "SWEEP_RESULTS",
+    DATA_VARIABLE,
+    "SWEEP_STORE_DATA",
+    "SWEEP_STORE_DATA_BYTES",
+    "SWEEP_STORE_DATA_DIGEST",
     "SWEEP_STORE_GRACE",
     "SWEEP_STORE_KEEP_CHECKPOINTS",
     "SWEEP_STORE_KEY_FILE",
     "SWEEP_STORE_MOST_BYTES",
+    "SWEEP_STORE_PACK",
     "SWEEP_STORE_SECRETS",
     "SWEEP_STORE_STATE",
+    "SWEEP_STORE_TRIALS",
     "SWEEP_STORE_URL",
 )
 """Variables of the sidecar, beside those of its library."""
@@ -108,6 +123,19 @@ RECORD_FINALIZER = "sweepledger.dev/record"
 RESULTS_VOLUME = "results"
 CHECKPOINTS_VOLUME = "checkpoints"
 ARTIFACTS_VOLUME = "artifacts"
+DATA_VOLUME = "data"
+"""With a dataset, or with the copies that a sidecar makes of all."""
+_DATA_VOLUMES = re.compile(rf"{DATA_VOLUME}(?:-[0-9]{{1,2}})?", re.ASCII)
+
+
+def data_volume(number: int) -> str:
+    """Return the volume of one of the claims with several datasets."""
+    return f"{DATA_VOLUME}-{number}"
+
+
+def is_data_volume(name: str) -> bool:
+    """Return whether a volume has a trial's data, by its name."""
+    return _DATA_VOLUMES.fullmatch(name) is not None
 
 
 def trial_folder(batch: str, index: int | str) -> dict[str, str]:
@@ -226,6 +254,16 @@ OLDEST_VERSION = (1, 30)
 """Rendered manifests need no newer version."""
 NEWEST_VERSION = (1, 37)
 """Rendered manifests use nothing that this version has removed."""
+
+
+CLAIMS_VERSION = (1, 34)
+"""From this version on, claims of devices (DRA) need no feature gate."""
+
+
+def parse_version(text: str) -> tuple[int, int]:
+    """Return the version in a text such as `1.30`. Raises ValueError."""
+    major, minor = text.split(".")
+    return int(major), int(minor)
 
 
 def format_version(version: tuple[int, int]) -> str:

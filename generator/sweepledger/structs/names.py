@@ -1,4 +1,4 @@
-"""Names of sweeps, batches, parameters, variables and interpreters, with the limits that Kubernetes sets."""
+"""Names of sweeps, batches, files, parameters, variables and interpreters, with the limits that Kubernetes sets."""
 
 import re
 import unicodedata
@@ -23,6 +23,11 @@ MAX_POD_SUFFIX_LENGTH = len("-49-node-0-99-abcde")
 """Suffix of a JobSet's pods after the name of a distributed trial; no operator adds a longer one."""
 MAX_DISTRIBUTED_NAME_LENGTH = MAX_LABEL_LENGTH - MAX_BATCH_SUFFIX_LENGTH - MAX_POD_SUFFIX_LENGTH
 
+SETTINGS_FILE = "sweepledger.yaml"
+SPECS = "sweeps"
+"""The folder of the specs, each of which is named after its sweep."""
+SUFFIX = ".yaml"
+
 IDENTITY_NAME = "sweepledger"
 IDENTITY_EMAIL = "sweepledger@localhost"
 """The author of commits where git knows none, and the signer of the collector's commits."""
@@ -38,6 +43,14 @@ PLACEHOLDER_DIGEST = "0" * 8
 def is_sweep_name(text: str) -> bool:
     """Return whether a sweep may have this name: all names derived from it must be DNS-1123 labels."""
     return SWEEP_NAME.fullmatch(text) is not None and text not in RESERVED_SWEEP_NAMES
+
+
+CLUSTER_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,28}[a-z0-9])?", re.ASCII)
+
+
+def is_cluster_name(text: str) -> bool:
+    """Return whether a cluster may have this name, which is that of a folder, and part of names of objects."""
+    return CLUSTER_NAME.fullmatch(text) is not None
 
 
 def suggest_sweep_name(text: str) -> str | None:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import GPU_PRODUCT_LABEL
+from sweepledger.structs.kubernetes import BATCH_LABEL, GPU_PRODUCT_LABEL, SWEEP_LABEL
 from sweepledger.structs.run_config import RunConfig
 
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -37,6 +38,40 @@ class NodeCapacity:
     gpu: int = 0
 
 
+class GpuSharing(StrEnum):
+    """By what several pods share a GPU, each with one of its shares."""
+
+    TIME_SLICING = "time-slicing"
+    """In turns, in one memory."""
+    MPS = "mps"
+    """At the same time, through the server of CUDA, which limits the memory of each process."""
+    MIG = "mig"
+    """In slices, each with a memory of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuShares:
+    """How the GPUs of a pool are divided."""
+
+    by: GpuSharing
+    count: int
+    """Shares of one GPU; the nodes of the pool offer that many for each."""
+
+
+TOKENS_VOLUME = "tokens"
+"""The volume with the tokens of a pool's pods, and the folder below `/sweep/` where it is mounted."""
+TOKENS_MODE = 0o440
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceToken:
+    """A token of a pod's service account for one service, which the kubelet renews."""
+
+    audience: str
+    """Whom it is for; no other service should accept it."""
+    expires_seconds: int = 3600
+
+
 @dataclass(frozen=True, slots=True)
 class PodSettings:
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
@@ -52,8 +87,31 @@ class PodSettings:
     annotations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     resources: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Extended resources of the trial's container, such as `rdma/ib`."""
+    claims: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """ResourceClaimTemplates of devices (DRA), by the name of the claim in the pod."""
+    spread: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Largest difference in the number of pods of a batch between two domains, by the label of nodes that has these."""
+    tokens: Mapping[str, ServiceToken] = field(default_factory=lambda: MappingProxyType({}))
+    """Tokens of the service account, by the name of the file in the trial's container."""
     grace_seconds: int | None = None
     """Time from the end's announcement to the kill of a pod; None: `GRACE_SECONDS`."""
+
+    @property
+    def token_volume(self) -> dict[str, Any] | None:
+        """The volume with the tokens; None: there are none."""
+        if not self.tokens:
+            return None
+        sources = [
+            {
+                "serviceAccountToken": {
+                    "audience": token.audience,
+                    "expirationSeconds": token.expires_seconds,
+                    "path": name,
+                }
+            }
+            for name, token in sorted(self.tokens.items())
+        ]
+        return {"name": TOKENS_VOLUME, "projected": {"defaultMode": TOKENS_MODE, "sources": sources}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +122,16 @@ class Pool:
     node: NodeCapacity
     queue: str | None = None
     """A LocalQueue of Kueue, which adds its flavor's selector and tolerations to admitted pods."""
+    min_parallelism: int | None = None
+    """The fewest trials of a batch that the queue may admit together; None: all that may run at once."""
+    cohort: str | None = None
+    """Queues that lend each other what they do not use."""
     selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tolerations: tuple[Toleration, ...] = ()
     gpu_resource: str = GPU_RESOURCE
     """Resource name of a GPU, for example `nvidia.com/mig-1g.5gb`."""
+    gpu_shares: GpuShares | None = None
+    """None: what pods request are whole GPUs."""
     gpu_type: str | None = None
     """Value of the node label `nvidia.com/gpu.product`, required by affinity, which Kueue reads, too."""
     max_nodes: int | None = None
@@ -90,9 +154,30 @@ class Pool:
         return GRACE_SECONDS if self.pod.grace_seconds is None else self.pod.grace_seconds
 
 
+def gpus_per_trial(run: RunConfig, pool: Pool | None) -> float:
+    """Return the GPUs of one trial, on all its nodes: less than one if trials share a pod, or pods a GPU."""
+    shares = 1 if pool is None or pool.gpu_shares is None else pool.gpu_shares.count
+    return run.gpus_per_trial / shares
+
+
+def gpu_memory_fraction(run: RunConfig, pool: Pool | None) -> float:
+    """Return which part of the memory of a device that it sees a trial may use; 1 if it shares none."""
+    shares = None if pool is None else pool.gpu_shares
+    if not run.resources.gpu:
+        return 1.0
+    # A slice of MIG is a device of its own. Trials of a pod share all of its devices.
+    others = 1 if shares is None or shares.by is GpuSharing.MIG else shares.count
+    return 1.0 / (others * run.trials_per_pod)
+
+
 def pods_per_node(run: RunConfig, node: NodeCapacity) -> int:
     """Return the number of pods that fit on one node."""
     return min(int(offered // required) for _, required, offered in _amounts(run, node) if required)
+
+
+def trials_per_node(run: RunConfig, node: NodeCapacity) -> int:
+    """Return the number of trials of one pod each that run on one node at the same time."""
+    return pods_per_node(run, node) * run.trials_per_pod
 
 
 def insufficient_resources(run: RunConfig, node: NodeCapacity) -> Iterator[str]:
@@ -102,17 +187,19 @@ def insufficient_resources(run: RunConfig, node: NodeCapacity) -> Iterator[str]:
 
 def required_nodes(run: RunConfig, pool: Pool, trials: int) -> int:
     """Return the number of nodes that trials fill at full parallelism, whatever the size of the pool."""
-    pods = min(trials, run.parallelism) * run.nodes
+    pods = -(-min(trials, run.parallelism) // run.trials_per_pod) * run.nodes
     return -(-pods // pods_per_node(run, pool.node))
 
 
 def max_concurrent_trials(run: RunConfig, pool: Pool) -> int | None:
     """Return how many trials fit in the whole pool at once; None if the pool has no `max_nodes`."""
-    return None if pool.max_nodes is None else pool.max_nodes * pods_per_node(run, pool.node) // run.nodes
+    if pool.max_nodes is None:
+        return None
+    return pool.max_nodes * pods_per_node(run, pool.node) // run.nodes * run.trials_per_pod
 
 
 def _amounts(run: RunConfig, node: NodeCapacity) -> tuple[tuple[str, Decimal, Decimal], ...]:
-    resources = run.resources
+    resources = run.pod_resources
     return (
         ("cpu", quantities.parse_quantity(resources.cpu), quantities.parse_quantity(node.cpu)),
         ("memory", quantities.parse_quantity(resources.memory), quantities.parse_quantity(node.memory)),
@@ -143,6 +230,30 @@ def scheduling_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
     tolerations = tolerations_of(pool)
     if pool.queue is None and tolerations:
         fields["tolerations"] = tolerations
+    return fields
+
+
+def trial_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
+    """Return the same with the fields that only pods of trials have: claims of devices, and how a batch is spread."""
+    fields = scheduling_fields(pool, has_gpus=has_gpus)
+    if pool.pod.claims:
+        fields["resourceClaims"] = [
+            {"name": name, "resourceClaimTemplateName": template}
+            for name, template in sorted(pool.pod.claims.items())
+        ]
+    if pool.pod.spread:
+        # Pods of one batch count together: the scheduler takes the value of its label from the pod.
+        trials = {"matchExpressions": [{"key": SWEEP_LABEL, "operator": "Exists"}]}
+        fields["topologySpreadConstraints"] = [
+            {
+                "topologyKey": key,
+                "maxSkew": skew,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": trials,
+                "matchLabelKeys": [BATCH_LABEL],
+            }
+            for key, skew in sorted(pool.pod.spread.items())
+        ]
     return fields
 
 

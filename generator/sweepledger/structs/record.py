@@ -223,6 +223,8 @@ class Record:
     """When its container started and ended, as the cluster or the local engine saw it: no part of the record."""
     others: LeftOutAttempts | None = None
     """The attempts of the trial that this record stands for in git: no part of the record."""
+    thresholds: str | None = None
+    """The file of thresholds that `stopped.seen` names, as far as it is known: no part of the record."""
 
     @property
     def error(self) -> str | None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from sweepledger.structs.program import CodeSelection
-from sweepledger.structs.quantities import whole_quantity
+from sweepledger.structs.program import CodeSelection, Stack
+from sweepledger.structs.quantities import format_bytes, format_cpus, whole_quantity
 
 
 class Shape(StrEnum):
@@ -48,6 +48,45 @@ class Resources:
         """Compute threads of one trial: one for each CPU, rounded up."""
         return max(1, whole_quantity(self.cpu))
 
+    def times(self, count: int) -> "Resources":
+        """Return what so many trials need that share a pod, and its GPUs."""
+        if count == 1:
+            return self
+        shared = self.shared_memory
+        return Resources(
+            cpu=format_cpus(count * whole_quantity(self.cpu, unit=1000)),
+            memory=format_bytes(count * whole_quantity(self.memory)),
+            gpu=self.gpu,
+            scratch=format_bytes(count * whole_quantity(self.scratch)),
+            shared_memory=None if shared is None else format_bytes(count * whole_quantity(shared)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Several trials in one pod, consecutive rows of the table; how they run is no part of their identity."""
+
+    trials: int
+    """Rows of a pod, each with a process, a folder and a record of its own."""
+    at_once: int = 1
+    """How many of them run at the same time."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.at_once <= self.trials:
+            raise ValueError(f"`1 <= at_once <= trials` must hold, but got {self.at_once} and {self.trials}")
+
+    def pods(self, trials: int) -> int:
+        """Return how many pods run some trials."""
+        return -(-trials // self.trials)
+
+    def pod(self, row: int) -> int:
+        """Return the completion index of the pod that runs a row."""
+        return row // self.trials
+
+    def rows(self, pod: int, trials: int) -> range:
+        """Return the rows of a pod, of a table with some trials."""
+        return range(min(pod * self.trials, trials), min((pod + 1) * self.trials, trials))
+
 
 class CodeMode(StrEnum):
     """How the locked code gets into the pod."""
@@ -72,8 +111,11 @@ class RunConfig:
     """The files of the code; None: everything in the folder."""
     code_mode: CodeMode = CodeMode.IMAGE
     data: str | None = None
+    """The name of a dataset, or the sorted names of several, joined by `+`."""
     pool: str | None = None
     """A name among the settings' pools; the default pool is already filled in."""
+    cluster: str | None = None
+    """A name among the settings' clusters; None: chosen by `structs.placement`."""
     priority: str | None = None
     """A WorkloadPriorityClass of Kueue."""
     resources: Resources = Resources()
@@ -101,6 +143,16 @@ class RunConfig:
     """Plain variables for the command; not part of the program, and not secret."""
     environment_lock: str | None = None
     """The lock file of the trials' environment, relative to the repository; None: not locked."""
+    pack: Pack | None = None
+    """In shape `indexed`, how many trials a pod runs; None: one."""
+    packs_itself: bool = False
+    """Whether the generator chooses `pack` for each batch."""
+    pack_choice: str | None = None
+    """Why it has chosen it."""
+    stack: Stack | None = None
+    """Which trials one process trains as one model; None: each has a process. With it, `pack` is that of its pods."""
+    warm: bool = False
+    """Whether the trials of a pod are forks of one interpreter, with their libraries loaded."""
     hyperparams_file: bool = False
     """Whether the launcher writes `hyperparams.yml` to the working directory, as in NVIDIA's example."""
 
@@ -112,7 +164,9 @@ class RunConfig:
     @property
     def max_starts(self) -> int:
         """The largest number of attempts of one trial, disrupted ones included."""
-        return self.attempts + self.max_disruptions
+        # A trial that ends its pod ends those that run beside it: each of them begins once more, alone.
+        is_shared = self.pack is not None and self.pack.at_once > 1
+        return self.attempts + self.max_disruptions + is_shared
 
     @property
     def max_trial_seconds(self) -> int:
@@ -120,6 +174,35 @@ class RunConfig:
         return self.timeout_seconds * self.max_starts
 
     @property
+    def trials_per_pod(self) -> int:
+        """How many trials run at the same time in one pod."""
+        return 1 if self.pack is None else self.pack.at_once
+
+    def pods(self, trials: int) -> int:
+        """Return how many pods run some trials, in shape `indexed`."""
+        return trials if self.pack is None else self.pack.pods(trials)
+
+    @property
+    def pod_resources(self) -> Resources:
+        """The resources of one pod."""
+        return self.resources.times(self.trials_per_pod)
+
+    @property
+    def gpus_per_trial(self) -> float:
+        """The GPUs of one trial, on all its nodes; those of a pod are shared by the trials that run there."""
+        return self.resources.gpu * self.nodes / self.trials_per_pod
+
+    @property
     def threads(self) -> int:
-        """Compute threads of one process: the CPUs of its pod, divided by the processes there."""
+        """Compute threads of one process: the CPUs of its trial, divided by its processes in a pod."""
         return max(1, self.resources.threads // self.processes)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningState:
+    """How a merged batch runs now, whatever its lock says."""
+
+    paused: bool = False
+    """Whether none of its trials may run."""
+    parallelism: int | None = None
+    """How many of its trials run at once; None: as many as it was made for."""

@@ -42,8 +42,11 @@ class Method(StrEnum):
         return self not in MODEL_METHODS
 
 
-ADAPTIVE_METHODS = frozenset(map(str, Method))
-"""Names of the methods that choose configurations from recorded results, in rounds."""
+AUTO = "auto"
+"""The name in a spec that leaves the choice of an adaptive method to the generator."""
+
+ADAPTIVE_METHODS = frozenset({AUTO, *map(str, Method)})
+"""Names in a spec of the methods that choose configurations from recorded results, in rounds."""
 
 
 MODEL_METHODS = frozenset({Method.TPE, Method.BAYES, Method.CMA_ES, Method.NSGA2})
@@ -57,6 +60,9 @@ OVERLAPPING_METHODS = MODEL_METHODS | {Method.ASHA}
 MULTI_OBJECTIVE_METHODS = frozenset({Method.TPE, Method.BAYES, Method.NSGA2})
 """Methods that search the Pareto front of several metrics."""
 
+
+NO_ROUNDS = "none"
+"""What a spec says to request all configurations at once."""
 
 DEFAULT_STARTUP = 10
 """As with Optuna."""
@@ -100,6 +106,8 @@ class Resource:
     maximum: int
     eta: int = 3
     """A rung continues one trial in `eta`, with `eta` times the resource."""
+    continues: bool = True
+    """Whether a promoted trial continues from the checkpoints of its parent trial; otherwise it begins anew."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.minimum < self.maximum:
@@ -134,6 +142,35 @@ def hyperband_brackets(size: int, resource: Resource) -> tuple[tuple[int, int], 
 
 
 @dataclass(frozen=True, slots=True)
+class StartMapping:
+    """How the configurations of a sweep under `start`, which has another space, are read in this one."""
+
+    sweep: str
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Names there, and here."""
+    values: tuple[tuple[str, Value], ...] = ()
+    """What trials there ran with, of the parameters that only this space has."""
+    ignored: tuple[str, ...] = ()
+    """Parameters there that this space does not have."""
+
+    def apply(self, configuration: Mapping[str, Value]) -> dict[str, Value]:
+        """Return a configuration in this space; a value that the trial has itself is kept."""
+        names = dict(self.renamed)
+        own = {
+            names.get(name, name): value for name, value in configuration.items() if name not in self.ignored
+        }
+        return {**dict(self.values), **own}
+
+    @property
+    def text(self) -> str:
+        """The mapping, for readers."""
+        parts = [f"{there} as {here}" for there, here in self.renamed]
+        parts += [f"{name} = {value!r}" for name, value in self.values]
+        parts += [f"without {name}" for name in self.ignored]
+        return f"{self.sweep} is read with {', '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True)
 class AdaptiveSearch:
     """Rounds of configurations; each depends on the spec, the records, the seed and its number only."""
 
@@ -149,12 +186,26 @@ class AdaptiveSearch:
     """Limit of configurations in all rounds together."""
     engine: Engine | None = None
     """Of `bayes`; None: that of its earlier rounds, or the default."""
+    choice: str | None = None
+    """Why `method: auto` is this method; None: the spec names the method."""
+    mappings: tuple[StartMapping, ...] = ()
+    """Of the sweeps under `start` that have another space."""
 
     def __post_init__(self) -> None:
         if (self.resource is None) is not self.method.is_sampler:
             raise ValueError(f"{self.method} must {'not ' * self.method.is_sampler}have a resource")
         if self.rounds.ahead > 1 and self.method not in OVERLAPPING_METHODS:
             raise ValueError(f"rounds of {self.method} cannot overlap, but got ahead={self.rounds.ahead}")
+
+    @property
+    def continues_trials(self) -> bool:
+        """Whether its trials continue from the checkpoints of parent trials."""
+        return self.resource is not None and self.resource.continues
+
+    @property
+    def restarts_trials(self) -> bool:
+        """Whether its promoted trials begin anew, with more of the resource."""
+        return self.resource is not None and not self.resource.continues
 
     @property
     def largest_round(self) -> int:

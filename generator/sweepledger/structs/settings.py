@@ -1,16 +1,24 @@
 """The settings of a repository, which the platform team decides for all sweeps."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 from urllib.parse import quote
 
 from sweepledger.problems import Problem
-from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME, TRIAL_ACCOUNT
+from sweepledger.structs import quantities
+from sweepledger.structs.kubernetes import (
+    ARTIFACTS_VOLUME,
+    CHECKPOINTS_VOLUME,
+    OLDEST_VERSION,
+    RESULTS_VOLUME,
+    TRIAL_ACCOUNT,
+)
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.program import AND, LOCAL_IMAGE, Data, data_name
+from sweepledger.structs.values import listing_digest
 
 T = TypeVar("T")
 
@@ -75,6 +83,8 @@ class ResultsStore(StrEnum):
     """In the termination messages of their pods; files are not kept."""
     BUCKET = "bucket"
     """In object storage, where a sidecar moves files; what counts, the termination messages say."""
+    CLAIM = "claim"
+    """In the termination messages of their pods; files are on a volume that one node can mount."""
     VOLUME = "volume"
     """On a volume that every node can mount."""
 
@@ -132,8 +142,8 @@ class Dataset:
     """Data that specs name."""
 
     name: str
-    claim: str
-    """The PersistentVolumeClaim that contains it."""
+    claim: str | None
+    """The PersistentVolumeClaim that contains it; None: it is in the bucket."""
     identity: str
     """Content of the folder: `sha256:` over its sorted `<sha256>  <name>` lines, or `version:` and a word."""
     path: str = ""
@@ -144,6 +154,57 @@ class Dataset:
     """NFS export, if the platform files create the volume."""
     examples: int | None = None
     """Number of training examples; None: unknown."""
+    bucket: str = ""
+    """Folder of the bucket of results from which the sidecar of each pod copies it; empty: it is on a claim."""
+    size: str | None = None
+    """The most bytes of the copy in a pod, as a Kubernetes quantity; None: it is on a claim."""
+
+    @property
+    def copied_from(self) -> str:
+        """What the sidecar of a bucket copies; empty if it is on a claim."""
+        return self.bucket
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralDatasets:
+    """Datasets that one sweep reads, each in the folder of its name: all on claims, or all in the bucket."""
+
+    parts: tuple[Dataset, ...]
+    """Sorted by name."""
+
+    @property
+    def name(self) -> str:
+        """The names of the datasets, joined."""
+        return data_name(part.name for part in self.parts)
+
+    @property
+    def identity(self) -> str:
+        """`sha256:` over the lines `<identity>  <name>`; `version:` instead if one of them has no digest."""
+        combined = listing_digest({part.name: part.identity for part in self.parts})
+        if all(part.identity.startswith("sha256:") for part in self.parts):
+            return combined
+        return combined.replace("sha256:", "version:")
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The claims that contain them, each once: a node may refuse a pod that names one twice."""
+        return tuple(dict.fromkeys(part.claim for part in self.parts if part.claim is not None))
+
+    @property
+    def copied_from(self) -> str:
+        """What the sidecar of a bucket copies; empty if they are on claims."""
+        return " ".join(f"{part.name}={part.bucket}" for part in self.parts if part.bucket)
+
+    @property
+    def size(self) -> str | None:
+        """The most bytes of all copies in a pod; None: they are on claims."""
+        sizes = [quantities.whole_quantity(part.size) for part in self.parts if part.size is not None]
+        return quantities.format_bytes(sum(sizes)) if sizes else None
+
+    @property
+    def examples(self) -> None:
+        """Unknown: which of them are training examples is the program's to know."""
+        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +226,57 @@ class Egress:
     name: str
     cidrs: tuple[str, ...]
     ports: tuple[int, ...]
+    hosts: tuple[str, ...] = ()
+    """Names of hosts, where `*` matches any characters but dots; only Cilium enforces them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedContainer:
+    """A container that a cluster adds to pods, such as the proxy of a mesh."""
+
+    name: str
+    image: str
+    """Repository of its image, without tag and digest."""
+    volumes: tuple[str, ...] = ()
+    """Names of the volumes that come with it; it mounts no other ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """The proxy through which pods reach hosts outside; it knows hosts by their names."""
+
+    address: str
+    egress: str
+    """Name of the egress that leads to it: the pods that have it get its variables."""
+    exceptions: tuple[str, ...] = ()
+    """Names and networks that are reached without it, in addition to the cluster's own names."""
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The variables by which programs know a proxy: some read only small letters, some only capitals."""
+        direct = ",".join(["localhost", "127.0.0.1", ".svc", ".cluster.local", *self.exceptions])
+        values = {"HTTP_PROXY": self.address, "HTTPS_PROXY": self.address, "NO_PROXY": direct}
+        return {**values, **{name.lower(): value for name, value in values.items()}}
+
+
+AUTHORITIES_VOLUME = "authorities"
+"""The volume with certificates of private authorities, and the folder below `/sweep/` where it is mounted."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoritiesSettings:
+    """Certificates of private authorities, for clients of TLS in pods."""
+
+    config_map: str
+    """ConfigMap in the namespaces of trials and collector."""
+    key: str = "ca.crt"
+    """Its key with all certificates to trust, those of public authorities included."""
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The variables by which OpenSSL, Python's clients, curl, git and AWS's clients know them."""
+        names = ("AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+        return dict.fromkeys(names, f"/sweep/{AUTHORITIES_VOLUME}/{self.key}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +311,20 @@ class Cloud(StrEnum):
     AZURE = "az"
     GOOGLE = "gs"
     S3 = "s3"
+
+
+_TRIAL_CONTAINERS = ("code", "pytorch", "tensorflow", "trial")
+_IDENTITY_LABELS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
+    {Cloud.AZURE: {"azure.workload.identity/use": "true"}}
+)
+"""Labels by which a cloud adds an identity to a pod."""
+_IDENTITY_ANNOTATIONS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
+    {
+        Cloud.AZURE: {"azure.workload.identity/skip-containers": ";".join(_TRIAL_CONTAINERS)},
+        Cloud.S3: {"eks.amazonaws.com/skip-containers": ",".join(_TRIAL_CONTAINERS)},
+    }
+)
+"""Annotations by which it adds none to the containers that run a trial's code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +371,16 @@ class BucketSettings:
         return {name: value for name, value in sorted(values.items()) if value is not None}
 
     @property
+    def pod_labels(self) -> Mapping[str, str]:
+        """Labels of the pods of its clients; none with a Secret."""
+        return {} if self.secret is not None else _IDENTITY_LABELS.get(self.cloud, {})
+
+    @property
+    def pod_annotations(self) -> Mapping[str, str]:
+        """Annotations of the pods of trials; none with a Secret."""
+        return {} if self.secret is not None else _IDENTITY_ANNOTATIONS.get(self.cloud, {})
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """The Kubernetes Secrets that only its sidecars and the collector mount."""
         return tuple(name for name in (self.secret, self.seals) if name is not None)
@@ -283,8 +419,8 @@ class ResultsSettings:
 
     @property
     def claims(self) -> Mapping[str, str]:
-        """The claims that trials write to, by volume; none if the store is no volume."""
-        if self.store is not ResultsStore.VOLUME:
+        """The claims that trials write to, by volume; none if the store has no volume."""
+        if self.store not in {ResultsStore.VOLUME, ResultsStore.CLAIM}:
             return {}
         claims = {
             RESULTS_VOLUME: self.claim,
@@ -335,6 +471,30 @@ class ArgoCdSettings:
     def is_remote(self) -> bool:
         """Whether trials run in another cluster than Argo CD."""
         return self.destination != {"server": LOCAL_CLUSTER}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """One of several clusters of a repository: what differs there from the settings of all."""
+
+    name: str
+    weight: int = 1
+    """Its share of the sweeps that name no cluster; 0: none."""
+    is_lost: bool = False
+    """Whether it was given up: nothing runs there any more, and nothing of it is recorded."""
+    pools: tuple[str, ...] | None = None
+    """Names of the pools that it has; None: all."""
+    argocd: ArgoCdSettings = ArgoCdSettings()
+    egress: Mapping[str, Egress] = field(default_factory=_empty_mapping)
+    """Destinations with other addresses there."""
+    dns: DnsSettings | None = None
+    """None: as elsewhere."""
+    nfs: Nfs | None = None
+    """NFS export of the results; None: as elsewhere."""
+
+    def has_pool(self, name: str | None) -> bool:
+        """Return whether trials of a pool can run there; None: of no pool."""
+        return name is None or self.pools is None or name in self.pools
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,6 +614,12 @@ class Settings:
     results: ResultsSettings = field(default_factory=ResultsSettings)
     collector: CollectorSettings = CollectorSettings()
     argocd: ArgoCdSettings = ArgoCdSettings()
+    kubernetes: tuple[int, int] = OLDEST_VERSION
+    """The oldest version of Kubernetes among the clusters."""
+    clusters: Mapping[str, ClusterSettings] = field(default_factory=_empty_mapping)
+    """Clusters by name; empty: there is one, which has no name."""
+    cluster: str | None = None
+    """The cluster that these settings are of; None: the only one, or all of several."""
     limits: SweepLimits = SweepLimits()
     submit: SubmitSettings = SubmitSettings()
     monitoring: MonitoringSettings = field(default_factory=MonitoringSettings)
@@ -468,6 +634,12 @@ class Settings:
     egress: Mapping[str, Egress] = field(default_factory=_empty_mapping)
     dns: DnsSettings | None = None
     """Servers of DNS; None: those that most clusters have."""
+    proxy: ProxySettings | None = None
+    authorities: AuthoritiesSettings | None = None
+    sidecars: Mapping[str, AddedContainer] = field(default_factory=_empty_mapping)
+    """Containers that the cluster adds to pods of trials, by name."""
+    mirrors: Mapping[str, str] = field(default_factory=_empty_mapping)
+    """Registries, or the beginnings of repositories, by what the cluster puts in place of each."""
     pools: Mapping[str, Pool] = field(default_factory=_empty_mapping)
     labels: Mapping[str, str] = field(default_factory=_empty_mapping)
     """Labels on every object and pod, in addition to the generator's."""
@@ -483,13 +655,34 @@ class Settings:
     @property
     def dataset_claims(self) -> frozenset[str]:
         """The claims that contain datasets."""
-        return frozenset(dataset.claim for dataset in self.datasets.values())
+        return frozenset(dataset.claim for dataset in self.datasets.values() if dataset.claim is not None)
+
+    @property
+    def dataset_folders(self) -> tuple[str, ...]:
+        """The folders of the bucket that contain datasets, sorted."""
+        return tuple(sorted({dataset.bucket for dataset in self.datasets.values() if dataset.bucket}))
+
+    def may_copy(self, folders: str) -> bool:
+        """Return whether a sidecar may copy these folders: of a dataset, or of several."""
+        return folders in self.dataset_folders or {*folders.split(" ")} <= {*self.named_dataset_folders}
+
+    @property
+    def named_dataset_folders(self) -> tuple[str, ...]:
+        """These folders after the names of their datasets, as `SeveralDatasets` names them, sorted."""
+        return tuple(sorted(f"{one.name}={one.bucket}" for one in self.datasets.values() if one.bucket))
 
     @property
     def trial_accounts(self) -> tuple[str, ...]:
         """The service accounts of trials: the one without rights, and those that pools name."""
         accounts = {pool.pod.service_account for pool in self.pools.values()} - {None, TRIAL_ACCOUNT}
         return (TRIAL_ACCOUNT, *sorted(filter(None, accounts)))
+
+    @property
+    def named_objects(self) -> frozenset[tuple[str, str]]:
+        """Kind and name of the objects that pods name and no batch brings along."""
+        accounts = {("ServiceAccount", name) for name in self.trial_accounts}
+        trusted = {("ConfigMap", self.authorities.config_map)} if self.authorities is not None else set()
+        return frozenset(accounts | trusted)
 
     @property
     def mountable_secrets(self) -> frozenset[str]:
@@ -501,9 +694,71 @@ class Settings:
             secrets.update(self.results.bucket.secrets)
         return frozenset(secrets)
 
+    def client_variables(self, egress: Container[str]) -> dict[str, str]:
+        """Return the variables of a pod with these egress names by which its clients reach hosts and trust them."""
+        proxied = self.proxy is not None and self.proxy.egress in egress
+        return {
+            **(self.proxy.variables if proxied and self.proxy is not None else {}),
+            **({} if self.authorities is None else self.authorities.variables),
+        }
+
+    @property
+    def in_clusters(self) -> "tuple[Settings, ...]":
+        """The settings of each cluster that was not given up; without names of clusters, these."""
+        if not self.clusters:
+            return (self,)
+        return tuple(self.in_cluster(name) for name in self.live_clusters)
+
+    @property
+    def live_clusters(self) -> tuple[str, ...]:
+        """The names of the clusters that were not given up, sorted."""
+        return tuple(sorted(name for name, cluster in self.clusters.items() if not cluster.is_lost))
+
+    def in_cluster(self, name: str) -> "Settings":
+        """Return the settings of one of the clusters. Raises KeyError."""
+        cluster = self.clusters[name]
+        # One cluster writes to the stores of other tools: two would write each trial twice.
+        sync = self.results.sync if name == self.live_clusters[0] else _empty_mapping()
+        return replace(
+            self,
+            cluster=name,
+            argocd=cluster.argocd,
+            egress=MappingProxyType({**self.egress, **cluster.egress}),
+            dns=cluster.dns or self.dns,
+            results=replace(self.results, nfs=cluster.nfs or self.results.nfs, sync=sync),
+            pools=MappingProxyType({key: pool for key, pool in self.pools.items() if cluster.has_pool(key)}),
+        )
+
     def pool(self, name: str | None) -> Pool | None:
         """Return a pool by its name; None without a name, or if there is none of this name."""
         return None if name is None else self.pools.get(name)
+
+    def dataset(self, data: Data | None) -> Dataset | SeveralDatasets | None:
+        """Return the dataset, or the several, of a program's data; None without. Raises KeyError."""
+        if data is None:
+            return None
+        known = self.dataset_named(data.name)
+        if known is None:
+            raise KeyError(data.name)
+        return known
+
+    def dataset_named(self, name: str | None) -> Dataset | SeveralDatasets | None:
+        """Return the dataset, or the several, of a name as `data_name` makes it; None if one is not here."""
+        names = [] if name is None else name.split(AND)
+        parts = tuple(self.datasets[part] for part in names if part in self.datasets)
+        if not parts or len(parts) < len(names):
+            return None
+        return parts[0] if len(parts) == 1 else SeveralDatasets(parts)
+
+    def with_mirrors(self, repositories: Iterable[str]) -> frozenset[str]:
+        """Return repositories, and what the cluster may put in their place."""
+        named = frozenset(repositories)
+        return named | {
+            mirror + name.removeprefix(place)
+            for name in named
+            for place, mirror in self.mirrors.items()
+            if f"{name}/".startswith(f"{place}/")
+        }
 
     def image_of(self, name: str | None) -> str:
         """Return the reference of a named image, by default of the default image; other text is returned unchanged."""

@@ -1,13 +1,15 @@
 """A sweep: a checked spec as a value."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from sweepledger.problems import Severity
 from sweepledger.structs.early_stopping import EarlyStop
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
-from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.run_config import RunConfig, RunningState
 from sweepledger.structs.search_block import AdaptiveSearch, Block, ConfigurationList, Rounds
 from sweepledger.structs.settings import SweepLimits
 
@@ -63,6 +65,8 @@ class Sweep:
     budget: Budget = Budget()
     cancel: tuple[str, ...] = ()
     """Batches to cancel."""
+    running: Mapping[str, RunningState] = field(default_factory=lambda: MappingProxyType({}))
+    """How merged batches run now, by name; the others run as they were made."""
     retry: tuple[Retry, ...] = ()
     limits: SweepLimits = field(default_factory=SweepLimits)
     """The limits of the repository, which apply in addition to the sweep's budget."""
@@ -75,6 +79,12 @@ class Sweep:
     """Policy of early stopping."""
     static_rounds: Rounds | None = None
     """Rounds in which the configurations of static blocks run; None: all at once."""
+    may_have_waves: bool = False
+    """Whether the generator may divide static blocks into rounds, so that a rule of early stopping can compare."""
+
+    def is_paused(self, batch: str) -> bool:
+        """Return whether no trial of a merged batch may run."""
+        return batch in self.running and self.running[batch].paused
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

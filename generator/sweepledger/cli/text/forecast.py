@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from sweepledger.cli.text.values import amount_text, duration_range_text, duration_text
 from sweepledger.plan import BudgetUnit, DurationSource, Forecast, Quantiles, Review
 from sweepledger.results.display import one_line
+from sweepledger.structs import node_pool
 
 LONGEST_REASON = 120
 
@@ -64,7 +65,7 @@ def usage_text(forecast: Forecast, review: Review, currency: str) -> str:
         return ""
     run = review.sweep.run
     if run.resources.gpu:
-        amount, unit = forecast.hours.times(run.resources.gpu * run.nodes), "GPU hours"
+        amount, unit = forecast.hours.times(node_pool.gpus_per_trial(run, review.sweep.pool)), "GPU hours"
     else:
         amount, unit = forecast.hours.times(run.resources.threads * run.nodes), "CPU hours"
     text = f"≈ {_amount(amount.median)} {unit}"

@@ -31,6 +31,7 @@ from sweepledger.plan import (
 from sweepledger.problems import list_names
 from sweepledger.results.display import format_number, one_line
 from sweepledger.structs.domain import Choice, Constant
+from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
     Block,
@@ -129,7 +130,8 @@ def _block_summary(block: Block) -> str:
         case ConfigurationList(assignments=configurations):
             return f"{block.method}: {count_text(len(configurations), 'configuration')}"
         case AdaptiveSearch(rounds=rounds, seed=seed):
-            return f"{block.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
+            chosen = f"auto is {block.method}" if block.choice else block.method
+            return f"{chosen}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
         case _:
             assert_never(block)
 
@@ -145,9 +147,10 @@ def cost_bound(review: Review) -> str:
     new, whole, run = review.new_cost, review.whole_cost, review.sweep.run
     if not new.trials:
         return f"nothing new; at most {_hours_text(whole)} for all {whole.trials:,}"
-    attempts = count_text(run.attempts, "attempt")
-    if run.max_disruptions:
-        attempts = f"({attempts} + {count_text(run.max_disruptions, 'disruption')})"
+    starts = [count_text(run.attempts, "attempt")]
+    starts += [count_text(run.max_disruptions, "disruption")] if run.max_disruptions else []
+    starts += ["1 beside others"] if run.max_starts > run.attempts + run.max_disruptions else []
+    attempts = starts[0] if len(starts) == 1 else f"({' + '.join(starts)})"
     factors = (count_text(new.trials, "new trial"), timeout_text(run.timeout_seconds), attempts)
     text = f"at most {_hours_text(new)} ({f' {TIMES} '.join(factors)}), "
     text += f"about {_amount_with_unit(new.wall_hours, 'hour')} at parallelism {run.parallelism:,}"
@@ -203,13 +206,22 @@ def limit_text(review: Review) -> str:
     return ", ".join(trials + hours)
 
 
+def _gpu_text(gpus: int, pool: Pool) -> str:
+    shares = pool.gpu_shares
+    return count_text(gpus, "GPU") if shares is None else f"{gpus}/{shares.count} GPU by {shares.by}"
+
+
 def pool_usage(usage: PoolUsage | None) -> str:
     """Return how much of their pool new trials use; an empty text without a pool."""
     if usage is None:
         return ""
-    resources, nodes = usage.run.resources, usage.run.nodes
-    gpus = [count_text(resources.gpu, "GPU")] if resources.gpu else []
+    resources, nodes, pack = usage.run.pod_resources, usage.run.nodes, usage.run.pack
+    gpus = [_gpu_text(resources.gpu, usage.pool)] if resources.gpu else []
     pod = ", ".join([f"{resources.cpu} CPU", _memory_text(resources.memory), *gpus])
+    if usage.run.stack is not None:
+        pod += f" for stacks of at most {usage.run.stack.trials:,} trials"
+    elif pack is not None:
+        pod += f" for {pack.at_once:,} of {pack.trials:,} trials at once"
     pods = f" {TIMES} {nodes} pods" if nodes > 1 else ""
     limit = "" if usage.pool.max_nodes is None else f" of at most {usage.pool.max_nodes:,}"
     parts = [

@@ -241,7 +241,8 @@ def _pushed_text(event: ResultsPushed | RoundPushed, *, is_remote: bool) -> str:
     if isinstance(event, RoundPushed):
         return rounds.pushed_round_text(event.round)
     text = results.results_commit_text(event.commit)
-    return f"{text}; `git pull` fetches it" if is_remote else text
+    fetched = f"{text}; `git pull` fetches it" if is_remote else text
+    return "\n".join((fetched, *map(str, event.commit.problems)))
 
 
 def _few(paths: Sequence[str]) -> str:

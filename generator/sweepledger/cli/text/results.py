@@ -52,7 +52,7 @@ RESULT_COLUMNS = frozenset(
 
 COUNT_ORDER = (*STATUS_COUNTS[:3], *CLUSTER_COUNTS, *STATUS_COUNTS[3:])
 OPTIONAL_COUNTS = (
-    *("planned", "pending", "interrupted", "recorded", "pruned", "cancelled"),
+    *("planned", "pending", "paused", "interrupted", "recorded", "pruned", "cancelled"),
     *CLUSTER_COUNTS,
 )
 """Columns of the table of sweeps that are shown only if a count is not zero."""
@@ -66,11 +66,9 @@ def collected_text(commits: Iterable[ResultsCommit]) -> tuple[RenderableType, ..
 
 
 def results_commit_text(commit: ResultsCommit) -> str:
-    """Return the batches of a results commit, its ignored records, and the next step of the search."""
+    """Return the batches of a results commit, and the next step of the search."""
     text = f"recorded {', '.join(commit.batches)} in {commit.commit[:SHORT_COMMIT]}"
-    reasons = ", ".join(sorted(set(commit.corrupt)))
-    ignored = f"; {len(commit.corrupt)} record(s) ignored: {reasons}" if commit.corrupt else ""
-    return f"{text}{ignored}{rounds.next_step_text(commit.step)}"
+    return f"{text}{rounds.next_step_text(commit.step)}"
 
 
 MOST_SWEEPS = 100

@@ -20,6 +20,7 @@ WEIGHT_TEXTS = {
     "as running": "have no result yet, and are avoided",
     "as failed": "count as failed",
     "not at all": "are ignored",
+    "outside": "are ignored, because their values are not in the search space",
     "with their last value": "are used with their last value",
 }
 """Text for each weight of evidence in the JSON of `sweep next --explain`."""

@@ -16,6 +16,7 @@ STATUS_COUNTS = (
     "planned",
     "pending",
     "running",
+    "paused",
     "interrupted",
     "recorded",
     "ok",

@@ -12,7 +12,16 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.program import SWEEP_NAMES, CodeSelection
 
-REVIEWED = (".gitattributes", ".github/", "base/", "clusters/", "sweepledger.yaml", "sweeps/")
+REVIEWED = (
+    ".gitattributes",
+    ".github/",
+    ".gitlab-ci.yml",
+    ".gitlab/",
+    "base/",
+    "clusters/",
+    "sweepledger.yaml",
+    "sweeps/",
+)
 """Places, beside the code, whose diff decides what runs. A check compares overlays and results byte by byte."""
 MERGED = (*REVIEWED, "overlays/", "results/")
 

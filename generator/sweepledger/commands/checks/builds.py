@@ -12,7 +12,7 @@ from sweepledger.commands.checks.context import (
     referenced_bases,
 )
 from sweepledger.commands.repository import base_files, batch_builder, rendered_manifests
-from sweepledger.errors import RepositoryError, ToolError
+from sweepledger.errors import RepositoryError, ToolError, UnreadableError
 from sweepledger.problems import Problem
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, kustomize
@@ -62,6 +62,8 @@ def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str
         return False
     if batch.folder not in context.unchanged and batches.difference(original, batch):
         return False
+    if batch.running_file != original.running_file:
+        return False
     # Most changes do not touch any base; then nothing needs to be read, nor a lock if they only add versions.
     if context.changed_versions:
         bases = referenced_bases(original)
@@ -85,6 +87,10 @@ def _build(context: CheckContext, batch: StoredBatch) -> _Built:
     if unsafe:
         return _Built(unsafe)
     try:
+        _ = batch.running  # kustomize reads it, too, so it must be as the generator writes it
+    except UnreadableError as error:
+        return _Built(error.problems)
+    try:
         manifests = kustomize.build(context.workspace.root / batch.folder)
     except ToolError as error:
         return _Built((Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),))
@@ -100,7 +106,8 @@ def check_unwritten(context: CheckContext, spec: str, overlay: Overlay) -> Itera
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
     bases = base_files.read_bases(context.workspace.root).files
     settings = context.workspace.settings
-    folders = batch_builder.parent_folders(overlay.lock.parents, context.present)
+    parents = {} if overlay.lock.restarts else overlay.lock.parents
+    folders = batch_builder.parent_folders(parents, context.present)
     try:
         rendered = rendered_manifests.render_tree(
             overlay.lock, overlay.tree, bases, settings, parent_folders=folders

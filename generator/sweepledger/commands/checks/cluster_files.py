@@ -5,16 +5,16 @@ from collections.abc import Iterable, Iterator
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.repository import batch_builder
 from sweepledger.commands.repository.base_files import KEEP_FILE
-from sweepledger.commands.repository.workspace import SETTINGS_FILE
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import bootstrap_yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import flux
-from sweepledger.repo import files
+from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Controller, Settings
 
 FLUX_FILE_CODE = "flux-file"
@@ -27,16 +27,22 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
     is_flux = context.workspace.settings.controller is Controller.FLUX
     expected = {
         path: content
-        for batch in context.present
-        if batch.is_active
-        for path, content in batch_builder.flux_files(_settings_for(context, batch), batch.name).items()
+        for batch in batches.readable(batch for batch in context.present if batch.is_active)
+        for path, content in batch_builder.flux_files(_settings_for(context, batch), batch.lock).items()
     }
-    existing = {f"{flux.ACTIVE}/{name}" for name in files.list_folder(root / flux.ACTIVE)}
+    folders = [
+        flux.active_folder(cluster) for cluster in (None, *sorted(context.workspace.settings.clusters))
+    ]
+    existing = {f"{folder}/{name}" for folder in folders for name in files.list_folder(root / folder)}
+    existing |= set(_batch_files_elsewhere(context))
     for path in sorted(expected.keys() - existing):
         message = "is missing: Flux would not apply this batch"
         yield Problem(path, 0, 0, "", message, FLUX_FILE_CODE, "run `sweep generate`")
-    merged = {flux.batch_file(batch.name) for batch in context.merged if batch.is_active}
-    for path in sorted(existing - expected.keys() - {f"{flux.ACTIVE}/{KEEP_FILE}"}):
+    merged = {
+        flux.batch_file(batch.name, batch.lock.cluster)
+        for batch in batches.readable(batch for batch in context.merged if batch.is_active)
+    }
+    for path in sorted(existing - expected.keys() - {f"{folder}/{KEEP_FILE}" for folder in folders}):
         # A merge that ignored this check must not block other changes.
         is_left = is_flux and path in merged
         is_new = is_left or not context.is_merged_content(path, files.read_file(root / path))
@@ -48,6 +54,18 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
         if content != expected[path] and not context.is_merged_content(path, content):
             hint = "remove it and run `sweep generate`"
             yield Problem(path, 0, 0, "", "is not what the generator writes", FLUX_FILE_CODE, hint)
+
+
+def _batch_files_elsewhere(context: CheckContext) -> Iterator[str]:
+    """Yield the files that look like those of batches, of clusters that the settings name or not.
+
+    A cluster that was removed may follow its folder still.
+    """
+    folder = f"{bootstrap.CLUSTERS_FOLDER}/"
+    for path in (*context.index, *context.uncommitted(folder)):
+        is_own = path.startswith(EXTRA) or not path.startswith(folder)
+        if not is_own and bootstrap.is_batch_file(path) and (context.workspace.root / path).is_file():
+            yield path
 
 
 def _settings_for(context: CheckContext, batch: StoredBatch) -> Settings:
@@ -94,6 +112,7 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
     severity = Severity.ERROR if _touches_platform(context) else Severity.WARNING
     yield from _file_problems(compared, way_out, severity)
     yield from _shape_problems(context, specs, recorded, way_out)
+    yield from _cluster_problems(context)
 
 
 def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Problem]:
@@ -163,3 +182,14 @@ def _shape_problems(
         if batch.is_active and batch.lock.shape.is_distributed and batch.lock.shape not in allowed:
             message = f"is of shape {str(batch.lock.shape)!r}, which the files in clusters/ do not allow"
             yield Problem(batch.folder, 0, 0, "", message, "shape-not-allowed", fix)
+
+
+def _cluster_problems(context: CheckContext) -> Iterator[Problem]:
+    """Yield a problem for each active batch that no controller applies: its Jobs would be deleted, or never made."""
+    for batch, cluster in bootstrap.unapplied_batches(context.present, context.workspace.settings):
+        where = "in the only cluster" if cluster is None else f"in cluster {cluster!r}"
+        message = f"is active {where}, which {SETTINGS_FILE} does not have"
+        hint = (
+            f"wait until it is recorded, or `sweep cancel {batch.sweep} --replace`; then change the clusters"
+        )
+        yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)

@@ -9,7 +9,7 @@ from pathlib import Path
 from sweepledger import policy
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.settled_specs import is_content_of, settled_specs
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.render.base_files import LAUNCHERS, SHAPE_VERSIONS
@@ -24,6 +24,7 @@ from sweepledger.repo.git import (
 )
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import PullRequestResults, Settings
 from sweepledger.structs.values import blob_id

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from sweepledger.commands.checks.context import CheckContext, specs_to_read
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.next_batch import EditedError, Generated, StoredBatches, added_files
+from sweepledger.commands.repository import batch_builder
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.formats.git_patch import write_patch
 from sweepledger.problems import Problem, Severity
-from sweepledger.render.platform import flux
 from sweepledger.repo import files
 from sweepledger.repo.batches import StoredBatch
 
@@ -55,7 +55,9 @@ def _before_and_after(
     removed = [*unsound, *(stale for generated in planned for stale in generated.stale)]
     for batch in removed:
         before |= {f"{batch.folder}/{path}": content for path, content in batch.tree}
-        before |= _existing_files(workspace, [flux.batch_file(batch.name)])
+        before |= _existing_files(
+            workspace, batch_builder.possible_flux_files(workspace.settings, batch.name)
+        )
     for generated in new:
         assert generated.batch is not None
         after |= added_files(workspace, generated)

@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import FOLDERS, CheckContext
 from sweepledger.problems import Problem
@@ -76,6 +76,7 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
     yield from _folder_problems(context)
     if any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed):
         yield from _obeyed_attributes(context)
+    yield from _twins(context, changed)
     for path, entry in changed.items():
         yield from _look_alikes(path)
         if _is_guarded(path):
@@ -108,6 +109,32 @@ def _look_alikes(path: str) -> Iterator[Problem]:
         if meant in names and part != meant:
             message = f"must not be a name that some file systems take for {meant}, got {part!r}"
             yield Problem(path, 0, 0, "", message, "file-name", "rename it")
+
+
+def _twins(context: CheckContext, changed: Iterable[str]) -> Iterator[Problem]:
+    """Refuse a path in a checked folder whose file, on some file systems, would be in another one, or replace it."""
+    odd = {path: _on_some_file_systems(path) for path in changed if _is_guarded(path)}
+    odd = {path: meant for path, meant in odd.items() if meant != path}
+    if not odd:  # as in nearly every change
+        return
+    places = set(context.index)
+    for path in context.index:
+        places.update(_folders(path))
+    for path, meant in odd.items():
+        named = zip((*_folders(path), path), (*_folders(meant), meant), strict=True)
+        twin = next((plain for name, plain in named if name != plain and plain in places), None)
+        if twin is not None:
+            message = f"must not be a name that some file systems take for {twin}"
+            yield Problem(path, 0, 0, "", message, "file-name", "rename it")
+
+
+def _on_some_file_systems(path: str) -> str:
+    return "/".join(map(file_system_name, path.split("/")))
+
+
+def _folders(path: str) -> tuple[str, ...]:
+    """Return the folders that a file is in, the outermost first."""
+    return tuple(path[:end] for end, character in enumerate(path) if character == "/")
 
 
 def _size_problems(context: CheckContext, changed: Mapping[str, Entry]) -> Iterator[Problem]:
@@ -143,9 +170,10 @@ def _rewrites(content: bytes) -> bool:
     """Return whether attributes change file content, for any path: those of results do not exist yet.
 
     As in git, `#` starts a comment only at the start of a line, and nothing needs to separate a quoted pattern from
-    its attributes.
+    its attributes. To git a NUL ends the line, or the file if it reads the index.
     """
-    for line in (line.strip(BLANKS) for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n")):
+    text = content.removeprefix(b"\xef\xbb\xbf").replace(b"\0", b"\n")
+    for line in (line.strip(BLANKS) for line in text.split(b"\n")):
         words = line.split()
         if not words or line.startswith(b"#"):
             continue

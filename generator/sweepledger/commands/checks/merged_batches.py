@@ -15,14 +15,16 @@ from sweepledger.commands.checks.context import (
 )
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import KEEP_FILE
-from sweepledger.commands.repository.workspace import SPECS, SUFFIX
+from sweepledger.commands.repository.running_batches import running_file, running_problems
 from sweepledger.commands.scaffold.bootstrap import FORMER_BASES, PLATFORM_BASES
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
+from sweepledger.formats.running_yaml import RUNNING_FILE
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, uncommitted_paths
 from sweepledger.results.paths import records_path, results_folder
+from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.sweep import Sweep
 
 RESTORE = "restore it from the base commit; to request other trials, change the spec"
@@ -46,6 +48,7 @@ def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iter
     for name, count in Counter(batch.name for batch in context.present).items():
         if count > 1:
             yield _problem(context, f"{ACTIVE}/{name}", "is in the archive as well", "batch-active-twice")
+    yield from _running_states(context, sweeps)
     yield from _unmoved_cancelled(context, cancelled)
     yield from _removed_cancellations(context, sweeps)
     yield from _removed_specs(context)
@@ -74,6 +77,29 @@ def _batch_problems(
 
 def _records_path(context: CheckContext, batch: StoredBatch) -> Path:
     return context.workspace.root / results_folder(batch.lock.sweep) / records_path(batch.name)
+
+
+def _running_states(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+    """Compare how active batches run now with what their specs say."""
+    merged = batches.by_sweep(context.merged)
+    for sweep in sweeps:
+        if sweep.running:
+            yield from running_problems(sweep, merged.get(sweep.name, ()), context.settings)
+    specs = {sweep.name: sweep for sweep in sweeps}
+    former = {batch.name: batch.running_file for batch in context.merged if batch.is_active}
+    for batch in context.present:
+        found = batch.running_file if batch.is_active else None
+        spec = specs.get(batch.sweep)
+        if not batch.is_active or (found is None and (spec is None or batch.name not in spec.running)):
+            continue
+        path = f"{batch.folder}/{RUNNING_FILE}"
+        if batch.name not in former:
+            message = "a new batch runs as it was made: only a merged one has another state"
+            yield _problem(context, path, message, "running-not-written")
+        elif found != (former[batch.name] if spec is None else running_file(spec, batch)):
+            message = f"differs from what `running` in {SPECS}/{batch.sweep}{SUFFIX} says of {batch.name}"
+            hint = f"run `sweep generate {batch.sweep}`"
+            yield Problem(path, 0, 0, "", message, "running-not-written", hint)
 
 
 def _unmoved_cancelled(context: CheckContext, cancelled: dict[str, Sweep]) -> Iterator[Problem]:

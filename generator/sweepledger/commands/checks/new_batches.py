@@ -1,24 +1,26 @@
 """New batches equal what the generator writes, fit the budgets, and come with unchanged settings."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sweepledger.commands.checks import builds
 from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.next_batch import EditedError, Generated, StoredBatches
-from sweepledger.commands.repository import batch_records, costs
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX
+from sweepledger.commands.repository import batch_records, costs, programs
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, UnreadableError
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.plan import Balance, BudgetUnit, counts_towards
 from sweepledger.problems import Problem, Severity
+from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Repository, code_tree, commit_with_code, reachable_trees
 from sweepledger.spec import ParsedSpec
-from sweepledger.structs.program import Code
+from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
+from sweepledger.structs.program import Code, Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode, Settings
 from sweepledger.structs.sweep import Sweep
 
@@ -152,7 +154,7 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     wanted = {generated.batch.name for generated in planned if generated.batch}
     wanted |= {batch.name for generated in planned for batch in generated.kept}
     yield from _duplicate_trials(context, wanted)
-    yield from _code_problems(context)
+    yield from _program_problems(context, {parsed.sweep.name: parsed.sweep for parsed in specs})
 
 
 def _unreadable_merged(context: CheckContext, sweep: Sweep) -> Iterator[Problem]:
@@ -249,26 +251,62 @@ def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterat
                 break
 
 
-def _code_problems(context: CheckContext) -> Iterator[Problem]:
-    """Yield a problem for each new batch whose code is not what the change shows.
+def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Iterator[Problem]:
+    """Yield a problem for each new batch whose program is not what the change shows.
 
-    A reviewer sees the code of the next commit, and knows what the sweep's last merged batch runs. Any other tree was
-    at most in a commit in between, of which the change shows nothing.
+    A reviewer sees the code of the next commit and the settings, and knows what the sweep's last merged batch runs.
     """
-    repository = context.workspace.repository
     for batch in context.added:
-        code = batch.lock.program.code
-        place, hint = f"{batch.folder}/{LOCK_FILE}", f"run `sweep update {batch.sweep}`"
-        if code.tree == code_tree(repository, "HEAD", code.path, code.selection):
-            continue
         merged = batches.newest(batches.of_sweep(context.merged, batch.sweep))
-        if not _is_reachable(repository, code, ("HEAD", context.base)):
-            message = f"{code} at {code.tree[:12]} is in no commit that will be merged"
-            yield Problem(place, 0, 0, "program.code.tree", message, "code-unreachable", hint)
-        elif merged is None or code != merged.lock.program.code:
-            known = "the last commit's" if merged is None else f"the last commit's or that of {merged.name}"
-            message = f"must be {known}, so that the change shows what runs; got {code} at {code.tree[:12]}"
-            yield Problem(place, 0, 0, "program.code.tree", message, "code-not-shown", hint)
+        problem = _code_problem(context, batch, merged)
+        if problem is not None:
+            yield problem
+        elif batch.sweep in sweeps and (merged is None or batch.lock.program != merged.lock.program):
+            yield from _unknown_parts(context, batch, sweeps[batch.sweep])
+
+
+def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch | None) -> Problem | None:
+    """Return a problem if a batch runs other code: at most a commit in between had it, which the change hides."""
+    repository, code = context.workspace.repository, batch.lock.program.code
+    if code.tree == code_tree(repository, "HEAD", code.path, code.selection):
+        return None
+    if not _is_reachable(repository, code, ("HEAD", context.base)):
+        message = f"{code} at {code.tree[:12]} is in no commit that will be merged"
+        return _program_problem(batch, "code.tree", message, "code-unreachable")
+    if merged is not None and code == merged.lock.program.code:
+        return None
+    known = "the last commit's" if merged is None else f"the last commit's or that of {merged.name}"
+    message = f"must be {known}, so that the change shows what runs; got {code} at {code.tree[:12]}"
+    return _program_problem(batch, "code.tree", message, "code-not-shown")
+
+
+def _unknown_parts(context: CheckContext, batch: StoredBatch, sweep: Sweep) -> Iterator[Problem]:
+    """Yield a problem for each part of a program that is not what spec, settings and the last commit give.
+
+    The image of a spec that names none, the data and the content of a lock file are only in the lock.
+    """
+    workspace, program = context.workspace, batch.lock.program
+    try:
+        given = programs.locked_program_at(workspace.repository, "HEAD", workspace.settings, sweep, None)
+    except RepositoryError as error:
+        yield _program_problem(batch, "", str(error), "program-not-shown")
+        return
+    for part in ("image", "data", "environment"):
+        wanted, got = getattr(given, part), getattr(program, part)
+        if got != wanted:
+            message = f"must be what settings and spec give, {_shown(wanted)}, got {_shown(got)}"
+            yield _program_problem(batch, part, message, "program-not-shown")
+
+
+def _shown(part: str | Data | EnvironmentLock | None) -> str:
+    return safe_repr(part if part is None or isinstance(part, str) else part.digest)
+
+
+def _program_problem(batch: StoredBatch, part: str, message: str, code: str) -> Problem:
+    path = ".".join(filter(None, ("program", part)))
+    return Problem(
+        f"{batch.folder}/{LOCK_FILE}", 0, 0, path, message, code, f"run `sweep update {batch.sweep}`"
+    )
 
 
 def _is_reachable(repository: Repository, code: Code, revisions: Sequence[str | None]) -> bool:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from sweepledger.commands.collection.record_store import RecordStore, record_store
@@ -16,6 +16,7 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
+from sweepledger.repo.volume import VolumeResults
 from sweepledger.results import bounds, kept_records
 from sweepledger.results.outcomes import (
     Attempt,
@@ -143,6 +144,19 @@ def _listed_values(records: Iterable[Record]) -> frozenset[str]:
     return frozenset(value for record in records for value in records_jsonl.listed_values(record))
 
 
+def _files(store: RecordStore, batch: StoredBatch, index: int) -> Iterator[bytes | None]:
+    return store.records(batch.name, index, batch.lock.place(index))
+
+
+def _with_thresholds(store: RecordStore, batch: StoredBatch, record: Record) -> Record:
+    """Return a record with the thresholds that ended its trial, if these followed others on this volume."""
+    seen = None if record.stopped is None else record.stopped.seen
+    if seen is None or not isinstance(store, VolumeResults):
+        return record
+    content = store.thresholds(batch.name, batch.lock.place(record.index), seen)
+    return record if content is None else replace(record, thresholds=content)
+
+
 @dataclass(frozen=True)
 class BatchAttempts:
     """The records of a batch; the volume is read once, even if the branch changes meanwhile."""
@@ -170,9 +184,10 @@ class BatchAttempts:
         Raises StorageError, UnreadableError for a broken batch.
         """
         trials, store = range(len(batch.vetted().rows)), record_store(results)
-        reader = TrialReader(batch, lambda index: store.records(batch.name, index), by_engine)
+        reader = TrialReader(batch, partial(_files, store, batch), by_engine)
         records, passed_over = reader.read(trials if only is None else only)
-        return cls(batch, tuple(records), passed_over, unconfirmed=store.unconfirmed(batch.name))
+        found = tuple(_with_thresholds(store, batch, record) for record in records)
+        return cls(batch, found, passed_over, unconfirmed=store.unconfirmed(batch.name))
 
     @property
     def confirmed_records(self) -> tuple[Record, ...]:
@@ -225,7 +240,12 @@ class BatchAttempts:
         return kept_records.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
 
     def is_settled(self, over: Container[int] = ()) -> bool:
-        """Return whether every trial is finished, in `over`, or has used all its attempts, by valid records."""
+        """Return whether every trial is finished, in `over`, or has used all its attempts, by valid records.
+
+        An attempt that a pause ended is none.
+        """
+        if self.batch.running.paused:
+            return self.is_final
         return all(
             outcome.status.is_final
             or outcome.index in over
@@ -270,7 +290,7 @@ def late_attempts(
         attempts = [record for record in recent if record.sweep == sweep and record.name in missing]
         for batch in batches.readable(attempts):
             indexes = sorted(index for index in missing[batch.name] if index < batch.lock.trials)
-            if not any(True for index in indexes for _ in store.records(batch.name, index)):
+            if not any(True for index in indexes for _ in _files(store, batch, index)):
                 continue
             read = BatchAttempts.read(store, batch, only=indexes, by_engine=by_engine)
             # The pods that could confirm them are gone.

@@ -3,6 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from sweepledger.commands.collection.attempts import BatchAttempts
@@ -130,13 +132,13 @@ def add_pod_records(
     kubectl: Kubectl, namespace: str, attempts: BatchAttempts, objects: BatchWorkloads, *, now: float
 ) -> BatchAttempts | PendingRecords:
     """Add the records that pods show, or return what is pending. Raises ClusterError."""
-    trials, name = attempts.batch.lock.trials, attempts.batch.name
-    account = PodAccount(expected_records(attempts.batch), attempts.records)
-    account.add_pods(pods.batch_pods(kubectl, namespace, name, pods.NOT_SUCCEEDED), now)
-    succeeded = objects.succeeded(trials)
+    lock, name = attempts.batch.lock, attempts.batch.name
+    account = PodAccount(expected_records(attempts.batch), attempts.records, at_once=lock.trials_per_pod)
+    account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.NOT_SUCCEEDED), now)
+    succeeded = objects.succeeded(lock.trials, lock.pack)
     missing = succeeded - account.final.keys()
     if missing or attempts.batch.lock.record_version > 1:  # only pods tell how long they ran
-        account.add_pods(pods.batch_pods(kubectl, namespace, name, pods.SUCCEEDED), now, only=missing)
+        account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.SUCCEEDED), now, only=missing)
         missing = succeeded - account.final.keys()
     until = (objects.finished or 0.0) + LAG_SECONDS
     alive = 0 if objects.is_running else account.alive
@@ -201,10 +203,10 @@ class PodAccount:
     known: InitVar[Iterable[Record]] = ()
     stored: Mapping[tuple[int, str, str], Record] = field(default_factory=dict)
     """Records in a bucket by index, attempt and SHA-256: they count once a pod of the index confirms them."""
+    at_once: int = 1
+    """How many trials a pod runs at the same time."""
     final: dict[int, Status] = field(default_factory=dict)
     """Final statuses of trials, from valid records."""
-    alive: int = 0
-    """Pods that have not ended."""
     _known: set[tuple[int, str]] = field(default_factory=set)
     """Attempts with a record, by index and pod: a trial could name another trial's pod."""
     _causes: dict[tuple[int, str], str | None] = field(default_factory=dict)
@@ -217,9 +219,17 @@ class PodAccount:
     """When the containers of ended pods ran, by index and pod."""
     _silent: list[tuple[int, float, Termination]] = field(default_factory=list)
     """Pods without a record: index of the trial, creation time, end."""
+    _shared: dict[int, tuple[float, Termination]] = field(default_factory=dict)
+    """By trial, creation time and end of the last pod of several trials that left no record of it."""
+    _packs: dict[str, "_PackedPod"] = field(default_factory=dict)
+    """Ended pods of several trials, by id."""
+    _alive: set[str] = field(default_factory=set)
+    """Pods that have not ended."""
     _confirmed: dict[tuple[int, str], Record] = field(default_factory=dict)
     incomplete: set[int] = field(default_factory=set)
     """Trials with a pod that ended before its sidecar had saved everything."""
+    _heard: set[str] = field(default_factory=set)
+    """Pods of several trials whose messages have been read."""
     _unsealed: dict[int, int] = field(default_factory=dict)
     """How many records in a bucket no sidecar wrote, by trial."""
 
@@ -236,7 +246,10 @@ class PodAccount:
             if pod.index >= len(self.expected):
                 continue
             phase = pod.phase(now)
-            if phase.is_over and (times := pod_termination.observed_times(pod)) is not None:
+            times = pod_termination.observed_times(pod) if phase.is_over else None
+            if times is not None and pod.is_shared:
+                self._packs.setdefault(pod.pod_uid, _PackedPod(times)).attempts.add((pod.index, pod.uid))
+            elif times is not None:
                 self._observed[pod.index, pod.uid] = times
             if phase.is_over:
                 self._add_stored(pod)
@@ -244,11 +257,18 @@ class PodAccount:
                 continue
             if not phase.is_over:
                 # A pod that waits for a node or an image will not write a record.
-                self.alive += phase is not PodPhase.WAITING
+                self._alive |= {pod.pod_uid} if phase is not PodPhase.WAITING else set()
             elif (pod.index, pod.uid) in self._known:
                 self._causes[pod.index, pod.uid] = pod_termination.external_cause(pod)
             else:
                 self._add_ended_pod(pod)
+        for packed in self._packs.values():
+            self._observed |= packed.shares(self._known, self.at_once)
+
+    @property
+    def alive(self) -> int:
+        """How many pods have not ended."""
+        return len(self._alive)
 
     def _add_stored(self, pod: TrialPod) -> None:
         """Add what a pod says of records in a bucket."""
@@ -257,12 +277,37 @@ class PodAccount:
             self.incomplete.add(pod.index)
         if said.unsealed:
             self._unsealed[pod.index] = max(said.unsealed, self._unsealed.get(pod.index, 0))
+        if pod.is_shared:
+            self._add_vouched(pod)
+            return
         for uid, sha256 in said.digests if self.stored else ():
-            record = self.stored.get((pod.index, uid, sha256))
-            if record is not None and (pod.index, uid) not in self._confirmed:
-                self._confirmed[pod.index, uid] = record
-                if (pod.index, uid) not in self._known and self.expected[pod.index].expects(record):
-                    self._add_record(record)
+            self._confirm(self.stored.get((pod.index, uid, sha256)))
+
+    def _add_vouched(self, pod: TrialPod) -> None:
+        """Add what a pod of several trials says of all their records, once."""
+        if pod.pod_uid in self._heard or not self.stored:
+            return
+        self._heard.add(pod.pod_uid)
+        for uid, row in pod_termination.vouched_rows(pod, self._digests_by_pod):
+            self._confirm(self.stored.get((row, f"{uid}-{row}", self._digests_by_pod[uid][row])))
+
+    @cached_property
+    def _digests_by_pod(self) -> dict[str, dict[int, str]]:
+        """SHA-256 of the records in a bucket, by the pod of several trials that wrote them, and row."""
+        digests: defaultdict[str, dict[int, str]] = defaultdict(dict)
+        for index, uid, sha256 in self.stored:
+            pod, _, row = uid.rpartition("-")
+            if row == str(index):
+                digests[pod][index] = sha256
+        return dict(digests)
+
+    def _confirm(self, record: Record | None) -> None:
+        """Count a record in a bucket of which a pod has said that it is a trial's."""
+        if record is None or (record.index, record.uid) in self._confirmed:
+            return
+        self._confirmed[record.index, record.uid] = record
+        if (record.index, record.uid) not in self._known and self.expected[record.index].expects(record):
+            self._add_record(record)
 
     @property
     def confirmed(self) -> tuple[Record, ...]:
@@ -305,6 +350,13 @@ class PodAccount:
             if record is not None:
                 yield self._with_times(record)
 
+        recorded = {index for index, _ in self._known}
+        for index, (_, ended) in sorted(self._shared.items()):
+            # Only where no record says anything: a pod of several trials may end before one of them has begun.
+            record = pod_termination.substitute_record(self.expected[index], replace(ended, attempt=1))
+            if index not in recorded and record is not None:
+                yield record
+
     @property
     def silent_seconds(self) -> Mapping[int, float]:
         """How long the pods ran for which there is no record, because their trials had a final one, by index."""
@@ -312,6 +364,10 @@ class PodAccount:
         for index, _, ended in self._silent:
             if self._is_idle(index, ended):
                 seconds[index] += ended.finished - ended.started
+        for packed in self._packs.values():
+            if packed.attempts.isdisjoint(self._known):  # somebody has used its time, whatever trials say
+                for (index, _), times in packed.shares(packed.attempts, self.at_once).items():
+                    seconds[index] += _seconds_of(times)
         return dict(seconds)
 
     def _is_idle(self, index: int, ended: Termination) -> bool:
@@ -325,6 +381,11 @@ class PodAccount:
         return replace(record, observed=self._observed.get((record.index, record.uid)))
 
     def _add_ended_pod(self, pod: TrialPod) -> None:
+        if pod.is_shared:
+            before = self._shared.get(pod.index, (0.0,))
+            if pod.created >= before[0]:
+                self._shared[pod.index] = pod.created, pod_termination.read_termination(pod)
+            return
         record = pod_termination.read_record(pod, self.expected[pod.index])
         if record is not None:
             self._reported.append(record)
@@ -340,6 +401,36 @@ class PodAccount:
         self._begun.setdefault(record.index, []).append(began or 0.0)
         if record.status.is_final and self.final.get(record.index) is not Status.OK:
             self.final[record.index] = record.status
+
+
+@dataclass(frozen=True)
+class _PackedPod:
+    """An ended pod of several trials: its time is known, and not which of them has used how much of it."""
+
+    times: tuple[str, str]
+    attempts: set[tuple[int, str]] = field(default_factory=set)
+    """Its attempts at trials, by index and id."""
+
+    def shares(
+        self, recorded: Container[tuple[int, str]], at_once: int
+    ) -> dict[tuple[int, str], tuple[str, str]]:
+        """Divide the pod's time equally among its recorded attempts, each of which has used one of its places."""
+        own = [attempt for attempt in sorted(self.attempts) if attempt in recorded]
+        if not own:
+            return {}
+        start = datetime.fromisoformat(self.times[0]).timestamp()
+        each = _seconds_of(self.times) * min(1.0, at_once / len(own))
+        # Records have whole seconds: what all of them have is the pod's time.
+        ends = [round(each * number) for number in range(len(own) + 1)]
+        return {
+            attempt: (self.times[0], record_json.format_time(start + after - before))
+            for attempt, before, after in zip(own, ends, ends[1:], strict=False)
+        }
+
+
+def _seconds_of(times: tuple[str, str]) -> float:
+    start, end = map(datetime.fromisoformat, times)
+    return (end - start).total_seconds()
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from sweepledger.commands.collection.cluster_evidence import (
 )
 from sweepledger.commands.collection.record_store import RecordStore
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Target
+from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster import api_objects, pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import TrialPod
@@ -28,7 +28,9 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.paths import results_folder
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import BATCH_LABEL
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import ResultsStore
 
 MOST_NAMED = 10
@@ -79,7 +81,7 @@ class PodStore:
         account = PodAccount(
             expected_records(batch), found.confirmed_records, stored=found.unconfirmed_records
         )
-        account.add_pods(self._trial_pods(name), self.now)
+        account.add_pods(self._trial_pods(batch.lock), self.now)
         self.alive[name], self.incomplete[name] = account.alive, tuple(sorted(account.incomplete))
         known = found.confirmed_records + account.confirmed
         return BatchAttempts(
@@ -92,7 +94,7 @@ class PodStore:
     def _in_pods(self, batch: StoredBatch) -> BatchAttempts:
         """Return what the termination messages of a batch's pods say."""
         name, account = batch.name, PodAccount(expected_records(batch))
-        account.add_pods(self._trial_pods(name), self.now)
+        account.add_pods(self._trial_pods(batch.lock), self.now)
         files = account.reported()
         reader = TrialReader(batch, lambda index: files.get(index, ()), by_engine=False)
         records, passed_over = reader.read(range(len(batch.rows)))
@@ -105,13 +107,11 @@ class PodStore:
         self.alive[name] = account.alive
         return attempts
 
-    def _trial_pods(self, batch: str) -> Iterator[TrialPod]:
-        for manifest in pods.batch_manifests(self.kubectl, self.namespace, batch):
+    def _trial_pods(self, batch: BatchLock) -> Iterator[TrialPod]:
+        for manifest in pods.batch_manifests(self.kubectl, self.namespace, batch.name):
             if pods.has_ended(manifest) and pods.is_held(manifest):
-                self._held[batch].append(api_objects.text_at(manifest, "metadata", "name"))
-            pod = pods.parse_pod(manifest)
-            if pod is not None:
-                yield pod
+                self._held[batch.name].append(api_objects.text_at(manifest, "metadata", "name"))
+            yield from pods.trial_pods(manifest, batch)
 
     @property
     def remarks(self) -> Iterator[str]:

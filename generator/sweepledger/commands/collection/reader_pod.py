@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import helper_pods, submission
 from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import Settings
 

@@ -5,12 +5,10 @@ Whatever moves results between pods and the collector implements this protocol.
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sweepledger.errors import ToolError, UsageError
-from sweepledger.process import ByteSource
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.structs.settings import BucketSettings
 
@@ -25,8 +23,8 @@ class RecordStore(Protocol):
     def counts_alone(self) -> bool:
         """Whether a record can count of which no pod is left."""
 
-    def records(self, batch: str, index: int) -> Iterator[bytes | None]:
-        """Yield the records of a trial, as `volume.attempt_records` does."""
+    def records(self, batch: str, index: int, place: str) -> Iterator[bytes | None]:
+        """Yield the records of a trial, whose folder has a place, as `volume.attempt_records` does."""
 
     def unconfirmed(self, batch: str) -> Mapping[tuple[int, str], str]:
         """Return the SHA-256 of those records read so far that count only if the cluster confirms it.
@@ -39,12 +37,6 @@ class RecordStore(Protocol):
 
     def last_change(self, batch: str) -> float | None:
         """Return when something was last written for a batch, in seconds since 1970; None without anything."""
-
-    def output(self, batch: str, index: int) -> dict[str, tuple[str, str]]:
-        """Return standard output and standard error of each attempt at a trial, by pod uid."""
-
-    def opened(self, batch: str, index: int, path: str, *, uid: str) -> AbstractContextManager[ByteSource]:
-        """Open a file of an attempt."""
 
 
 def record_store(results: Path | RecordStore) -> RecordStore:
@@ -60,7 +52,7 @@ def bucket_results(bucket: BucketSettings) -> "BucketResults":
     try:
         from sweepledger.bucket.objects import Bucket  # noqa: PLC0415 - an extra: only who has a bucket needs it
         from sweepledger.bucket.results import BucketResults  # noqa: PLC0415
-        from sweepledger.bucket.sidecar import read_key  # noqa: PLC0415
+        from sweepledger.bucket.trial_sidecar import read_key  # noqa: PLC0415
     except ImportError as error:
         raise ToolError.missing_library(f"{bucket.url} needs obstore", extra="bucket") from error
     secrets, key = os.environ.get("SWEEP_STORE_SECRETS"), os.environ.get("SWEEP_STORE_KEY_FILE")

@@ -1,10 +1,12 @@
 """The results commit of a sweep: records, summary and report; ended batches move to the archive."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, late_attempts, with_late_records
+from sweepledger.commands.collection.cluster_scope import recorded_by
 from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository import at_commit, batch_records
@@ -12,16 +14,17 @@ from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
-from sweepledger.errors import ContentionError, RepositoryError, SeveralError, UnreadableError
+from sweepledger.errors import ContentionError, RepositoryError, SeveralError, StorageError, UnreadableError
+from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import flux
-from sweepledger.repo import batches
+from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
 from sweepledger.results.commit_message import commit_message
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.paths import results_folder
+from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.results.summary import Summary
-from sweepledger.results.tree import RESULTS, changed_files
+from sweepledger.results.tree import changed_files
 from sweepledger.structs.settings import PullRequestResults
 
 
@@ -38,6 +41,18 @@ class ResultsCommit:
     commit: str = ""
     step: Step | RoundBlocked | None = None
     """The next step of a search that the collector continues; the same commit adds a round that is due."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Return a warning if files of trials were ignored."""
+        if not self.corrupt:
+            return ()
+        counts = sorted(Counter(self.corrupt).items())
+        reasons = ", ".join(f"{reason} {count}" for reason, count in counts)
+        message = f"{len(self.corrupt)} record file(s) of {', '.join(self.batches)} are not used: {reasons}"
+        hint = "`sweep results` shows what became of the trials; the bounds of records are in docs/results.md"
+        folder = results_folder(self.summary.sweep)
+        return (Problem(folder, 0, 0, "", message, "records-ignored", hint, Severity.WARNING),)
 
 
 class UnrecordedError(SeveralError):
@@ -60,31 +75,31 @@ def commit_results(
     alive: Container[str] | None = None,
     complete: CompleteAttempts | None = None,
     pods: PodStore | None = None,
+    running: Container[str] = (),
 ) -> tuple[ResultsCommit, ...]:
     """Record every active batch whose trials have ended; `ended` names those whose Jobs have ended.
+
+    Of `running` batches, nothing is read before each trial has left something: they end only by all records.
 
     A batch without a known Job ends by its records, unless `complete` decides otherwise. A cancelled batch is
     recorded once it is not in `alive`, the batches with a Job or pod; None if this is unknown. `pods` reads
     batches whose store needs their pods; without it, their records are on the volume, too. Late records
     correct earlier commits. Nothing is committed if nothing is new. Raises UnrecordedError at the end, after
-    everything else was recorded; RepositoryError and StorageError before anything was.
+    everything else was recorded, also for a bucket that does not answer; RepositoryError, and StorageError for a
+    volume, before anything was.
     """
     repository, tip = target.repository, target.tip()
-    stored = batches.in_commit(repository, tip)
-    active, cancelled = (
-        [batch for batch in stored if batch.is_active],
-        batch_records.unrecorded_batches(repository, tip, stored),
-    )
-    reader = _AttemptsReader(results, ended, alive or (), complete, pods)
+    stored, is_own = batches.in_commit(repository, tip), recorded_by(target, tip)
+    active = [batch for batch in stored if batch.is_active and is_own(batch)]
+    cancelled = [*filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))]
+    reader = _AttemptsReader(results, ended, alive or (), complete, pods, running)
     now = reader.gather((*active, *(() if alive is None else cancelled)))
-    now |= {
-        late.batch.name: late
-        for late in late_attempts(repository, tip, results, stored, by_engine=reader.by_engine)
-    }
+    attempts = late_attempts(repository, tip, results, stored, by_engine=reader.by_engine)
+    now |= reader.late(late for late in attempts if is_own(late.batch))
     if pods is not None and at_commit.settings_or_defaults(repository, tip).results.store.holds_pods:
         unknown = {batch.name for batch in cancelled}
         archived = {batch.name for batch in stored if not batch.is_active} - unknown
-        now |= {late.batch.name: late for late in pods.late(stored, archived)}
+        now |= reader.late(pods.late(stored, archived))
     failures: list[RepositoryError] = [*reader.failures]
     done: list[ResultsCommit] = []
     for sweep in sorted({late_or_new.batch.sweep for late_or_new in now.values()}):
@@ -116,7 +131,8 @@ class _AttemptsReader:
     alive: Container[str]
     complete: CompleteAttempts | None
     pods: PodStore | None = None
-    failures: list[UnreadableError] = field(default_factory=list)
+    running: Container[str] = ()
+    failures: list[RepositoryError] = field(default_factory=list)
 
     @property
     def by_engine(self) -> bool:
@@ -128,17 +144,43 @@ class _AttemptsReader:
             return self.pods.read(batch)
         return BatchAttempts.read(self.results, batch, by_engine=self.by_engine)
 
+    def _has_every_trial(self, batch: StoredBatch) -> bool:
+        """Return whether each trial may have a record, as far as that is known without reading any."""
+        return not isinstance(self.results, Path) or volume.has_every_trial(self.results, batch.lock)
+
     def gather(self, stored: Iterable[StoredBatch]) -> dict[str, BatchAttempts]:
-        """Return the attempts to record, by batch; batches that cannot be read are added to the failures."""
+        """Return the attempts to record, by batch; batches that cannot be read are added to the failures.
+
+        Raises StorageError for a volume, which all batches have in common.
+        """
         attempts: dict[str, BatchAttempts] = {}
         for batch in stored:
             try:
                 read = self.at(batch)
             except UnreadableError as error:
                 self.failures.append(error)
+            except StorageError as error:
+                self._fail(f"{batch.name} is not recorded", error)
             else:
                 attempts |= {} if read is None else {batch.name: read}
         return attempts
+
+    def late(self, attempts: Iterable[BatchAttempts]) -> dict[str, BatchAttempts]:
+        """Return late attempts by batch; raises and adds to the failures as `gather` does."""
+        found: dict[str, BatchAttempts] = {}
+        try:
+            for late in attempts:
+                found[late.batch.name] = late
+        except StorageError as error:
+            self._fail("late records are not looked for", error)
+        return found
+
+    def _fail(self, what: str, error: StorageError) -> None:
+        if isinstance(self.results, Path):
+            raise error
+        failure = RepositoryError(f"{what}: {error}", hint=error.hint)
+        failure.__cause__ = error
+        self.failures.append(failure)
 
     def at(self, batch: StoredBatch) -> BatchAttempts | None:
         """Return the attempts of a batch; None if it is not to be recorded. Raises UnreadableError."""
@@ -149,6 +191,8 @@ class _AttemptsReader:
             # Pods that are held say how a batch ended, so it is read once.
             is_held = self.pods is not None and self.pods.has(batch)
             if is_held or not record_store(self.results).has_begun(name):
+                return None
+            if name in self.running and not self._has_every_trial(batch):
                 return None
         read = self._read(batch)
         if self.complete is not None:
@@ -280,15 +324,15 @@ class _Recording:
         step = round_commit.step_after(
             self.repository, base, self.sweep, records, refused=self.refused, continued=self.target.continued
         )
-        moves, left = batches.archiving(
+        moves, written, left = batches.archiving(
             (batch for batch in recorded if batch.is_active), whole=self.moves_whole
         )
         writes, removes = changed_files(summary)
         change = Change(
             message=commit_message(summary, recorded=names) + round_commit.step_trailers(step),
-            writes={**writes, **round_commit.round_files(self.repository, base, step)},
+            writes={**writes, **written, **round_commit.round_files(self.repository, base, step)},
             moves=moves,
-            removes=removes | left | {flux.batch_file(batch.name) for batch in recorded},
+            removes=removes | left | {flux.batch_file(batch.name, batch.lock.cluster) for batch in recorded},
         )
         return change, ResultsCommit(names, summary, corrupt + (FOREIGN,) * foreign, step=step)
 

@@ -5,19 +5,26 @@ Refuses to plan over generated files that were edited by hand.
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
-from sweepledger import search
-from sweepledger.commands.generation import spec_change
+from sweepledger import search, storage
+from sweepledger.commands.generation import packs, spec_change, waves
 from sweepledger.commands.repository import base_files, batch_builder, code_changes, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
+from sweepledger.commands.repository.costs import Timing
+from sweepledger.commands.repository.running_batches import running_files, running_problems
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
-from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
+from sweepledger.commands.rounds.evidence import (
+    EvidenceSource,
+    RoundEvidence,
+    as_begun,
+    evidence_file,
+)
 from sweepledger.commands.rounds.next_round import RenderInputs, RoundDue, Step, next_step
-from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
@@ -26,7 +33,8 @@ from sweepledger.repo.git import Repository, WorkTreeChanges, uncommitted_paths
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
-from sweepledger.structs.program import Code, Program
+from sweepledger.structs.program import Code, Program, Stack
+from sweepledger.structs.settings import NextRoundMode, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
@@ -202,11 +210,13 @@ class Generated:
     """Warnings for the author of the spec."""
     step: Step | None = None
     """The next step of a search whose next round was requested or proposed."""
+    running: Mapping[str, bytes | None] = field(default_factory=dict)
+    """Files of active batches that the spec requests otherwise than they are; None: no such file."""
 
     @property
     def is_pending(self) -> bool:
         """Return whether `sweep generate` would write anything."""
-        return not self.is_written or bool(self.stale)
+        return not self.is_written or bool(self.stale) or bool(self.running)
 
 
 def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
@@ -219,15 +229,20 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
     )
     staging = staging_folder(workspace)
     for generated in planned:
+        for path, content in generated.running.items():
+            if content is None:
+                (workspace.root / path).unlink(missing_ok=True)
+            else:
+                storage.write_file(workspace.root / path, content)
         for stored in generated.stale:
             # References to a folder are removed before it and written after it: a crash leaves none dangling.
-            batch_builder.remove_flux_files(workspace.root, stored.name)
+            batch_builder.remove_flux_files(workspace, stored.name)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
         if generated.batch and not generated.is_written:
             target = workspace.root / ACTIVE / generated.batch.name
             if not target.is_dir():
                 files.write_folder(target, generated.batch.tree, staging=staging)
-            batch_builder.write_flux_files(workspace, generated.batch.name)
+            batch_builder.write_flux_files(workspace, generated.batch.lock)
 
 
 def plan_batches(
@@ -238,10 +253,12 @@ def plan_batches(
     stored: "StoredBatches | None" = None,
     update: bool = False,
     next_round: bool = False,
+    continued: bool = False,
 ) -> tuple[Generated, ...]:
     """Return what each sweep needs besides the batches at the base commit; `stored` if these are known.
 
     With `next_round` a search gets its next round; else only its first, and what the work tree proposes.
+    `continued`: the caller adds all further rounds, as the collector or a workflow may.
     Raises SpecError with the problems of all sweeps, RepositoryError if a generated file was edited by hand.
     """
     expansions = expand_specs(specs)
@@ -253,10 +270,43 @@ def plan_batches(
         known.present if stored else [batch for name in names for batch in known.present_of.get(name, ())]
     )
     refuse_edits(known.merged, planning)
-    planned = tuple(
-        _plan_sweep(workspace, parsed, expansion, known, _PlanOptions(update, next_round))
-        for parsed, expansion in expansions
-    )
+    continued = continued or workspace.settings.next is not NextRoundMode.REVIEW
+    options = _PlanOptions(update, next_round, continued)
+    planned = [_plan_sweep(workspace, parsed, expansion, known, options) for parsed, expansion in expansions]
+    return tuple(_without_errors(planned))
+
+
+def plan_each(
+    workspace: Workspace, specs: Iterable[ParsedSpec], stored: "StoredBatches"
+) -> tuple[Generated | GeneratorError, ...]:
+    """Return what each sweep needs besides the batches at the base commit, or why its batch cannot be made.
+
+    Raises EditedError if a generated file was edited by hand, whichever batch it is of.
+    """
+    refuse_edits(stored.merged, stored.present)
+    specs = tuple(specs)
+    names = [parsed.sweep.name for parsed in specs]
+    batches.prefetch(batch for name in names for batch in stored.merged_of.get(name, ()))
+    continued = workspace.settings.next is not NextRoundMode.REVIEW
+    options = _PlanOptions(update=False, onward=False, is_continued=continued)
+    return tuple(_planned_or_error(workspace, parsed, stored, options) for parsed in specs)
+
+
+def _planned_or_error(
+    workspace: Workspace, parsed: ParsedSpec, stored: "StoredBatches", options: "_PlanOptions"
+) -> Generated | GeneratorError:
+    try:
+        ((_, expansion),) = expand_specs([parsed])
+        planned = _plan_sweep(workspace, parsed, expansion, stored, options)
+        return _without_errors([planned])[0]
+    except EditedError:
+        raise
+    except (SpecError, RepositoryError, UsageError) as error:
+        return error
+
+
+def _without_errors(planned: Sequence[Generated]) -> Sequence[Generated]:
+    """Return planned batches. Raises SpecError if one of their warnings is an error."""
     problems = [problem for generated in planned for problem in generated.warnings]
     if any(problem.severity is Severity.ERROR for problem in problems):
         raise SpecError(problems)
@@ -357,6 +407,8 @@ def _unchanged_active(
 class _PlanOptions:
     update: bool
     onward: bool
+    is_continued: bool
+    """Whether no person has to add the rounds after the first."""
 
 
 def _plan_sweep(
@@ -366,20 +418,29 @@ def _plan_sweep(
     stored: StoredBatches,
     options: _PlanOptions,
 ) -> Generated:
-    sweep = parsed.sweep
-    merged = stored.merged_of.get(sweep.name, ())
+    merged = stored.merged_of.get(parsed.sweep.name, ())
     new = tuple(
         batch
-        for batch in stored.present_of.get(sweep.name, ())
+        for batch in stored.present_of.get(parsed.sweep.name, ())
         if batch.name not in {batch.name for batch in merged}
     )
+    own = [batch for batch in batches.readable(new) if batch.lock.spec_digest == parsed.sweep.digest]
+    sweep = as_begun(parsed.sweep, merged)
+    if not merged:
+        sweep = waves.as_proposed(sweep, len(expansion.configurations), own)
     newest = batches.newest((*merged, *new))
     program = (
         programs.current_program(workspace, sweep)
         if options.update
         else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
     )
+    is_undivided = any(batch.lock.round is None for batch in own)  # the forecast may have been another
+    if not merged and not is_undivided and sweep.rounds is None and options.is_continued:
+        sweep = _in_waves(workspace, sweep, expansion, program, stored)
+    _refuse_running(sweep, merged, workspace.settings)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.commit)
+    if sweep.rounds is not None and sweep.run.pack_choice is None:
+        sweep = packs.with_pack(sweep, packs.first_round(sweep), program, _timing(workspace, stored))
     if sweep.rounds is None:
         listed = BatchRequest(sweep, program, search.trials(sweep, expansion, program))
         needed = _next_listed(workspace, listed, stored, retried)
@@ -392,7 +453,7 @@ def _plan_sweep(
     existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]
     if overlay is not None and existing and existing[0].tree != overlay.tree:
         raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
-    written = overlay is None or (bool(existing) and batch_builder.has_flux_files(workspace, overlay.name))
+    written = overlay is None or (bool(existing) and batch_builder.has_flux_files(workspace, overlay.lock))
     missing = programs.missing_scripts(workspace.repository, parsed, program) if overlay else ()
     refusals = (
         spec_change.spec_change_problems(workspace.repository, workspace.settings, parsed, merged, program)
@@ -410,14 +471,47 @@ def _plan_sweep(
         written,
         retried=sum(trial.digest in retried for trial in needed.new),
         warnings=(
-            *parsed.warnings,
+            *waves.relevant_warnings(parsed.warnings, sweep),
             *expansion.warnings,
             *missing,
             *refusals,
             *_uncommitted_evidence(workspace, sweep),
         ),
         step=needed.step,
+        running=_running_files(sweep, merged, stored.present_of.get(sweep.name, ())),
     )
+
+
+def _refuse_running(sweep: Sweep, merged: Iterable[StoredBatch], settings: Settings) -> None:
+    """Refuse a spec that says of a batch how it runs, and that batch cannot. Raises SpecError."""
+    problems = tuple(running_problems(sweep, merged, settings)) if sweep.running else ()
+    if problems:
+        raise SpecError(problems)
+
+
+def _running_files(
+    sweep: Sweep, merged: Sequence[StoredBatch], present: Iterable[StoredBatch]
+) -> dict[str, bytes | None]:
+    """Return what the spec changes of the merged batches that are active in the work tree."""
+    known = {batch.name for batch in merged}
+    return {
+        path: content
+        for batch in batches.readable(present)
+        if batch.is_active and batch.name in known
+        for path, content in running_files(sweep, batch).items()
+    }
+
+
+def _in_waves(
+    workspace: Workspace, sweep: Sweep, expansion: Expansion, program: Program, stored: StoredBatches
+) -> Sweep:
+    """Return a sweep without batches in the waves that the generator chooses for it, if any."""
+    chosen = waves.choose_waves(sweep, expansion.configurations, program, _timing(workspace, stored))
+    return sweep if chosen is None else replace(sweep, static_rounds=chosen.rounds)
+
+
+def _timing(workspace: Workspace, stored: StoredBatches) -> Timing:
+    return Timing(workspace.repository, stored.commit, stored.merged)
 
 
 def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Problem]:
@@ -435,16 +529,29 @@ def _next_listed(
     """Return the trials of a spec that no batch lists, and those that it requests again, as a batch."""
     merged = stored.merged_of.get(request.sweep.name, ())
     listed = {trial.digest for batch in merged for trial in batch.trials}
-    trials = tuple(trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
+    new = (trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
+    trials = _by_stack(tuple(new), request.program.stack)
     if not trials:
         return NextBatch(len(request.trials), trials, None)
     stop = EvidenceSource(workspace.repository, stored.commit).stop(request.sweep, request.program.digest)
-    request_new = replace(request, trials=trials, stop=stop)
+    configurations = [trial.assignment for trial in trials]
+    sweep = packs.with_pack(request.sweep, configurations, request.program, _timing(workspace, stored))
+    request_new = replace(request, sweep=sweep, trials=trials, stop=stop)
     return NextBatch(
         len(request.trials),
         trials,
         build_overlay(request_new, merged, read_bases(workspace.root), workspace.settings),
     )
+
+
+def _by_stack(trials: tuple[Trial, ...], stack: Stack | None) -> tuple[Trial, ...]:
+    """Put trials that one process may train next to each other, in the order in which the first of each come."""
+    if stack is None:
+        return trials
+    groups: dict[tuple[str, int], list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(stack.key(trial.assignment, trial.replicate), []).append(trial)
+    return tuple(trial for group in groups.values() for trial in group)
 
 
 def refuse_edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> None:

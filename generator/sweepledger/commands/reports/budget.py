@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from sweepledger.commands.repository import at_commit, costs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.plan import Balance, Charge, balances, counts_towards
+from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
+from sweepledger.results.paths import records_path, results_folder
+from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.settings import Settings
 
 
@@ -38,6 +41,16 @@ class MonthBudget:
     reported: tuple[str, ...] = ()
     """Batches with trials that were charged by what they reported, because nobody observed them."""
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Return a warning for each batch with times that cannot be."""
+        message = "a trial took more time than its attempts had, which is not charged, or reported a result in no time"
+        hint = "`sweep show` shows the trial; it is charged at most what it was allowed: its timeout for each attempt"
+        return tuple(
+            Problem(_records_file(batch), 0, 0, "", message, "times-absurd", hint, Severity.WARNING)
+            for batch in self.doubtful
+        )
+
 
 def budget(workspace: Workspace, *, base: str | None = None, month: str | None = None) -> MonthBudget:
     """Return the budgets of a month. Raises UsageError for an invalid month or commit."""
@@ -61,6 +74,12 @@ def budget(workspace: Workspace, *, base: str | None = None, month: str | None =
         ledger.doubtful,
         ledger.reported,
     )
+
+
+def _records_file(batch: str) -> str:
+    named = split_batch_name(batch)
+    assert named is not None, "only batches with records are charged"
+    return f"{results_folder(named[0])}/{records_path(batch)}"
 
 
 def _shares(ledger: costs.MonthLedger, settings: Settings) -> tuple[SweepShare, ...]:

@@ -16,7 +16,7 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.commands.repository.code_changes import LISTED_FILES, file_changes
 from sweepledger.commands.repository.programs import code_tree_at
-from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.summary_csv import SummaryRow
@@ -35,7 +35,7 @@ from sweepledger.results.causes import (
 from sweepledger.results.paths import results_folder
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.names import suggest_sweep_name
+from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
 from sweepledger.structs.program import Data, Program
 from sweepledger.structs.record import RAN_PROCESS, Record
 from sweepledger.structs.settings import Settings
@@ -390,7 +390,8 @@ class _ProposalBuilder:
         if Cause.DATA in reverted:
             run.pop("data", None)
             if a.lock.program.data is not None:
-                run["data"] = a.lock.program.data.name
+                names = a.lock.program.data.names
+                run["data"] = names[0] if len(names) == 1 else [*names]
         if Cause.ENVIRONMENT in reverted:
             run["image"] = a.lock.program.image
             run.pop("pool", None)
@@ -436,6 +437,6 @@ class _ProposalBuilder:
                 yield f"Generate it where {b.lock.program.code} has the git tree {b.lock.program.code.tree}."
         data = a.lock.program.data if Cause.DATA in reverted else b.lock.program.data
         if data is not None:
-            dataset = self.settings.datasets.get(data.name)
+            dataset = self.settings.dataset_named(data.name)
             if dataset is None or dataset.identity != data.digest:
                 yield f"The settings must have the dataset {data.name} with digest {data.digest}."

@@ -13,6 +13,7 @@ from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import record_json
 from sweepledger.repo import batches, volume
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.record import Record
 
@@ -60,7 +61,7 @@ def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
     """Return what to follow. Raises UsageError if there is nothing of it here."""
     present = batches.in_work_tree(workspace.root)
     name = catalog.sweep_name(workspace.root, reference)
-    trials = {batch.name: tuple(row.trial for row in batch.rows) for batch in batches.readable(present)}
+    stored = {batch.name: batch for batch in batches.readable(present)}
     if name in catalog.sweep_names(workspace, present):
         conditions = store.batch_conditions(state)
         own = {batch for batch in conditions if (split_batch_name(batch) or ("",))[0] == name}
@@ -70,13 +71,13 @@ def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
                 f"no trial of {name!r} runs here",
                 hint=f"`sweep run {name}` runs them; `sweep logs TRIAL` shows what a trial has printed",
             )
-        followed = _Followed(state, name, running, trials)
+        followed = _Followed(state, name, running, stored)
         followed.skip_recorded()
         return followed
     listed = catalog.find_trial(workspace.root, reference)
     batch = listed.batch
-    alone = _Followed(state, listed.sweep, (batch.name,), trials, listed.index, batch.lock.retries)
-    kept = volume.trial_files(state / "results", batch.name, listed.index)
+    alone = _Followed(state, listed.sweep, (batch.name,), stored, listed.index, batch.lock.retries)
+    kept = volume.trial_files(state / "results", batch.name, batch.lock.place(listed.index))
     if not any(map(_is_output, kept)) and not store.is_engine_running(state):
         raise UsageError(
             f"no output of {listed.id} is kept here, and nothing runs it here",
@@ -92,8 +93,8 @@ class _Followed:
     state: Path
     sweep: str
     batches: tuple[str, ...]
-    trials: dict[str, tuple[str, ...]]
-    """The trials by batch and row, as far as the work tree has them."""
+    stored: dict[str, StoredBatch]
+    """The batches by name, as far as the work tree has them."""
     index: int | None = None
     """The row of the only trial; None: all."""
     retries: int = 0
@@ -112,7 +113,7 @@ class _Followed:
             return True
         if self.index is None:
             return False
-        contents = volume.attempt_records(self.results, self.batches[0], self.index)
+        contents = volume.attempt_records(self.results, *self._folder(self.batches[0], self.index))
         records = [
             record for content in contents if isinstance(record := record_json.read(content or b""), Record)
         ]
@@ -137,12 +138,14 @@ class _Followed:
     def _stream(self, batch: str, index: int, name: str) -> "OutputStream":
         key = batch, index, name
         if key not in self.streams:
-            self.streams[key] = OutputStream(partial(volume.read_output, self.results, *key))
+            self.streams[key] = OutputStream(
+                partial(volume.read_output, self.results, *self._folder(batch, index), name)
+            )
         return self.streams[key]
 
     def _outputs(self, batch: str, index: int) -> Iterator[tuple[str, bool]]:
         """Yield the files of a trial's output, and whether the attempt of each has a record, which it writes last."""
-        names = volume.trial_files(self.results, batch, index)
+        names = volume.trial_files(self.results, *self._folder(batch, index))
         recorded = {name.removesuffix(".json") for name in names if name.endswith(".json")}
         for name in sorted(filter(_is_output, names), key=lambda name: (name[:-4], name.endswith(".err"))):
             yield name, name[:-4] in recorded
@@ -152,12 +155,19 @@ class _Followed:
             yield self.batches[0], self.index
             return
         for batch in self.batches:
-            for index in volume.begun_trials(self.results, batch):
-                yield batch, index
+            lock = self.stored[batch].lock if batch in self.stored else None
+            pods = [None] if lock is None or lock.pack is None else range(lock.pods)
+            for pod in pods:
+                for index in volume.begun_trials(self.results, batch, pod):
+                    yield batch, index
+
+    def _folder(self, batch: str, index: int) -> tuple[str, str]:
+        """Return the batch's folder, and the place of a trial's folder in it."""
+        return batch, self.stored[batch].lock.place(index) if batch in self.stored else str(index)
 
     def _trial(self, batch: str, index: int) -> str:
-        listed = self.trials.get(batch, ())
-        return listed[index] if index < len(listed) else f"{batch}/{index}"
+        listed = self.stored[batch].rows if batch in self.stored else ()
+        return listed[index].trial if index < len(listed) else f"{batch}/{index}"
 
 
 @dataclass

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.workspace import SPECS, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.excerpts import LockExcerpt, read_lock_excerpt, read_summary_excerpt
 from sweepledger.formats.summary_csv import SUMMARY_FILE
@@ -13,9 +13,8 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits
 from sweepledger.results.display import format_duration
-from sweepledger.results.paths import batch_of_records, laptop_path, results_folder
-from sweepledger.results.tree import RESULTS
-from sweepledger.structs.names import is_sweep_name, split_batch_name
+from sweepledger.results.paths import RESULTS, batch_of_records, laptop_path, results_folder
+from sweepledger.structs.names import SPECS, is_sweep_name, split_batch_name
 
 LONGEST_REASON = 200
 """Limit of characters of an error message, which quotes untrusted input."""

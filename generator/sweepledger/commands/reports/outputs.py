@@ -13,7 +13,7 @@ from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.catalog import ListedTrial, counted_trial
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.process import ByteSource
@@ -23,6 +23,7 @@ from sweepledger.repo.files import refuse_links
 from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.results.outcomes import evaluate
 from sweepledger.storage import write_file
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Artifact, Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import ResultsStore
@@ -55,15 +56,16 @@ class Logs:
 def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
     """Return where the log system shows a trial; None if the settings name none.
 
-    Each attempt has a pod of its own, so the pod is the beginning of their names.
+    Each attempt has a pod of its own, or one with the trials beside it: it is the beginning of their names.
     """
-    is_shared = listed.batch.lock.shape is Shape.INDEXED
+    lock = listed.batch.lock
+    own = str(lock.pod(listed.index)) if lock.shape is Shape.INDEXED else listed.id
     return workspace.settings.logs.url(
         namespace=workspace.settings.namespace,
         sweep=listed.sweep,
         batch=listed.batch.name,
         trial=listed.id,
-        pod=f"{listed.batch.name}-{listed.index if is_shared else listed.id}-",
+        pod=f"{lock.name}-{own}-",
     )
 
 
@@ -127,7 +129,7 @@ def _kept_output(
     workspace: Workspace, batch: StoredBatch, index: int, state: Path
 ) -> dict[str, tuple[str, str]]:
     """Return the output of the attempts at a trial on this machine, else in the bucket. Raises StorageError."""
-    kept = volume.attempt_output(state / "results", batch.name, index)
+    kept = volume.attempt_output(state / "results", batch.name, batch.lock.place(index))
     bucket = None if kept else _bucket(workspace, batch)
     return kept if bucket is None else bucket.output(batch.name, index)
 
@@ -265,7 +267,7 @@ class _TrialFiles:
         """Open a file of an attempt in the folder. Raises StorageError, ClusterError."""
         if self.bucket is not None:
             return self.bucket.opened(self.trial.batch.name, self.trial.index, path, uid=uid)
-        below = f"{self.trial.batch.name}/{self.trial.index}"
+        below = f"{self.trial.batch.name}/{self.trial.batch.lock.place(self.trial.index)}"
         if self._reader is not None:
             return self._reader.opened(f"{below}/{path}", size)
         return artifacts.open_file([self.state / volume / below for volume in ("results", "artifacts")], path)

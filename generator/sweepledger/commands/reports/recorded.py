@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from sweepledger import garbage_collection
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.errors import RepositoryError
@@ -66,6 +67,7 @@ class RecordedResults:
     def _eligible(self) -> tuple[SummaryRow, ...]:
         return catalog.eligible_rows(self.table.rows, self.stored)
 
+    @garbage_collection.paused()
     def curves(self) -> CurveColumns:
         """Return the curves of all trials, in the order of the summary. Raises RepositoryError."""
         present = self.repository.files(self.commit, f"{results_folder(self.sweep)}/records")
@@ -83,8 +85,14 @@ class RecordedResults:
             if text:
                 trials += [row.trial] * ((text.count(",") + 1) // 2)
                 texts.append(text)
-        numbers = ",".join(texts).replace("null", "nan").split(",") if texts else []
-        return CurveColumns(trials, array("q", map(int, numbers[::2])), array("d", map(float, numbers[1::2])))
+        try:
+            numbers = load_json(f"[{','.join(texts).replace('null', 'NaN')}]")
+            return CurveColumns(trials, array("q", numbers[::2]), array("d", numbers[1::2]))
+        except (OverflowError, TypeError, ValueError) as error:
+            raise RepositoryError(
+                f"{results_folder(self.sweep)}/records: a curve cannot be read",
+                hint=f"`sweep verify {self.sweep}` says what changed",
+            ) from error
 
     def _counted_curves(self, path: str, batch: str, text: str) -> Iterator[tuple[int, str]]:
         """Yield the curve of each attempt of a batch that counts, with its row."""
@@ -126,7 +134,8 @@ def recorded_results(repository: Repository, commit: str, sweep: str) -> Recorde
     if content is None:
         return None
     try:
-        table = summary_csv.read(content.decode())
+        with garbage_collection.paused():
+            table = summary_csv.read(content.decode())
     except ValueError as error:
         raise RepositoryError(f"{path}: {error}", hint=f"`sweep verify {sweep}` says what changed") from error
     listed = {row.batch for row in table.rows}

@@ -108,7 +108,9 @@ def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Itera
     if evaluated := evaluate_here(batch, results):
         states |= local_states(evaluated, results, TrialState.PENDING, is_engine_running=is_running)
         curves |= {one.trial: one.record.curve for one in evaluated.outcomes if one.record}
-    started = [index for index in range(len(batch.rows)) if (results / batch.name / str(index)).is_dir()]
+    started = [
+        index for index in range(len(batch.rows)) if (results / batch.name / batch.lock.place(index)).is_dir()
+    ]
     followed = frozenset(started[:MOST_FOLLOWED])
     metric = batch.lock.metric
     for index, row in enumerate(batch.rows):
@@ -116,7 +118,7 @@ def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Itera
         points: Points = tuple((at, value) for at, value in curves.get(row.trial, ()) if value is not None)
         output = b""
         if index in followed and trial_state in {TrialState.RUNNING, TrialState.INTERRUPTED}:
-            uid, output = volume.newest_output(results, batch.name, index)
+            uid, output = volume.newest_output(results, batch.name, batch.lock.place(index))
             is_printed = metric.source is MetricSource.STDOUT
             points = objective_points(metric, output if is_printed else reported_lines(state, uid))
         yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
@@ -128,8 +130,8 @@ def _cluster_trials(
     now, metric = time.time(), batch.lock.metric
     running = {
         pod.index: pod
-        for pod in pods.batch_pods(kubectl, namespace, batch.name, pods.NOT_SUCCEEDED)
-        if pod.phase(now) is PodPhase.RUNNING
+        for pod in pods.batch_pods(kubectl, namespace, batch.lock, pods.NOT_SUCCEEDED)
+        if pod.phase(now) is PodPhase.RUNNING and not pod.is_shared  # in its output all its trials are mixed
     }
     followed = frozenset(sorted(running)[:MOST_FOLLOWED])
     for index, row in enumerate(batch.rows):

@@ -16,7 +16,7 @@ from typing import Any
 from sweepledger import __version__, storage
 from sweepledger.commands.reports.site_history import HistoryReader, events_of
 from sweepledger.commands.repository import costs
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.formats import json
 from sweepledger.plan import counts_towards
@@ -34,7 +34,7 @@ from sweepledger.site import (
 )
 from sweepledger.site.spending import monthly_times
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.names import is_sweep_name
+from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
 from sweepledger.structs.values import bytes_digest, digest
 
 MANIFEST = "site.json"

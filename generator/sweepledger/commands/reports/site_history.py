@@ -9,7 +9,6 @@ from itertools import pairwise
 from sweepledger.commands.reports.log import LogEntry, history
 from sweepledger.commands.repository import at_commit, costs
 from sweepledger.commands.repository.code_changes import file_changes
-from sweepledger.commands.repository.workspace import SPECS, SUFFIX
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.verification.rebuild import recorded_summary
 from sweepledger.errors import GeneratorError, RepositoryError
@@ -23,7 +22,7 @@ from sweepledger.results.paths import batch_of_records, results_folder
 from sweepledger.results.summary import Summary
 from sweepledger.site import CodeRevision, Event, FilePromotion, SpecVersion, SweepHistory
 from sweepledger.site.history import EventKind
-from sweepledger.structs.names import is_sweep_name, split_batch_name
+from sweepledger.structs.names import SPECS, SUFFIX, is_sweep_name, split_batch_name
 from sweepledger.structs.program import Code
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep

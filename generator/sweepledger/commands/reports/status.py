@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -15,7 +15,7 @@ from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.reports import why
 from sweepledger.commands.reports.recorded_status import BestValue, RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog
-from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds import next_round
 from sweepledger.commands.rounds.progress import SearchProgress, search_progress
 from sweepledger.engine.cluster import pods
@@ -32,6 +32,8 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, addition_subjects, present_since, tracking_ref
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate
 from sweepledger.results.paths import RESULTS, results_folder
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.names import SPECS, SUFFIX
 
 
 class TrialState(StrEnum):
@@ -57,6 +59,8 @@ class TrialState(StrEnum):
     """Its batch was cancelled before it ended."""
     QUEUED = "queued"
     """Held back in the cluster by a queue or a suspended Job."""
+    PAUSED = "paused"
+    """Its spec says that no trial of the batch may run now."""
     PENDING = "pending"
     """Merged and not started, as far as is known here."""
     STALLED = "stalled"
@@ -122,23 +126,45 @@ def live_batches(
             trials = [row.trial for row in batch.rows]
         except UnreadableError:
             continue
-        live_trials = _LiveTrials(workloads, batch.lock.trials, is_stalled=batch.name in stuck)
+        live_trials = _LiveTrials(workloads, batch.lock, is_stalled=batch.name in stuck)
         if workloads.workloads:
             live_trials.add_pods(
-                pods.batch_pods(kubectl, settings.namespace, batch.name, pods.NOT_SUCCEEDED), now
+                pods.batch_pods(kubectl, settings.namespace, batch.lock, pods.NOT_SUCCEEDED), now
             )
         remarks = [*live_trials.remarks(batch.name)]
         if batch.name in stuck:
             lost = stuck[batch.name]
             hint = f"the collector records it if every trial left a record; else {lost.hint(settings.controller)}"
             remarks.append(Remark(batch.name, str(TrialState.STALLED), lost.lacks, hint))
-        states = live_trials.states()
+        states = live_trials.states(TrialState.PAUSED if batch.running.paused else TrialState.QUEUED)
         if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
             explained.append(batch.name)
             observer = observer or why.cluster_observer(workspace, kubectl, now)
             remarks += _waiting_remarks(observer, batch)
         live[batch.name] = LiveBatch(dict(zip(trials, states, strict=True)), tuple(remarks))
     return live
+
+
+def _is_in(batch: StoredBatch, cluster: str | None) -> bool:
+    """Return whether a batch runs in a cluster; also if its lock cannot be read."""
+    try:
+        return batch.lock.cluster == cluster
+    except UnreadableError:
+        return True
+
+
+def _batches_elsewhere(active: Iterable[StoredBatch], cluster: str | None) -> dict[str, LiveBatch]:
+    """Return a remark for each batch that runs in another cluster than the one that is read."""
+    return {
+        batch.name: LiveBatch(
+            {}, (Remark(batch.name, "elsewhere", f"runs in cluster {batch.lock.cluster}", look),)
+        )
+        for batch in active
+        if not _is_in(batch, cluster)
+        for look in [
+            f"`sweep status --cluster --in {batch.lock.cluster}`, with the kubectl context of that cluster"
+        ]
+    }
 
 
 WAITING_STATES = frozenset({TrialState.PENDING, TrialState.QUEUED, TrialState.ENDED})
@@ -158,14 +184,14 @@ class _LiveTrials:
     """The observed states of a batch's trials, by index."""
 
     workloads: BatchWorkloads
-    trials: int
+    lock: BatchLock
     is_stalled: bool
     _phases: dict[int, PodPhase] = field(default_factory=dict)
     """States of the trials that have a pod which has not ended."""
     _failed: set[int] = field(default_factory=set)
     """Trials with a failed attempt."""
-    _lost: Counter[str] = field(default_factory=Counter)
-    """Number of pods by lost node."""
+    _lost: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Pods by lost node."""
 
     def add_pods(self, trial_pods: Iterable[TrialPod], now: float) -> None:
         """Take account of some pods."""
@@ -179,18 +205,17 @@ class _LiveTrials:
                 phase, self._phases.get(pod.index, phase), key=PHASE_RANKS.__getitem__
             )
             if phase is PodPhase.LOST:
-                self._lost[pod.node] += 1
+                self._lost[pod.node].add(pod.pod_uid)
 
-    def states(self) -> Sequence[TrialState]:
-        """Return the state of each trial, in the order of the table."""
-        over = self.workloads.ended(self.trials)
-        queued = self.workloads.suspended(self.trials)
+    def states(self, suspended: TrialState = TrialState.QUEUED) -> Sequence[TrialState]:
+        """Return the state of each trial, in the order of the table; `suspended` if its Job is."""
+        trials = self.lock.trials
+        over = self.workloads.ended(trials, self.lock.pack)
+        queued = self.workloads.suspended(trials)
         rest = TrialState.STALLED if self.is_stalled else TrialState.PENDING
         return [
-            TrialState.ENDED
-            if index in over
-            else self._state(index, TrialState.QUEUED if index in queued else rest)
-            for index in range(self.trials)
+            TrialState.ENDED if index in over else self._state(index, suspended if index in queued else rest)
+            for index in range(trials)
         ]
 
     def _state(self, index: int, rest: TrialState) -> TrialState:
@@ -204,7 +229,7 @@ class _LiveTrials:
         if self._lost:
             names = sorted(self._lost)
             shown = ", ".join(names[:MOST_NODES]) + (" …" if len(names) > MOST_NODES else "")
-            message = f"{self._lost.total()} pod(s) are on {shown}, of which nothing is heard"
+            message = f"{sum(map(len, self._lost.values()))} pod(s) are on {shown}, of which nothing is heard"
             hint = (
                 "they go on when the node is back; if it is not to come back, `kubectl delete node NAME`, "
                 f"or `kubectl taint node NAME {OUT_OF_SERVICE}`, and their trials are tried again"
@@ -336,7 +361,9 @@ def status(
         running = [
             batch for batch in stored if batch.is_active and batch.name in followed and batch.sweep in wanted
         ]
-        counter = replace(counter, live=live_batches(workspace, kubectl, running, tip=tip, now=clock()))
+        here = [batch for batch in running if _is_in(batch, workspace.cluster)]
+        live = live_batches(workspace, kubectl, here, tip=tip, now=clock())
+        counter = replace(counter, live={**live, **_batches_elsewhere(running, workspace.cluster)})
     origins = find_origins(workspace.repository, tip, stored, wanted) if reference is not None else {}
     progress = dict(_search_progress(workspace, wanted, tip, stored))
     by_sweep = batches.by_sweep(stored)
@@ -523,7 +550,8 @@ class _TrialCounter:
 
     def _local_states(self, batch: StoredBatch) -> Iterable[tuple[str, TrialState]]:
         """Return the states of an active batch's trials by this machine's results volume."""
-        unknown = TrialState.PENDING if batch.name in self.followed else TrialState.PLANNED
+        waiting = TrialState.PAUSED if batch.running.paused else TrialState.PENDING
+        unknown = waiting if batch.name in self.followed else TrialState.PLANNED
         evaluated = evaluate_here(batch, self.results)
         if evaluated is None:
             return ((row.trial, unknown) for row in batch.rows)
@@ -548,7 +576,7 @@ def local_states(
             record.record.status.is_final for record in attempts
         ):
             yield outcome.trial, TrialState(outcome.status.kind)
-        elif (results / evaluated.lock.name / str(outcome.index)).is_dir():
+        elif (results / evaluated.lock.name / evaluated.lock.place(outcome.index)).is_dir():
             yield outcome.trial, started
         else:
             yield outcome.trial, unknown

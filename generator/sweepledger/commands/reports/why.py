@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sweepledger.commands.generation.next_batch import Generated, plan_batches
 from sweepledger.commands.reports.outputs import log_link
 from sweepledger.commands.repository import batch_records, catalog
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, SUFFIX, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import batch_objects, causes, collector_state
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState
@@ -19,6 +19,7 @@ from sweepledger.render.platform import Names
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import last_update
+from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
 from sweepledger.structs.settings import Controller, GenerateMode, ResultsMode
 
 
@@ -163,6 +164,9 @@ class BatchObserver:
         if committed is None or not committed.is_active or not batch.is_active:
             cause = self._outside(batch, committed)
             return BatchExplanation(batch.name, (TrialCauses(cause, tuple(range(lock.trials))),), ids)
+        if lock.cluster != self.workspace.cluster:
+            cause = _elsewhere(batch.sweep, lock.cluster)
+            return BatchExplanation(batch.name, (TrialCauses(cause, tuple(range(lock.trials))),), ids)
         try:
             found = self.in_cluster(batch)
         except ToolError as error:
@@ -199,7 +203,7 @@ class BatchObserver:
 
     def in_cluster(self, batch: StoredBatch) -> tuple[TrialCauses, ...]:
         """Return the causes for a batch that the controller runs. Raises ToolError."""
-        settings, lock = self.workspace.settings, batch.lock
+        settings, lock = self.workspace.cluster_settings, batch.lock
         indexes = tuple(range(lock.trials))
         if self.kubectl is None:
             return (TrialCauses(self._unobserved(batch), indexes),)
@@ -214,18 +218,18 @@ class BatchObserver:
             controller_namespace=self._controller_namespace,
         )
         observed = batch_objects.read_batch_objects(
-            self.kubectl, names.trials, batch.name, lock.shape, missing=missing, now=self.now
+            self.kubectl, names.trials, lock, missing=missing, now=self.now
         )
         collector = self.collector or collector_state.unknown_collector(
             names.collector, settings.results.every_minutes
         )
-        found = causes.explain_batch(observed, lock.trials, collector=collector, now=self.now)
+        found = causes.explain_batch(observed, lock.trials, lock.pack, collector=collector, now=self.now)
         return tuple(self._with_merge(group, batch.sweep) for group in found)
 
     @property
     def _controller_namespace(self) -> str | None:
         """The namespace of the controller's objects; None if they are in another cluster."""
-        settings = self.workspace.settings
+        settings = self.workspace.cluster_settings
         if settings.controller is not Controller.ARGOCD:
             return Names.of(settings).flux
         return None if settings.argocd.is_remote else settings.argocd.namespace
@@ -287,6 +291,18 @@ def _collector(workspace: Workspace, kubectl: Kubectl | None) -> CollectorState 
         if getattr(error, "reason", "") == "Forbidden":
             return None
         return error
+
+
+def _elsewhere(sweep: str, cluster: str | None) -> WaitCause:
+    """Return the cause for a batch of a cluster that was not asked about."""
+    if cluster is None:
+        return WaitCause(
+            CauseKind.UNKNOWN, "it is merged, from when there was one cluster, which had no name", ""
+        )
+    look = f"`sweep why {sweep} --in {cluster}`, with the kubectl context of that cluster"
+    return WaitCause(
+        CauseKind.UNKNOWN, f"it is merged and runs in cluster {cluster}, which was not read", look
+    )
 
 
 def _unread(error: ToolError) -> WaitCause:

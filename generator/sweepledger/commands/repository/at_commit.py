@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from sweepledger import spec
-from sweepledger.commands.repository.workspace import SETTINGS_FILE
 from sweepledger.problems import Problem
 from sweepledger.repo.git import Repository, commits, without_repository_filters
 from sweepledger.results.outcomes import BatchRecords, InSpec
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.search.membership import membership
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest

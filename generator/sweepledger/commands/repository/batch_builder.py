@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 
 from sweepledger import storage
@@ -13,9 +12,10 @@ from sweepledger.render.overlay import Overlay, overlay
 from sweepledger.render.platform import flux
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, StoredBatch
-from sweepledger.structs.batch import Batch
+from sweepledger.structs.batch import Batch, BatchLock
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
+from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import MAX_API_TRIALS, Controller, Settings
@@ -41,7 +41,7 @@ def parent_folders_of(batch: StoredBatch, stored: Iterable[StoredBatch]) -> dict
     """Return the parent folders of a stored batch, as far as they are known."""
     try:
         lock = batch.lock
-        if not lock.parents:
+        if not lock.parents or lock.restarts:
             return {}
         older = [
             candidate
@@ -65,33 +65,38 @@ def _trial_folders(trials: frozenset[str], older: Iterable[StoredBatch]) -> dict
     }
 
 
-def flux_files(settings: Settings, batch: str) -> dict[str, bytes]:
+def flux_files(settings: Settings, lock: BatchLock) -> dict[str, bytes]:
     """Return the files that make the controller run an active batch, by their path in the repository."""
     if settings.controller is not Controller.FLUX:
         return {}
-    return {flux.batch_file(batch): flux.batch_kustomization(batch, settings)}
+    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, settings)}
 
 
-def has_flux_files(workspace: Workspace, batch: str) -> bool:
+def has_flux_files(workspace: Workspace, lock: BatchLock) -> bool:
     """Return whether the Flux files of a batch in the work tree are up to date."""
     return all(
         (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
-        for path, content in flux_files(workspace.settings, batch).items()
+        for path, content in flux_files(workspace.settings, lock).items()
     )
 
 
-def write_flux_files(workspace: Workspace, batch: str) -> None:
+def write_flux_files(workspace: Workspace, lock: BatchLock) -> None:
     """Write a batch's Flux files. Raises StorageError."""
-    for path, content in flux_files(workspace.settings, batch).items():
+    for path, content in flux_files(workspace.settings, lock).items():
         files.refuse_links(workspace.root, path)
         storage.write_file(workspace.root / path, content)
 
 
-def remove_flux_files(root: Path, batch: str) -> None:
+def possible_flux_files(settings: Settings, batch: str) -> tuple[str, ...]:
+    """Return the paths that a batch's Flux file may have: its lock, which names the cluster, may be unreadable."""
+    return tuple(flux.batch_file(batch, cluster) for cluster in (None, *sorted(settings.clusters)))
+
+
+def remove_flux_files(workspace: Workspace, batch: str) -> None:
     """Remove a batch's Flux files, under any controller. Raises StorageError."""
-    path = flux.batch_file(batch)
-    files.refuse_links(root, path)
-    storage.remove_file(root / path)
+    for path in possible_flux_files(workspace.settings, batch):
+        files.refuse_links(workspace.root, path)
+        storage.remove_file(workspace.root / path)
 
 
 READABLE_JOBS = 20
@@ -119,16 +124,19 @@ def build_overlay(
     """Render the batch that follows the merged ones of a sweep.
 
     Raises UsageError if the sweep has the largest number of batches, RepositoryError if no batch lists a
-    parent, or if the batch has more trials than its store of results bears.
+    parent, if the batch has more trials than its store of results bears, or if no cluster can run it.
     """
     sweep = request.sweep
-    if settings.results.store.holds_pods and len(request.trials) > MAX_API_TRIALS:
+    pods = sweep.run.pods(len(request.trials))
+    if settings.results.store.holds_pods and pods > MAX_API_TRIALS:
+        what = "trials" if sweep.run.pack is None else "packs of trials"
         raise RepositoryError(
-            f"the next batch of {sweep.name} must have at most {MAX_API_TRIALS} trials with results.store: "
-            f"{settings.results.store}, got {len(request.trials)}",
+            f"the next batch of {sweep.name} must have at most {MAX_API_TRIALS} {what} with results.store: "
+            f"{settings.results.store}, got {pods}",
             hint="lower run_cap or ask for fewer values, and for the rest once these are merged; "
             "or choose store: volume in sweepledger.yaml",
         )
+    restarts = sweep.search is not None and sweep.search.restarts_trials
     last = batches.newest(merged)
     if last and last.lock.number >= MAX_BATCH_NUMBER:
         raise UsageError(
@@ -144,30 +152,59 @@ def build_overlay(
         round=request.round,
         engine=request.engine,
         parents=request.parents,
-        parent_folders=parent_folders(request.parents, merged),
+        parent_folders={} if restarts else parent_folders(request.parents, merged),
         stop=request.stop,
+        cluster=_cluster(request, last, settings),
     )
     return overlay(batch, bases, settings)
+
+
+def _cluster(request: BatchRequest, last: StoredBatch | None, settings: Settings) -> str | None:
+    """Return the cluster of the batch after the last one; None if there is one. Raises RepositoryError."""
+    sweep, former = request.sweep, last.lock.cluster if last else None
+    cluster = choose_cluster(settings, sweep.name, sweep.run, last=former)
+    if settings.clusters and cluster is None:
+        raise RepositoryError(
+            f"no cluster can run the next batch of {sweep.name}",
+            hint="let run.cluster name one that has the pool and was not given up",
+        )
+    if request.parents and cluster != former:
+        raise RepositoryError(
+            f"the next batch of {sweep.name} continues from checkpoints in {_place(former)}, and would run in "
+            f"{_place(cluster)}",
+            hint="checkpoints do not move: start a sweep with another name",
+        )
+    return cluster
+
+
+def _place(cluster: str | None) -> str:
+    return "the only cluster" if cluster is None else f"cluster {cluster}"
 
 
 def batch_files(batch: Overlay, settings: Settings) -> dict[str, bytes]:
     """Return the files that add a batch, by path: its overlay and its Flux file."""
     overlaid = {f"{ACTIVE}/{batch.name}/{path}": content for path, content in batch.tree}
-    return {**overlaid, **flux_files(settings, batch.name)}
+    return {**overlaid, **flux_files(settings, batch.lock)}
 
 
 def _largest_round(request: BatchRequest) -> int:
     """Count the trials of a sweep's largest round: all its rounds have one shape, also a short last one."""
     rounds, trials = request.sweep.rounds, len(request.trials)
-    return trials if rounds is None else max(trials, rounds.size * request.sweep.replicates)
+    if rounds is None:
+        return trials
+    search = request.sweep.search
+    size = rounds.size if search is None or search.resource is None else search.largest_round
+    return max(trials, size * request.sweep.replicates)
 
 
 def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:
     """Choose the workload type unless the spec does; a queue holds Jobs back itself."""
     if sweep.run.shape is not None:
         return sweep.run.shape
-    if sweep.search is not None and sweep.search.method.has_parents:
+    if sweep.search is not None and sweep.search.continues_trials:
         return Shape.JOBS  # each trial mounts a different folder
+    if sweep.run.pack is not None:
+        return Shape.INDEXED
     if sweep.run.max_failed is not None:  # only an Indexed Job counts the failures of all its trials
         return Shape.INDEXED
     at_once = trials if queued else sweep.run.parallelism

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.workspace import SPECS, SUFFIX, Workspace
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.formats import summary_csv as summaries
 from sweepledger.formats.batch_yaml import LOCK_FILE
@@ -18,11 +18,14 @@ from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, pareto_indices
-from sweepledger.structs.names import is_sweep_name, split_batch_name
+from sweepledger.structs.names import SPECS, SUFFIX, is_sweep_name, split_batch_name
 from sweepledger.structs.record import Record
 
+if TYPE_CHECKING:
+    from sweepledger.commands.repository.workspace import Workspace
 
-def sweep_names(workspace: Workspace, stored: Iterable[StoredBatch]) -> frozenset[str]:
+
+def sweep_names(workspace: "Workspace", stored: Iterable[StoredBatch]) -> frozenset[str]:
     """Return the sweeps that have a spec in the work tree, or a batch."""
     specs = {path.stem for path in workspace.spec_paths() if is_sweep_name(path.stem)}
     return frozenset(specs | {(split_batch_name(batch.name) or ("",))[0] for batch in stored})

@@ -135,6 +135,8 @@ def _timed_records(
 
 
 MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])", re.ASCII)
+LAST_SECOND = 253_402_300_799
+"""Of the year 9999."""
 FILES_AT_ONCE = 200
 """Number of record files in memory at a time."""
 ENDING_SECONDS = 120
@@ -275,7 +277,7 @@ def _recorded_usage(
     files = repository.files(commit, RESULTS)
     blobs = {path: entry.id for path, entry in files.items() if _first_part(path) in names}
     if not dates_by_records:
-        times = addition_times(repository, commit, RESULTS, since=f"{month}-01T00:00:00Z") if blobs else {}
+        times = addition_times(repository, commit, RESULTS, since=_begin(month)) if blobs else {}
         blobs = {path: blob for path, blob in blobs.items() if path in times and _month(times[path]) == month}
     ordered = sorted(blobs)
     for start in range(0, len(ordered), FILES_AT_ONCE):
@@ -291,7 +293,15 @@ def _first_part(path: str) -> str:
 
 
 def _month(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m")
+    """Return the month of a commit; git keeps times that no calendar has."""
+    return datetime.fromtimestamp(min(seconds, LAST_SECOND), UTC).strftime("%Y-%m")
+
+
+def _begin(month: str) -> float:
+    try:
+        return datetime.fromisoformat(f"{month}-01T00:00:00+00:00").timestamp()
+    except ValueError:  # the year 0 is none
+        return 0.0
 
 
 def usage_of(records: BatchRecords) -> Mapping[int, Usage]:

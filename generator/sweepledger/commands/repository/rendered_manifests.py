@@ -71,23 +71,24 @@ def _code_clone(lock: BatchLock) -> CodeClone:
 def locked_data_folder(
     batch: StoredBatch, settings: Iterable[Settings], cache: Path, *, code: Path
 ) -> Path | None:
-    """Return the verified folder of the dataset that a batch locked; None if it locked none.
+    """Return the verified folder of the data that a batch locked; None if it locked none.
 
-    The first of several settings that has the dataset at its digest is used; `cache` is where fetched
+    The first of several settings that has the data at its digest is used; `cache` is where fetched
     datasets are kept. Raises RepositoryError if none has it, StorageError for wrong data.
     """
     data = batch.lock.program.data
     if data is None:
         return None
-    known = (candidate.datasets.get(data.name) for candidate in settings)
+    known = (candidate.dataset_named(data.name) for candidate in settings)
     dataset = next((entry for entry in known if entry is not None and entry.identity == data.digest), None)
     if dataset is None:
+        keys = " and ".join(f"datasets.{name}.digest" for name in data.names)
         raise RepositoryError(
             f"{batch.name} locked dataset {data.name} at {data.digest[:19]}, which the settings do not contain",
-            hint=f"restore datasets.{data.name}.digest, or request the trials with the current dataset: "
+            hint=f"restore {keys}, or request the trials with the current dataset: "
             f"`sweep update {batch.lock.sweep}`",
         )
-    return datasets.verified_folder(dataset, cache / data.name, code=code)
+    return datasets.verified_data(dataset, cache, code=code)
 
 
 def render_tree(

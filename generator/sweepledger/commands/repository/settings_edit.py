@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger import spec
-from sweepledger.commands.repository.workspace import SETTINGS_FILE
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.reader.yaml_edit import set_value
 from sweepledger.repo import files
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Settings
 
 EMPTY_SETTINGS = "version: 1\n"

@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, SUFFIX, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry
+from sweepledger.structs.names import SETTINGS_FILE, SUFFIX
 from sweepledger.structs.values import blob_id, bytes_digest
 
 SPEC_IN_LOCK = re.compile(rb'^spec:\n  path: "([^"\\]*)"\n  digest: "([^"\\]*)"$', re.MULTILINE)

@@ -1,12 +1,13 @@
-"""A committed spec that `sweep cancel` or `sweep retry` changes, with its batches."""
+"""A committed spec that `sweep cancel`, `retry` or `pause` changes, with its batches."""
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from sweepledger import spec
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.reader.yaml_edit import append_item
+from sweepledger.reader.yaml_edit import append_item, set_value
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import uncommitted_paths
@@ -81,16 +82,26 @@ class SpecEdit:
 
         Raises SpecError, and RepositoryError if the text cannot be changed safely.
         """
+        hint = f"add it by hand: {', '.join(f'{key}: {item}' for key, item in items)}"
+        return self._edited([partial(append_item, path=(key,), item=item) for key, item in items], hint)
+
+    def set_values(self, key: str, values: Mapping[str, object]) -> tuple[ParsedSpec, bytes]:
+        """Set keys of a mapping of the spec; return the resulting spec and its text. Raises as `append` does."""
+        hint = (
+            f"write it by hand below {key}: {', '.join(f'{name}: {value}' for name, value in values.items())}"
+        )
+        edits = [partial(set_value, path=(key, name), value=value) for name, value in values.items()]
+        return self._edited(edits, hint)
+
+    def _edited(self, edits: Iterable[Callable[[str], str]], hint: str) -> tuple[ParsedSpec, bytes]:
         path = self.workspace.root / self.sweep.path
         text = self.workspace.repository.read(self.head, self.sweep.path)[self.sweep.path].decode()
         try:
-            for key, item in items:
-                text = append_item(text, (key,), item)
+            for edit in edits:
+                text = edit(text)
         except ValueError as error:
-            raise RepositoryError(
-                f"{self.sweep.path} cannot be changed automatically: {error}",
-                hint=f"add it by hand: {', '.join(f'{key}: {item}' for key, item in items)}",
-            ) from error
+            message = f"{self.sweep.path} cannot be changed automatically: {error}"
+            raise RepositoryError(message, hint=hint) from error
         parsed = spec.parse(
             text.encode(), self.sweep.path, self.workspace.settings, beside=self.workspace.beside(path)
         )

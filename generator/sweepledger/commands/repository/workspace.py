@@ -6,7 +6,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,14 +28,12 @@ from sweepledger.repo.state import create_state
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.storage import clear_leftovers, storage_errors
+from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
 from sweepledger.structs.settings import ResultsMode, Settings
 from sweepledger.structs.sweep import Sweep
 
 T = TypeVar("T")
 
-SETTINGS_FILE = "sweepledger.yaml"
-SPECS = "sweeps"
-SUFFIX = ".yaml"
 SPEC_LIKE = re.compile(r".+\.ya?ml", re.IGNORECASE | re.DOTALL)
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*", re.ASCII)
 """File names that fit into a line unquoted; every sweep name does."""
@@ -48,11 +46,14 @@ def _refuse_settings_below(root: Path, start: Path) -> None:
         if top not in folder.parents:
             return
         if (folder / SETTINGS_FILE).is_file():
-            place = folder.relative_to(top).as_posix()
-            raise RepositoryError(
-                f"{SETTINGS_FILE} must be at the root of the repository, got one in {place}",
-                hint=f"move it, {SPECS}/ and the other folders to the root; code may stay: `run.code.path: {place}`",
-            )
+            raise _settings_elsewhere(folder.relative_to(top).as_posix())
+
+
+def _settings_elsewhere(place: str) -> RepositoryError:
+    return RepositoryError(
+        f"{SETTINGS_FILE} must be at the root of the repository, got one in {place}",
+        hint=f"move it, {SPECS}/ and the other folders to the root; code may stay: `run.code.path: {place}`",
+    )
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,30 @@ class Workspace:
 
     repository: Repository
     settings: Settings
+    cluster: str | None = None
+    """The cluster that is looked at, if the settings name several."""
+
+    def in_cluster(self, name: str | None) -> "Workspace":
+        """Return the workspace for one of the clusters. Raises UsageError unless the settings have it."""
+        known = sorted(self.settings.clusters)
+        if name in known or (name is None and not known):
+            return replace(self, cluster=name)
+        if name is None:
+            message, hint = (
+                f"{SETTINGS_FILE} names several clusters",
+                f"add --in with one of {', '.join(known)}",
+            )
+        else:
+            message = f"--in {name} is no cluster of {SETTINGS_FILE}"
+            hint = (
+                f"clusters: {', '.join(known)}" if known else "there is one, which has no name: leave it out"
+            )
+        raise UsageError(message, hint=hint)
+
+    @property
+    def cluster_settings(self) -> Settings:
+        """The settings of the cluster that is looked at."""
+        return self.settings if self.cluster is None else self.settings.in_cluster(self.cluster)
 
     @property
     def root(self) -> Path:
@@ -76,8 +101,8 @@ class Workspace:
         """
         repository = Repository.find(start)
         path = repository.folder / SETTINGS_FILE
+        _refuse_settings_below(repository.folder, start)
         if not os.path.lexists(path):
-            _refuse_settings_below(repository.folder, start)
             return cls(repository, Settings())
         return cls(repository, parse_settings(path, unpinned=unpinned))
 
@@ -104,6 +129,19 @@ class Workspace:
         if not selected:
             return tuple(sorted((self.root / SPECS).glob("*.y*ml"), key=lambda path: path.name))
         return tuple(self._spec_path(name) for name in selected)
+
+    def refuse_sweeps_elsewhere(self) -> None:
+        """Raise RepositoryError if nothing is at the root, but git has settings and specs in another folder.
+
+        Otherwise a check that reads no spec would pass.
+        """
+        if os.path.lexists(self.root / SETTINGS_FILE) or self.spec_paths():
+            return
+        listed = self.repository.run("ls-files", "-z", "--", f":(glob)**/{SETTINGS_FILE}")
+        for path in filter(None, listed.split("\0")):
+            place = path.removesuffix(f"/{SETTINGS_FILE}")
+            if (self.root / place / SPECS).is_dir():
+                raise _settings_elsewhere(place)
 
     def unread_specs(self) -> tuple[Problem, ...]:
         """Return a warning for each file below `sweeps/` that looks like a spec where no command reads one."""
@@ -218,6 +256,8 @@ class Target:
     """Whether a person runs and records batches here, as `sweep run` does."""
     continued: frozenset[str] = frozenset()
     """Searches whose next round follows their results, whatever the settings say: `sweep run` was asked for all."""
+    cluster: str | None = None
+    """The cluster whose batches are recorded, if there are several."""
 
     def tip(self) -> str | None:
         """Return the commit of the branch; None if nothing is committed here. Raises RepositoryError."""
@@ -267,7 +307,7 @@ def results_target(
     The settings give the remote and the branch if they are None. Raises RepositoryError if there is no such remote.
     """
     if not push:
-        return Target(workspace.repository)
+        return Target(workspace.repository, cluster=workspace.cluster)
     settings = workspace.settings
     remote = remote or settings.remote
     workspace.remote_url(remote)
@@ -277,4 +317,5 @@ def results_target(
         branch or settings.branch,
         is_reviewed=settings.results.mode is ResultsMode.BRANCH,
         progress_minutes=settings.results.progress_minutes,
+        cluster=workspace.cluster,
     )

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.workspace import SPECS
 from sweepledger.errors import UnreadableError
 from sweepledger.formats import evidence_jsonl
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX, ForeignEvidence
@@ -16,9 +15,12 @@ from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords, evaluate, one_per_trial
 from sweepledger.results.paths import results_folder
 from sweepledger.search.adaptive import Observation
+from sweepledger.search.adaptive.observations import configuration_key
 from sweepledger.search.stop_rules import LearningCurve, compile_stop_rules
 from sweepledger.structs.early_stopping import StopRule
+from sweepledger.structs.names import SPECS
 from sweepledger.structs.record import Record, Status, TrialResult
+from sweepledger.structs.search_block import MULTI_OBJECTIVE_METHODS, AdaptiveSearch, Method, Rounds
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import digest
@@ -27,6 +29,48 @@ from sweepledger.structs.values import digest
 def evidence_file(name: str) -> str:
     """Return where foreign evidence is in the repository."""
     return f"{SPECS}/{name}{EVIDENCE_SUFFIX}"
+
+
+def as_begun(sweep: Sweep, stored: Iterable[StoredBatch]) -> Sweep:
+    """Return a sweep as its batches began it, where its spec leaves a choice: the method of `auto`, waves, and packs.
+
+    So it goes on, whatever a later version, or the records of other sweeps, would choose now.
+    """
+    stored = tuple(stored)
+    sweep = _with_packs(sweep, stored) if sweep.run.packs_itself else sweep
+    search = sweep.search
+    if search is None:
+        return _with_waves(sweep, stored) if sweep.may_have_waves else sweep
+    return sweep if search.choice is None else _with_method(sweep, search, stored)
+
+
+def _with_waves(sweep: Sweep, stored: Iterable[StoredBatch]) -> Sweep:
+    first = next((batch for batch in stored if batch.lock.round == 1), None)
+    if first is None:
+        return sweep
+    size = len({configuration_key(trial.assignment) for trial in first.trials})
+    return replace(sweep, static_rounds=Rounds(size, ahead=first.lock.ahead))
+
+
+def _with_packs(sweep: Sweep, stored: Sequence[StoredBatch]) -> Sweep:
+    """Return a sweep whose further rounds have the packs of the last one; other batches choose theirs anew."""
+    rounds = [batch.lock for batch in stored if batch.lock.round is not None]
+    if not rounds:
+        return sweep
+    run = replace(sweep.run, pack=rounds[-1].pack, pack_choice=rounds[-1].pack_choice)
+    return replace(sweep, run=run)
+
+
+def _with_method(sweep: Sweep, search: AdaptiveSearch, stored: Iterable[StoredBatch]) -> Sweep:
+    chosen = [batch.lock for batch in stored if batch.lock.choice is not None]
+    if not chosen or chosen[-1].method not in list(Method):
+        return sweep
+    method = Method(chosen[-1].method)
+    if method.is_sampler is not search.method.is_sampler:  # a resource was added or removed
+        return sweep
+    if sweep.other_metrics and method not in MULTI_OBJECTIVE_METHODS:
+        return sweep
+    return replace(sweep, blocks=(replace(search, method=method, choice=chosen[-1].choice),))
 
 
 def stop_rules(
@@ -131,16 +175,20 @@ class EvidenceSource:
         """Return the evidence of a search. Raises RepositoryError, UnreadableError for a broken batch."""
         counted = tuple(batch for batch in self._evidence_batches(sweep) if batch.name not in self.hidden)
         batches.prefetch(counted)
+        sweep = as_begun(sweep, counted)
         files = self.repository.read(self.commit, results_folder(sweep.name))
         waiting = tuple(batch for batch in counted if not self._is_recorded(batch, files))
         results = [self._results(sweep, batch, files) for batch in counted if batch not in waiting]
-        warm_start = [list(one) for one in self._started(sweep)]
+        warm_start = {name: list(one) for name, one in self._started(sweep)}
         observations = [*_observations(sweep, results, program)]
-        observations += [one for other in warm_start for one in _observations(sweep, other, program=None)]
         foreign = dict(foreign_evidence(self.repository, self.commit, sweep))
-        for name, evidence in foreign.items():
-            observations += _foreign_observations(sweep, name, evidence)
-        stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start))
+        started = [
+            (name, _observations(sweep, records, program=None)) for name, records in warm_start.items()
+        ]
+        started += [(name, _foreign_observations(sweep, name, one)) for name, one in foreign.items()]
+        for name, trials in started:
+            observations += _mapped(sweep, name, trials)
+        stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start.values()))
         pending = tuple(trial for batch in waiting for trial in _pending_trials(batch, program))
         names = tuple(batch.name for batch in waiting)
         return RoundEvidence(sweep, program, counted, names, tuple(observations), pending, stop, foreign)
@@ -164,8 +212,8 @@ class EvidenceSource:
             return self.batches
         return batches.of_sweep_in_commit(self.repository, self.commit, sweep.name)
 
-    def _started(self, sweep: Sweep) -> Iterator[Iterator[BatchRecords]]:
-        """Yield the records of each sweep of the warm start."""
+    def _started(self, sweep: Sweep) -> Iterator[tuple[str, Iterator[BatchRecords]]]:
+        """Yield each sweep of the warm start with its records."""
         search = sweep.search
         stored = batches.in_commit(self.repository, self.commit) if search and search.start else ()
         for name in search.start if search else ():
@@ -177,7 +225,7 @@ class EvidenceSource:
                 for batch in of_start
                 if not batch.is_active and batch_records.records_file(batch) in files
             ]
-            yield (batch_records.batch_results(batch, files) for batch in recorded)
+            yield name, (batch_records.batch_results(batch, files) for batch in recorded)
 
 
 def foreign_evidence(
@@ -203,6 +251,16 @@ def foreign_labels(repository: Repository, commit: str | None, sweep: Sweep) -> 
         return tuple(evidence.label(name) for name, evidence in foreign_evidence(repository, commit, sweep))
     except UnreadableError as error:
         return tuple(map(str, error.problems))
+
+
+def _mapped(sweep: Sweep, name: str, trials: Iterable[Observation]) -> Iterable[Observation]:
+    """Return trials of a sweep of the warm start with their configurations in the space of the search."""
+    mapping = (
+        next((one for one in sweep.search.mappings if one.sweep == name), None) if sweep.search else None
+    )
+    if mapping is None:
+        return trials
+    return (replace(trial, configuration=mapping.apply(trial.configuration)) for trial in trials)
 
 
 def _foreign_observations(sweep: Sweep, name: str, evidence: ForeignEvidence) -> Iterator[Observation]:

@@ -3,22 +3,26 @@
 A file that was edited is kept and reported until `--force`; `sweep check` compares by the same rule.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger import storage
 from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.settings_edit import edit_settings, read_settings_text
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
+from sweepledger.formats import yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.render import platform
 from sweepledger.render.platform import GitSource, RequiredSecret, flux
 from sweepledger.repo import batches, files
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
@@ -31,8 +35,28 @@ from sweepledger.structs.settings import (
 from sweepledger.structs.values import bytes_digest
 
 CLUSTERS_FOLDER = "clusters"
+OBJECT_WORD = re.compile(r"[A-Za-z0-9.:-]{0,253}", re.ASCII)
+"""A kind, a name or a namespace."""
 EXTRA_FOLDER = f"{CLUSTERS_FOLDER}/extra/"
 """A team's own files: nothing here writes, compares or applies them."""
+
+
+@dataclass(frozen=True, order=True)
+class ClusterObject:
+    """An object that a file of the platform declares."""
+
+    folder: str
+    """The folder of its cluster."""
+    kind: str
+    namespace: str
+    """Empty: it belongs to the cluster."""
+    name: str
+
+    @property
+    def deletion(self) -> str:
+        """Return the command that deletes it."""
+        where = f" --namespace {self.namespace}" if self.namespace else ""
+        return f"kubectl delete {self.kind.lower()} {self.name}{where}"
 
 
 @dataclass(frozen=True)
@@ -68,6 +92,15 @@ class PlatformComparison:
         return tuple(sorted(path for path in self.owned if path not in self.expected.files))
 
     @property
+    def undeclared(self) -> tuple[ClusterObject, ...]:
+        """Return the objects of unedited files that no expected file declares, sorted."""
+        due = (*self.changed, *self.stale)
+        before = {one for path in due for one in _objects(path, self.existing.get(path, b""))}
+        return tuple(
+            sorted(before - {one for path, content in self.expected for one in _objects(path, content)})
+        )
+
+    @property
     def edited(self) -> tuple[str, ...]:
         """Return the files that were edited."""
         ours = {*self.expected.files, *self.recorded} - self.owned - {BOOTSTRAP_FILE}
@@ -86,6 +119,25 @@ class PlatformComparison:
             for path in sorted(self.existing.keys() - known)
             if not path.startswith(EXTRA_FOLDER) and not is_batch_file(path)
         )
+
+
+def _objects(path: str, content: bytes) -> Iterator[ClusterObject]:
+    """Yield the objects in a file that the controller applies as a part of the platform."""
+    folder, is_applied, _ = path.rpartition("/platform/")
+    if not is_applied or not path.endswith(".yaml"):
+        return
+    try:
+        documents = yaml.load_all(content)
+    except ValueError:
+        return  # a record of the repository can claim any file
+    for document in documents:
+        metadata = document.get("metadata") if isinstance(document, dict) else None
+        if isinstance(metadata, dict):
+            given = (document.get("kind"), metadata.get("namespace", ""), metadata.get("name"))
+            words = [word for word in given if isinstance(word, str) and OBJECT_WORD.fullmatch(word)]
+            if len(words) == len(given):
+                kind, namespace, name = words
+                yield ClusterObject(folder, kind, namespace, name)
 
 
 def read_bootstrap(root: Path) -> Bootstrap | None:
@@ -108,7 +160,8 @@ def compare_platform(
 
     Raises StorageError for links, RepositoryError if the files in `base/` are not those of a platform.
     """
-    active = [batch.name for batch in batches.in_work_tree(root) if batch.is_active]
+    standing = batches.readable(batch for batch in batches.in_work_tree(root) if batch.is_active)
+    active = {batch.name: batch.lock.cluster for batch in standing}
     bases = base_files.read_bases(root).files
     try:
         rendered = platform.platform_tree(settings, source, bases, active)
@@ -152,7 +205,7 @@ def shapes_in_use(workspace: Workspace) -> frozenset[Shape]:
 
 def is_batch_file(path: str) -> bool:
     """Return whether a file belongs to a batch: `sweep generate` writes it, and no record lists it."""
-    return path.startswith(f"{flux.ACTIVE}/") and path.endswith(".yaml")
+    return flux.BATCH_FILE.fullmatch(path) is not None
 
 
 def _bootstrap_file(settings: Settings, source: GitSource, rendered: FileTree) -> bytes:
@@ -168,9 +221,9 @@ def _unedited_files(
 ) -> frozenset[str]:
     """Return the files that are unchanged since this command or `sweep generate` wrote them."""
     owned = {path for path, content in existing.items() if recorded.get(path) == bytes_digest(content)}
-    for path in filter(is_batch_file, existing):
-        name = path.removeprefix(f"{flux.ACTIVE}/").removesuffix(".yaml")
-        if existing[path] == flux.batch_kustomization(name, settings):
+    for path in existing:
+        match = flux.BATCH_FILE.fullmatch(path)
+        if match is not None and existing[path] == flux.batch_kustomization(match[1], settings):
             owned.add(path)
     return frozenset(owned)
 
@@ -206,13 +259,22 @@ class Bootstrapped:
     kept: tuple[str, ...]
     """Files that were edited: the settings no longer change them."""
     changed_settings: tuple[str, ...]
+    undeclared: tuple[ClusterObject, ...] = ()
+    """Objects that the files declared before: no controller deletes them, because none prunes a platform."""
     former_url: str | None = None
     """The repository to which the platform's objects belonged, if it is another."""
 
     @property
     def secrets(self) -> tuple[RequiredSecret, ...]:
         """Return the Secrets to create manually."""
-        return platform.required_secrets(self.settings, self.source)
+        return tuple(secret for _, secrets in self.secrets_by_cluster for secret in secrets)
+
+    @property
+    def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
+        """Return the same for each cluster."""
+        return tuple(
+            (own.cluster, platform.required_secrets(own, self.source)) for own in self.settings.in_clusters
+        )
 
     @property
     def owner_binding(self) -> str:
@@ -222,7 +284,8 @@ class Bootstrapped:
     @property
     def gaps(self) -> tuple[str, ...]:
         """Return settings that are missing, and what the platform lacks because of them."""
-        return unset_settings(self.settings, self.source)
+        gaps = (gap for own in self.settings.in_clusters for gap in unset_settings(own, self.source))
+        return tuple(dict.fromkeys(gaps))
 
     @property
     def results_folder(self) -> tuple[str, ...]:
@@ -250,14 +313,16 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
     Edited files are overwritten only with `force`. Raises UsageError, RepositoryError, SpecError.
     """
-    files.refuse_links(workspace.root, CLUSTERS_FOLDER, flux.ACTIVE, SETTINGS_FILE)
+    active = (flux.active_folder(own.cluster) for own in workspace.settings.in_clusters)
+    files.refuse_links(workspace.root, CLUSTERS_FOLDER, *active, SETTINGS_FILE)
     recorded = read_bootstrap(workspace.root)
     source = _source(workspace, request, recorded)
     edits = _edits(workspace.settings, request, source, recorded)
     edit = edit_settings(read_settings_text(workspace.root), edits)
     settings = edit.settings
+    _refuse_unapplied(workspace.root, settings)
     compared = compare_platform(workspace.root, settings, source, recorded)
-    kept = () if request.force else compared.edited
+    kept, undeclared = () if request.force else compared.edited, compared.undeclared
     due = {*compared.missing, *compared.changed, *(compared.edited if request.force else ())}
     written = tuple(sorted(due & compared.expected.files.keys()))
     for path in written:
@@ -276,8 +341,28 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
         compared.stale,
         kept,
         edit.changes,
+        undeclared=undeclared,
         former_url=former if former != source.url else None,
     )
+
+
+def unapplied_batches(
+    stored: Iterable[StoredBatch], settings: Settings
+) -> tuple[tuple[StoredBatch, str | None], ...]:
+    """Return the active batches that no cluster of the settings would run, each with the cluster of its lock."""
+    own = {one.cluster for one in settings.in_clusters}
+    active = batches.readable(batch for batch in stored if batch.is_active)
+    return tuple((batch, batch.lock.cluster) for batch in active if batch.lock.cluster not in own)
+
+
+def _refuse_unapplied(root: Path, settings: Settings) -> None:
+    """Refuse clusters without the ones that active batches run in: their controllers would delete the Jobs."""
+    for batch, cluster in unapplied_batches(batches.in_work_tree(root), settings):
+        where = "the only cluster" if cluster is None else f"cluster {cluster!r}"
+        raise RepositoryError(
+            f"{batch.name} is active in {where}, which the settings do not have",
+            hint=f"wait until it is recorded, or `sweep cancel {batch.sweep} --replace`; then run this again",
+        )
 
 
 def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
@@ -299,6 +384,11 @@ def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
             f"results.nfs: not set, so no volume is written; make the claim "
             f"{settings.results.claim!r} in {names.trials} (ReadWriteMany) and in {names.collector} "
             "(ReadOnlyMany) over the same data"
+        )
+    if settings.results.store is ResultsStore.CLAIM:
+        gaps.append(
+            f"results.claim: no volume is written; make the claim {settings.results.claim!r} in {names.trials} "
+            "(ReadWriteOnce), of a class whose volumes honour fsGroup"
         )
     if not settings.pools or any(pool.max_nodes is None for pool in settings.pools.values()):
         gaps.append(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sweepledger import storage
 from sweepledger.commands.repository.base_files import KEEP_FILES
-from sweepledger.commands.repository.workspace import SETTINGS_FILE, SPECS, Workspace
-from sweepledger.commands.scaffold.templates import EXAMPLE, first_files
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.scaffold.templates import EXAMPLE, Host, first_files
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import files
 from sweepledger.repo.git import Repository, create_repository
@@ -16,17 +16,23 @@ from sweepledger.repo.package_data import base_folder, workflows_folder
 from sweepledger.spec.schemas import schema_text
 from sweepledger.spec.starter import MNIST, PLAIN, SCHEMA_FILE, Starter, starter_spec
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH, RESERVED_SWEEP_NAMES, is_sweep_name
+from sweepledger.structs.names import (
+    MAX_SWEEP_NAME_LENGTH,
+    RESERVED_SWEEP_NAMES,
+    SETTINGS_FILE,
+    SPECS,
+    is_sweep_name,
+)
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 BRANCH = "main"
 REPOSITORY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 """Pattern of a repository's name, which is quoted in prose."""
 
-ON_MERGE = ".github/workflows/generate.yaml"
-BY_WORKFLOW = ".github/workflows/next.yaml"
-"""The two workflows that write to the branch; optional."""
-PAGES = (".github/workflows/site.yaml", ".github/workflows/preview.yaml")
+ON_MERGE = frozenset({".github/workflows/generate.yaml", ".gitlab/ci/generate.yml"})
+BY_WORKFLOW = frozenset({".github/workflows/next.yaml", ".gitlab/ci/next.yml"})
+"""The workflows that write to the branch; optional."""
+PAGES = frozenset({".github/workflows/site.yaml", ".github/workflows/preview.yaml", ".gitlab/ci/site.yml"})
 """The workflows that publish the site, and that of a change as an artifact; optional, because pages are public."""
 
 COPIED_BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9][0-9]*/", re.ASCII)
@@ -53,6 +59,7 @@ def init(
     generate: str = GenerateMode.IN_PULL_REQUEST,
     next_: str = NextRoundMode.REVIEW,
     pages: bool = False,
+    host: str = Host.GITHUB,
 ) -> NewRepository:
     """Create a repository in a new or empty folder, with its first commit on `main`; `pages` publishes its site.
 
@@ -73,7 +80,7 @@ def init(
             f"{folder} would be inside the repository {around}", hint="choose a folder outside of it"
         )
     modes = Controller(controller), GenerateMode(generate), NextRoundMode(next_)
-    tree = first_tree(called, *modes, pages=pages)
+    tree = first_tree(called, *modes, pages=pages, host=Host(host))
     commit = ""
 
     def finish(made: Path) -> None:
@@ -85,25 +92,24 @@ def init(
 
 
 def first_tree(
-    name: str, controller: Controller, generate: GenerateMode, next_: NextRoundMode, *, pages: bool = False
+    name: str,
+    controller: Controller,
+    generate: GenerateMode,
+    next_: NextRoundMode,
+    *,
+    pages: bool = False,
+    host: Host = Host.GITHUB,
 ) -> FileTree:
     """Return every file of a new repository; `sweep bootstrap`, which knows its URL, adds `clusters/`."""
-    unasked = {
-        path
-        for path, chosen in (
-            (ON_MERGE, generate is GenerateMode.ON_MERGE),
-            (BY_WORKFLOW, next_ is NextRoundMode.WORKFLOW),
-            *((path, pages) for path in PAGES),
-        )
-        if not chosen
-    }
+    chosen = ((ON_MERGE, generate is GenerateMode.ON_MERGE), (BY_WORKFLOW, next_ is NextRoundMode.WORKFLOW))
+    unasked = {path for paths, is_chosen in (*chosen, (PAGES, pages)) if not is_chosen for path in paths}
     return FileTree(
         {
-            **first_files(name, controller, generate, next_),
+            **first_files(name, controller, generate, next_, host),
             **{
                 path: content
                 for path, content in files.read_sources(workflows_folder())
-                if path not in unasked
+                if path.startswith(f".{host}") and path not in unasked
             },
             f"{SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
             f"{SPECS}/{EXAMPLE}.yaml": starter_spec(EXAMPLE).encode(),
@@ -181,7 +187,8 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> str:
     if program is None:
         raise UsageError(
             f"--command must name a file of the repository, got {programs[0]!r}",
-            hint=f"a trial starts in {workspace.root}: give the path from there, or the module after `python -m`",
+            hint=_path_from_the_root(workspace, programs[0])
+            or f"a trial starts in {workspace.root}: give the path from there, or the module after `python -m`",
         )
     folder = program.partition("/")[0] if starter.module else program.rpartition("/")[0]
     if folder == program or any((workspace.root / name).exists() for name in PROJECT_FILES):
@@ -190,6 +197,14 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> str:
         return starter.spec(name, code=folder or ".")
     except ValueError as error:
         raise UsageError(f"--param {error}", hint="--param learning_rate=0.1,0.01") from error
+
+
+def _path_from_the_root(workspace: Workspace, program: str) -> str | None:
+    """Return a hint with the path of the only file that ends in a path which was given from its own folder."""
+    if program.startswith(("/", "..")) or not program.isprintable():
+        return None
+    named = workspace.repository.run("ls-files", "-z", "--", f":(glob)**/{program}").split("\0")[:-1]
+    return f"a trial starts in {workspace.root}: did you mean {named[0]}?" if len(named) == 1 else None
 
 
 def _is_file_below(root: Path, path: str) -> bool:

@@ -1,10 +1,19 @@
 """The files of a new repository that users edit."""
 
+from enum import StrEnum
 from typing import assert_never
 
 from sweepledger import __version__
 from sweepledger.structs.names import repository_namespace
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
+
+
+class Host(StrEnum):
+    """The server of git whose workflows a new repository has."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+
 
 EXAMPLE = "peak"
 """The name of the first sweep of a new repository."""
@@ -79,16 +88,7 @@ sweep results {example}          # the trials, best first
 `sweep new NAME` begins another sweep. A batch runs the committed code of its `run.code.path`, here `code/`,
 and nothing else.
 {platform}
-## Pull requests
-
-`.github/workflows/` checks each on GitHub: problems are shown on their lines, and the plan in the summary. Once,
-before the first pull request, pin the version that checks and the hashes of its dependencies, and require the check:
-
-```
-uv pip compile --generate-hashes --universal .github/sweep.in --output-file .github/sweep.lock
-gh api --method POST 'repos/{{owner}}/{{repo}}/rulesets' --input .github/rulesets/main.json
-```
-
+{reviews}
 ## What lies where
 
 | folder | holds | written by |
@@ -96,12 +96,37 @@ gh api --method POST 'repos/{{owner}}/{{repo}}/rulesets' --input .github/ruleset
 | `sweeps/` | specs: what to try, what to measure, how to run it | people |
 | `code/` | the program | people |
 | `sweepledger.yaml` | settings: images, data, nodes, limits | the platform team |
-| `.github/` | the check of pull requests, owners, the rules of `main` | the platform team |
+| `.{host}/` | the check of changes, owners, rules | the platform team |
 | `base/` | Kubernetes building blocks; frozen once a batch refers to them | `sweep`, the platform team |
 | `overlays/active/` | one folder for each batch that the cluster is to run | `sweep generate` |
 | `overlays/archive/` | the same folders, recorded or cancelled | the collector, `sweep cancel` |
 | `results/` | records, summary, report and figure | the collector alone |
 """
+
+REVIEWS = {
+    Host.GITHUB: """\
+## Pull requests
+
+`.github/workflows/` checks each on GitHub: problems are shown on their lines, and the plan in the summary. Once,
+before the first pull request, pin the version that checks and the hashes of its dependencies, and require the check:
+
+```
+uv pip compile --generate-hashes --universal .github/sweep.in --output-file .github/sweep.lock
+gh api --method POST 'repos/{owner}/{repo}/rulesets' --input .github/rulesets/main.json
+```
+""",
+    Host.GITLAB: """\
+## Merge requests
+
+`.gitlab-ci.yml` checks each on GitLab: problems are shown in the report of code quality, and the plan in the artifact
+`report`. Once, before the first merge request, pin the version that checks and the hashes of its dependencies, protect
+`main`, and in the settings for merge requests require that pipelines succeed:
+
+```
+uv pip compile --generate-hashes --universal .gitlab/sweep.in --output-file .gitlab/sweep.lock
+```
+""",
+}
 
 RUNS = {
     Controller.NONE: "sweep local --once          # runs the active batches of main and records them; then `git pull`",
@@ -137,12 +162,12 @@ It does not use GitOps: `sweep submit {example}` creates a merged batch with you
 """
 
 OWNERS = """\
-# Who must approve which files. Replace the names with your own teams: until then nobody has to approve, and GitHub
+# Who must approve which files. Replace the names with your own teams: until then nobody has to approve, and {shown}
 # shows an error on this page. Require a review from code owners in the rules of protected branches.
 /sweepledger.yaml  @YOUR-ORG/YOUR-PLATFORM-TEAM
 /base/             @YOUR-ORG/YOUR-PLATFORM-TEAM
 /clusters/         @YOUR-ORG/YOUR-PLATFORM-TEAM
-/.github/          @YOUR-ORG/YOUR-PLATFORM-TEAM
+/.{host}/          @YOUR-ORG/YOUR-PLATFORM-TEAM
 """
 
 PULL_REQUEST = """\
@@ -171,18 +196,21 @@ __pycache__/
 
 
 def first_files(
-    name: str, controller: Controller, generate: GenerateMode, next_: NextRoundMode
+    name: str, controller: Controller, generate: GenerateMode, next_: NextRoundMode, host: Host = Host.GITHUB
 ) -> dict[str, bytes]:
-    """Return the files of a new repository except its spec and its bases."""
-    run = RUNS[controller].format(example=EXAMPLE)
+    """Return the files of a new repository except its spec, its bases and its workflows."""
     readme = README.format(
-        name=name, example=EXAMPLE, run=run, version=__version__, platform=_platform_section(controller)
+        name=name,
+        example=EXAMPLE,
+        run=RUNS[controller].format(example=EXAMPLE),
+        version=__version__,
+        platform=_platform_section(controller),
+        reviews=REVIEWS[host],
+        host=host,
     )
     texts = {
         ".gitattributes": ATTRIBUTES,
-        ".github/CODEOWNERS": OWNERS,
-        ".github/pull_request_template.md": PULL_REQUEST,
-        ".github/sweep.in": f"sweepledger[sampling]=={__version__}\n",
+        **_host_files(host),
         ".gitignore": IGNORED,
         "README.md": readme,
         "code/train.py": PROGRAM,
@@ -195,6 +223,26 @@ def first_files(
         ),
     }
     return {path: text.encode() for path, text in texts.items()}
+
+
+def _host_files(host: Host) -> dict[str, str]:
+    requirement = f"sweepledger[sampling]=={__version__}\n"
+    match host:
+        case Host.GITHUB:
+            return {
+                ".github/CODEOWNERS": OWNERS.format(shown="GitHub", host=host),
+                ".github/pull_request_template.md": PULL_REQUEST,
+                ".github/sweep.in": requirement,
+            }
+        case Host.GITLAB:
+            ci = "/.gitlab-ci.yml    @YOUR-ORG/YOUR-PLATFORM-TEAM\n"
+            return {
+                ".gitlab/CODEOWNERS": OWNERS.format(shown="GitLab", host=host) + ci,
+                ".gitlab/merge_request_templates/Default.md": PULL_REQUEST,
+                ".gitlab/sweep.in": requirement,
+            }
+        case _:
+            assert_never(host)
 
 
 def _platform_section(controller: Controller) -> str:

@@ -1,13 +1,17 @@
 """`sweep upgrade`: a repository's files as this version writes them. Merged batches and existing bases never change."""
 
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from sweepledger import __version__, storage
 from sweepledger.commands.repository import at_commit, base_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.render.platform import manual_setup
 from sweepledger.repo import files
 from sweepledger.repo.git import (
     Change,
@@ -19,13 +23,12 @@ from sweepledger.repo.git import (
 )
 from sweepledger.structs.settings import Controller
 
-PIN_FILE = ".github/sweep.in"
-LOCK_FILE = ".github/sweep.lock"
+PIN_FILE, GITLAB_PIN_FILE = ".github/sweep.in", ".gitlab/sweep.in"
+"""Files that pin the version that checks; a repository has one of them."""
 HOOK_FILE = "clusters/pre-receive.sh"
 PIN = re.compile(r"^(sweepledger(?:\[[a-z,]+\])?==)\S+", re.MULTILINE)
 BRANCH = f"sweepledger/upgrade-{__version__}"
 """The branch of the pull request."""
-LOCK_COMMAND = f"uv pip compile --generate-hashes --universal {PIN_FILE} --output-file {LOCK_FILE}"
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,13 @@ def upgrade(workspace: Workspace, *, check: bool = False) -> Upgraded:
     Raises RepositoryError if `clusters/` or the pinned version cannot be read, StorageError.
     """
     root = workspace.root
-    files.refuse_links(root, PIN_FILE, bootstrap.CLUSTERS_FOLDER)
-    pinned = _new_pin(workspace)
+    pin_file = _pin_file(root)
+    files.refuse_links(root, pin_file, bootstrap.CLUSTERS_FOLDER)
+    pinned = _new_pin(root, pin_file)
     platform, kept = _platform(workspace, check=check)
     if pinned is not None and not check:
-        storage.write_file(root / PIN_FILE, pinned)
-    written = (*([PIN_FILE] if pinned is not None else []), *platform)
+        storage.write_file(root / pin_file, pinned)
+    written = (*([pin_file] if pinned is not None else []), *platform)
     return Upgraded(__version__, written, kept, tuple(_steps(workspace, written)))
 
 
@@ -82,15 +86,19 @@ def propose_upgrade(workspace: Workspace) -> tuple[Upgraded, str | None]:
     return upgraded, commit
 
 
-def _new_pin(workspace: Workspace) -> bytes | None:
+def _pin_file(root: Path) -> str:
+    return GITLAB_PIN_FILE if os.path.lexists(root / GITLAB_PIN_FILE) else PIN_FILE
+
+
+def _new_pin(root: Path, pin_file: str) -> bytes | None:
     """Return the file that pins the version that checks; None if it is up to date, or not there."""
-    path = workspace.root / PIN_FILE
+    path = root / pin_file
     if not path.is_file():
         return None
     try:
         before = files.read_input(path).decode()
     except UnicodeDecodeError as error:
-        raise RepositoryError(f"{PIN_FILE}: must be text in UTF-8", hint="restore it from git") from error
+        raise RepositoryError(f"{pin_file}: must be text in UTF-8", hint="restore it from git") from error
     after = PIN.sub(rf"\g<1>{__version__}", before)
     return None if after == before else after.encode()
 
@@ -116,8 +124,28 @@ def _steps(workspace: Workspace, written: tuple[str, ...]) -> list[str]:
         steps.append(
             f"first install {HOOK_FILE} on the git server: the old hook may refuse the new collector"
         )
-    if PIN_FILE in written:
-        steps.append(f"lock the hashes of the new version: {LOCK_COMMAND}")
+    for pin_file in {PIN_FILE, GITLAB_PIN_FILE}.intersection(written):
+        lock = f"{pin_file.removesuffix('.in')}.lock"
+        command = f"uv pip compile --generate-hashes --universal {pin_file} --output-file {lock}"
+        steps.append(f"lock the hashes of the new version: {command}")
     if "collector" in workspace.settings.images:
         steps.append("pin the collector's image of the new version: sweep pin collector --tag TAG")
-    return [*steps, "check the change and merge it: sweep check"]
+    steps.append("check the change and merge it: sweep check")
+    if commands := tuple(_apply_commands(workspace, written)):
+        steps.append(f"then apply what no controller applies: {'; '.join(commands)}")
+    return steps
+
+
+def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[str]:
+    """Yield the commands that apply changed files of the platform, as `clusters/README.md` has them."""
+    settings, recorded = workspace.settings, bootstrap.read_bootstrap(workspace.root)
+    if recorded is None:
+        return
+    source = bootstrap.recorded_source(recorded)
+    is_argocd = settings.controller is Controller.ARGOCD  # it keeps the platform applied itself
+    if not is_argocd and any(path.startswith("clusters/platform/") for path in written):
+        yield manual_setup.apply_platform_command(settings, source)
+    if any(path.startswith(f"clusters/{settings.controller.value}/") for path in written):
+        command = manual_setup.apply_controller_command(settings, source)
+        # Argo CD writes into its ApplicationSet.
+        yield f"{command} --force-conflicts" if is_argocd else command

@@ -11,15 +11,16 @@ from sweepledger.errors import RepositoryError
 from sweepledger.formats import batch_yaml, record_json, records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TABLE_FILE
+from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE
 from sweepledger.render.overlay import batch_digest
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import FILE_MODE, Entry, Repository
-from sweepledger.results.paths import RECORDS, batch_of_records, laptop_path, results_folder
+from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.results.provenance import PROVENANCE_FILE
-from sweepledger.results.tree import RESULTS
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import ExpectedTrial, Record
 from sweepledger.structs.values import bytes_digest
 
@@ -151,6 +152,38 @@ def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Ite
                 yield FileDifference(path, f"line {line.number}", "", message)
             else:
                 yield from _row_differences(path, record, rows.get(record.index), (batch.name, code, data))
+                if record.stopped is not None and (fault := stop_fault(record)):
+                    yield FileDifference(path, record.trial, "stopped", fault)
+
+
+def stop_fault(record: Record) -> str | None:
+    """Return why the thresholds that a trial has seen do not end it where its record says; None if they do.
+
+    A rule from launch.json has seen nothing else, and the lock covers it.
+    """
+    stopped = record.stopped
+    if stopped is None or stopped.seen is None:
+        return None
+    if record.thresholds is None:
+        return f"must be decided by the thresholds {stopped.seen[:19]}, which are not there"
+    try:
+        rule = next(
+            rule
+            for rule in parse_untrusted_object(record.thresholds.encode())["stop"]
+            if rule["rule"] == stopped.rule
+        )
+        sign = 1.0 if rule["goal"] == Goal.MAXIMIZE else -1.0
+        limits = [limit for step, limit in rule["thresholds"] if step <= stopped.step]
+        reached = [sign * value for step, value in record.curve if step <= stopped.step and value is not None]
+        value = reached[-1] if rule["value"] == "last" else max(reached)
+        if limits[-1] == stopped.threshold and value < sign * limits[-1]:
+            return None
+    except (RejectedInput, StopIteration, KeyError, TypeError, ValueError, IndexError):
+        return f"must follow from the thresholds {stopped.seen[:19]} and the curve, and cannot be repeated"
+    return (
+        f"must be worse than {limits[-1]} at step {stopped.step} by the thresholds {stopped.seen[:19]}, "
+        f"got {sign * value} and a threshold of {stopped.threshold}"
+    )
 
 
 def _row_differences(

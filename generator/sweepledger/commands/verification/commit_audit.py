@@ -7,8 +7,7 @@ from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.render.platform import flux
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import CommitSignature, Entry, Repository, commit_signatures
-from sweepledger.results.paths import RECORDS, batch_of_records
-from sweepledger.results.tree import RESULTS
+from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records
 from sweepledger.structs.names import is_sweep_name, split_batch_name
 
 
@@ -144,9 +143,8 @@ def _stray_paths(
 
 def _is_move(path: str, identity: str, sweep: str, active: Mapping[str, Entry]) -> bool:
     """Return whether a change belongs to an unchanged move of a batch to `archive/`."""
-    place, _, name = path.removesuffix(".yaml").rpartition("/")
-    if place == flux.ACTIVE:
-        return identity == GONE and _is_batch_of(name, sweep)
+    if announced := flux.BATCH_FILE.fullmatch(path):
+        return identity == GONE and _is_batch_of(announced[1], sweep)
     parts = path.split("/")
     if len(parts) <= PARTS or not _is_batch_of(parts[2], sweep):
         return False

@@ -11,7 +11,6 @@ from typing import Any
 
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.at_commit import SpecAtCommit
-from sweepledger.commands.repository.workspace import SPECS, SUFFIX
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -26,6 +25,7 @@ from sweepledger.results.provenance import (
 from sweepledger.results.summary import Summary
 from sweepledger.results.tree import is_report_file, number_files, result_files
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
 

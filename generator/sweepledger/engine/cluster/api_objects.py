@@ -14,7 +14,7 @@ from sweepledger.structs.kubernetes import Manifest
 Object = dict[str, Any]
 
 LATEST_TIME = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
-"""Later times cannot be represented in every time zone."""
+"""Times after this cannot be represented in every time zone."""
 
 
 def value_at(node: object, *path: str) -> Any:
@@ -67,7 +67,7 @@ def time_at(node: object, *path: str) -> float | None:
 
 
 MAX_DEPTH = 128
-"""Maximum levels of nesting; objects of Kubernetes and its controllers have far fewer."""
+"""Maximum levels of nesting; objects of Kubernetes and its controllers are nested far less deeply."""
 MAX_BRACKETS = 4_000_000
 """Maximum number of lists and objects in one response; 20,000 Jobs have half as many."""
 NESTED = frozenset({dict, list})
@@ -77,44 +77,44 @@ EXCERPT_LENGTH = 80
 Predicate = Callable[[Any], bool]
 
 
-class UnexpectedAnswerError(Exception):
-    """The response is not one of a Kubernetes API. The text describes the response."""
+class UnexpectedResponseError(Exception):
+    """The response does not have the form of the Kubernetes API. The message describes the response."""
 
 
 def parse_object(output: bytes) -> dict[str, Any]:
-    """Return the JSON object that kubectl printed. Raises UnexpectedAnswerError."""
+    """Return the JSON object that kubectl printed. Raises UnexpectedResponseError."""
     try:
         if output.count(b"{") + output.count(b"[") > MAX_BRACKETS:
-            raise UnexpectedAnswerError(f"{len(output)} bytes with more than {MAX_BRACKETS} brackets")
+            raise UnexpectedResponseError(f"{len(output)} bytes with more than {MAX_BRACKETS} brackets")
         response = json.loads(output)
     except (ValueError, RecursionError) as error:
-        raise UnexpectedAnswerError(f"invalid JSON: {excerpt(output)}") from error
+        raise UnexpectedResponseError(f"invalid JSON: {excerpt(output)}") from error
     if not isinstance(response, dict) or _is_deep(response):
-        raise UnexpectedAnswerError(f"not a Kubernetes object: {excerpt(output)}")
+        raise UnexpectedResponseError(f"not a Kubernetes object: {excerpt(output)}")
     return response
 
 
 def require_text(response: Mapping[str, Any], *path: str) -> str:
-    """Return the text at a path. Raises UnexpectedAnswerError."""
+    """Return the text at a path. Raises UnexpectedResponseError."""
     node: Any = response
     for name in path:
         node = node.get(name) if isinstance(node, dict) else None
     if not isinstance(node, str):
-        raise UnexpectedAnswerError(f"an object that lacks {'.'.join(path)}: {_excerpt_json(response)}")
+        raise UnexpectedResponseError(f"an object that lacks {'.'.join(path)}: {_excerpt_json(response)}")
     return node
 
 
 def require_object(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a response that is an object with a kind and valid common fields. Raises UnexpectedAnswerError."""
+    """Return a response that is an object with a kind and valid common fields. Raises UnexpectedResponseError."""
     require_text(response, "kind")
     return _require_shape(response)
 
 
 def require_list(response: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Return the objects of a response that is a list. Raises UnexpectedAnswerError."""
+    """Return the objects of a response that is a list. Raises UnexpectedResponseError."""
     items = response.get("items")
     if not isinstance(items, list):
-        raise UnexpectedAnswerError(f"not a list of objects: {_excerpt_json(response)}")
+        raise UnexpectedResponseError(f"not a list of objects: {_excerpt_json(response)}")
     return tuple(map(_require_shape, items))
 
 
@@ -149,7 +149,7 @@ def _require_shape(value: Any) -> Mapping[str, Any]:
         for node in _nodes_at(value, path):
             # Controllers write null for some empty fields. Two fields are used unchecked and must not be null.
             if not has_type(node) and (node is not None or path in NEVER_NULL):
-                raise UnexpectedAnswerError(f"an object whose {'.'.join(path)} is {_excerpt_json(node)}")
+                raise UnexpectedResponseError(f"an object whose {'.'.join(path)} is {_excerpt_json(node)}")
     checked: Mapping[str, Any] = value
     return checked
 
@@ -197,7 +197,7 @@ SHAPE: tuple[tuple[tuple[str, ...], Predicate], ...] = (
     (("status", "conditions"), _are_objects),
     (("status", "sync"), _is_object),
 )
-"""Fields whose type is not checked where they are used, and the type that each must have if it is present."""
+"""Optional fields that other modules use without a check, and the type of each."""
 NEVER_NULL = frozenset({("metadata", "labels"), ("spec",)})
 
 

@@ -8,13 +8,13 @@ from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.waiting_pods import waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
     QUEUE_LABEL,
     WORKLOAD_KINDS,
     Manifest,
 )
-from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
 
 SOURCE = "sweeps"
@@ -29,13 +29,15 @@ UNREADABLE = frozenset({"Forbidden", "UnknownKind", "NotFound"})
 
 
 def read_batch_objects(
-    kubectl: Kubectl, namespace: str, batch: str, shape: Shape, *, missing: WaitCause, now: float
+    kubectl: Kubectl, namespace: str, batch: BatchLock, *, missing: WaitCause, now: float
 ) -> BatchObjects:
     """Return what the cluster has of a batch. Raises ClusterError."""
-    kind = WORKLOAD_KINDS[shape]
+    kind = WORKLOAD_KINDS[batch.shape]
     listed = [
         (workloads.parse_workload(manifest, kind), manifest)
-        for page in _pages(kubectl, workloads.api_path(shape).format(namespace), f"{BATCH_LABEL}={batch}")
+        for page in _pages(
+            kubectl, workloads.api_path(batch.shape).format(namespace), f"{BATCH_LABEL}={batch.name}"
+        )
         for manifest in page
         if not manifest["metadata"].get("ownerReferences")
     ]
@@ -133,16 +135,16 @@ def _mount_failures(
     kubectl: Kubectl, namespace: str, batch_pods: Iterable[TrialPod], now: float
 ) -> Iterator[tuple[str, str]]:
     """Yield uid and message for pods that wait for a volume; all that wait silently get the message of one."""
-    silent = [
-        pod
+    silent = {
+        pod.pod_uid: pod
         for pod in batch_pods
         if pod.phase(now) is PodPhase.WAITING and waiting_reason(pod.manifest) is None
-    ]
-    for pod in silent[:MOST_PODS]:
+    }
+    for uid in [*silent][:MOST_PODS]:
         for reason in MOUNT_FAILURES:
-            fields = f"involvedObject.uid={pod.uid},reason={reason}"
+            fields = f"involvedObject.uid={uid},reason={reason}"
             pages = _pages(kubectl, EVENTS.format(namespace), fields=fields)
-            found = _newest_messages((event for page in pages for event in page), {pod.uid}, "uid")
+            found = _newest_messages((event for page in pages for event in page), {uid}, "uid")
             yield from found.items()
 
 

@@ -11,7 +11,8 @@ from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.waiting_pods import Obstacle, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.problems import escape_line
-from sweepledger.structs.kubernetes import QUEUE_LABEL, Manifest
+from sweepledger.structs.kubernetes import QUEUE_LABEL, SWEEP_LABEL, Manifest
+from sweepledger.structs.run_config import Pack
 
 MAX_MESSAGE = 400
 """Characters of a message from the cluster: refusals repeat the whole object."""
@@ -153,6 +154,7 @@ class _Explainer:
 
     objects: BatchObjects
     trials: int
+    pack: Pack | None
     collector: CollectorState
     now: float
     alive: Mapping[int, TrialPod]
@@ -162,7 +164,11 @@ class _Explainer:
 
     def causes(self) -> Iterator[tuple[int, WaitCause]]:
         """Yield the cause for each trial."""
-        ended = {index for workload, _ in self.objects.workloads for index in workload.ended(self.trials)}
+        ended = {
+            index
+            for workload, _ in self.objects.workloads
+            for index in workload.ended(self.trials, self.pack)
+        }
         shared = next((pair for pair in self.objects.workloads if pair[0].index is None), None)
         own = {pair[0].index: pair for pair in self.objects.workloads if pair[0].index is not None}
         for index in range(self.trials):
@@ -204,7 +210,7 @@ class _Explainer:
                 return self._waiting(pod)
 
     def _waiting(self, pod: TrialPod) -> WaitCause:
-        waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.uid, ""))
+        waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.pod_uid, ""))
         if waiting is None:
             return WaitCause(CauseKind.STARTING, "its pod was created and starts")
         kind, message = OBSTACLES[waiting.obstacle], shorten(waiting.text)
@@ -221,9 +227,8 @@ class _Explainer:
             )
         name = api_objects.text_at(manifest, "metadata", "name")
         parallelism = api_objects.int_at(manifest, "spec", "parallelism")
-        is_full = (
-            workload.index is None and parallelism is not None and len(self.alive) >= max(parallelism, 1)
-        )
+        pods = len({pod.pod_uid for pod in self.alive.values()})
+        is_full = workload.index is None and parallelism is not None and pods >= max(parallelism, 1)
         failure = self.objects.creation_failures.get(name)
         if failure and not is_full:
             kind = message_kind(failure)
@@ -258,7 +263,7 @@ POD_RANKS = {phase: rank for rank, phase in enumerate((PodPhase.RUNNING, PodPhas
 
 
 def explain_batch(
-    objects: BatchObjects, trials: int, *, collector: CollectorState, now: float
+    objects: BatchObjects, trials: int, pack: Pack | None = None, *, collector: CollectorState, now: float
 ) -> tuple[TrialCauses, ...]:
     """Return the causes for all trials of a batch, each with its trials, in the order of the first trial."""
     alive: dict[int, TrialPod] = {}
@@ -269,7 +274,7 @@ def explain_batch(
             failures[pod.index] = pod
         elif pod.index not in alive or POD_RANKS[phase] <= POD_RANKS[alive[pod.index].phase(now)]:
             alive[pod.index] = pod
-    explainer = _Explainer(objects, trials, collector, now, alive, failures)
+    explainer = _Explainer(objects, trials, pack, collector, now, alive, failures)
     grouped: dict[WaitCause, list[int]] = {}
     for index, cause in explainer.causes():
         grouped.setdefault(cause, []).append(index)
@@ -282,7 +287,11 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     queue = api_objects.text_at(manifest, "metadata", "labels", QUEUE_LABEL)
     if not queue:
         command = f"kubectl --namespace {namespace} patch job {name} {RESUME}"
-        return WaitCause(CauseKind.SUSPENDED, "its Job is suspended, and no queue holds it", f"`{command}`")
+        sweep = api_objects.text_at(manifest, "metadata", "labels", SWEEP_LABEL)
+        remedy = (
+            f"`sweep resume {sweep}` if its spec pauses it; else `{command}`" if sweep else f"`{command}`"
+        )
+        return WaitCause(CauseKind.SUSPENDED, "its Job is suspended, and no queue holds it", remedy)
     if entry is None:
         return WaitCause(
             CauseKind.SUSPENDED,

@@ -94,7 +94,7 @@ def _by_kind(manifest: Manifest, part: str, *, nodes: int) -> HealthFinding:
         case "PersistentVolumeClaim":
             return check_claim(manifest, nodes=nodes)
         case "PersistentVolume" if "nfs" in manifest.get("spec", {}):
-            details = "NFS with root_squash is not supported, and cannot be detected from outside"
+            details = "whom its export maps root to cannot be seen from outside"
             hint = "`sweep doctor --prove` writes as a trial would"
             return HealthFinding(part, what, HealthStatus.NOT_CHECKED, details, hint)
         case "CronJob":
@@ -141,7 +141,8 @@ def check_claim(claim: Manifest, *, nodes: int) -> HealthFinding:
             what,
             HealthStatus.WRONG,
             details,
-            "run `kubectl describe` on it: no volume fits the claim yet",
+            "run `kubectl describe` on it: no volume fits the claim yet, or its class waits for the first pod, which "
+            "`sweep doctor --prove` starts",
         )
     return HealthFinding("storage", what, HealthStatus.OK, ", ".join(sorted(modes)))
 

@@ -83,12 +83,18 @@ WRITE_TEST_SECONDS = 120
 
 
 def write_test_job(
-    namespace: str, claim: str | None, image: str, account: str, *, store: Mapping[str, Any] | None = None
+    namespace: str,
+    claim: str | None,
+    image: str,
+    account: str,
+    *,
+    is_held: bool = False,
+    store: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the Job of the write test: hardened like a trial, with a folder that the kubelet creates for a subPath.
 
-    Without a claim, results have no volume, and its pod is held for its record as those of trials are. `store` is
-    the partial pod template with the sidecar of a bucket.
+    Without a claim, results have no volume. `is_held`: its pod is held for its record as those of trials are. `store`
+    is the partial pod template with the sidecar of a bucket.
     """
     labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: WRITE_TEST_NAME}
     container = {
@@ -100,7 +106,7 @@ def write_test_job(
     }
     source = {"emptyDir": {}} if claim is None else {"persistentVolumeClaim": {"claimName": claim}}
     volumes = [{"name": "results", **source}]
-    held = {"finalizers": [RECORD_FINALIZER]} if claim is None else {}
+    held = {"finalizers": [RECORD_FINALIZER]} if is_held else {}
     pod = hardened_pod_spec(
         container, volumes, serviceAccountName=account, activeDeadlineSeconds=WRITE_TEST_SECONDS
     )
@@ -199,8 +205,8 @@ def _await_job(
             )
         if has_condition(job, "Failed"):
             hint = (
-                f"at the volume's root: chgrp {TRIAL_USER} . && chmod 2770 . "
-                "(NFS: the export without root_squash)"
+                f"at the volume's root: chgrp {TRIAL_USER} . && chmod 2770 ., unless its driver honours fsGroup; "
+                "the kubelet makes folders as root, whom an NFS export may map to another user"
             )
             message = "a Job could not write as a trial would"
             return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.WRONG, message, hint)

@@ -6,7 +6,7 @@ The message is untrusted, so it is used only for the pod that it was read from.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from sweepledger.engine import termination
 from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.pods import TrialPod
 from sweepledger.engine.termination import ExpectedRecord, Termination
+from sweepledger.formats import pack_message
 from sweepledger.formats import record_json as record_format
 from sweepledger.structs.kubernetes import STORE_CONTAINER
 from sweepledger.structs.record import RAN_NOTHING, Record
@@ -105,6 +106,23 @@ def stored_records(pod: TrialPod) -> StoredRecords:
     unsealed = said.get("unsealed")
     count = unsealed if type(unsealed) is int else 0
     return StoredRecords(frozenset(digests), said.get("complete") is True, count)
+
+
+def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Iterator[tuple[str, int]]:
+    """Yield pod and row of the known records that an ended pod of several trials confirms.
+
+    `known` has the SHA-256 of records in a bucket, by pod and row. Its launcher confirms its own, its sidecar also
+    those of earlier pods.
+    """
+    own = _message_data(api_objects.text_at(pod.status, "state", "terminated", "message"))
+    of_pod = known.get(pod.pod_uid, {})
+    yield from ((pod.pod_uid, row) for row in pack_message.vouched_by_launcher(own, pod.rows, of_pod))
+    sidecar = api_objects.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
+    packs = _message_data(api_objects.text_at(sidecar, "state", "terminated", "message")).get("packs")
+    for uid, text in packs.items() if isinstance(packs, dict) else ():
+        for row in pack_message.vouched(str(text), known.get(uid, {})):
+            if row in pod.rows:
+                yield uid, row
 
 
 def _record_digests(message: str) -> set[str]:

@@ -5,13 +5,14 @@ Both are read from the pod's template and from what controllers write to it, whi
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.formats.launch_json import LAUNCHER_PATHS
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
     COMPLETION_INDEX_ANNOTATION,
@@ -54,9 +55,10 @@ class PodPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrialPod:
-    """A pod whose launcher writes the record of a trial."""
+    """A pod whose launcher writes the record of a trial, and of others if they share it."""
 
     uid: str
+    """Id of its attempt at the trial."""
     index: int
     failures: int | None
     """Failed attempts at its index before it; None if its Job does not count them."""
@@ -65,6 +67,18 @@ class TrialPod:
     manifest: Manifest
     disruptions: int = 0
     """Pods of its index that the cluster ended before it."""
+    rows: range = range(0)
+    """Its trials, if there are several."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it runs several trials: how it ends tells little of one."""
+        return bool(self.rows)
+
+    @property
+    def pod_uid(self) -> str:
+        """Id of the pod."""
+        return api_objects.text_at(self.manifest, "metadata", "uid")
 
     @property
     def node(self) -> str:
@@ -135,14 +149,25 @@ def release(kubectl: Kubectl, namespace: str, names: Iterable[str]) -> None:
     kubectl.remove_finalizer("pods", names, namespace, RECORD_FINALIZER)
 
 
-def batch_pods(kubectl: Kubectl, namespace: str, batch: str, fields: str) -> Iterator[TrialPod]:
-    """Yield the pods of a batch that write records, page by page. Raises ClusterError."""
-    path, selector = PODS.format(namespace), f"{BATCH_LABEL}={batch}"
+def batch_pods(kubectl: Kubectl, namespace: str, batch: BatchLock, fields: str) -> Iterator[TrialPod]:
+    """Yield the pods of a batch that write records, page by page; a pod of several trials for each of them.
+
+    Raises ClusterError.
+    """
+    path, selector = PODS.format(namespace), f"{BATCH_LABEL}={batch.name}"
     for page in kubectl.pages(path, selector, fields=fields):
         for manifest in page:
-            pod = parse_pod(manifest)
-            if pod is not None:
-                yield pod
+            yield from trial_pods(manifest, batch)
+
+
+def trial_pods(manifest: Manifest, batch: BatchLock) -> Iterator[TrialPod]:
+    """Yield the pod of a batch if it writes records; a pod of several trials for each of them."""
+    pod = parse_pod(manifest)
+    if pod is not None and batch.pack is None:
+        yield pod
+    elif pod is not None:
+        rows = batch.rows(pod.index)
+        yield from (replace(pod, uid=batch.attempt(pod.uid, row), index=row, rows=rows) for row in rows)
 
 
 def output(kubectl: Kubectl, namespace: str, pod: TrialPod, *, lines: int, size: int) -> bytes:
@@ -183,7 +208,7 @@ def parse_pod(manifest: Manifest) -> TrialPod | None:
 
 def _is_launchers(container: Manifest) -> bool:
     command = api_objects.value_at(container, "command")
-    return isinstance(command, list) and LAUNCHER_PATH in command
+    return isinstance(command, list) and any(path in command for path in LAUNCHER_PATHS)
 
 
 def _variable(manifest: Manifest, container: Manifest, name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.kubernetes import BATCH_LABEL, INDEX_LABEL, WORKLOAD_KINDS, Kind, Manifest
-from sweepledger.structs.run_config import Shape
+from sweepledger.structs.run_config import Pack, Shape
 
 ABSENT = frozenset({"NotFound", "UnknownKind"})
 SUCCESS_CONDITIONS = ("Complete", "Completed", "Succeeded")
@@ -46,22 +46,22 @@ class Workload:
             return None
         return self.started, self.finished
 
-    def succeeded(self, trials: int) -> Iterator[int]:
+    def succeeded(self, trials: int, pack: Pack | None = None) -> Iterator[int]:
         """Yield the indexes of successful trials."""
         if self.index is None:
-            yield from parse_indexes(self.completed, trials)
+            yield from _rows(self.completed, trials, pack)
         elif self.is_complete and self.index < trials:
             yield self.index
 
-    def ended(self, trials: int) -> Iterator[int]:
+    def ended(self, trials: int, pack: Pack | None = None) -> Iterator[int]:
         """Yield the indexes of trials that have no further attempt."""
         if self.index is not None:
             yield from range(self.index, min(self.index + 1, trials) if self.has_ended else self.index)
         elif self.has_ended:
             yield from range(trials)
         else:
-            yield from parse_indexes(self.completed, trials)
-            yield from parse_indexes(self.failed, trials)
+            yield from _rows(self.completed, trials, pack)
+            yield from _rows(self.failed, trials, pack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class BatchWorkloads:
         times = (workload.finished for workload in self.workloads if workload.finished is not None)
         return max(times, default=None)
 
-    def succeeded(self, trials: int) -> frozenset[int]:
+    def succeeded(self, trials: int, pack: Pack | None = None) -> frozenset[int]:
         """Return the indexes of successful trials."""
-        return frozenset(index for workload in self.workloads for index in workload.succeeded(trials))
+        return frozenset(index for workload in self.workloads for index in workload.succeeded(trials, pack))
 
     def suspended(self, trials: int) -> frozenset[int]:
         """Return the indexes of trials whose workload is suspended."""
@@ -95,9 +95,9 @@ class BatchWorkloads:
         every = range(trials) if any(workload.index is None for workload in suspended) else ()
         return frozenset((*every, *(workload.index for workload in suspended if workload.index is not None)))
 
-    def ended(self, trials: int) -> frozenset[int]:
+    def ended(self, trials: int, pack: Pack | None = None) -> frozenset[int]:
         """Return the indexes of trials that have no further attempt."""
-        return frozenset(index for workload in self.workloads for index in workload.ended(trials))
+        return frozenset(index for workload in self.workloads for index in workload.ended(trials, pack))
 
 
 def api_path(shape: Shape) -> str:
@@ -154,6 +154,15 @@ def parse_workload(manifest: Manifest, kind: Kind) -> Workload:
         failed=api_objects.text_at(manifest, "status", "failedIndexes"),
         is_deleted=bool(api_objects.text_at(manifest, "metadata", "deletionTimestamp")),
     )
+
+
+def _rows(text: str, trials: int, pack: Pack | None) -> Iterator[int]:
+    """Yield the rows of the completion indexes in a Job's list."""
+    if pack is None:
+        yield from parse_indexes(text, trials)
+        return
+    for index in parse_indexes(text, pack.pods(trials)):
+        yield from pack.rows(index, trials)
 
 
 def parse_indexes(text: str, below: int) -> Iterator[int]:

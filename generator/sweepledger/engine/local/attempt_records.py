@@ -4,6 +4,7 @@ They are the only state of an index: whether it has finished, and which attempts
 """
 
 import contextlib
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,8 @@ FINAL_STATUSES = (Status.OK, Status.PRUNED, Status.DIVERGED)
 """If records disagree, the first of these counts, as for the collector."""
 READ_BYTES = 2 << 20
 """More than a record may have, so that a larger file is refused without being read completely."""
+KILLED = 128 + signal.SIGKILL
+"""The exit code of an attempt that left no record."""
 LONGEST_LINE = 300
 """Characters of a line of output that progress shows."""
 
@@ -36,6 +39,7 @@ def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, in
     """Return the state of an index from its records; `codes` are exit codes by pod uid, as observed."""
     results: set[Status] = set()
     failures: list[FailedAttempt] = []
+    number = 0
     for path in folder.glob("*.json"):
         record = find_record(folder, expected, path.stem)
         if record is not None and record.status.is_final:
@@ -47,8 +51,11 @@ def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, in
                 path.stem, 1 if record is None else termination.exit_code_for_reason(record.reason)
             )
             failures.append(FailedAttempt(code, path.stat().st_mtime))
-    result = next((status for status in FINAL_STATUSES if status in results), None)
-    return IndexState(result, tuple(sorted(failures, key=lambda failure: (failure.at, failure.code))))
+            number = max(number, 0 if record is None else record.attempt)
+    failures.sort(key=lambda failure: (failure.at, failure.code))
+    # Of a pack's row, attempts that ended their launcher or pod left no record; the number of a later one counts them.
+    failures[:0] = [FailedAttempt(KILLED, failures[0].at) for _ in range(number - len(failures))]
+    return IndexState(next((status for status in FINAL_STATUSES if status in results), None), tuple(failures))
 
 
 def find_record(folder: Path, expected: ExpectedRecord, uid: str) -> Record | None:

@@ -7,10 +7,10 @@ earlier engine may have been killed at any time.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -30,6 +30,7 @@ from sweepledger.engine.local.job_controller import (
     CreateJob,
     FinishJob,
     IndexState,
+    IndexStates,
     JobState,
     KillPod,
     ObservedState,
@@ -78,8 +79,10 @@ class LocalEngine:
         self._pods: dict[str, LocalPod] = {}
         self._ended: list[PodExit] = []
         self._known: dict[str, _DesiredJob] = {}
-        self._indexes: dict[str, dict[int, IndexState]] = {}
+        self._indexes: dict[str, IndexStates] = {}
         self._codes: dict[str, int] = {}
+        self._failed_pods = Counter[tuple[str, int]]()
+        """By Job and pod of several rows, how many pods have failed here, as a Job controller counts them."""
         self._refused: set[str] = set()
         try:
             self.leftovers_killed = self._clear()
@@ -135,17 +138,22 @@ class LocalEngine:
         return by_batch
 
     def _progress(self, name: str, job: JobSpec) -> BatchProgress:
-        states = self._indexes.get(name, {})
-        counts = Counter(state.result for state in states.values())
-        ok, diverged, pruned = counts[Status.OK], counts[Status.DIVERGED], counts[Status.PRUNED]
-        finished = ok + diverged + pruned
+        states = self._indexes.get(name) or IndexStates()
+        ok, diverged, pruned = (states.results[each] for each in (Status.OK, Status.DIVERGED, Status.PRUNED))
         entry = self._entries.get(name)
         if entry is not None and entry.condition:
-            failed = len(job.indexes) - finished
+            failed = len(job.indexes) - states.finished
         else:
-            failed = sum(not job_controller.is_open(job, state) for state in states.values()) - finished
-        running = sum(pod.job.name == name for pod in self._pods.values())
+            failed = job_controller.given_up(job, states)
+        running = sum(self._running(pod, states) for pod in self._pods.values() if pod.job.name == name)
         return BatchProgress(len(job.indexes), ok, diverged, failed, running, pruned)
+
+    def _running(self, pod: LocalPod, states: Mapping[int, IndexState]) -> int:
+        """Return how many rows of a pod run, as far as their records were read."""
+        if pod.job.pack is None:
+            return 1
+        left = sum(job_controller.is_open(pod.job, states.get(row, IndexState())) for row in pod.rows)
+        return min(left, pod.job.pack.at_once)
 
     def step(
         self, desired: Sequence[DesiredBatch], *, untouched: Collection[str] = ()
@@ -178,7 +186,7 @@ class LocalEngine:
     def _observe(self, name: str) -> None:
         """Read all records of a new Job; later only the records of ended pods are read."""
         if name not in self._indexes:
-            self._indexes[name] = {}
+            self._indexes[name] = IndexStates()
             for index in self._known[name].job.indexes:
                 self._refresh(self._known[name], index)
 
@@ -189,7 +197,7 @@ class LocalEngine:
             folder, attempt_records.expected_record(batch, index), self._codes
         )
         if state != IndexState():
-            self._indexes.setdefault(job.name, {})[index] = state
+            self._indexes.setdefault(job.name, IndexStates())[index] = state
         return state
 
     def _observed(self) -> ObservedState:
@@ -198,7 +206,7 @@ class LocalEngine:
         return ObservedState(jobs, pods, self.capacity, self._slots)
 
     def _state(self, name: str, entry: store.JobEntry) -> JobState:
-        indexes = MappingProxyType(self._indexes.get(name, {}))
+        indexes = self._indexes.get(name) or IndexStates()
         return JobState(entry.digest, entry.created, entry.condition, indexes)
 
     def _act(self, action: Action) -> Iterator[EngineEvent]:
@@ -232,17 +240,21 @@ class LocalEngine:
 
     def _start(self, known: _DesiredJob, index: int, failures: int) -> Iterator[EngineEvent]:
         job = known.job
-        before = self._indexes[job.name].get(index, IndexState())
-        if self._refresh(known, index) != before:
+        before = {row: self._indexes[job.name].get(row, IndexState()) for row in job.rows(index)}
+        if {row: self._refresh(known, row) for row in before} != before:
             return  # a record has appeared since the decision
         volumes.write_configs(self._folders, known.desired.batch, job)
+        if job.pack is not None:
+            failures = self._failed_pods[job.name, index]
         pod = LocalPod(known.desired, job, index, failures, str(uuid4()), self._clock())
         devices = pods.choose_devices(pod, self._pods.values(), self.capacity)
         pod = replace(pod, cpus=devices.cpus, gpus=devices.gpus)
         launch = pods.prepare_launch(pod, self._folders, self.capacity)
         self._pods[pod.uid] = pod
         self._node.start(launch)
-        yield events.PodStarted(pod.attempt)
+        for row, state in before.items():
+            if job_controller.is_open(job, state):
+                yield events.PodStarted(pod.attempt(row, len(state.failures)))
 
     def _collect(self) -> Iterator[EngineEvent]:
         self._ended += self._node.ended()
@@ -251,24 +263,28 @@ class LocalEngine:
             pod_exit = self._ended[0]
             pod = self._pods[pod_exit.uid]
             self._codes[pod.uid] = pod_exit.code
+            self._failed_pods[pod.job.name, pod.index] += pod_exit.code != 0
             now = self._clock()
-            event = pods.settle_pod(pod, pod_exit, self._folders, now)
-            store.add_observed(
-                self._folders.state,
-                store.ObservedPod(pod.job.batch, pod.index, pod.uid, pod.started, max(pod.started, now)),
-            )
+            ended = tuple(pods.settle_pod(pod, pod_exit, self._folders, now))
+            if pod.job.pack is None:  # of several rows, it does not say when each ran
+                store.add_observed(
+                    self._folders.state,
+                    store.ObservedPod(pod.job.batch, pod.index, pod.uid, pod.started, max(pod.started, now)),
+                )
             del self._pods[pod.uid], self._ended[0]
             volumes.remove_pod(self._folders, pod.uid)
-            state = self._refresh(_DesiredJob(pod.desired, pod.job), pod.index)
-            if not self._is_retried(pod):
-                yield event
-                continue
-            yield replace(event, attempts=max(pod.job.retries, event.attempt.number) + 1)
-            until = job_controller.retry_at(pod.job, state)
-            yield events.RetryScheduled(pod.job.batch, pod.job.name, pod.index, until)
+            for row in pod.rows:
+                self._refresh(_DesiredJob(pod.desired, pod.job), row)
+            for event in ended:
+                yield from self._ended_events(pod.job, event)
 
-    def _is_retried(self, pod: LocalPod) -> bool:
-        name, entry = pod.job.name, self._entries.get(pod.job.name)
-        if name not in self._known or entry is None:
-            return False
-        return job_controller.is_retried(pod.job, self._state(name, entry), pod.index, self._clock())
+    def _ended_events(self, job: JobSpec, event: events.PodEnded) -> Iterator[EngineEvent]:
+        """Yield that an attempt ended, and when the next one follows."""
+        row, entry = event.attempt.index, self._entries.get(job.name)
+        state = None if entry is None or job.name not in self._known else self._state(job.name, entry)
+        if state is None or not job_controller.is_retried(job, state, row, self._clock()):
+            yield event
+            return
+        yield replace(event, attempts=max(job.retries, event.attempt.number) + 1)
+        until = job_controller.retry_at(job, state.indexes.get(row, IndexState()))
+        yield events.RetryScheduled(job.batch, job.name, row, until)

@@ -4,11 +4,12 @@ It creates new Jobs, prunes those that are not desired any more, never edits one
 has a result. A Job ends in two steps: first its pods, then its condition, so that no pod of an ended Job writes.
 """
 
+import itertools
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
-from types import MappingProxyType
 
 from sweepledger.engine.local.job_spec import BatchSpec, FailureAction, JobSpec, ResourceAmounts
 from sweepledger.structs.record import Status
@@ -39,6 +40,52 @@ class IndexState:
     """By time."""
 
 
+class IndexStates(dict[int, IndexState]):
+    """The states of all indexes with records, counted as they change: a decision needs no look at each of them."""
+
+    def __init__(self, states: Mapping[int, IndexState] | None = None) -> None:
+        super().__init__()
+        self.results = Counter[Status | None]()
+        self.failing: dict[int, IndexState] = {}
+        """Those with failures, by index."""
+        self._first_open = 0
+        for index, state in (states or {}).items():
+            self[index] = state
+
+    def __setitem__(self, index: int, state: IndexState) -> None:
+        """Set the state of an index."""
+        if (before := self.get(index)) is not None:
+            self.results[before.result] -= 1
+        self.results[state.result] += 1
+        self.failing.pop(index, None)
+        if state.failures:
+            self.failing[index] = state
+        if state.result is None:
+            self._first_open = 0
+        super().__setitem__(index, state)
+
+    @property
+    def successes(self) -> int:
+        """The number of indexes that have succeeded."""
+        return sum(
+            count for status, count in self.results.items() if status is not None and status.is_success
+        )
+
+    @property
+    def finished(self) -> int:
+        """The number of indexes with a result."""
+        return self.results.total() - self.results[None]
+
+    def without_finished(self, indexes: Sequence[int]) -> Sequence[int]:
+        """Return the indexes of a Job from the first on that has no result."""
+        while self._first_open < len(indexes):
+            state = self.get(indexes[self._first_open])
+            if state is None or state.result is None:
+                break
+            self._first_open += 1
+        return indexes[self._first_open :]
+
+
 @dataclass(frozen=True, slots=True)
 class JobState:
     """A Job that was created."""
@@ -46,8 +93,7 @@ class JobState:
     digest: str
     created: float
     condition: JobCondition | None = None
-    indexes: Mapping[int, IndexState] = field(default_factory=lambda: MappingProxyType({}))
-    """Indexes with records."""
+    indexes: IndexStates = field(default_factory=IndexStates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +103,7 @@ class PodState:
     uid: str
     job: str
     index: int
+    """The row, or the number of a pod that runs several."""
     started: float
     requests: ResourceAmounts
     stopping: bool = False
@@ -89,11 +136,13 @@ class RefuseEdit:
 
 @dataclass(frozen=True, slots=True)
 class StartPod:
-    """Start an attempt after a number of failed ones."""
+    """Start an attempt after a number of failed ones, or attempts at several rows."""
 
     job: str
     index: int
+    """The row, or the number of a pod that runs several."""
     failures: int
+    """Of the row; 0 if it runs several, whose failures differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +212,11 @@ def is_open(job: JobSpec, state: IndexState) -> bool:
     return state.result is None and not _is_lost(job, state)
 
 
+def given_up(job: JobSpec, states: IndexStates) -> int:
+    """Return how many indexes have failed without a result and without another attempt."""
+    return sum(state.result is None and _is_lost(job, state) for state in states.failing.values())
+
+
 def is_retried(job: JobSpec, state: JobState, index: int, now: float) -> bool:
     """Return whether a failed index will have another attempt: it may, and its Job continues."""
     known = state.indexes.get(index, IndexState())
@@ -222,6 +276,8 @@ def _decide(
             yield end
     else:
         yield from _overdue(job, pods, now)
+        if job.is_paused:
+            return
         yield from _starts(job, state, pods, free, now)
 
 
@@ -235,48 +291,57 @@ def _starts(
     job: JobSpec, state: JobState, pods: list[PodState], free: _FreeCapacity, now: float
 ) -> Iterator[Action]:
     busy = {pod.index for pod in pods}
-    ready = (index for index in job.indexes if index not in busy and _is_ready(job, state, index, now))
-    for index in islice(ready, max(0, job.parallelism - len(pods))):
+    ready = (
+        number
+        for number, rows in itertools.groupby(state.indexes.without_finished(job.indexes), job.pod_number)
+        if number not in busy and any(_is_ready(job, state, row, now) for row in rows)
+    )
+    for number in islice(ready, max(0, job.parallelism - len(pods))):
         if not free.take(job.pod.requests):
             return
-        yield StartPod(job.name, index, len(state.indexes.get(index, IndexState()).failures))
+        failures = 0 if job.pack else len(state.indexes.get(number, IndexState()).failures)
+        yield StartPod(job.name, number, failures)
 
 
 def _is_ready(job: JobSpec, state: JobState, index: int, now: float) -> bool:
     known = state.indexes.get(index)
     if known is None:
         return True
+    if not is_open(job, known):
+        return False
     at = retry_at(job, known)
     # A record from the future means that the clock was set back, which must not delay the next attempt.
     future = bool(known.failures) and known.failures[-1].at > now
-    return is_open(job, known) and (at <= now or future)
+    return at <= now or future
 
 
 def _end(job: JobSpec, state: JobState, now: float, *, stopped: bool) -> FinishJob | None:
     """Return the condition that a Job has reached, if any."""
-    done = sum(known.result is not None and known.result.is_success for known in state.indexes.values())
+    done = state.indexes.successes
     if done == len(job.indexes):
         return FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached")
     reason = _policy(job, state) or _exhausted(job, state, done)
     if reason is None and stopped:
         reason = "BatchStopped"
-    if reason is None and job.deadline is not None and now - state.created > job.deadline:
+    is_timed = job.deadline is not None and not job.is_paused
+    if reason is None and is_timed and now - state.created > (job.deadline or 0):
         reason = "DeadlineExceeded"
     return None if reason is None else FinishJob(job.name, JobCondition.FAILED, reason)
 
 
 def _policy(job: JobSpec, state: JobState) -> str | None:
     """Return a reason if a rule fails the whole Job, as it does for a diverged trial of shape `jobs`."""
-    failures = (failure for known in state.indexes.values() for failure in known.failures)
+    failures = (failure for known in state.indexes.failing.values() for failure in known.failures)
     failed = any(job.failure_action(failure.code) is FailureAction.FAIL_JOB for failure in failures)
-    diverged = not job.indexed and any(known.result is not None for known in state.indexes.values())
+    diverged = not job.indexed and state.indexes.finished > 0
     return "PodFailurePolicy" if failed or diverged else None
 
 
 def _exhausted(job: JobSpec, state: JobState, done: int) -> str | None:
     """Return a reason if too many indexes or attempts have failed."""
-    lost = sum(_is_lost(job, known) for known in state.indexes.values())
-    if not job.per_index and sum(len(_counted(job, known)) for known in state.indexes.values()) > job.retries:
+    lost = state.indexes.finished - done + given_up(job, state.indexes)
+    counted = sum(len(_counted(job, known)) for known in state.indexes.failing.values())
+    if not job.per_index and counted > job.retries:
         return "BackoffLimitExceeded"
     if done + lost == len(job.indexes):
         return "FailedIndexes"
@@ -301,4 +366,6 @@ def _is_lost(job: JobSpec, state: IndexState) -> bool:
 def _is_bad_sweep(job: JobSpec, state: JobState | None) -> bool:
     if state is None or job.failure_action(BAD_SWEEP) is not FailureAction.FAIL_JOB:
         return False
-    return any(failure.code == BAD_SWEEP for known in state.indexes.values() for failure in known.failures)
+    return any(
+        failure.code == BAD_SWEEP for known in state.indexes.failing.values() for failure in known.failures
+    )

@@ -6,6 +6,8 @@ from enum import StrEnum
 from math import ceil
 from types import MappingProxyType
 
+from sweepledger.structs.run_config import Pack
+
 
 @dataclass(frozen=True, slots=True)
 class ResourceAmounts:
@@ -29,6 +31,11 @@ class ResourceAmounts:
             and self.memory <= capacity.memory
             and self.gpus <= capacity.gpus
         )
+
+    def share(self, count: int, of: int) -> "ResourceAmounts":
+        """Return what `count` of `of` equal parts need, rounded up, which share the GPUs."""
+        cpus, memory = (-(-amount * count // of) for amount in (self.milli_cpus, self.memory))
+        return ResourceAmounts(cpus, memory, self.gpus)
 
     @property
     def cpus(self) -> int:
@@ -77,7 +84,7 @@ class ResultsVolume:
 
 @dataclass(frozen=True, slots=True)
 class DataVolume:
-    """The claim with the batch's dataset."""
+    """A claim with data of the batch, or its copy: here, the folder of all its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +185,29 @@ class JobSpec:
     pod: PodSpec
     digest: str
     """Digest of the Job and the ConfigMaps of its batch, which are immutable in a cluster."""
+    pack: Pack | None = None
+    """How many rows a pod runs; None: one."""
+    is_paused: bool = False
+    """Whether no further pod starts; those that run go on."""
 
-    def completion_index(self, row: int) -> int:
-        """Return the completion index of a row's pod."""
-        return 0 if self.has_own_row else row
+    def completion_index(self, pod: int) -> int:
+        """Return the completion index of a pod, which has the number of its row, unless it runs several."""
+        return 0 if self.has_own_row else pod
+
+    def pod_number(self, row: int) -> int:
+        """Return the number of the pod that runs a row."""
+        return row if self.pack is None else self.pack.pod(row)
+
+    def rows(self, pod: int) -> tuple[int, ...]:
+        """Return the rows that a pod runs."""
+        if self.pack is None:
+            return (pod,)
+        rows = self.pack.rows(pod, self.indexes[-1] + 1)
+        return tuple(range(max(rows.start, self.indexes[0]), rows.stop))
+
+    def attempt(self, uid: str, row: int) -> str:
+        """Return the id of a pod's attempt at a row."""
+        return uid if self.pack is None else f"{uid}-{row}"
 
     def failure_action(self, code: int) -> FailureAction:
         """Return the action of the first rule that applies to an exit code."""
@@ -207,6 +233,10 @@ class TrialTable:
     rows: tuple[TrialRow, ...]
     version: int = 1
     """The version of the launcher, and of its records."""
+    pack: Pack | None = None
+    """How many rows a pod runs; None: one."""
+    attempts: int = 1
+    """Of a row, if pods run several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +248,8 @@ class BatchSpec:
     """By their lowest index, in which order they start."""
     config_maps: Mapping[str, Mapping[str, str]]
     table: TrialTable
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether no further pod of it starts."""
+        return any(job.is_paused for job in self.jobs)

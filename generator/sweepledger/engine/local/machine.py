@@ -11,6 +11,7 @@ from sweepledger import process
 from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
 from sweepledger.problems import Problem
 from sweepledger.process import LimitExceededError, Limits
+from sweepledger.structs.run_config import Pack, RunningState
 
 PROBLEM_CODE = "resources-lacking"
 MEBIBYTE = 1 << 20
@@ -77,7 +78,44 @@ def with_parallelism(batch: BatchSpec, trials: int | None) -> BatchSpec:
     """Return the batch with so many trials at once; None: unchanged. What fits the machine is another limit."""
     if trials is None:
         return batch
-    return replace(batch, jobs=tuple(replace(job, parallelism=trials) for job in batch.jobs))
+    return replace(batch, jobs=tuple(_with_parallelism(job, trials) for job in batch.jobs))
+
+
+def running(batch: BatchSpec, state: RunningState) -> BatchSpec:
+    """Return the batch as it runs now."""
+    changed = batch if batch.jobs[0].has_own_row else with_parallelism(batch, state.parallelism)
+    return replace(changed, jobs=tuple(replace(job, is_paused=state.paused) for job in changed.jobs))
+
+
+def _with_parallelism(job: JobSpec, trials: int) -> JobSpec:
+    if job.pack is None:
+        return replace(job, parallelism=trials)
+    at_once = min(job.pack.at_once, trials)
+    return replace(_smaller(job, job.pack, at_once), parallelism=trials // at_once)
+
+
+def fitted(batch: BatchSpec, has: ResourceAmounts) -> BatchSpec:
+    """Return the batch with fewer trials at once in a pod, if the machine is too small for as many as it says."""
+    return replace(batch, jobs=tuple(_fitted(job, has) for job in batch.jobs))
+
+
+def _fitted(job: JobSpec, has: ResourceAmounts) -> JobSpec:
+    if job.pack is None:
+        return job
+    smaller = (_smaller(job, job.pack, at_once) for at_once in range(job.pack.at_once, 0, -1))
+    return next((each for each in smaller if each.pod.requests.fits(has)), job)
+
+
+def _smaller(job: JobSpec, pack: Pack, at_once: int) -> JobSpec:
+    """Return the Job with fewer trials at once in a pod, which needs that much less."""
+    requests, limits = (
+        amounts.share(at_once, pack.at_once) for amounts in (job.pod.requests, job.pod.limits)
+    )
+    return replace(
+        job,
+        pack=replace(pack, at_once=at_once),
+        pod=replace(job.pod, requests=requests, limits=limits),
+    )
 
 
 def capacity_problems(

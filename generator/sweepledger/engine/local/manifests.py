@@ -39,6 +39,8 @@ from sweepledger.problems import Problem
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
     CHECKPOINTS_FOLDER,
+    DATA_PATH,
+    DATA_VOLUME,
     INDEX_VARIABLE,
     PARENT_FOLDER_VARIABLE,
     PARENT_PATH,
@@ -47,8 +49,10 @@ from sweepledger.structs.kubernetes import (
     STORE_CREDENTIALS,
     STORE_SEALS,
     STORE_VOLUME,
+    is_data_volume,
 )
 from sweepledger.structs.node_pool import GPU_RESOURCE
+from sweepledger.structs.run_config import Pack
 from sweepledger.structs.values import digest
 
 FIELD = re.compile(r"metadata\.(?:uid|name|namespace|(?:labels|annotations)\['[^']+'\])|spec\.nodeName")
@@ -56,10 +60,9 @@ FIELD = re.compile(r"metadata\.(?:uid|name|namespace|(?:labels|annotations)\['[^
 CLAIMS: Mapping[str, PodVolume] = {
     "artifacts": KeptVolume("artifacts"),
     "checkpoints": KeptVolume("checkpoints"),
-    "data": DataVolume(),
     "results": ResultsVolume(),
 }
-"""Claims by the name of their volume; the name of the claim does not matter on one machine."""
+"""Claims by the name of their volume, data apart; the name of the claim does not matter on one machine."""
 
 OF_SIDECAR = frozenset({STORE_VOLUME, STORE_CREDENTIALS, STORE_SEALS})
 """Volumes that only the sidecar of a bucket mounts."""
@@ -190,6 +193,8 @@ def _mount(node: ManifestNode, volumes: Mapping[str, PodVolume], working_dir: st
     sub_path = expression or plain
     if sub_path.startswith("/") or ".." in sub_path.split("/"):
         node.refuse("subPath", f"must stay inside the volume, got {sub_path!r}")
+    if isinstance(volumes.get(name), DataVolume) and mount_path.is_relative_to(DATA_PATH):
+        path = DATA_PATH  # several datasets are in one folder here, by their names
     return Mount(name, path.rstrip("/"), sub_path, expanded=bool(expression))
 
 
@@ -202,19 +207,21 @@ def _volume(node: ManifestNode) -> tuple[str, PodVolume]:
         volume = _projected(node.child("projected"))
     elif "emptyDir" in node or node.take("emptyDir") == {}:
         volume = _scratch(node.child("emptyDir"))
-        if name in {
-            RESULTS_VOLUME,
-            PARENT_VOLUME,
-        }:  # in the cluster it ends with the pod; here the folder is kept
+        # In the cluster these end with the pod; here the folder is kept, and data has one already.
+        if name in {RESULTS_VOLUME, PARENT_VOLUME}:
             volume = ResultsVolume()
+        elif is_data_volume(name):
+            volume = DataVolume()
     elif "persistentVolumeClaim" in node:
         claim = node.child("persistentVolumeClaim")
         claim.text("claimName")
         claim.meaningless("readOnly")
         claim.close()
-        if name not in CLAIMS:
-            node.refuse("name", f"must be one of {sorted(CLAIMS)} for a claim on this machine, got {name!r}")
-        volume = CLAIMS.get(name, volume)
+        known = DataVolume() if is_data_volume(name) else CLAIMS.get(name)
+        if known is None:
+            names = sorted((*CLAIMS, DATA_VOLUME))
+            node.refuse("name", f"must be one of {names} for a claim on this machine, got {name!r}")
+        volume = known or volume
     elif "secret" in node:
         secret = node.child("secret").text("secretName")
         hint = "run this sweep in the cluster, or remove `run.secrets` to try it here"
@@ -233,6 +240,10 @@ def _projected(node: ManifestNode) -> ConfigVolume:
     node.meaningless("defaultMode")
     sources: list[ConfigSource] = []
     for source in node.children("sources"):
+        if "serviceAccountToken" in source:  # this machine has no accounts: the file is missing
+            source.meaningless("serviceAccountToken")
+            source.close()
+            continue
         sources.append(_config_source(source.child("configMap"), "name"))
         source.close()
     node.close()
@@ -316,7 +327,14 @@ def parse_batch(
         batch.refuse("", message)
     if problems or isinstance(table, str):
         return tuple(sorted(_without_repeats(problems)))
+    jobs = [job if table.pack is None else _packed(job, table) for job in jobs]
     return BatchSpec(name, tuple(sorted(jobs, key=lambda job: job.indexes)), config_maps, table)
+
+
+def _packed(job: JobSpec, table: TrialTable) -> JobSpec:
+    """Return a Job whose pods run several rows: their launchers count the attempts at each row."""
+    rows = tuple(range(len(table.rows)))
+    return replace(job, pack=table.pack, indexes=rows, retries=table.attempts - 1, max_failed=None)
 
 
 def _without_repeats(problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -337,7 +355,11 @@ def _contradictions(
         yield "must contain a Job"
     if isinstance(table, str):
         yield table
-    elif any(job.indexes[-1] >= len(table.rows) for job in jobs):
+    elif table.pack is not None and any(
+        job.has_own_row or len(job.indexes) != table.pack.pods(len(table.rows)) for job in jobs
+    ):
+        yield f"must have {table.pack.pods(len(table.rows))} completions in one Job, as launch.json packs its rows"
+    elif table.pack is None and any(job.indexes[-1] >= len(table.rows) for job in jobs):
         yield f"must have a row for every index, got {len(table.rows)} rows"
     for text in [name, *(job.name for job in jobs), *(key for job in jobs for key in job.pod.volumes)]:
         if NAME.fullmatch(text) is None:
@@ -494,6 +516,10 @@ def _table(config_maps: Mapping[str, Mapping[str, str]]) -> TrialTable | str:
                 )
                 for line in lines
             )
-        return TrialTable(launch["code"], launch["data"], tuple(rows), launch["version"])
+        data = launch.get("pack", {})
+        pack = Pack(data["rows"], data["at_once"]) if "rows" in data else None
+        return TrialTable(
+            launch["code"], launch["data"], tuple(rows), launch["version"], pack, data.get("attempts", 1)
+        )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         return f"must contain launch.json and the table that it names: {type(error).__name__} {error}"

@@ -85,11 +85,18 @@ class Launch:
     """Folders and the bytes that each may contain."""
     grace: float
 
+    @property
+    def launcher(self) -> str | None:
+        """The launcher that a supervisor may fork; None if its command has to be started as a new process."""
+        return pod_server.forked_launcher(self.argv, self.environment.get("PATH", ""))
+
     def instructions(self) -> bytes:
         """Return the line that the supervisor reads."""
         return (
             json.dumps(
                 {
+                    "uid": self.uid,
+                    "launcher": self.launcher,
                     "argv": self.argv,
                     "cwd": str(self.cwd),
                     "env": dict(self.environment),
@@ -123,13 +130,15 @@ class Node:
         self._launchers = tuple(map(str, launchers))
         self._supervisors: dict[str, subprocess.Popen[bytes] | SupervisorProcess] = {}
         self._server: PodServer | None = None
+        self._waiting: list[SupervisorProcess] = []
+        """Supervisors without a pod."""
         self._failed_starts: list[PodExit] = []
         self._selector = selectors.DefaultSelector()
 
     def start(self, launch: Launch) -> None:
         """Start a pod. A pod that cannot be started appears among those that have ended."""
         try:
-            process = self._fork(launch) or _start_supervisor(launch.uid)
+            process = self._waiting_supervisor() or self._fork(launch) or _start_supervisor(launch.uid)
         except OSError as error:
             self._failed_starts.append(
                 PodExit(launch.uid, pod_supervisor.START_FAILED_CODE, "start-failed", str(error))
@@ -139,15 +148,23 @@ class Node:
         self._selector.register(_descriptor(process.stdout), selectors.EVENT_READ)
         self._send(launch.uid, launch.instructions())
 
+    def _waiting_supervisor(self) -> SupervisorProcess | None:
+        """Return a supervisor that waits for a pod, if there is one."""
+        while self._waiting:
+            process = self._waiting.pop()
+            if process.is_waiting():
+                return process
+            process.release()  # it was killed
+        return None
+
     def _fork(self, launch: Launch) -> SupervisorProcess | None:
-        """Let the server start the supervisor of a pod; None if there is no server."""
+        """Let the server start a supervisor; None if there is no server."""
         if not pod_server.can_fork():
             return None
         try:
             if self._server is None:
                 self._server = PodServer(server_command(), POD_UID_VARIABLE, self._launchers)
-            launcher = pod_server.forked_launcher(launch.argv, launch.environment.get("PATH", ""))
-            return self._server.fork(launch.uid, launcher)
+            return self._server.fork(launch.launcher)
         except OSError:  # it was killed: the next pod gets another
             if self._server is not None:
                 self._server.close()
@@ -156,7 +173,7 @@ class Node:
 
     def stop(self, uid: str) -> None:
         """Stop a pod: SIGTERM, its grace period, SIGKILL."""
-        self._send(uid, b"stop\n")
+        self._send(uid, pod_supervisor.STOP + b"\n")
 
     def _send(self, uid: str, text: bytes) -> None:
         process = self._supervisors.get(uid)
@@ -188,27 +205,36 @@ class Node:
 
     def _end(self, uid: str, process: subprocess.Popen[bytes] | SupervisorProcess) -> PodExit:
         self._selector.unregister(_descriptor(process.stdout))
-        # A supervisor writes its report last and exits, so neither reading nor waiting takes long.
-        text = process.stdout.read() if process.stdout else b""
+        # A supervisor writes its report last, so neither reading nor waiting takes long.
         if isinstance(process, SupervisorProcess):
-            process.release()
+            text = process.read_report()
         else:
+            text = process.stdout.read() if process.stdout else b""
             with contextlib.suppress(BrokenPipeError):
                 process.communicate()
         del self._supervisors[uid]
+        can_continue = False
         try:
             report = json.loads(text)
             pod_exit = PodExit(uid, report["code"], report["reason"], report["message"])
-            has_survivors = report["survivors"] > 0
+            has_survivors, can_continue = report["survivors"] > 0, pod_supervisor.can_continue(report)
         except (ValueError, KeyError, TypeError):
             pod_exit = PodExit(uid, pod_supervisor.KILLED_CODE, "killed", "its supervisor was killed")
             has_survivors = True
+        if isinstance(process, SupervisorProcess):
+            if can_continue:
+                self._waiting.append(process)
+            else:
+                process.release()
         if has_survivors:
             kill_pod_processes((uid,))
         return pod_exit
 
     def close(self) -> None:
         """Kill all pods and wait until none of their processes is left."""
+        for waiting in self._waiting:
+            waiting.release()
+        self._waiting.clear()
         for process in self._supervisors.values():
             if process.stdin:
                 process.stdin.close()

@@ -1,18 +1,20 @@
-"""A server that forks the supervisors of pods, and their launchers: starting Python anew takes longer than both.
+"""A server that forks supervisors, which fork launchers: starting Python anew takes longer than both.
 
-It has imported what they import, and compiled each launcher once. A fork runs the same launcher as a new process
-would, with the same arguments, environment and descriptors. Only Linux has it; elsewhere, and for a launcher that
-needs another interpreter, processes are started as usual.
+It has imported what they import, and compiled each launcher once. A supervisor runs one pod after the other, and has
+a fork that runs their launchers (`launcher_worker`), as a new process would, with the same arguments and environment.
+Only Linux has it; elsewhere, and for a launcher that needs another interpreter, processes are started as usual.
 
-The definitions of a launcher take about 5 ms of CPU. The server executes them once, and forks only call `main`, if the
-launcher is byte for byte one of the package: no other is executed in the server.
+The definitions of a launcher take about 5 ms of CPU, and the patterns that it compiles at their first use 2 ms. The
+server does both once, and forks only call `main`, if the launcher is byte for byte one of the package: no other is
+executed in the server.
 """
 
 # pathlib would add to the time that the server takes to start:
-# ruff: noqa: PTH110, PTH118, PTH120, PTH123
+# ruff: noqa: PTH110, PTH116, PTH118, PTH120, PTH123
 
 import contextlib
 import ctypes
+import functools
 import gc
 import json
 import os
@@ -22,43 +24,39 @@ import socket
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable, Collection, Sequence
-from types import CodeType, ModuleType
-from typing import IO
+from contextlib import closing
+from dataclasses import replace
+from types import ModuleType
+from typing import IO, Any
 
+from sweepledger import process_tree
 from sweepledger.engine.local import pod_supervisor
+from sweepledger.engine.local.launcher_worker import Launcher, LauncherWorker
 
 PRELOADED = (
-    *(
-        "bisect",
-        "contextlib",
-        "errno",
-        "fcntl",
-        "hashlib",
-        "itertools",
-        "json",
-        "math",
-        "re",
-        "select",
-        "shutil",
-    ),
-    *("signal", "stat", "subprocess", "tempfile", "threading", "time", "typing"),
+    *("bisect", "contextlib", "errno", "fcntl", "gc", "itertools", "json", "math", "re", "select", "shutil"),
+    *("signal", "stat", "subprocess", "threading", "time", "typing"),
 )
-"""Modules of the standard library that launchers import."""
+"""Modules of the standard library that launchers import.
+
+Only the first version imports `hashlib` and `tempfile`, which would make each fork an eighth larger.
+"""
 ENTRY = b'\n\nif __name__ == "__main__":\n    sys.exit(main())\n'
 """The end of a launcher; everything before it only defines, and depends on nothing that forks change."""
 LARGEST_REQUEST = 1 << 16
 LARGEST_LAUNCHER = 1 << 20
 UID_LENGTH = 36
 """Length of a pod's UID, for which the server's environment has room."""
-
-_Loaded = tuple[ModuleType, CodeType]
-"""The module of a launcher, and the code that each fork executes in it."""
+NO_UID = "-" * UID_LENGTH
+"""What a supervisor without a pod has in its place."""
 
 
 class SupervisorProcess:
-    """A supervisor that the server has forked: its pipes, and what `subprocess.Popen` offers of a process."""
+    """A supervisor that the server has forked: its pipes, and what `subprocess.Popen` offers of a process.
+
+    It runs one pod after the other.
+    """
 
     def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
         self.pid = pid
@@ -80,8 +78,19 @@ class SupervisorProcess:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
+    def read_report(self) -> bytes:
+        """Return the report of its pod, one line; what it wrote of it if the supervisor has ended."""
+        text = b""
+        while not text.endswith(b"\n") and (part := self.stdout.read(LARGEST_REQUEST)):
+            text += part
+        return text
+
+    def is_waiting(self) -> bool:
+        """Return whether it can have another pod: it has written nothing since its report, and has not ended."""
+        return not select.select([self.stdout], [], [], 0)[0]
+
     def release(self) -> None:
-        """Close its pipes."""
+        """Close its pipes; a supervisor that waits for a pod ends."""
         self.stdin.close()
         self.stdout.close()
 
@@ -102,18 +111,18 @@ class PodServer:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
-                # Room for a UID, which each fork writes in its place: other engines find processes by it.
-                env={variable: "-" * UID_LENGTH},
+                # Room for the UID of a pod, which its supervisor writes there: other engines find processes by it.
+                env={variable: NO_UID},
                 start_new_session=True,
                 pass_fds=(other.fileno(),),
             )
         self._control = own
 
-    def fork(self, uid: str, launcher: str | None) -> SupervisorProcess:
-        """Start the supervisor of a pod, with a launcher to fork if there is one. Raises OSError."""
+    def fork(self, launcher: str | None) -> SupervisorProcess:
+        """Start a supervisor, which shares the launcher with others if there is one. Raises OSError."""
         stdin, to = os.pipe()
         out, stdout = os.pipe()
-        request = json.dumps({"uid": uid, "launcher": launcher}).encode()
+        request = json.dumps({"launcher": launcher}).encode()
         try:
             socket.send_fds(self._control, [request], [stdin, stdout])
             reply = self._control.recv(LARGEST_REQUEST)
@@ -144,29 +153,36 @@ def forked_launcher(argv: Sequence[str], path: str) -> str | None:
     if len(argv) != 2 or "/" in argv[0]:  # noqa: PLR2004 - interpreter and script
         return None
     first = os.path.join(path.split(os.pathsep, maxsplit=1)[0], argv[0])
-    is_own = os.path.dirname(first) == os.path.dirname(sys.executable) and os.path.exists(first)
-    return argv[1] if is_own and os.path.realpath(first) == os.path.realpath(sys.executable) else None
+    return argv[1] if _is_this_interpreter(first) else None
+
+
+@functools.lru_cache(maxsize=8)
+def _is_this_interpreter(path: str) -> bool:
+    """Return whether a path is that of the interpreter that runs this program, by another name or not."""
+    if os.path.dirname(path) != os.path.dirname(sys.executable) or not os.path.exists(path):
+        return False
+    return os.path.realpath(path) == os.path.realpath(sys.executable)
 
 
 def serve(control: socket.socket, variable: str, paths: Sequence[str] = ()) -> None:
-    """Fork a supervisor for each request, until the engine closes the connection."""
+    """Fork a supervisor at each request, until the engine closes the connection."""
     for name in PRELOADED:
         __import__(name)
     # Read before any trial runs: one that edits these files does not get its own code into the server.
     trusted = frozenset(filter(None, map(_read, paths)))
-    launchers: dict[bytes, _Loaded] = {}
+    launchers: dict[bytes, Launcher] = {}
     gc.freeze()
+    find = functools.partial(_find, launchers=launchers, trusted=trusted)
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, LARGEST_REQUEST, 2)
         if not message:
             break
         _reap(os.WNOHANG)
-        request = json.loads(message)
-        launcher = None if request["launcher"] is None else _runner(request["launcher"], launchers, trusted)
+        find(json.loads(message)["launcher"])  # here, so that all supervisors share it
         pid = os.fork()
         if pid == 0:
             control.close()
-            os._exit(_run_pod(request, descriptors, launcher, variable))
+            os._exit(_supervise(descriptors, find, variable))
         for descriptor in descriptors:
             os.close(descriptor)
         control.send(str(pid).encode())
@@ -188,11 +204,17 @@ def _read(path: str) -> bytes:
     return b""
 
 
-def _runner(
-    path: str, launchers: dict[bytes, _Loaded], trusted: Collection[bytes]
-) -> Callable[[], int] | None:
-    """Return a function that runs a launcher as a script; None if only a new process can say what is wrong with it."""
-    if not (text := _read(path)):
+def _state(path: str) -> tuple[int, ...]:
+    """Return what differs after every change of a file; nothing if there is none."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return ()
+
+
+def _find(path: str | None, launchers: dict[bytes, Launcher], trusted: Collection[bytes]) -> Launcher | None:
+    """Return a launcher that a fork can run; None if only a new process can say what is wrong with it."""
+    if path is None or not (text := _read(path)):
         return None
     if text not in launchers:
         try:
@@ -200,57 +222,93 @@ def _runner(
         except (SyntaxError, ValueError):
             return None
         gc.freeze()
-    return lambda: _run_script(path, *launchers[text])
+    return replace(launchers[text], path=path)
 
 
-def _load(text: bytes, path: str, *, is_trusted: bool) -> _Loaded:
+def _load(text: bytes, path: str, *, is_trusted: bool) -> Launcher:
     """Compile a launcher, and execute its definitions if it is trusted. Raises SyntaxError and ValueError."""
     module = ModuleType("__main__")
     if not is_trusted or not text.endswith(ENTRY):
-        return module, compile(text, path, "exec")
+        return Launcher(path, module, compile(text, path, "exec"), None)
     definitions = text.removesuffix(ENTRY)
     exec(compile(definitions, path, "exec"), module.__dict__)  # noqa: S102 - a launcher of the package
-    return module, compile(b"\n" * definitions.count(b"\n") + ENTRY, path, "exec")  # with its line numbers
+    names = None
+    if warm_up := module.__dict__.get("warm_up"):  # the first version has none, and runs once in a process
+        warm_up()
+        names = dict(module.__dict__)
+    entry = compile(b"\n" * definitions.count(b"\n") + ENTRY, path, "exec")  # with its line numbers
+    return Launcher(path, module, entry, names)
 
 
-def _run_pod(
-    request: dict[str, str], descriptors: Sequence[int], launcher: Callable[[], int] | None, variable: str
+class _Workers:
+    """The worker of a supervisor, and what both know: launchers, and where the system shows the UID of a pod."""
+
+    def __init__(self, find: Callable[[str | None], Launcher | None], variable: str) -> None:
+        self._find = find
+        self._address = _uid_address(variable)
+        self._current: dict[str, tuple[tuple[int, ...], Launcher | None]] = {}
+        self._worker: LauncherWorker | None = None
+
+    def find(self, path: str) -> Launcher | None:
+        state = _state(path)
+        if path not in self._current or self._current[path][0] != state:
+            self._current[path] = state, self._find(path)
+        return self._current[path][1]
+
+    def begin(self, uid: str) -> None:
+        _write_uid(self._address, uid)
+
+    def end(self) -> None:
+        _write_uid(self._address, NO_UID)
+
+    def worker_for(self, instructions: dict[str, Any]) -> LauncherWorker | None:
+        """Return the worker for a pod, whose UID is shown from now on; None if no worker can run its launcher."""
+        self.begin(instructions["uid"])
+        path = instructions["launcher"]
+        if path is None or self.find(path) is None:
+            return None
+        if self._worker is not None and not self._worker.is_idle:
+            self._worker.release()
+            self._worker = None
+        if self._worker is None:
+            self._worker = LauncherWorker.fork(self.find, self.begin, self.end)
+        return self._worker
+
+    def close(self) -> None:
+        """Wait for a worker without a pod, so that its resource usage counts as the engine's."""
+        if self._worker is not None and self._worker.is_idle:
+            self._worker.release()
+
+
+def _supervise(
+    descriptors: Sequence[int], find: Callable[[str | None], Launcher | None], variable: str
 ) -> int:
-    """Be the supervisor of a pod, and return its exit code."""
+    """Be a supervisor, and return its exit code."""
     try:
         os.setsid()
-        _write_uid(variable, request["uid"])
         os.dup2(descriptors[0], 0)
         os.dup2(descriptors[1], 1)
         for descriptor in descriptors:
             os.close(descriptor)
-        return pod_supervisor.main(launcher)
+        with closing(_Workers(find, variable)) as workers:
+            return pod_supervisor.run_pods(workers.worker_for, workers.end)
     except BaseException:  # noqa: BLE001 - the caller's stack is the server's
         return 1
 
 
-def _write_uid(variable: str, uid: str) -> None:
-    """Replace the UID in the environment that the system shows of this process."""
-    environment = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
-    old, new = (f"{variable}={value}".encode() for value in ("-" * UID_LENGTH, uid))
+def _uid_address(variable: str) -> int | None:
+    """Return where the environment that the system shows of this process has the UID; None if it has none."""
+    environment = ctypes.POINTER(ctypes.c_void_p).in_dll(process_tree.system_library(), "environ")
+    wanted = f"{variable}={NO_UID}".encode()
     place = 0
     while address := environment[place]:
-        if ctypes.string_at(address) == old and len(old) == len(new):
-            ctypes.memmove(address, new, len(new))
+        if ctypes.string_at(address) == wanted:
+            return int(address) + len(variable) + 1
         place += 1
+    return None
 
 
-def _run_script(path: str, module: ModuleType, code: CodeType) -> int:
-    """Run a script as Python does, and return its exit code."""
-    module.__file__ = path
-    sys.modules["__main__"] = module
-    sys.argv[:] = [path]
-    sys.path[:0] = [os.path.dirname(path)]
-    try:
-        exec(code, module.__dict__)  # noqa: S102 - the launcher, which a new process would run
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except BaseException:  # noqa: BLE001 - as at the end of any script
-        traceback.print_exc()
-        return 1
-    return 0
+def _write_uid(address: int | None, uid: str) -> None:
+    """Replace the UID in the environment that the system shows of this process and of its forks."""
+    if address is not None and len(uid) == UID_LENGTH:
+        ctypes.memmove(address, uid.encode(), UID_LENGTH)

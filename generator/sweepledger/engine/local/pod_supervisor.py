@@ -1,27 +1,28 @@
-"""The supervisor of a pod's processes: a separate program that the node starts, or forks, for each pod.
+"""The supervisor of a pod's processes: a separate program that the node starts, or forks and uses for many pods.
 
-It reads its instructions as one line of JSON on standard input. A second line makes it stop the pod; the end of
+It reads its instructions as one line of JSON on standard input. The line `stop` makes it stop the pod; the end of
 the input means that the engine has ended, and it kills the pod. It kills all descendants, including those in other
-sessions, before it writes its report as one line of JSON to standard output.
+sessions, before it writes its report as one line of JSON to standard output. A supervisor that the server has
+forked then waits for its next pod, because forking another costs more than all else that it does. So does the process
+in which it runs launchers (`launcher_worker`), if the launcher allows it.
 """
 
 # pathlib would add to the time that every pod takes to start:
-# ruff: noqa: PTH116, PTH118, PTH123, PTH208
+# ruff: noqa: PTH116, PTH118, PTH123
 
 import contextlib
-import ctypes
 import json
 import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from sweepledger import process_tree
+from sweepledger.engine.local.launcher_worker import LauncherWorker
 
 POLL_SECONDS = 0.25
 """Interval of memory measurements, between which a trial can exceed its limit."""
@@ -32,23 +33,15 @@ KILL_SECONDS = 10.0
 STDERR_BYTES = 1 << 20
 """The pod's own stderr is truncated beyond this size; the launcher keeps the trial's output."""
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
 KILLED_CODE = 128 + signal.SIGKILL
 START_FAILED_CODE = 127
 
+STOP = b"stop"
+"""The line that stops a pod; one that arrives after the pod has ended means nothing."""
+ENDS_WITH_POD = frozenset({"killed", "engine-gone"})
+"""Reasons after which a supervisor has no other pod."""
+
 Report = dict[str, Any]
-
-
-def prctl(option: int, value: int, *, library: Any = None) -> bool:
-    """Call prctl for this process; return whether the system has it and it succeeded.
-
-    `library` has the functions of the system; the C library of this process by default.
-    """
-    try:
-        return bool((library or ctypes.CDLL(None)).prctl(option, value, 0, 0, 0) == 0)
-    except (AttributeError, OSError):
-        return False
 
 
 def exceeds_memory(limit: int) -> bool:
@@ -70,35 +63,74 @@ def folder_bytes(folder: str) -> int:
     return total
 
 
+class Lines:
+    """The lines of standard input, read as they arrive."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+        self.has_ended = False
+
+    def read(self) -> bytes | None:
+        """Return the next line if it is complete, after one read; None if it is not."""
+        if b"\n" not in self.rest:
+            part = os.read(0, 1 << 16)
+            self.has_ended = not part
+            self.rest += part
+        line, end, rest = self.rest.partition(b"\n")
+        if not end:
+            return None
+        self.rest = rest
+        return line
+
+    def wait(self, wakeup: int, seconds: float, *others: int) -> bool:
+        """Wait for a signal or any input, at most some seconds; return whether `read` would return without waiting."""
+        if b"\n" in self.rest:
+            return True
+        ready, _, _ = select.select([0, wakeup, *others], [], [], seconds)
+        return 0 in ready
+
+    def instructions(self) -> dict[str, Any] | None:
+        """Wait for the instructions for the next pod; None if the input ends before."""
+        while not self.has_ended:
+            line = self.read()
+            if line is not None and line != STOP:
+                instructions: dict[str, Any] = json.loads(line)
+                return instructions
+        return None
+
+
 class PodSupervisor:
     """The launcher of a pod, and all its descendants."""
 
-    def __init__(self, instructions: dict[str, Any], launch: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, instructions: dict[str, Any], lines: Lines, worker: LauncherWorker | None = None
+    ) -> None:
         self.instructions = instructions
-        self.launch = launch
-        """Runs the launcher in a fork of this process; None: its command is started as a new process."""
+        self.lines = lines
+        self.worker = worker
+        """Runs the launcher; None: its command is started as a new process."""
         self.launcher = 0
+        self.process: subprocess.Popen[bytes] | None = None
         self.code: int | None = None
         self.measure_at = self.walk_at = time.monotonic() + POLL_SECONDS
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        self.is_subreaper = process_tree.adopt_orphans()
 
     def start(self) -> None:
         """Start the launcher. Raises OSError or SubprocessError."""
         own = os.getpid()
 
         def prepare() -> None:
-            # The launcher is killed if its supervisor ends; other processes are found by the pod's variable.
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != own:
-                os._exit(KILLED_CODE)
+            process_tree.end_with(own)
             if self.instructions["cpus"]:
                 os.sched_setaffinity(0, self.instructions["cpus"])
 
         with open(self.instructions["stderr"], "ab") as stderr:
-            if self.launch is not None:
-                self.launcher = self._fork(self.launch, prepare, stderr.fileno())
+            if self.worker is not None:
+                os.stat(self.instructions["cwd"])
+                self.launcher = self.worker.start(self.instructions)
                 return
-            self.launcher = subprocess.Popen(
+            # Kept: as it is deleted, it would collect a process that has ended already, and its exit code.
+            self.process = subprocess.Popen(
                 self.instructions["argv"],
                 cwd=self.instructions["cwd"],
                 env=self.instructions["env"],
@@ -107,34 +139,8 @@ class PodSupervisor:
                 stderr=stderr,
                 preexec_fn=prepare,  # noqa: PLW1509 - this program has one thread
                 start_new_session=True,
-            ).pid
-
-    def _fork(self, launch: Callable[[], int], prepare: Callable[[], None], stderr: int) -> int:
-        """Run the launcher in a fork with the descriptors and signals of a new process. Raises OSError."""
-        os.stat(self.instructions["cwd"])
-        sys.stdout.flush()
-        pid = os.fork()
-        if pid:
-            return pid
-        code = KILLED_CODE
-        try:
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGTERM):
-                signal.signal(number, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            prepare()
-            os.setsid()
-            os.chdir(self.instructions["cwd"])
-            null = os.open(os.devnull, os.O_RDWR)
-            for descriptor, copy in ((null, 0), (null, 1), (stderr, 2)):
-                os.dup2(descriptor, copy)
-            os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
-            os.environ.clear()
-            os.environ.update(self.instructions["env"])
-            code = launch()
-            sys.stderr.flush()
-        finally:
-            os._exit(code)
+            )
+            self.launcher = self.process.pid
 
     def reap(self) -> bool:
         """Collect ended children; return False if no child is left."""
@@ -156,7 +162,16 @@ class PodSupervisor:
                 os.kill(self.launcher, signal.SIGTERM)
 
     def kill_all(self) -> int:
-        """Kill every descendant; return the number of those that do not end."""
+        """Kill every descendant; return the number of those that do not end.
+
+        A worker that waits for its next pod is spared if nothing else is left.
+        """
+        if self.is_subreaper and not self.reap():
+            return 0  # the usual end, which needs no look at other processes
+        if self.worker is not None and self.worker.is_idle:
+            if process_tree.children(os.getpid()) == [self.launcher]:
+                return 0
+            self.worker.is_idle = False
         deadline = time.monotonic() + KILL_SECONDS
         while time.monotonic() < deadline:
             process_tree.kill(process_tree.descendants(os.getpid()))
@@ -176,13 +191,16 @@ class PodSupervisor:
                 return reason
             if limit := self.exceeded_limit():
                 return limit
-            ready, _, _ = select.select([0, wakeup], [], [], POLL_SECONDS)
-            if wakeup in ready and signal.SIGTERM in os.read(wakeup, 4096):
+            has_line = self.lines.wait(wakeup, POLL_SECONDS, *(self.worker.readable if self.worker else ()))
+            if self.worker is not None and self.worker.readable:
+                self.code = self.worker.read_code()
+            if has_got_sigterm(wakeup):
                 return "killed"
-            if 0 in ready:
-                if not os.read(0, 4096):
+            if has_line:
+                line = self.lines.read()
+                if self.lines.has_ended:
                     return "engine-gone"
-                if reason is None:
+                if line == STOP and reason is None:
                     self.terminate()
                     reason, stop_at = "stopped", time.monotonic() + self.instructions["grace"]
         return reason
@@ -218,21 +236,18 @@ class PodSupervisor:
                 "survivors": 0,
             }
         reason = self.watch(wakeup)
+        if self.worker is not None and reason is not None:
+            self.worker.is_idle = False  # a signal may still be on its way to it
         survivors = self.kill_all()
         code = KILLED_CODE if self.code is None or reason == "oom" else self.code
         return {"code": code, "reason": reason, "message": "", "survivors": survivors}
 
 
-def read_instructions() -> dict[str, Any] | None:
-    """Return the instructions in the first line of the input; None if it is not complete."""
-    text = b""
-    while not text.endswith(b"\n"):
-        part = os.read(0, 1 << 16)
-        if not part:
-            return None
-        text += part
-    instructions: dict[str, Any] = json.loads(text)
-    return instructions
+def has_got_sigterm(wakeup: int) -> bool:
+    """Return whether a SIGTERM is among the signals since the last call."""
+    with contextlib.suppress(BlockingIOError):
+        return signal.SIGTERM in os.read(wakeup, 4096)
+    return False
 
 
 def signal_pipe() -> int:
@@ -247,12 +262,38 @@ def signal_pipe() -> int:
     return reader
 
 
-def main(launch: Callable[[], int] | None = None) -> int:
-    """Run one pod, report how it ended, and return the exit code; `launch` runs its launcher in a fork."""
-    instructions = read_instructions()
+def main() -> int:
+    """Run one pod, report how it ended, and return the exit code."""
+    lines = Lines()
+    instructions = lines.instructions()
     if instructions is None:
         return 1
-    report = PodSupervisor(instructions, launch).run(signal_pipe())
+    write_report(PodSupervisor(instructions, lines).run(signal_pipe()))
+    return 0
+
+
+def run_pods(worker_for: Callable[[dict[str, Any]], LauncherWorker | None], end: Callable[[], None]) -> int:
+    """Run one pod after the other until the engine ends, and return the exit code.
+
+    `worker_for` returns what runs the launcher of a pod; `end` is called before the pod is reported.
+    """
+    lines, wakeup = Lines(), signal_pipe()
+    while (instructions := lines.instructions()) is not None:
+        has_got_sigterm(wakeup)  # sent while there was no pod to kill
+        report = PodSupervisor(instructions, lines, worker_for(instructions)).run(wakeup)
+        end()
+        write_report(report)
+        if not can_continue(report):
+            break
+    return 0
+
+
+def can_continue(report: Report) -> bool:
+    """Return whether a supervisor that the server has forked waits for another pod after this report."""
+    return not report["survivors"] and report["reason"] not in ENDS_WITH_POD
+
+
+def write_report(report: Report) -> None:
+    """Write how a pod ended; an engine that has ended reads nothing."""
     with contextlib.suppress(BrokenPipeError):
         os.write(1, json.dumps(report).encode() + b"\n")
-    return 0

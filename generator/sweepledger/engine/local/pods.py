@@ -1,19 +1,21 @@
 """A pod of the local engine: its devices, its process, and the event and record of its end."""
 
+import contextlib
 import socket
 import sys
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sweepledger.engine.local import attempt_records, environment, events, machine, volumes
+from sweepledger.engine.local import attempt_records, environment, events, job_controller, machine, volumes
 from sweepledger.engine.local.environment import HostVariables, PathTranslation
 from sweepledger.engine.local.job_controller import PodState
 from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
 from sweepledger.engine.local.volumes import TERMINATION_FILE, StateFolders
-from sweepledger.engine.termination import Termination
+from sweepledger.engine.termination import ExpectedRecord, Termination
+from sweepledger.safe_open import read_regular
 from sweepledger.structs.record import Status
 
 STDERR_FILE = "stderr"
@@ -22,6 +24,9 @@ STDERR_TAIL_BYTES = 2048
 """The end of a failed pod's stderr: a line of the launcher, or a traceback, which ends with its cause."""
 
 PRUNED = "pruned"
+
+PACK_JOURNAL = ".pack"
+"""File in which the pods of several rows note which of them have begun: base/components/pack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +37,11 @@ class DesiredBatch:
     code: Path
     """Folder of the code tree, which is the container's working directory."""
     data: Path | None = None
-    """Folder of the dataset; None if the batch has none."""
+    """Folder of the dataset, or of folders of several by their names; None if the batch has none."""
     python_path: tuple[Path, ...] = ()
     """Folders of the code in which Python looks first."""
+    thresholds: Path | None = None
+    """The file of thresholds that its trials read while they run; None: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class LocalPod:
     desired: DesiredBatch
     job: JobSpec
     index: int
+    """The row, or the number of a pod that runs several."""
     failures: int
     uid: str
     started: float
@@ -60,12 +68,14 @@ class LocalPod:
         return PodState(self.uid, self.job.name, self.index, self.started, requests, stopping=stopping)
 
     @property
-    def attempt(self) -> events.PodAttempt:
-        """The attempt that the pod runs."""
-        trial = self.desired.batch.table.rows[self.index].trial
-        return events.PodAttempt(
-            self.job.batch, self.job.name, self.index, trial, self.uid, self.failures + 1
-        )
+    def rows(self) -> tuple[int, ...]:
+        """The rows that the pod runs."""
+        return self.job.rows(self.index)
+
+    def attempt(self, row: int, failures: int) -> events.PodAttempt:
+        """Return the attempt at a row that the pod runs."""
+        trial, uid = self.desired.batch.table.rows[row].trial, self.job.attempt(self.uid, row)
+        return events.PodAttempt(self.job.batch, self.job.name, row, trial, uid, failures + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +110,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         scratch=pod_folder,
         termination_log=pod_folder / TERMINATION_FILE,
         interpreter=Path(sys.executable).parent,
-        variables=_devices(pod, capacity),
+        variables=_devices(pod, capacity) | _rows(pod) | _thresholds(pod),
         python_path=pod.desired.python_path,
     )
     return Launch(
@@ -127,24 +137,62 @@ def _devices(pod: LocalPod, capacity: ResourceAmounts) -> dict[str, str]:
     return variables
 
 
-def settle_pod(pod: LocalPod, pod_exit: PodExit, folders: StateFolders, now: float) -> events.PodEnded:
-    """Return the event of an ended pod, and write its record if it left none. Raises StorageError."""
+def _rows(pod: LocalPod) -> dict[str, str]:
+    """Return which rows a pod runs, and how many at once: as many as the machine has room for."""
+    if pod.job.pack is None:
+        return {}
+    return {"SWEEP_AT_ONCE": str(pod.job.pack.at_once), "SWEEP_ROWS": f"{pod.rows[0]}-{pod.rows[-1]}"}
+
+
+def _thresholds(pod: LocalPod) -> dict[str, str]:
+    """Return where the launcher reads thresholds while its trial runs."""
+    return {} if pod.desired.thresholds is None else {"SWEEP_THRESHOLDS": str(pod.desired.thresholds)}
+
+
+def settle_pod(
+    pod: LocalPod, pod_exit: PodExit, folders: StateFolders, now: float
+) -> Iterator[events.PodEnded]:
+    """Yield the events of an ended pod, and write the records that it should have left. Raises StorageError."""
+    if pod.job.pack is None:
+        yield _settle(pod, pod.index, pod_exit, folders, now)
+        return
+    journal = volumes.pod_results(folders, pod.job, pod.index) / PACK_JOURNAL
+    # A row that it has begun is for the next pod: only that one knows whether it has another attempt.
+    has_begun = pod.uid.encode() in _read(journal)
+    for row in pod.rows:
+        folder, uid = volumes.trial_folder(folders, pod.job, row), pod.job.attempt(pod.uid, row)
+        expected = attempt_records.expected_record(pod.desired.batch, row)
+        if attempt_records.has_record(folder, uid) or not (
+            has_begun or pod.stopping == PRUNED or _is_over(pod.job, folder, expected)
+        ):
+            yield _settle(pod, row, pod_exit, folders, now)
+
+
+def _is_over(job: JobSpec, folder: Path, expected: ExpectedRecord) -> bool:
+    return not job_controller.is_open(job, attempt_records.read_attempts(folder, expected, {}))
+
+
+def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, now: float) -> events.PodEnded:
+    """Return how the attempt at a row ended, and write its record if it left none. Raises StorageError."""
     batch = pod.desired.batch
-    folder = volumes.trial_folder(folders, pod.job, pod.index)
-    expected = attempt_records.expected_record(batch, pod.index)
+    folder = volumes.trial_folder(folders, pod.job, row)
+    expected = attempt_records.expected_record(batch, row)
     output = pod_exit.message or _read_stderr(folders.pod(pod.uid) / STDERR_FILE)
-    record = attempt_records.find_record(folder, expected, pod.uid)
+    attempt = pod.attempt(row, pod.failures)
+    record = attempt_records.find_record(folder, expected, attempt.uid)
     if record is None:
-        known = attempt_records.read_attempts(folder, expected, {}).result
-        if known is not None:
+        before = attempt_records.read_attempts(folder, expected, {})
+        if pod.job.pack is not None:  # its failures are those of its pod
+            attempt = pod.attempt(row, len(before.failures))
+        if before.result is not None:
             # A launcher that finds a result writes no second record.
-            return events.PodEnded(pod.attempt, known, "already-recorded", {}, 0.0, "")
-        if attempt_records.has_record(folder, pod.uid) or pod.stopping == PRUNED:
+            return events.PodEnded(attempt, before.result, "already-recorded", {}, 0.0, "")
+        if attempt_records.has_record(folder, attempt.uid) or pod.stopping == PRUNED:
             reason = PRUNED if pod.stopping == PRUNED else "record-invalid"
-            return events.PodEnded(pod.attempt, Status.FAILED, reason, {}, now - pod.started, output)
+            return events.PodEnded(attempt, Status.FAILED, reason, {}, now - pod.started, output)
         ending = Termination(
-            uid=pod.uid,
-            attempt=pod.failures + 1,
+            uid=attempt.uid,
+            attempt=attempt.number,
             code=pod_exit.code,
             reason=_reason(pod, pod_exit),
             started=pod.started,
@@ -154,11 +202,18 @@ def settle_pod(pod: LocalPod, pod_exit: PodExit, folders: StateFolders, now: flo
         )
         log = folders.pod(pod.uid) / TERMINATION_FILE
         record = attempt_records.write_substitute(folder, expected, ending, termination_log=log)
-    output = "" if record.status.is_success else output
+    # Of a pod with several rows, the last lines may be those of another.
+    output = "" if record.status.is_success else record.error_line if pod.job.pack else output
     # Records of launcher version 1 say nothing of a failed command.
-    error = (record.error_line or attempt_records.last_error_line(folder, pod.uid)) if output else ""
+    error = (record.error_line or attempt_records.last_error_line(folder, attempt.uid)) if output else ""
     return events.PodEnded(
-        pod.attempt, record.status, record.reason, record.metrics, record.seconds, output, error=error
+        replace(attempt, number=record.attempt) if pod.job.pack else attempt,
+        record.status,
+        record.reason,
+        record.metrics,
+        record.seconds,
+        output,
+        error=error,
     )
 
 
@@ -166,6 +221,12 @@ def _reason(pod: LocalPod, pod_exit: PodExit) -> str | None:
     if pod_exit.reason != "stopped":
         return pod_exit.reason
     return "deadline" if pod.stopping == "deadline" else "stopped"
+
+
+def _read(path: Path) -> bytes:
+    with contextlib.suppress(OSError):
+        return read_regular(path, attempt_records.READ_BYTES) or b""
+    return b""
 
 
 def _read_stderr(path: Path) -> str:

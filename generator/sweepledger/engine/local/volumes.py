@@ -52,11 +52,17 @@ class StateFolders:
         return self.state / "jobs" / job
 
 
-def trial_folder(folders: StateFolders, job: JobSpec, index: int) -> Path:
-    """Return the folder of the results volume for the records of an index."""
+def trial_folder(folders: StateFolders, job: JobSpec, row: int) -> Path:
+    """Return the folder of the results volume for the records of a row."""
+    folder = pod_results(folders, job, job.pod_number(row))
+    return folder if job.pack is None else folder / str(row)
+
+
+def pod_results(folders: StateFolders, job: JobSpec, number: int) -> Path:
+    """Return the folder of the results volume that a pod mounts."""
     for mount in job.pod.mounts:
         if isinstance(job.pod.volumes.get(mount.volume), ResultsVolume) and mount.path != PARENT_PATH:
-            return folders.results / sub_path(mount, {"JOB_COMPLETION_INDEX": str(index)})
+            return folders.results / sub_path(mount, {"JOB_COMPLETION_INDEX": str(number)})
     raise AssertionError("the parser refuses a Job without results volume")
 
 
@@ -98,17 +104,22 @@ def prepare_mounts(
 ) -> dict[str, Path]:
     """Create the folders that a pod mounts; return them by mount path. Raises StorageError, RepositoryError."""
     mounted: dict[str, Path] = {}
-    with storage_errors(folders.pod(uid)):
-        folders.pod(uid).mkdir(parents=True)
-        (folders.pod(uid) / TERMINATION_FILE).touch()
+    own = folders.pod(uid)
+    with storage_errors(own):
+        own.mkdir(parents=True)
+        (own / TERMINATION_FILE).touch()
         for mount in job.pod.mounts:
-            base = _volume_folder(folders, job, uid, mount.volume, data)
+            volume, base = (
+                job.pod.volumes[mount.volume],
+                _volume_folder(folders, job, uid, mount.volume, data),
+            )
             # A dataset is its folder itself, wherever it is in the volume of a cluster.
-            is_data = isinstance(job.pod.volumes[mount.volume], DataVolume)
-            mounted[mount.path] = base if is_data else base / sub_path(mount, variables)
-            _unlink_links(base, mounted[mount.path])
-            if not isinstance(job.pod.volumes[mount.volume], ConfigVolume | DataVolume):
-                mounted[mount.path].mkdir(parents=True, exist_ok=True)
+            place = base if isinstance(volume, DataVolume) else base / sub_path(mount, variables)
+            mounted[mount.path] = place
+            if isinstance(volume, ResultsVolume | KeptVolume):  # others have no folders of other trials
+                _unlink_links(base, place)
+            if not isinstance(volume, ConfigVolume | DataVolume):
+                place.mkdir(parents=True, exist_ok=True)
     return mounted
 
 
@@ -174,6 +185,9 @@ def scratch_limits(folders: StateFolders, job: JobSpec, uid: str) -> tuple[tuple
 def remove_pod(folders: StateFolders, uid: str) -> None:
     """Remove the files of a pod, also folders whose permissions its trial has removed."""
     folder = folders.pod(uid)
+    with contextlib.suppress(OSError):
+        shutil.rmtree(folder)
+        return
     for path in (folder, *folder.rglob("*")) if folder.is_dir() else ():
         if path.is_dir() and not path.is_symlink():
             with contextlib.suppress(OSError):

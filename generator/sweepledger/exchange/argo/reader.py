@@ -1,11 +1,11 @@
-"""An Argo Workflow with a loop, `withItems` or `withSequence`, as a list of configurations."""
+"""An Argo Workflow with loops, as a list of configurations: one for each pod of the template that they call."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sweepledger.exchange import configuration_list
+from sweepledger.exchange.argo.loops import LOOPS, PodCall, Workflow
 from sweepledger.exchange.conversion import Imported, Loss
 from sweepledger.exchange.fields import Fields, show_value
 from sweepledger.exchange.kubernetes.command import Placeholders
@@ -17,179 +17,155 @@ from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.names import suggest_sweep_name
 
 INPUT = re.compile(r"\{\{\s*inputs\.parameters\.(?P<parameter>[A-Za-z0-9_-]+)\s*\}\}")
-ITEM = re.compile(r"\{\{\s*item(?:\.(?P<key>[A-Za-z0-9_-]+))?\s*\}\}")
-LOOPS = ("withItems", "withSequence", "withParam")
-MAX_SEQUENCE = 100_000
 
 
 def read(content: bytes, *, name: str) -> Imported:
-    """Return a spec with a configuration for each item of the only loop. Raises ForeignError."""
-    root = Fields.of(foreign_yaml.load(content), "")
+    """Return a spec with a configuration for each pod of the only template that loops call. Raises ForeignError."""
+    root = Fields.of(foreign_yaml.load(content, version="go"), "")
     kind = root.text("kind")
     if kind not in {"Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate"}:
         raise ForeignError(f"must be a Workflow of Argo, got {kind!r}")
     root.take("apiVersion")
-    metadata, workflow = root.inner("metadata"), root.inner("spec")
+    metadata, spec = root.inner("metadata"), root.inner("spec")
     own = metadata.text("name") or metadata.text("generateName") or ""
     losses = [*metadata.rest("belongs to the cluster")]
-    templates = workflow.each("templates")
-    step = _loop(templates)
-    called = step.text("template")
-    template = next((each for each in templates if each.data.get("name") == called), None)
-    if template is None:
-        raise ForeignError(f"{step.at('template')} must name a template of the file, got {called!r}")
-    losses += [
-        Loss(f"{other.path}: {show_value(other.data.get('name'))}", "a trial runs one template; left out")
-        for other in templates
-        if other is not template and not _contains(other.data, step.data)
-    ]
-    rows = _rows(step, losses)
+    workflow = Workflow.of(spec)
+    calls = list(workflow.calls(spec.text("entrypoint")))
+    looped = _looped(calls)
+    template = looped[0].template
+    parallelism = _parallelism(spec, looped)
+    losses += dict.fromkeys(_others(workflow, calls, looped))
+    rows = _rows(looped, losses)
     names = parameter_names(rows[0], losses)
-    renamed = [{names[key]: value for key, value in row.items()} for row in rows]
     kept, repeated = configuration_list.distinct_configurations(
         [
-            configuration_list.checked_configuration(row, f"item {at}")
-            for at, row in enumerate(renamed, start=1)
+            configuration_list.checked_configuration(
+                {names[key]: value for key, value in row.items()}, f"pod {at}"
+            )
+            for at, row in enumerate(rows, start=1)
         ]
     )
-    trial = _trial(template, names)
-    metric = {"name": PLACEHOLDER_METRIC, "goal": "maximize", "source": "stdout"}
+    trial = _trial(workflow, template, names)
     losses.append(
         Loss("metric", f"a Workflow has none; print lines `{PLACEHOLDER_METRIC}=NUMBER`, or set metric.name")
     )
-    spec = {
-        "name": suggest_sweep_name(own.rstrip("-")) or name,
-        "method": "list",
-        "metric": metric,
-        "assignments": configuration_list.inline_configurations(kept),
-    }
     if trial.command is None:
         trial.losses.append(Loss("program", f"is in the image; written as {CODE_DIR}/{PROGRAM}"))
-    most = workflow.whole("parallelism")
-    run = trial.run if most is None else {"parallelism": most} | trial.run
     command = {"program": PROGRAM} if trial.command is None else {"command": trial.command}
-    workflow.take("entrypoint")
-    rest = [*step.rest(), *workflow.rest(), *root.rest()]
-    return Imported(spec | command | {"run": run}, (*losses, *repeated, *trial.losses, *rest))
+    written = {
+        "name": suggest_sweep_name(own.rstrip("-")) or name,
+        "method": "list",
+        "metric": {"name": PLACEHOLDER_METRIC, "goal": "maximize", "source": "stdout"},
+        "assignments": configuration_list.inline_configurations(kept),
+    }
+    rest = [*spec.rest(), *root.rest()]
+    return Imported(
+        written | command | {"run": parallelism | trial.run}, (*losses, *repeated, *trial.losses, *rest)
+    )
 
 
-def _loop(templates: Sequence[Fields]) -> Fields:
-    """Return the only step or task with a loop. Raises ForeignError."""
-    loops = [step for template in templates for step in _steps(template) if set(LOOPS) & step.data.keys()]
-    if len(loops) != 1:
+def _looped(calls: Sequence[PodCall]) -> list[PodCall]:
+    """Return the calls that loops lead to. Raises ForeignError unless all are of one template with a program."""
+    looped = [call for call in calls if call.is_looped]
+    if not looped:
         raise ForeignError(
-            f"must have one step with withItems or withSequence, got {len(loops)}",
-            hint="keep the step that trains; of nested loops, write the values as parameters of a spec",
+            f"must have a loop ({', '.join(LOOPS)}) with at least one item, got none",
+            hint="what runs once is no sweep: write a spec of its parameters (docs/spec.md)",
         )
-    return loops[0]
+    names = list(dict.fromkeys(show_value(call.template.data.get("name")) for call in looped))
+    if len({id(call.template) for call in looped}) > 1:
+        raise ForeignError(
+            f"must have loops that call one template, got {', '.join(names[:5])}",
+            hint="a spec is one program with its values: keep the loop that trains, and import others as specs",
+        )
+    _program_key(looped[0].template)
+    return looped
 
 
-def _steps(template: Fields) -> Iterator[Fields]:
-    for place, group in enumerate(template.items("steps")):
-        yield from Fields(
-            {"steps": group if isinstance(group, list) else [group]}, template.at(str(place))
-        ).each("steps")
-    yield from template.inner("dag").each("tasks")
+def _program_key(template: Fields) -> str:
+    """Return the key of a template's program. Raises ForeignError."""
+    for key in ("container", "script"):
+        if key in template.data:
+            return key
+    raise ForeignError(
+        f"{template.path} must have a container, for the trials of the loop",
+        hint="a template in another file, or one that is no pod, has no program to run here",
+    )
 
 
-def _contains(data: Any, part: Any) -> bool:
-    match data:
-        case dict():
-            return data is part or any(_contains(value, part) for value in data.values())
-        case list():
-            return any(_contains(value, part) for value in data)
-        case _:
-            return False
+def _others(workflow: Workflow, calls: Sequence[PodCall], looped: Sequence[PodCall]) -> Iterator[Loss]:
+    """Yield what runs beside the trials, and what steps and templates say that lead to them."""
+    for call in calls:
+        if not call.is_looped:
+            path = call.steps[-1].path if call.steps else call.template.path
+            called = show_value(call.template.data.get("name"))
+            yield Loss(f"{path}: {called}", "is no part of a loop; left out")
+    reached = {id(template) for call in calls for template in (call.template, *call.callers)}
+    for template in workflow.templates.values():
+        if id(template) not in reached:
+            what = f"{template.path}: {show_value(template.data.get('name'))}"
+            yield Loss(what, "a trial runs one template; left out")
+    for step in {id(step): step for call in looped for step in call.steps}.values():
+        step.text("template")
+        yield from _beside_parameters(step, "arguments")
+        yield from step.rest()
+    for template in {id(template): template for call in looped for template in call.callers}.values():
+        template.text("name")
+        yield from _beside_parameters(template, "inputs")
+        yield from template.rest()
 
 
-def _rows(step: Fields, losses: list[Loss]) -> list[dict[str, Any]]:
-    """Return the values of each item, by the name of the argument that passes them. Raises ForeignError."""
-    step.text("name")
-    arguments: dict[str, str] = {}
-    for entry in step.inner("arguments").each("parameters"):
-        text = entry.text("value") or ""
-        if ITEM.search(text):
-            arguments[entry.text("name") or ""] = text
-        else:
-            losses.append(
-                Loss(
-                    f"{entry.path}: {show_value(text)}", "is the same in every trial; write it in the command"
-                )
-            )
-    if not arguments:
-        hint = "a loop that only repeats a step is replicates: N of a spec"
-        raise ForeignError(f"{step.at('arguments')} must pass {{{{item}}}} as a parameter", hint=hint)
-    for key, text in arguments.items():
-        if "{{" in ITEM.sub("", text):
-            hint = "another step passes a part of it; write the whole value in the items"
+def _beside_parameters(owner: Fields, key: str) -> Iterator[Loss]:
+    """Yield what arguments or inputs are that no parameter has, such as artifacts."""
+    given = owner.inner(key)
+    given.take("parameters")
+    return given.rest()
+
+
+def _parallelism(spec: Fields, looped: Sequence[PodCall]) -> dict[str, int]:
+    """Return the key of a spec: the limit of the Workflow, or that of the only template with loops."""
+    most = spec.whole("parallelism")
+    callers = {id(template): template for call in looped for template in call.callers}
+    if most is None and len(callers) == 1:
+        most = next(iter(callers.values())).whole("parallelism")
+    return {} if most is None else {"parallelism": most}
+
+
+def _rows(looped: Sequence[PodCall], losses: list[Loss]) -> list[dict[str, Any]]:
+    """Return the values of each call. Raises ForeignError if they are not in the file, or are all alike."""
+    rows = [dict(call.values) for call in looped]
+    template = looped[0].template
+    for key in looped[0].values:
+        texts = [row[key] for row in rows if isinstance(row[key], str) and "{{" in row[key]]
+        if not texts:
+            continue
+        if len(texts) < len(rows) or len(set(texts)) > 1:
             raise ForeignError(
-                f"{step.at('arguments')}: {key} must depend on the item alone, got {text!r}", hint=hint
+                f"{template.path}: the parameter {key} must have all its values in the file, got {texts[0]!r}",
+                hint="a step or an expression computes them; write them as withItems",
             )
-    rows = [{key: _filled(text, item) for key, text in arguments.items()} for item in _items(step)]
-    if not rows:
-        raise ForeignError(f"{step.path} must loop over at least one item, got none")
+        losses.append(
+            Loss(
+                f"{template.path}: {key}", "only the running Workflow has its value; write it in the command"
+            )
+        )
+        for row in rows:
+            del row[key]
+    if not rows[0] or (len(rows) > 1 and len(set(map(str, rows))) == 1):
+        raise ForeignError(
+            f"{template.path} must get parameters from the items of a loop, got {len(rows)} equal pods",
+            hint=f"equal trials are `replicates: {len(rows)}` of a spec",
+        )
     return rows
 
 
-def _items(step: Fields) -> list[Any]:
-    if "withParam" in step.data:
-        text = step.text("withParam") or ""
-        try:
-            items = json.loads(text)
-        except (ValueError, RecursionError):
-            hint = "an argument or another step has its items; write them as withItems"
-            raise ForeignError(
-                f"{step.at('withParam')} must be a list in JSON, got {show_value(text)}", hint=hint
-            ) from None
-        if not isinstance(items, list):
-            raise ForeignError(f"{step.at('withParam')} must be a list, got {show_value(items)}")
-        return items
-    if "withItems" in step.data:
-        return step.items("withItems")
-    sequence = step.inner("withSequence")
-    start, end, count = (_number(sequence, key) for key in ("start", "end", "count"))
-    first = start or 0
-    last = end if end is not None else first + (count or 0) - 1
-    if abs(last - first) > MAX_SEQUENCE:
-        raise ForeignError(f"{sequence.path} must have at most {MAX_SEQUENCE} items")
-    numbers = range(first, last + 1) if last >= first else range(first, last - 1, -1)
-    if "format" in sequence.data:
-        raise ForeignError(f"{sequence.at('format')} is not supported", hint="write the items as withItems")
-    return list(numbers) if count != 0 else []
-
-
-def _number(sequence: Fields, key: str) -> int | None:
-    text = sequence.text(key)
-    if text is None:
-        return None
-    if not re.fullmatch(r"-?[0-9]{1,9}", text, re.ASCII):
-        raise ForeignError(f"{sequence.at(key)} must be a whole number, got {show_value(text)}")
-    return int(text)
-
-
-def _filled(text: str, item: Any) -> Any:
-    """Return the value of an argument: the item itself, or text with the item in it."""
-    if match := ITEM.fullmatch(text):
-        return _part(item, match["key"])
-    return ITEM.sub(lambda match: str(_part(item, match["key"])), text)
-
-
-def _part(item: Any, key: str | None) -> Any:
-    if key is None:
-        return item if not isinstance(item, dict) else json.dumps(item, sort_keys=True)
-    if not isinstance(item, dict) or key not in item:
-        raise ForeignError(f"an item must have the key {key!r}, got {show_value(item)}")
-    return item[key]
-
-
-def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
+def _trial(workflow: Workflow, template: Fields, names: Mapping[str, str]) -> ImportedTrial:
     trial = ImportedTrial()
-    key = next((key for key in ("container", "script") if key in template.data), None)
-    if key is None:
-        raise ForeignError(f"{template.path} must have a container, for the step of the loop")
-    container = template.inner(key)
+    key = _program_key(template)
+    # Its inputs differ from trial to trial; the arguments of the Workflow do not.
+    container = Fields(workflow.filled(template.inner(key).data, {}), template.at(key))
     trial.losses += container.lost("source", "a script in the file; move it to a program")
     read_container(container, Placeholders(names, INPUT), trial)
-    template.taken |= {"name", "inputs"}
-    trial.losses += template.rest()
+    template.taken.add("name")
+    trial.losses += [*_beside_parameters(template, "inputs"), *template.rest()]
     return trial

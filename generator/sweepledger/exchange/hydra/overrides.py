@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.fields import no_values
 from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.names import PARAMETER_NAME
@@ -86,7 +87,7 @@ def _interval(override: Override, interval: IntervalSweep) -> SweptParameter:
 
 def _choice(override: Override, values: list[Any], *, is_shuffled: bool) -> SweptParameter:
     if not values:
-        raise ForeignError(f"hydra.sweeper.params.{override.key} must have at least one value, got none")
+        raise no_values(f"hydra.sweeper.params.{override.key}")
     losses: list[Loss] = []
     arguments = [_argument(each, override.key, losses) for each in values]
     distinct = {canonical_json(each): each for each in reversed(arguments)}
@@ -180,9 +181,9 @@ def hydra_text(given: Any) -> str:
     """Return a value in Hydra's syntax."""
     match given:
         case dict():
-            return (
-                "{" + ",".join(f"{hydra_text(key)}:{hydra_text(each)}" for key, each in given.items()) + "}"
-            )
+            inner = ",".join(f"{hydra_text(key)}:{hydra_text(each)}" for key, each in given.items())
+            # A spec may not contain the two braces of a template.
+            return "{" + inner + (" }" if inner.endswith("}") else "}")
         case list():
             return "[" + ",".join(map(hydra_text, given)) + "]"
         case None:

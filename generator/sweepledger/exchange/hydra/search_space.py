@@ -8,6 +8,7 @@ from typing import Any
 from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.fields import exact_number, show_value, spec_number
 from sweepledger.exchange.hydra.overrides import hydra_text
+from sweepledger.exchange.spec_parts import last_step
 from sweepledger.formats.foreign_yaml import ForeignError
 
 AX_KEYS = frozenset({"max_trials", "params", "client", "experiment"})
@@ -131,7 +132,8 @@ def _range(place: str, written: Mapping[str, Any], ends: tuple[str, str], *, who
         keys = {"distribution": "log_uniform_values", "min": low, "max": high}
         return keys | ({"distribution": "q_log_uniform_values", "q": 1} if whole else {})
     if step is not None and step != (1 if whole else 0):
-        return {"min": low, "max": high, "step": step}
+        # Optuna, too, ends at the last step that does not exceed the range.
+        return {"min": low, "max": last_step(low, high, step), "step": step}
     return {"distribution": "int_uniform" if whole else "uniform", "min": low, "max": high}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.fields import Fields, show_value
-from sweepledger.formats.metric_patterns import pattern_error
+from sweepledger.reader.metric_patterns import pattern_error
 from sweepledger.structs.metric import LONGEST_MATCH
 
 DEFAULT_FILTER = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, assert_never
 
 from sweepledger.exchange.conversion import Loss
-from sweepledger.exchange.fields import Fields, exact_number, is_whole, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, is_whole, no_values, spec_number
 from sweepledger.exchange.spec_parts import valid_name
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import (
@@ -70,6 +70,15 @@ class ImportedParameter:
             case _:
                 return None
 
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all values are numbers, as CMA-ES demands of two parameters."""
+        match self.domain:
+            case {"values": values}:
+                return all(not isinstance(value, str) for value in values)
+            case domain:
+                return "min" in domain or "mu" in domain
+
 
 def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[ImportedParameter, ...]:
     """Return all parameters. Raises ForeignError."""
@@ -80,7 +89,6 @@ def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[Impor
         if foreign is None:
             raise ForeignError(f"{fields.path} must have a name")
         name = valid_name(foreign, taken)
-        taken.add(name)
         domain, losses = _domain(fields, foreign, algorithm)
         renamed = [] if name == foreign else [Loss(f"{fields.path}.name: {foreign}", f"is named {name} here")]
         parameters.append(ImportedParameter(foreign, name, domain, (*renamed, *losses, *fields.rest())))
@@ -104,7 +112,7 @@ def _domain(fields: Fields, foreign: str, algorithm: str) -> tuple[dict[str, Any
 def _values(space: Fields, foreign: str, *, numbers: bool) -> tuple[dict[str, Any], list[Loss]]:
     texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in space.items("list")]
     if not texts:
-        raise ForeignError(f"{space.at('list')} must have at least one value")
+        raise no_values(space.at("list"))
     values: list[Any] = list(dict.fromkeys(_discrete(text) if numbers else text for text in texts))
     losses = []
     if len(values) < len(texts):

@@ -101,15 +101,11 @@ def adaptive_keys(
             return _hyperband(algorithm, imported)
         case "pbt":
             return _population(algorithm)
-        case "cma-es" if sum(map(_is_number, imported)) < FEWEST_NUMBERS:
+        case "cma-es" if sum(one.is_numeric for one in imported) < FEWEST_NUMBERS:
             losses.append(Loss(algorithm.place, "needs two numeric parameters; written as tpe"))
             return {"method": "tpe", "rounds": {"size": size}}, losses
         case method:
             return {"method": method, "rounds": {"size": size}}, losses
-
-
-def _is_number(parameter: ImportedParameter) -> bool:
-    return "min" in parameter.domain or "mu" in parameter.domain
 
 
 def _hyperband(
@@ -195,7 +191,7 @@ EVERY_METRIC = f"every metric that a trial reports is recorded without being lis
 
 def read(content: bytes, *, name: str) -> Imported:
     """Return a spec for an Experiment. Raises ForeignError."""
-    root = Fields.of(foreign_yaml.load(content), "")
+    root = Fields.of(foreign_yaml.load(content, version="go"), "")
     version, kind = root.text("apiVersion"), root.text("kind")
     if version not in VERSIONS or kind != "Experiment":
         raise ForeignError(

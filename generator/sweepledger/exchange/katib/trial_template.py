@@ -101,7 +101,7 @@ def _go_template(
         text, losses = plain_manifest(raw, [parameter.foreign for parameter in parameters], path=path)
         trial.losses += losses
         try:
-            manifest = foreign_yaml.load(text.encode())
+            manifest = foreign_yaml.load(text.encode(), version="go")
         except ForeignError as error:
             trial.losses.append(
                 Loss(path, f"cannot be parsed after its loop is replaced by a macro: {error}")

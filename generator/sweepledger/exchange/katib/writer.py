@@ -140,7 +140,12 @@ def _adaptive(search: search_block.AdaptiveSearch) -> KatibSearch:
     if search.resource is not None:
         losses.append(Loss("resource", "every trial runs with the program's default"))
     losses += [Loss(f"start: {other}", "an Experiment uses only its own trials") for other in search.start]
-    count = search.cap or search.rounds.size * (search.rounds.max or USUAL_ROUNDS)
+    count = conversion.most_trials(search)
+    if count is None:
+        count = search.rounds.size * USUAL_ROUNDS
+        losses.append(
+            Loss(f"maxTrialCount: {count}", f"the search has no limit; written for {USUAL_ROUNDS} rounds")
+        )
     algorithm: dict[str, Any] = {"algorithmName": name or "multivariate-tpe"}
     if search.seed <= LARGEST_STATE:
         algorithm["algorithmSettings"] = [{"name": "random_state", "value": str(search.seed)}]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss
-from sweepledger.exchange.fields import Fields, exact_number, show_value, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, json_text, no_values, show_value, spec_number
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.formats.foreign_yaml import ForeignError
@@ -17,10 +17,20 @@ from sweepledger.structs.values import canonical_json
 
 TOOL = "Optuna"
 SQLITE = b"SQLite format 3\0"
+VERSIONS = slice(18, 20)
+"""Bytes of an SQLite file that say whether its last writes may be in another file: 1 no, 2 yes."""
+ALONE = b"\1\1"
+MOST_SHOWN = 5
+"""Studies that a refusal names."""
 MAX_BYTES = 64 * 1024 * 1024
+MAX_TEXT = 1024 * 1024
+"""Bytes of a name or a distribution, which a view can make as long as SQLite allows."""
 MAX_STEPS = 50_000_000
 """Virtual instructions of SQLite that reading a file may take; a view in it could otherwise run for ever."""
 STEPS_PER_CHECK = 100_000
+DIRECTION = "SELECT direction FROM studies WHERE study_id = ?"
+"""Before Optuna 2.4, a study had one objective."""
+DIRECTIONS_BY_OBJECTIVE = "SELECT direction FROM study_directions WHERE study_id = ? ORDER BY objective"
 DIRECTIONS = {1: "minimize", 2: "maximize", "MINIMIZE": "minimize", "MAXIMIZE": "maximize"}
 
 
@@ -48,9 +58,10 @@ def read(content: bytes, *, name: str) -> Imported:
     """Return a spec for the only study of a storage, or the one of that name. Raises ForeignError."""
     if len(content) > MAX_BYTES:
         raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
-    studies = _sqlite_studies(content) if content.startswith(SQLITE) else _journal_studies(content)
-    study = _chosen(studies, name)
     losses: list[Loss] = []
+    stored = _sqlite_studies if content.startswith(SQLITE) else _journal_studies
+    studies = stored(content, losses)
+    study = _chosen(studies, name)
     names = parameter_names(study.distributions, losses)
     parameters = {names[foreign]: _domain(foreign, study, losses) for foreign in study.distributions}
     if not parameters:
@@ -75,25 +86,26 @@ def read(content: bytes, *, name: str) -> Imported:
 
 
 def _chosen(studies: list[StoredStudy], name: str) -> StoredStudy:
+    """Return the study of a name, which may be as a sweep's is. Raises ForeignError."""
     named = [study for study in studies if study.name == name]
-    chosen = named or studies
-    if len(chosen) != 1:
-        found = ", ".join(show_value(study.name) for study in studies[:5]) or "none"
+    chosen = named or [study for study in studies if suggest_sweep_name(study.name) == name] or studies
+    if not chosen:
+        raise ForeignError("must have one study, got none", hint="a storage has one when a trial has run")
+    if len(chosen) > 1:
+        known = [show_value(study.name) for study in studies]
+        first = suggest_sweep_name(studies[0].name) or "NAME"
         raise ForeignError(
-            f"must have one study, got {found}",
-            hint="choose one by --name, or copy it to a storage of its own",
+            f"must have one study, got {', '.join(known[:MOST_SHOWN])}{' and more' if known[MOST_SHOWN:] else ''}",
+            hint=f"choose one by its name in the form of a sweep's, for example `--name {first}`",
         )
     return chosen[0]
 
 
-def _journal_studies(content: bytes) -> list[StoredStudy]:
+def _journal_studies(content: bytes, losses: list[Loss]) -> list[StoredStudy]:
     """Return the studies of a journal, in which each line is an operation."""
     studies: list[StoredStudy | None] = []
     owners: list[int] = []
-    for number, line in enumerate(content.splitlines(), start=1):
-        if not line.strip():
-            continue
-        operation = _object(line, number)
+    for number, operation in _operations(content, losses):
         match operation:
             # Operations of a journal: 0 creates a study, 1 deletes one, 4 creates a trial, 5 sets a parameter.
             case {"op_code": 0, "study_name": str(name)}:
@@ -121,6 +133,20 @@ def _journal_studies(content: bytes) -> list[StoredStudy]:
     return [study for study in studies if study is not None]
 
 
+def _operations(content: bytes, losses: list[Loss]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the operations of a journal with their lines."""
+    for number, line in enumerate(content.splitlines(keepends=True), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, _object(line, number)
+        except ForeignError:
+            if number == 1 or line.endswith(b"\n"):
+                raise
+            # Optuna ignores it, too: its writer was interrupted, or has not ended.
+            losses.append(Loss(f"line {number}", "is written in part; left out"))
+
+
 def _at(studies: list[StoredStudy | None], number: int) -> StoredStudy | None:
     return studies[number] if 0 <= number < len(studies) else None
 
@@ -143,7 +169,7 @@ def _directions(values: object) -> list[str]:
 
 def _object(line: bytes, number: int) -> dict[str, Any]:
     try:
-        value = json.loads(line, parse_constant=lambda _: None)
+        value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ForeignError("must be a line of JSON, as in Optuna's journal", line=number) from error
     if not isinstance(value, dict):
@@ -151,16 +177,26 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
     return value
 
 
-def _sqlite_studies(content: bytes) -> list[StoredStudy]:
+def _sqlite_studies(content: bytes, losses: list[Loss]) -> list[StoredStudy]:
     """Return the studies of an SQLite file, which is read in memory and never executed as a program."""
+    if content[VERSIONS] == b"\2\2":
+        # A database in memory has no other file, and SQLite does not open one that says it has.
+        content = content[: VERSIONS.start] + ALONE + content[VERSIONS.stop :]
+        losses.append(
+            Loss("write-ahead log", "trials that are still in the file beside it, NAME-wal, are not read")
+        )
     try:
         with closing(sqlite3.connect(":memory:")) as database:
             database.execute("PRAGMA trusted_schema = OFF")
             database.deserialize(content)
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_TEXT)
             _limit_steps(database)
             return list(_rows(database))
     except (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
-        raise ForeignError(f"must be Optuna's SQLite storage: {error}") from error
+        raise ForeignError(
+            f"must be Optuna's SQLite storage: {error}",
+            hint="other programs have SQLite files, too: name the one in your study's storage URL",
+        ) from error
 
 
 def _limit_steps(database: sqlite3.Connection) -> None:
@@ -170,10 +206,10 @@ def _limit_steps(database: sqlite3.Connection) -> None:
 
 def _rows(database: sqlite3.Connection) -> Iterator[StoredStudy]:
     names = database.execute("SELECT study_id, study_name FROM studies ORDER BY study_id").fetchall()
+    columns = {row[1] for row in database.execute("PRAGMA table_info(studies)")}
+    is_older = "direction" in columns
     for study_id, study_name in names:
-        directions = database.execute(
-            "SELECT direction FROM study_directions WHERE study_id = ? ORDER BY objective", (study_id,)
-        )
+        directions = database.execute(DIRECTION if is_older else DIRECTIONS_BY_OBJECTIVE, (study_id,))
         study = StoredStudy(str(study_name), _directions([row[0] for row in directions]))
         (study.trials,) = database.execute(
             "SELECT count(*) FROM trials WHERE study_id = ?", (study_id,)
@@ -197,7 +233,7 @@ def _domain(parameter: str, study: StoredStudy, losses: list[Loss]) -> dict[str,
         why = f"only {study.uses[parameter]} of {study.trials} trials have it; write `when` if it is conditional"
         losses.append(Loss(f"parameter {parameter}", why))
     try:
-        data = json.loads(texts[-1], parse_constant=lambda _: None)
+        data = json.loads(texts[-1])
     except (ValueError, RecursionError) as error:
         raise ForeignError(f"the distribution of {parameter} must be JSON") from error
     distribution = Fields.of(data, f"distribution of {parameter}")
@@ -235,7 +271,7 @@ def _choice(keys: Fields, losses: list[Loss]) -> dict[str, Any]:
         if isinstance(item, dict) or (
             isinstance(item, list) and any(isinstance(part, dict | list) for part in item)
         ):
-            text = json.dumps(item, sort_keys=True)
+            text = json_text(item)
             losses.append(Loss(f"{keys.at('choices')}: {show_value(text)}", "written as JSON text"))
             item = text  # noqa: PLW2901 - the value to be written
         values.append(item)
@@ -245,5 +281,5 @@ def _choice(keys: Fields, losses: list[Loss]) -> dict[str, Any]:
     except ValueError as error:  # JSON's 1e999 is infinite
         raise ForeignError(f"{keys.at('choices')}: {error}") from error
     if not values:
-        raise ForeignError(f"{keys.at('choices')} must have at least one value, got none")
+        raise no_values(keys.at("choices"))
     return {"values": values} if len(values) > 1 else {"value": values[0]}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.fields import json_text
 from sweepledger.exchange.spec_parts import (
     CODE_DIR,
     DEFAULT_RUN_CAP,
@@ -340,7 +341,7 @@ class ParameterTranslator:
         items = value if isinstance(value, list) else [value]
         if not any(isinstance(item, dict | list) for item in items):
             return value
-        text = canonical_json(value)
+        text = json_text(value)
         self._lose(place, f"a value is a scalar or a list of scalars; written as the JSON text {text}")
         return text
 

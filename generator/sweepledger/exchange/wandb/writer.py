@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
-from sweepledger.exchange.conversion import Exported, Loss, block_losses, export_banner, run_losses
+from sweepledger.exchange.conversion import (
+    Exported,
+    Loss,
+    block_losses,
+    export_banner,
+    most_trials,
+    run_losses,
+)
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.yaml import dump
 from sweepledger.structs.domain import (
@@ -92,8 +99,8 @@ def _method(block: Block, losses: list[Loss]) -> dict[str, Any]:
             return {"method": "random", "run_cap": cap}
         case ConfigurationList():
             return {"method": "grid"}
-        case AdaptiveSearch(method=adaptive, cap=cap, rounds=rounds):
-            return _bayes(adaptive, cap or (rounds.max and rounds.max * rounds.size), losses)
+        case AdaptiveSearch(method=adaptive):
+            return _bayes(adaptive, most_trials(block), losses)
         case _:
             assert_never(block)
 

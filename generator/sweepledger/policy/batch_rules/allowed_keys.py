@@ -16,6 +16,7 @@ from sweepledger.structs.kubernetes import (
     EGRESS_LABEL,
     GENERATOR_LABELS,
     INDEX_LABEL,
+    MIN_PARALLELISM,
     PRIORITY_LABEL,
     QUEUE_LABEL,
     SWEEP_LABEL,
@@ -53,11 +54,7 @@ ANNOTATIONS: Form = {
     "sweepledger.dev/spec": None,
     "sweepledger.dev/spec-digest": None,
     TRIAL_LABEL: None,
-}
-IDENTITY_LABELS = ("azure.workload.identity/use",)
-IDENTITY_ANNOTATIONS: Mapping[str, Form] = {
-    "azure.workload.identity/skip-containers": None,
-    "eks.amazonaws.com/skip-containers": None,
+    MIN_PARALLELISM: None,
 }
 STEADY: Mapping[str, Form] = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": None,
@@ -87,7 +84,11 @@ _TRAIN_JOB: Form = {
 _VOLUME: Form = {
     "name": None,
     "configMap": {"name": None, "defaultMode": None},
-    "projected": {"defaultMode": None, "sources": ({"configMap": {"name": None}},)},
+    "projected": {
+        "defaultMode": None,
+        # Another rule compares the tokens with those of the pool.
+        "sources": ({"configMap": {"name": None}, "serviceAccountToken": ANYTHING},),
+    },
     "persistentVolumeClaim": {"claimName": None, "readOnly": None},
     "emptyDir": {"sizeLimit": None, "medium": None},
     "secret": {"secretName": None, "defaultMode": None, "items": ({"key": None, "path": None},)},
@@ -113,7 +114,8 @@ def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
     """Return the labels that pods may have: NetworkPolicies select by them, queues by labels of the pods' owners."""
     egress = (f"{EGRESS_LABEL}{name}" for name in settings.egress)
     of_pools = (name for pool in settings.pools.values() for name in pool.pod.labels)
-    own = (*IDENTITY_LABELS, *settings.labels) if settings.results.bucket is not None else settings.labels
+    bucket = settings.results.bucket
+    own = settings.labels if bucket is None else (*bucket.pod_labels, *settings.labels)
     return dict.fromkeys((*LABELS, *egress, *((PEERS,) if distributed else ()), *own, *of_pools))
 
 
@@ -136,6 +138,7 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
         "parallelism": None,
         "podFailurePolicy": {"rules": (_RULE,)},
         "podReplacementPolicy": None,
+        "suspend": None,
         "template": template(settings),
     }
     return {
@@ -149,9 +152,11 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
 def template(settings: Settings, *, distributed: bool = False) -> Form:
     """Return the keys that a pod template may have."""
     of_pools = dict.fromkeys(name for pool in settings.pools.values() for name in pool.pod.annotations)
+    bucket = settings.results.bucket
+    own = () if bucket is None else bucket.pod_annotations
     metadata: Form = {
         "labels": _pod_labels(settings, distributed=distributed),
-        "annotations": {**of_pools, **STEADY, **(IDENTITY_ANNOTATIONS if settings.results.bucket else {})},
+        "annotations": dict.fromkeys((*of_pools, *STEADY, *own)),
         "finalizers": (None,),
     }
     return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}
@@ -169,6 +174,7 @@ def _pod(settings: Settings, *, distributed: bool) -> Form:
         "initContainers": ({**container, **_SIDECAR},),
         "nodeSelector": {ANY_KEY: None},
         "priorityClassName": None,
+        "resourceClaims": ({"name": None, "resourceClaimTemplateName": None},),
         "restartPolicy": None,
         "runtimeClassName": None,
         "schedulerName": None,
@@ -183,6 +189,7 @@ def _pod(settings: Settings, *, distributed: bool) -> Form:
         "serviceAccountName": None,
         "terminationGracePeriodSeconds": None,
         "tolerations": ({"key": None, "operator": None, "value": None, "effect": None},),
+        "topologySpreadConstraints": ANYTHING,
         "volumes": (_VOLUME,),
     }
 
@@ -201,7 +208,7 @@ def _container(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
         "workingDir": None,
         "env": ({"name": None, "value": None, "valueFrom": source},),
         **(ports if distributed else {}),
-        "resources": {"limits": amounts, "requests": amounts},
+        "resources": {"claims": ({"name": None},), "limits": amounts, "requests": amounts},
         "securityContext": {
             "allowPrivilegeEscalation": None,
             "capabilities": capabilities,

@@ -7,12 +7,15 @@ from sweepledger.policy.batch_rules.allowed_keys import STEADY
 from sweepledger.policy.batch_rules.identity import RUNTIME_KIND, BatchContext
 from sweepledger.policy.objects import Finding, Object, Pod
 from sweepledger.reader.messages import safe_json, safe_repr
-from sweepledger.structs.kubernetes import PRIORITY_LABEL, QUEUE_LABEL, TRIAL_ACCOUNT
-from sweepledger.structs.node_pool import GPU_RESOURCE, PodSettings, Pool, scheduling_fields
+from sweepledger.structs.kubernetes import MIN_PARALLELISM, PRIORITY_LABEL, QUEUE_LABEL, TRIAL_ACCOUNT
+from sweepledger.structs.node_pool import GPU_RESOURCE, TOKENS_VOLUME, PodSettings, Pool, trial_fields
 from sweepledger.structs.settings import Settings
 
 CODE, ACCOUNT_CODE = "placement-not-ours", "pod-not-ours"
-KEYS = ("affinity", "nodeSelector", "runtimeClassName", "schedulerName", "tolerations")
+KEYS = (
+    *("affinity", "nodeSelector", "resourceClaims", "runtimeClassName", "schedulerName", "tolerations"),
+    "topologySpreadConstraints",
+)
 POOLS = "pools stand in sweepledger.yaml; a sweep names one as run.pool"
 
 
@@ -28,6 +31,15 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     if PRIORITY_LABEL in own and queue is None:
         message = f"must be absent without a queue, got {safe_repr(own[PRIORITY_LABEL])}"
         yield Finding(("metadata", "labels", PRIORITY_LABEL), message, CODE)
+    least = (obj.metadata.get("annotations") or {}).get(MIN_PARALLELISM)
+    allowed = {
+        str(pool.min_parallelism)
+        for pool in pools
+        if pool.min_parallelism is not None and pool.queue == queue
+    }
+    if least is not None and (queue is None or least not in allowed):
+        message = f"must be absent or as the pool of the settings has it, got {safe_repr(least)}"
+        yield Finding(("metadata", "annotations", MIN_PARALLELISM), message, CODE, POOLS)
     if obj.kind != RUNTIME_KIND:  # the objects that start its pods have the queue
         pools = tuple(pool for pool in pools if pool.queue == queue)
     for pod in obj.pods:
@@ -69,7 +81,7 @@ def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
 def _fits(pool: Pool, fields: Mapping[str, Any], devices: Mapping[str, Any]) -> bool:
     own = {name: str(amount) for name, amount in devices.items() if name != pool.gpu_resource}
     wanted = {name: str(amount) for name, amount in pool.pod.resources.items()}
-    return own == wanted and scheduling_fields(pool, has_gpus=pool.gpu_resource in devices) == fields
+    return own == wanted and trial_fields(pool, has_gpus=pool.gpu_resource in devices) == fields
 
 
 def _named(pod: Pod, pools: tuple[Pool | None, ...], settings: Settings) -> Iterator[Finding]:
@@ -81,6 +93,8 @@ def _named(pod: Pod, pools: tuple[Pool | None, ...], settings: Settings) -> Iter
 
 def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Finding]:
     own, secret = PodSettings() if pool is None else pool.pod, settings.image_pull_secret
+    bucket = settings.results.bucket
+    of_bucket = {} if bucket is None else bucket.pod_annotations
     wanted = {
         "imagePullSecrets": None if secret is None else [{"name": secret}],
         "priorityClassName": own.priority_class or settings.priority_class,
@@ -90,12 +104,16 @@ def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Fi
         if pod.spec.get(key) != value:
             message = f"must be {safe_json(value)} as in the settings, got {safe_json(pod.spec.get(key))}"
             yield Finding((*pod.at, key), message, ACCOUNT_CODE if key == "serviceAccountName" else CODE)
+    tokens = next((one for one in pod.volumes if one.get("name") == TOKENS_VOLUME), None)
+    if tokens != own.token_volume:
+        message = f"must have tokens as the pool of the settings has them, got {safe_json(tokens)}"
+        yield Finding(pod.at, message, ACCOUNT_CODE)
     annotations = {
         key: value for key, value in (pod.metadata.get("annotations") or {}).items() if key not in STEADY
     }
     # A batch may be older than the pool's annotations and labels; none of another pool may stand in them.
     for key, value in annotations.items():
-        if own.annotations.get(key) != value:
+        if of_bucket.get(key, own.annotations.get(key)) != value:
             message = f"must be absent or as the pool of the settings has it, got {safe_json(value)}"
             yield Finding((*pod.path, "metadata", "annotations", key), message, CODE)
     of_others = {

@@ -16,6 +16,8 @@ from sweepledger.structs.kubernetes import (
     ARTIFACTS_VOLUME,
     CHECKPOINTS_VOLUME,
     COMPLETION_INDEX_VARIABLE,
+    DATA_PATH,
+    DATA_VOLUME,
     INDEX_VARIABLE,
     PARENT_VOLUME,
     RESULTS_VOLUME,
@@ -23,10 +25,13 @@ from sweepledger.structs.kubernetes import (
     STORE_CREDENTIALS,
     STORE_SEALS,
     STORE_VOLUME,
+    is_data_volume,
     parent_mount,
     trial_folder,
     trial_folder_by_variable,
 )
+from sweepledger.structs.node_pool import TOKENS_VOLUME
+from sweepledger.structs.settings import AUTHORITIES_VOLUME, AuthoritiesSettings
 
 CODE = "volume-not-allowed"
 
@@ -34,7 +39,6 @@ PLAIN = frozenset(
     {"clone", "code", "launcher", PARENT_VOLUME, "scratch", "shared-memory", STORE_VOLUME, "table"}
 )
 WRITABLE = frozenset({ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME})
-DATA = "data"
 CREDENTIALS = "clone-credentials"
 OF_STORE = frozenset({STORE_CREDENTIALS, STORE_SEALS, STORE_VOLUME})
 """Volumes that only the sidecar of a bucket mounts."""
@@ -90,29 +94,43 @@ def _mount(
     mount: Volume, claim: str, own: Mapping[str, str], trials: BatchContext, at: DocumentPath
 ) -> Iterator[Finding]:
     subpaths = {key: mount[key] for key in SUBPATHS if key in mount}
-    if mount.get("name") != DATA:
+    if not is_data_volume(str(mount.get("name"))):
         if subpaths != own:
             message = f"must have {safe_json(dict(own))}, the trial's own folder, got {safe_json(subpaths)}"
             yield Finding(at, message, CODE)
         return
-    paths = [*_datasets(claim, trials)]
+    paths = [*_datasets(mount, claim, trials)]
     if mount.get("readOnly") is not True or subpaths not in paths:
         options = " or ".join(map(safe_json, paths)) or "none"
         message = f"must be read-only and the folder of a dataset ({options}), got {safe_json(dict(mount))}"
         yield Finding(at, message, CODE)
 
 
-def _datasets(claim: Any, trials: BatchContext) -> Iterator[dict[str, str]]:
-    """Yield the mount fields of a claim's datasets; never the whole results volume, not even read-only."""
+def _datasets(mount: Volume, claim: Any, trials: BatchContext) -> Iterator[dict[str, str]]:
+    """Yield the mount fields of a claim's datasets; never the whole results volume, not even read-only.
+
+    One of several is mounted in the folder of its name.
+    """
     results = frozenset(trials.settings.results.claims.values())
     for dataset in trials.settings.datasets.values():
-        if dataset.claim == claim and (dataset.path or claim not in results):
+        is_placed = (
+            mount.get("name") == DATA_VOLUME or mount.get("mountPath") == f"{DATA_PATH}/{dataset.name}"
+        )
+        if is_placed and dataset.claim == claim and (dataset.path or claim not in results):
             yield {"subPath": dataset.path} if dataset.path else {}
 
 
 def _volume(volume: Volume, trials: BatchContext, at: DocumentPath) -> Iterator[Finding]:
     name = str(volume.get("name"))
-    if name not in PLAIN | WRITABLE | OF_STORE | {CREDENTIALS, DATA} and not name.startswith(SECRET):
+    if name == AUTHORITIES_VOLUME and trials.settings.authorities is not None:
+        yield from _authorities(volume, trials.settings.authorities, at)
+        return
+    if name == TOKENS_VOLUME:  # compared with the pool, as the account is
+        return
+    if _has_token(volume):
+        yield Finding(at, f"must not hold a token, got {safe_json(dict(volume))}", CODE)
+    is_known = name in PLAIN | WRITABLE | OF_STORE | {CREDENTIALS} or is_data_volume(name)
+    if not is_known and not name.startswith(SECRET):
         yield Finding(at, f"must be a volume of a trial, got {safe_repr(name)}", CODE)
     for named in sorted(map(str, _config_maps(volume))):
         if named not in trials.config_maps:
@@ -133,13 +151,25 @@ def _volume(volume: Volume, trials: BatchContext, at: DocumentPath) -> Iterator[
         yield Finding((*at, "emptyDir", "medium"), f"must be absent, got {safe_repr(medium)}", CODE)
 
 
+def _authorities(volume: Volume, named: AuthoritiesSettings, at: DocumentPath) -> Iterator[Finding]:
+    wanted = {"name": AUTHORITIES_VOLUME, "configMap": {"name": named.config_map, "defaultMode": 0o444}}
+    if volume != wanted:
+        message = f"must be the ConfigMap of the settings' authorities, got {safe_json(dict(volume))}"
+        yield Finding(at, message, CODE)
+
+
+def _has_token(volume: Volume) -> bool:
+    sources = (volume.get("projected") or {}).get("sources") or ()
+    return any(source.get("serviceAccountToken") is not None for source in sources)
+
+
 def _config_maps(volume: Volume) -> Iterator[Any]:
     places = [volume, *((volume.get("projected") or {}).get("sources") or ())]
     yield from (place["configMap"].get("name") for place in places if place.get("configMap"))
 
 
 def _claims(volume: str, trials: BatchContext) -> frozenset[str]:
-    if volume == DATA:
+    if is_data_volume(volume):
         return trials.settings.dataset_claims
     claim = trials.settings.results.claims.get(volume)
     return frozenset() if claim is None else frozenset({claim})

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.formats.launch_json import LAUNCHER_PATH, LAUNCHER_PATHS
 from sweepledger.policy.batch_rules.identity import (
     RUNTIME_KIND,
     BatchContext,
@@ -173,6 +173,7 @@ def _sidecar(obj: Object, container: Container, trials: BatchContext) -> Iterato
     variables = {each.get("name"): each.get("value") for each in data.get("env") or ()}
     mounted = {each.get("name"): each.get("mountPath") for each in data.get("volumeMounts") or ()}
     parents = {str(row): folder for row, folder in trials.parent_folders.items()}
+    clients = trials.settings.client_variables(trials.settings.egress)
     ready = {"postStart": {"exec": {"command": [*STORE_READY_COMMAND]}}}
     wanted: dict[str, tuple[Any, Any]] = {
         "image": (trials.settings.image_of(COLLECTOR_IMAGE), data.get("image")),
@@ -187,8 +188,15 @@ def _sidecar(obj: Object, container: Container, trials: BatchContext) -> Iterato
             {name: f"/sweep/{name}" for name in mounted},
             mounted,
         ),
-        "variables": ([], sorted(map(str, variables.keys() - {*STORE_VARIABLES, *bucket.variables}))),
+        "variables": (
+            [],
+            sorted(map(str, variables.keys() - {*STORE_VARIABLES, *bucket.variables, *clients})),
+        ),
     }
+    folders = variables.get("SWEEP_STORE_DATA")
+    if folders is not None and not trials.settings.may_copy(str(folders)):
+        message = f"must copy datasets of sweepledger.yaml, got {safe_repr(folders)} as SWEEP_STORE_DATA"
+        yield Finding(container.path, message, CONTAINER)
     for key, (must, actual) in wanted.items():
         if must != actual:
             message = f"must have {safe_json(must)} as {key}, got {safe_json(actual)}"
@@ -220,7 +228,7 @@ def _command(obj: Object, container: Container) -> Iterator[Finding]:
         and [command, arguments] == [list(part) for part in MPI_WORKER_COMMAND]
     ):
         return
-    if command[1:] != [LAUNCHER_PATH] or len(command) != len(["interpreter", LAUNCHER_PATH]):
+    if len(command) != len(["interpreter", LAUNCHER_PATH]) or command[1] not in LAUNCHER_PATHS:
         message = f"must start the launcher {LAUNCHER_PATH}, got {safe_json(command)}"
         yield Finding((*container.path, "command"), message, CONTAINER)
     yield from _arguments(container)

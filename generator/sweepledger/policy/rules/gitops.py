@@ -23,7 +23,9 @@ OPTIONS = "argocd.argoproj.io/sync-options"
 REWRITING = ("Force=true", "Replace=true")
 LIFETIME = "ttlSecondsAfterFinished"
 MARKS = {"${": "Flux replaces it where substitution is on", "{{": "templates replace it"}
-TEMPLATES = frozenset({"ApplicationSet", "ConfigMap", "Receiver"})
+TEMPLATES = frozenset(
+    {"ApplicationSet", "ConfigMap", "PrometheusRule of monitoring.coreos.com/v1", "Receiver"}
+)
 """Kinds whose texts may contain anything, or are templates themselves."""
 
 

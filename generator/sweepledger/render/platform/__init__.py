@@ -12,7 +12,7 @@ from sweepledger.render.platform.manual_setup import (
     ruleset,
 )
 from sweepledger.render.platform.network import ports_to_anywhere
-from sweepledger.render.platform.objects import BANNER, Names
+from sweepledger.render.platform.objects import BANNER, Names, platform_folder
 from sweepledger.render.platform.source import GitSource, url_fault
 from sweepledger.render.platform.tree import REMOTE, platform_tree
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
@@ -29,6 +29,7 @@ __all__ = [
     "key_pair_commands",
     "manual_setup",
     "owner_policy_name",
+    "platform_folder",
     "platform_tree",
     "ports_to_anywhere",
     "required_secrets",

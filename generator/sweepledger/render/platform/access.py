@@ -7,14 +7,13 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import objects
 from sweepledger.render.platform.objects import (
     APPLIER_ACCOUNT,
-    EXPIRY_ACCOUNT,
     ROOT_ACCOUNT,
     SYNC_ACCOUNT,
     Names,
     manifest,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, TRIAL_ACCOUNT
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COLLECTOR_READS, EXPIRY_ACCOUNT, TRIAL_ACCOUNT
 from sweepledger.structs.settings import Settings
 
 RBAC = "rbac.authorization.k8s.io"
@@ -61,7 +60,7 @@ def collector(settings: Settings, source: GitSource) -> list[Manifest]:
     ]
     return [
         _account(COLLECTOR_ACCOUNT, names.collector, settings, _collector_identity(settings)),
-        *_granted("sweep-collector-reads", names.trials, read, subject, settings),
+        *_granted(COLLECTOR_READS, names.trials, read, subject, settings),
         *_granted("sweep-collector-takes", names.collector, [LEASED], subject, settings),
     ]
 

@@ -6,7 +6,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import admission_pods, cel, cron_jobs, objects
 from sweepledger.render.platform.admission_pods import owner_kinds
 from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by
-from sweepledger.render.platform.flux import ACTIVE, SOURCE_NAME
+from sweepledger.render.platform.flux import SOURCE_NAME, active_folder
 from sweepledger.render.platform.objects import (
     APPLIER_ACCOUNT,
     NAMESPACE_LABEL,
@@ -121,7 +121,7 @@ def release_policies(settings: Settings) -> list[Manifest]:
 def kustomization_policies(settings: Settings) -> list[Manifest]:
     """Return the policies for Kustomizations: one without a service account is applied with Flux's own rights."""
     names = Names.of(settings)
-    rules = kustomization_rules()
+    rules = kustomization_rules(active_folder(settings.cluster))
     policy = _policy(f"{names.trials}-flux-batches", KUSTOMIZATION, rules, settings)
     return [policy, _binding(policy, names.flux, settings)]
 
@@ -198,7 +198,9 @@ def _policy(
         "operations": ["CREATE", "UPDATE"],
         "resources": [kind.plural],
     }
-    named = {} if template is None else {"variables": cel.variables(template)}
+    named = (
+        {} if template is None else {"variables": cel.variables(template, settings if kind == POD else None)}
+    )
     return manifest(
         f"{REGISTRATION}/ValidatingAdmissionPolicy",
         name,
@@ -287,10 +289,10 @@ def custom_kind_rules(kind: Kind, settings: Settings) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def kustomization_rules() -> tuple[Rule, ...]:
+def kustomization_rules(active: str) -> tuple[Rule, ...]:
     """Return the rules for Kustomizations: account, source and folder."""
     account, path = "object.spec.serviceAccountName", "object.spec.path"
-    root = f"{account} == {literal(ROOT_ACCOUNT)} && {path} == {literal(f'./{ACTIVE}')}"
+    root = f"{account} == {literal(ROOT_ACCOUNT)} && {path} == {literal(f'./{active}')}"
     batch = (
         f"{account} == {literal(APPLIER_ACCOUNT)} && {path} == './overlays/active/' + object.metadata.name"
     )
@@ -299,7 +301,7 @@ def kustomization_rules() -> tuple[Rule, ...]:
     deleted = "object.spec.deletionPolicy"
     return (
         Rule(
-            "a Kustomization here applies clusters/flux/active, or one batch, with the account for it",
+            f"a Kustomization here applies {active}, or one batch, with the account for it",
             f"has({account}) && has({path}) && ({is_root} ? {root} : {batch})",
         ),
         Rule(

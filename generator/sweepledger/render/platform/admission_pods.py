@@ -1,6 +1,7 @@
 """Admission rules for the pods of trials: image, command, placement, network, volumes and Secrets.
 
-They apply to the template of a Job and to the pod itself, whichever controller creates it.
+They apply to the template of a Job and to the pod itself, whichever controller creates it. What a cluster adds to pods
+or rewrites in them, and the settings list, is in no template.
 """
 
 import json
@@ -10,9 +11,9 @@ from functools import cache
 from typing import Any
 
 from sweepledger.formats import yaml
-from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.formats.launch_json import LAUNCHER_PATH, LAUNCHER_PATHS
 from sweepledger.render.base_files import clone_commands
-from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by
+from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by, repository_pattern
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import (
@@ -144,7 +145,6 @@ def _secrets(settings: Settings, source: GitSource) -> tuple[Rule, ...]:
 WAITS_FOR_MASTER = "init-pytorch"
 """Init container that the operator of PyTorchJobs adds to Workers, from a template of the platform team's."""
 
-REFERENCE = "(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?(@|$)"
 DIGEST = "@sha256:[0-9a-f]{64}$"
 BATCH = "^[a-z0-9-]+$"
 
@@ -177,7 +177,7 @@ def job_template_rules(settings: Settings, source: GitSource, bases: Mapping[str
     queued = f"{TURN} || {owned_by(owner_kinds(source))}" if source.shapes else TURN
     peers = owned_by(owner_kinds(source)) if source.shapes else "false"
     return (
-        *_common(settings, source, peers),
+        *_common(settings, source, peers, is_pod=False),
         _finalizers(settings),
         *_commands(settings, bases, ()),
         *_variables(settings, bases, "false"),
@@ -205,7 +205,8 @@ def pod_rules(settings: Settings, source: GitSource, bases: Mapping[str, bytes])
     judged = owned_by(["Job", *(owner_kinds(source) if _has_queues(settings) else [])])
     peers = "true" if source.shapes else "false"  # a plain Job that asks for it was refused
     return (
-        *_common(settings, source, peers),
+        *_common(settings, source, peers, is_pod=True),
+        *_added(settings),
         *_commands(settings, bases, source.shapes),
         # What the cluster adds to pods, a Job that was judged before did not ask for.
         *_variables(settings, bases, owned_by(["Job"])),
@@ -213,11 +214,32 @@ def pod_rules(settings: Settings, source: GitSource, bases: Mapping[str, bytes])
     )
 
 
+def _added(settings: Settings) -> tuple[Rule, ...]:
+    """Return the rules for containers that the cluster adds: they could read what a trial writes, or Secrets."""
+    if not settings.sidecars:
+        return ()
+    theirs = list_literal(sorted({name for one in settings.sidecars.values() for name in one.volumes}))
+    return (
+        Rule(
+            "a sidecar that the cluster adds mounts only volumes that sweepledger.yaml lists for it",
+            f"variables.added.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m, m.name in {theirs}))",
+        ),
+        Rule(
+            "a sidecar that the cluster adds has no Secret and no claim, neither in volumes nor in variables",
+            "variables.added.all(c, !has(c.envFrom)"
+            " && (!has(c.env) || c.env.all(e, !has(e.valueFrom) || !has(e.valueFrom.secretKeyRef))))"
+            f" && (!has(variables.pod.volumes) || variables.pod.volumes.all(v, !(v.name in {theirs})"
+            " || (!has(v.secret) && !has(v.persistentVolumeClaim) && (!has(v.projected)"
+            " || !has(v.projected.sources) || v.projected.sources.all(s, !has(s.secret))))))",
+        ),
+    )
+
+
 def _has_queues(settings: Settings) -> bool:
     return any(pool.queue is not None for pool in settings.pools.values())
 
 
-def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ...]:
+def _common(settings: Settings, source: GitSource, peers: str, *, is_pod: bool) -> tuple[Rule, ...]:
     schedulers = _pod_values(settings, lambda own: own.scheduler)
     opened = [*sorted(settings.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     known = list_literal(f"{EGRESS_LABEL}{name}" for name in opened)
@@ -230,6 +252,13 @@ def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ..
             " || (has(s.serviceAccountToken) && has(s.serviceAccountToken.audience)"
             f" && s.serviceAccountToken.audience in {list_literal(IDENTITY_AUDIENCES)}"
             f" && variables.pod.serviceAccountName in {list_literal(identities)})"
+        )
+    known_tokens = _tokens_of(settings)
+    if known_tokens:
+        projected += (
+            " || (has(s.serviceAccountToken) && has(s.serviceAccountToken.audience)"
+            " && (variables.pod.serviceAccountName + ' ' + s.serviceAccountToken.path"
+            f" + ' ' + s.serviceAccountToken.audience) in {list_literal(known_tokens)})"
         )
     return (
         Rule(
@@ -254,13 +283,13 @@ def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ..
             "(!has(variables.pod.schedulerName)"
             f" || variables.pod.schedulerName in {list_literal(['', 'default-scheduler', *schedulers])})"
             " && (!has(variables.pod.shareProcessNamespace) || !variables.pod.shareProcessNamespace)"
-            " && !has(variables.pod.hostAliases) && !has(variables.pod.resourceClaims)",
+            f" && !has(variables.pod.hostAliases) && {_claims_of(settings)}",
         ),
         Rule(
             "a trial bears the name of its batch as label sweepledger.dev/batch",
             f"variables.reads || variables.folder.matches({literal(BATCH)})",
         ),
-        *_images(settings),
+        *_images(settings, is_pod=is_pod),
         Rule(
             "every container has requests and limits of cpu and memory",
             "variables.containers.all(c, has(c.resources) && has(c.resources.requests)"
@@ -268,7 +297,7 @@ def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ..
             " r in c.resources.requests && r in c.resources.limits))",
         ),
         *volume_rules(settings, source),
-        *([] if bucket is None else _of_sidecar(settings, bucket)),
+        *([] if bucket is None else _of_sidecar(settings, bucket, is_pod=is_pod)),
         Rule(
             "a trial reaches nothing that sweepledger.yaml does not open",
             f"variables.labels.all(k, !k.startsWith({literal(EGRESS_LABEL)}) || k in {known})",
@@ -280,12 +309,38 @@ def _common(settings: Settings, source: GitSource, peers: str) -> tuple[Rule, ..
     )
 
 
+def _tokens_of(settings: Settings) -> list[str]:
+    """Return account, file and audience of the tokens that pools name, sorted."""
+    pods = [pool.pod for pool in settings.pools.values()]
+    return sorted(
+        {
+            f"{pod.service_account} {name} {token.audience}"
+            for pod in pods
+            for name, token in pod.tokens.items()
+        }
+    )
+
+
+def _claims_of(settings: Settings) -> str:
+    """Return the condition that a pod claims only devices that a pool names; older servers know no such fields."""
+    known = sorted(
+        {f"{name}={of}" for pool in settings.pools.values() for name, of in pool.pod.claims.items()}
+    )
+    if not known:
+        return "!has(variables.pod.resourceClaims)"
+    return (
+        "(!has(variables.pod.resourceClaims) || variables.pod.resourceClaims.all(r, !has(r.resourceClaimName)"
+        " && has(r.resourceClaimTemplateName)"
+        f" && (r.name + '=' + r.resourceClaimTemplateName) in {list_literal(known)}))"
+    )
+
+
 def _pod_values(settings: Settings, read: Callable[[PodSettings], str | None]) -> list[str]:
     """Return the different values that pools give to a field of pods, sorted."""
     return sorted({value for pool in settings.pools.values() if (value := read(pool.pod)) is not None})
 
 
-def _images(settings: Settings) -> tuple[Rule, ...]:
+def _images(settings: Settings, *, is_pod: bool) -> tuple[Rule, ...]:
     """Ask for the settings' repositories, with any digest: a batch keeps the image that it was made with.
 
     Settings that name no image leave the choice to specs: there only the digest can be asked for.
@@ -302,12 +357,12 @@ def _images(settings: Settings) -> tuple[Rule, ...]:
         references.append(f"{head}{slash}{last.partition(':')[0]}")
     if not references:
         return (digest,)
-    known = "|".join(re.escape(one).replace(r"\-", "-") for one in sorted(set(references)))
+    pattern = repository_pattern(settings.with_mirrors(references) if is_pod else references)
     return (
         digest,
         Rule(
             "images are of the repositories that sweepledger.yaml names",
-            f"variables.containers.all(c, has(c.image) && c.image.matches({literal(f'^({known}){REFERENCE}')}))",
+            f"variables.containers.all(c, has(c.image) && c.image.matches({literal(pattern)}))",
         ),
     )
 
@@ -337,20 +392,18 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
     return (
         Rule(
             f"a container starts the launcher, {LAUNCHER_PATH}, and nothing beside it",
-            "variables.proves || variables.reads || variables.pod.containers.all(c,"
+            "variables.proves || variables.reads || variables.main.all(c,"
             f" has(c.command) && ({' || '.join(starts)}))",
         ),
         Rule(
             f"an init container gets the code as base/components/clone says, and is called {CODE_CONTAINER}",
-            "!has(variables.pod.initContainers) || variables.pod.initContainers.all(c,"
-            f" {' || '.join(before) or 'false'})",
+            f"variables.before.all(c, {' || '.join(before) or 'false'})",
         ),
         Rule(
             "a container has neither hooks nor probes",
             f"variables.containers.all(c, {hooks})"
             if bucket is None
-            else f"variables.pod.containers.all(c, {hooks}) && (!has(variables.pod.initContainers)"
-            f" || variables.pod.initContainers.all(c, {IS_SIDECAR} || ({hooks})))",
+            else f"variables.main.all(c, {hooks}) && variables.before.all(c, {IS_SIDECAR} || ({hooks}))",
         ),
     )
 
@@ -359,13 +412,14 @@ HOOKS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 IS_SIDECAR = f"c.name == {literal(STORE_CONTAINER)}"
 
 
-def _of_sidecar(settings: Settings, bucket: BucketSettings) -> tuple[Rule, ...]:
+def _of_sidecar(settings: Settings, bucket: BucketSettings, *, is_pod: bool) -> tuple[Rule, ...]:
     """Return the rules for the sidecar of a bucket: it alone has the credential, and runs no code of a trial."""
     image = settings.images[COLLECTOR_IMAGE].repository if COLLECTOR_IMAGE in settings.images else ""
-    repository = rf"^{re.escape(image)}{REFERENCE}".replace(r"\-", "-")
-    before = "(has(variables.pod.initContainers) ? variables.pod.initContainers : [])"
-    others = f"(variables.pod.containers + {before}.filter(c, c.name != {literal(STORE_CONTAINER)}))"
-    known = list_literal(sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE}))
+    repository = repository_pattern(settings.with_mirrors([image]) if is_pod else [image])
+    before = "variables.before"
+    others = f"(variables.main + {before}.filter(c, c.name != {literal(STORE_CONTAINER)}))"
+    clients = settings.client_variables(settings.egress)
+    known = list_literal(sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE, *clients}))
     ready = "c.lifecycle.postStart.exec.command"
     own = [
         f"has(c.command) && c.command == {list_literal(STORE_COMMAND)} && !has(c.args) && !has(c.workingDir)",
@@ -380,6 +434,7 @@ def _of_sidecar(settings: Settings, bucket: BucketSettings) -> tuple[Rule, ...]:
     values = (
         "(e.name == 'SWEEP_BATCH' ? e.value == variables.folder"
         f" : e.name == 'SWEEP_STORE_URL' ? e.value == {literal(bucket.url)}"
+        f" : e.name == 'SWEEP_STORE_DATA' ? {_copies(settings)}"
         f" : e.name == {literal(PARENT_FOLDER_VARIABLE)} ? {parent} : true)"
     )
     names = ["SWEEP_BATCH", "SWEEP_STORE_URL"]
@@ -428,6 +483,16 @@ def _of_sidecar(settings: Settings, bucket: BucketSettings) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
+def _copies(settings: Settings) -> str:
+    """Return the condition that a sidecar copies a dataset of the settings, or several, each by its name."""
+    one = f"e.value in {list_literal(settings.dataset_folders)}"
+    named = settings.named_dataset_folders
+    if len(named) < 2:  # noqa: PLR2004 - several
+        return one
+    known = "|".join(re.escape(folder).replace(r"\-", "-") for folder in named)
+    return f"({one} || e.value.matches({literal(f'^({known})( ({known}))*$')}))"
+
+
 def _starts_launcher() -> str:
     """Return the condition that a container starts the launcher with a program of its image.
 
@@ -438,7 +503,7 @@ def _starts_launcher() -> str:
         f"!({program} + '/').startsWith({literal(folder)})" for folder in names.WRITABLE_FOLDERS
     )
     return (
-        f"(c.command.size() == 2 && c.command[1] == {literal(LAUNCHER_PATH)}"
+        f"(c.command.size() == 2 && c.command[1] in {list_literal(LAUNCHER_PATHS)}"
         f" && {program}.size() <= {names.LONGEST_INTERPRETER}"
         f" && {program}.matches({literal(f'^(?:{names.INTERPRETER})$')}) && {elsewhere}"
         " && (!has(c.volumeMounts) || c.volumeMounts.all(m,"
@@ -451,7 +516,8 @@ def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> t
     allowed = list_literal(settings.allowed_variables)
     fixed = _base_variables(bases)
     code = sorted({name for name, owner in fixed if owner == CODE_CONTAINER})
-    cloning = list_literal((*code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE))
+    clients = settings.client_variables(settings.egress)
+    cloning = list_literal((*code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE, *sorted(clients)))
     values = json.dumps({name: _values_of(fixed, name) for name in sorted({name for name, _ in fixed})})
     return (
         Rule(
@@ -470,7 +536,7 @@ def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> t
         ),
         Rule(
             f"the init container {CODE_CONTAINER} has only variables of base/components/clone",
-            f"{judged} || !has(variables.pod.initContainers) || variables.pod.initContainers.all(c,"
+            f"{judged} || variables.before.all(c,"
             f" c.name != {literal(CODE_CONTAINER)} || !has(c.env) || c.env.all(e, e.name in {cloning}))",
         ),
     )

@@ -1,11 +1,14 @@
 """What Argo CD is pointed at: two projects, one Application a batch by ApplicationSet, and the root."""
 
+from collections.abc import Iterable
+
+from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import objects
 from sweepledger.render.platform.notifications import batch_subscriptions, platform_subscriptions
-from sweepledger.render.platform.objects import Names, labels, manifest
+from sweepledger.render.platform.objects import Names, labels, manifest, platform_folder
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import OWNER_ANNOTATION, Kind
+from sweepledger.structs.kubernetes import JOB, OWNER_ANNOTATION, QUEUE_LABEL, Kind
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLACEHOLDER_DIGEST
 from sweepledger.structs.settings import Settings
 
@@ -13,7 +16,7 @@ GROUP = "argoproj.io/v1alpha1"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 REQUEUE_SECONDS = 30
 
-BATCH_FOLDERS = (
+BATCH_FOLDERS: tuple[dict[str, object], ...] = (
     {"path": f"overlays/active/[a-z]*-b[1-9]*-{'[0-9a-f]' * len(PLACEHOLDER_DIGEST)}"},
     {"path": r"overlays/active/*[^a-z0-9\-]*", "exclude": True},
     {"path": f"overlays/active/{'?' * MAX_LABEL_LENGTH}?*", "exclude": True},
@@ -40,6 +43,20 @@ PLATFORM_KINDS = (
 )
 """Beware of adding one of `argoproj.io`: whoever may write a project by a merge rules all of Argo CD."""
 
+HOST_KIND = ("cilium.io", "CiliumNetworkPolicy")
+
+
+def _platform_kinds(settings: Settings) -> tuple[tuple[str, str], ...]:
+    has_hosts = any(egress.hosts for egress in settings.egress.values())
+    return (*PLATFORM_KINDS, *([HOST_KIND] if has_hosts else []))
+
+
+def _selecting(settings: Settings, folders: Iterable[dict[str, object]]) -> Manifest:
+    """Return the part of the generator that lists batches: folders, or locks where each names its cluster."""
+    if settings.cluster is None:
+        return {"directories": [dict(one) for one in folders]}
+    return {"files": [{**one, "path": f"{one['path']}/{LOCK_FILE}"} for one in folders]}
+
 
 def projects(settings: Settings, source: GitSource) -> list[Manifest]:
     """Bound what batches may be, and what the platform may be."""
@@ -59,15 +76,15 @@ def projects(settings: Settings, source: GitSource) -> list[Manifest]:
         "sourceRepos": [source.url],
         "destinations": [{**settings.argocd.destination, "namespace": place} for place in places],
         "clusterResourceWhitelist": _kinds(PLATFORM_CLUSTER_KINDS),
-        "namespaceResourceWhitelist": _kinds(PLATFORM_KINDS),
+        "namespaceResourceWhitelist": _kinds(_platform_kinds(settings)),
     }
     return [
         manifest(
-            f"{GROUP}/AppProject", names.trials, settings, namespace=settings.argocd.namespace, spec=batches
+            f"{GROUP}/AppProject", names.project, settings, namespace=settings.argocd.namespace, spec=batches
         ),
         manifest(
             f"{GROUP}/AppProject",
-            f"{names.trials}-platform",
+            f"{names.project}-platform",
             settings,
             namespace=settings.argocd.namespace,
             spec=platform,
@@ -77,22 +94,24 @@ def projects(settings: Settings, source: GitSource) -> list[Manifest]:
 
 def application_set(settings: Settings, source: GitSource) -> Manifest:
     """Return the ApplicationSet with one Application per folder of `overlays/active`."""
-    directories = {
+    listed = {
         "repoURL": source.url,
         "revision": source.revision,
         "requeueAfterSeconds": REQUEUE_SECONDS,
-        "directories": [dict(one) for one in BATCH_FOLDERS],
+        **_selecting(settings, BATCH_FOLDERS),
     }
-    names = Names.of(settings)
+    selector = (
+        {} if settings.cluster is None else {"selector": {"matchLabels": {"cluster": settings.cluster}}}
+    )
     return manifest(
         f"{GROUP}/ApplicationSet",
-        names.trials,
+        Names.of(settings).project,
         settings,
         namespace=settings.argocd.namespace,
         spec={
             "goTemplate": True,
             "goTemplateOptions": ["missingkey=error"],
-            "generators": [{"git": directories}],
+            "generators": [{"git": listed, **selector}],
             # An edit of the template reaches new batches only: no running one is ever applied anew.
             "syncPolicy": {"applicationsSync": "create-delete", "preserveResourcesOnDeletion": False},
             "template": {
@@ -116,7 +135,7 @@ def application_set(settings: Settings, source: GitSource) -> Manifest:
 def _application(settings: Settings, source: GitSource) -> Manifest:
     names = Names.of(settings)
     return {
-        "project": names.trials,
+        "project": names.project,
         "source": {
             "repoURL": source.url,
             "targetRevision": source.revision,
@@ -125,11 +144,7 @@ def _application(settings: Settings, source: GitSource) -> Manifest:
         "destination": {**settings.argocd.destination, "namespace": names.trials},
         "revisionHistoryLimit": 2,
         "ignoreDifferences": [
-            {
-                "group": "batch",
-                "kind": "Job",
-                "jsonPointers": ["/spec/suspend", "/spec/parallelism"],
-            },
+            _ignored(JOB, ("spec", "parallelism")),
             *(_ignored(kind) for kind in objects.custom_kinds(source) if kind.policy),
         ],
         "syncPolicy": {
@@ -153,15 +168,15 @@ def root(settings: Settings, source: GitSource) -> Manifest:
     names = Names.of(settings)
     application = manifest(
         f"{GROUP}/Application",
-        f"{names.trials}-platform",
+        f"{names.project}-platform",
         settings,
         namespace=settings.argocd.namespace,
         spec={
-            "project": f"{names.trials}-platform",
+            "project": f"{names.project}-platform",
             "source": {
                 "repoURL": source.url,
                 "targetRevision": source.revision,
-                "path": "clusters/platform",
+                "path": f"{platform_folder(settings.cluster)}/platform",
             },
             "destination": {**settings.argocd.destination, "namespace": names.trials},
             "revisionHistoryLimit": 2,
@@ -176,10 +191,12 @@ def root(settings: Settings, source: GitSource) -> Manifest:
     return application
 
 
-def _ignored(kind: Kind) -> Manifest:
-    """Leave alone where a queue writes into an object that git describes."""
-    suspended = "/".join(("", *kind.policy, "suspend"))
-    return {"group": kind.group, "kind": kind.kind, "jsonPointers": [suspended]}
+def _ignored(kind: Kind, *others: tuple[str, ...]) -> Manifest:
+    """Leave alone where a queue writes into an object that git describes; of the others git says how they run."""
+    paths = ((*kind.policy, "suspend"), *others)
+    queued = f'select(.metadata.labels["{QUEUE_LABEL}"] != null)'
+    expressions = [f"{queued} | .{'.'.join(path)}" for path in paths]
+    return {"group": kind.group, "kind": kind.kind, "jqPathExpressions": expressions}
 
 
 def _kinds(listed: tuple[tuple[str, str], ...]) -> list[Manifest]:

@@ -5,30 +5,36 @@ writes only to these volumes. Sync is apart from the collector, so that neither 
 keep results from being recorded, or see the credential that writes to git.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform.cel import list_literal, literal, owned_by
+from sweepledger.render.platform.cel import owned_by
 from sweepledger.render.platform.objects import (
-    EXPIRY_ACCOUNT,
     SYNC_ACCOUNT,
     Names,
     labels,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.render.pod import IDENTITY_LABELS, bucket_client, bucket_secrets
+from sweepledger.render.pod import (
+    authorities_mount,
+    authorities_volume,
+    bucket_client,
+    bucket_secrets,
+)
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
     EGRESS_LABEL,
+    EXPIRY_ACCOUNT,
     GIT_READ_SECRET,
     GIT_WRITE_SECRET,
     QUEUE_LABEL,
 )
 from sweepledger.structs.names import IDENTITY_EMAIL
-from sweepledger.structs.node_pool import Pool, scheduling_fields
+from sweepledger.structs.node_pool import scheduling_fields
 from sweepledger.structs.settings import (
     COLLECTOR_IMAGE,
     GIT_EGRESS,
@@ -81,12 +87,10 @@ def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str
     made["spec"]["schedule"] = _schedule(settings.results.every_minutes)
     job = made["spec"]["jobTemplate"]
     pod = job["spec"]["template"]["spec"]
-    pool = settings.pool(settings.collector.pool)
-    if pool is not None and pool.queue is not None:
-        job["metadata"]["labels"][QUEUE_LABEL] = pool.queue
+    _place(job, settings)
     job["spec"]["template"]["metadata"]["labels"] |= _identity_labels(settings)
     _fill_collector_pod(pod, settings, source)
-    _place_collector(pod, settings.collector, pool)
+    _size_collector(pod, settings.collector)
     return made
 
 
@@ -105,12 +109,25 @@ def _cron_job(base: bytes, settings: Settings, account: str, *, image: str) -> M
     return made
 
 
-def _place_collector(pod: Manifest, collector: CollectorSettings, pool: Pool | None) -> None:
-    """Choose the nodes of the collector, its priority and its size."""
+def _place(job: Manifest, settings: Settings) -> None:
+    """Choose nodes or queue, and the priority, of what runs in the collector's namespace."""
+    pool = settings.pool(settings.collector.pool)
+    if pool is not None and pool.queue is not None:
+        job["metadata"]["labels"][QUEUE_LABEL] = pool.queue
+    _place_pod(job["spec"]["template"]["spec"], settings)
+
+
+def _place_pod(pod: Manifest, settings: Settings) -> None:
+    """Choose the nodes of the collector's pool and its priority; with a queue, Kueue would choose the nodes."""
+    pool = settings.pool(settings.collector.pool)
     if pool is not None:
         pod |= scheduling_fields(pool, has_gpus=False)
-    if collector.priority_class is not None:
-        pod["priorityClassName"] = collector.priority_class
+    if settings.collector.priority_class is not None:
+        pod["priorityClassName"] = settings.collector.priority_class
+
+
+def _size_collector(pod: Manifest, collector: CollectorSettings) -> None:
+    """Set memory and disk of the collector."""
     sizes = {"memory": collector.memory, "ephemeral-storage": collector.disk}
     for container in (*pod["initContainers"], *pod["containers"]):
         for amounts in container["resources"].values():
@@ -132,7 +149,9 @@ def fill_clone(
     for container in (clone, work):
         if image in settings.images:
             container["image"] = settings.images[image].reference
-        container["env"] = _environment(source)
+        container["env"] = _environment(settings, source)
+        container["volumeMounts"] += authorities_mount(settings)
+    pod["volumes"] += authorities_volume(settings)
     kept = [f"--config={line}" for line in configuration]
     clone["command"] += [f"--branch={source.branch}", *kept, "--", source.url, REPOSITORY]
     if settings.image_pull_secret is not None:
@@ -146,6 +165,8 @@ def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) ->
             volume["secret"]["secretName"] = GIT_WRITE_SECRET
         if volume["name"] == "results":
             volume["persistentVolumeClaim"]["claimName"] = settings.results.claim
+    if settings.cluster is not None:
+        pod["containers"][0]["command"].append(f"--in={settings.cluster}")
     if settings.collector.watches:
         pod["containers"][0]["command"].append(f"--watch={_watch_seconds(settings.results.every_minutes)}")
     if settings.results.store is not ResultsStore.VOLUME:
@@ -167,7 +188,7 @@ def _drop_results(pod: Manifest, settings: Settings) -> None:
 def _identity_labels(settings: Settings) -> Mapping[str, str]:
     """Return the labels by which a cloud adds an identity to the pod of a bucket's client."""
     bucket = settings.results.bucket
-    return {} if bucket is None or bucket.secret is not None else IDENTITY_LABELS.get(bucket.cloud, {})
+    return {} if bucket is None else bucket.pod_labels
 
 
 def _schedule(minutes: int) -> str:
@@ -203,9 +224,10 @@ def credential_configuration(source: GitSource) -> list[str]:
     return [f"credential.{source.origin}.helper={CREDENTIAL_HELPER}"]
 
 
-def _environment(source: GitSource) -> list[Manifest]:
-    """Set the paths that are written to the one writable volume."""
+def _environment(settings: Settings, source: GitSource) -> list[Manifest]:
+    """Set the paths that are written to the one writable volume, and how clients reach hosts."""
     variables = {
+        **settings.client_variables(settings.egress),
         "HOME": WORK,
         "TMPDIR": WORK,
         "GIT_TERMINAL_PROMPT": "0",
@@ -222,7 +244,9 @@ def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, byt
         return []
     made = _cron_job(bases[SYNC_BASE], settings, SYNC_ACCOUNT, image=SYNC_IMAGE)
     made["spec"]["schedule"] = _schedule(settings.results.every_minutes)
-    pod = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    job = made["spec"]["jobTemplate"]
+    pod = job["spec"]["template"]["spec"]
+    _place(job, settings)
     configuration = [] if source.is_public else credential_configuration(source)
     fill_clone(pod, settings, source, configuration, image=SYNC_IMAGE)
     _mount_accounts(pod, settings)
@@ -255,7 +279,7 @@ EXPIRY_BASE = "expiry/v2/cronjob.yaml"
 ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 """Fields that none of its containers has."""
 ABSENT_FROM_JOB = ("nodeSelector", "tolerations", "priorityClassName", "affinity")
-"""What its Job does not say; to its pod the API server may add some."""
+"""What its Job says only where the settings place it; to its pod the API server may add some."""
 UNTYPED = frozenset({"resources", "emptyDir"})
 """Of these only the presence is compared: they hold quantities, which have many notations."""
 
@@ -266,10 +290,12 @@ def expiry_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, b
         return []
     made = _cron_job(bases[EXPIRY_BASE], settings, EXPIRY_ACCOUNT, image=COLLECTOR_IMAGE)
     template, bucket = made["spec"]["jobTemplate"]["spec"]["template"], settings.results.bucket
-    opened = [GIT_EGRESS, *([bucket.egress] if bucket is not None else [])]
+    proxy = [] if settings.proxy is None else [settings.proxy.egress]
+    opened = [GIT_EGRESS, *([bucket.egress] if bucket is not None else []), *proxy]
     template["metadata"]["labels"] |= {f"{EGRESS_LABEL}{name}": "true" for name in opened}
     template["metadata"]["labels"] |= _identity_labels(settings)
     _fill_expiry_pod(template["spec"], settings, source)
+    _place_pod(template["spec"], settings)
     return [made]
 
 
@@ -279,7 +305,7 @@ def _fill_expiry_pod(pod: Manifest, settings: Settings, source: GitSource) -> No
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     volumes["git"]["secret"]["secretName"] = GIT_READ_SECRET
     volumes["results"]["persistentVolumeClaim"]["claimName"] = settings.results.claim
-    if settings.results.store is not ResultsStore.VOLUME:
+    if not settings.results.claims:
         _drop_results(pod, settings)
     if source.is_public:
         _drop_volume(pod, "git")
@@ -306,9 +332,11 @@ def expiry_expression(
     (made,) = expiry_cron_job(settings, source, bases)
     spec = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     at = "object.spec" if is_pod else "object.spec.template.spec"
-    holds = [owned_by(["Job" if is_pod else "CronJob"]), *_equal(at, spec)]
     absent = [f"{at}.{key}" for key in ("hostAliases", "dnsConfig", "ephemeralContainers")]
-    absent += [] if is_pod else [f"{at}.{key}" for key in ABSENT_FROM_JOB]
+    absent += [] if is_pod else [f"{at}.{key}" for key in ABSENT_FROM_JOB if key not in spec]
+    if is_pod:
+        spec.pop("tolerations", None)  # the API server adds those of nodes that are lost
+    holds = [owned_by(["Job" if is_pod else "CronJob"]), *_equal(at, spec)]
     for sort in ("initContainers", "containers"):
         absent += [f"{at}.{sort}[0].{key}" for key in ABSENT_FROM_CONTAINERS]
     return " && ".join([*holds, *(f"!has({path})" for path in absent)])
@@ -317,22 +345,16 @@ def expiry_expression(
 def _equal(path: str, value: Any) -> Iterator[str]:
     """Compare field by field: the API server adds its defaults, and types are no maps to it."""
     match value:
-        case dict():
+        case dict() if not path.endswith(".nodeSelector"):  # a map, whose keys are no fields
             for key, inner in value.items():
                 yield f"has({path}.{key})"
                 if key not in UNTYPED:
                     yield from _equal(f"{path}.{key}", inner)
             if "mountPath" in value:
                 yield f"!has({path}.subPath) && !has({path}.subPathExpr)"
-        case [str(), *_]:
-            yield f"{path} == {list_literal(value)}"
-        case list():
+        case [] | [dict(), *_]:
             yield f"{path}.size() == {len(value)}"
             for number, inner in enumerate(value):
                 yield from _equal(f"{path}[{number}]", inner)
-        case bool():
-            yield f"{path} == {str(value).lower()}"
-        case int():
-            yield f"{path} == {value}"
         case _:
-            yield f"{path} == {literal(value)}"
+            yield f"{path} == {json.dumps(value)}"

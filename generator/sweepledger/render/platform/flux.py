@@ -4,14 +4,18 @@ Everything lies in a namespace of its own: no reference crosses a namespace, and
 keeps a merged file from asking for more than the rights of the service account that applies batches.
 """
 
+import re
+
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import (
     APPLIER_ACCOUNT,
+    CLUSTERS,
     ROOT_ACCOUNT,
     WEBHOOK_SECRET,
     Names,
     dump_objects,
     manifest,
+    platform_folder,
 )
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import GIT_READ_SECRET
@@ -19,7 +23,12 @@ from sweepledger.structs.settings import Settings
 
 KUSTOMIZATION = "kustomize.toolkit.fluxcd.io/v1/Kustomization"
 SOURCE_NAME = "sweeps"
-ACTIVE = "clusters/flux/active"
+
+
+def active_folder(cluster: str | None) -> str:
+    """Return the folder with the Kustomizations of a cluster's batches; None: of the only cluster."""
+    return f"{platform_folder(cluster)}/flux/active"
+
 
 SIGNED_OTHERWISE = ("bitbucket", "gitlab")
 """Words in a server's name that say how it signs. Any other signs as GitHub does: GitHub Enterprise, Gitea
@@ -38,13 +47,17 @@ SOURCE_IGNORE = """\
 """Folders that are not part of the artifact, because they only grow and nothing applies them."""
 
 
-SOURCE_FOLDERS = ("base", "clusters", "overlays/active")
+SOURCE_FOLDERS = ("base", CLUSTERS, "overlays/active")
 """Folders that are checked out; the root's files always are."""
 
 
-def batch_file(name: str) -> str:
+def batch_file(name: str, cluster: str | None) -> str:
     """Return the path of a batch's Kustomization in the repository."""
-    return f"{ACTIVE}/{name}.yaml"
+    return f"{active_folder(cluster)}/{name}.yaml"
+
+
+BATCH_FILE = re.compile(rf"{CLUSTERS}/(?:[a-z0-9-]+/)?flux/active/([^/]+)\.yaml", re.ASCII)
+"""The path of a batch's Kustomization, with the batch's name, in any cluster."""
 
 
 def batch_kustomization(name: str, settings: Settings) -> bytes:
@@ -105,7 +118,7 @@ def root(settings: Settings) -> Manifest:
             "interval": "10m0s",
             "retryInterval": "1m0s",
             "timeout": "5m0s",
-            "path": f"./{ACTIVE}",
+            "path": f"./{active_folder(settings.cluster)}",
             "prune": True,
             "wait": False,
             "serviceAccountName": ROOT_ACCOUNT,

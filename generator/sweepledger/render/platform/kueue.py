@@ -64,7 +64,7 @@ def _pool(pool: Pool, settings: Settings) -> list[Manifest]:
             spec={
                 "namespaceSelector": chosen,
                 "queueingStrategy": "BestEffortFIFO",
-                "preemption": {"withinClusterQueue": "LowerPriority"},
+                **_sharing(pool, names),
                 "resourceGroups": [
                     {
                         "coveredResources": [amount["name"] for amount in quota],
@@ -81,6 +81,17 @@ def _pool(pool: Pool, settings: Settings) -> list[Manifest]:
             spec={"clusterQueue": shared},
         ),
     ]
+
+
+def _sharing(pool: Pool, names: Names) -> Manifest:
+    """Return whom a queue preempts, and with which queues it shares what is unused: lent amounts are taken back."""
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    if pool.cohort is None:
+        return {"preemption": preemption}
+    return {
+        "cohort": f"{names.trials}-{pool.cohort}",
+        "preemption": {**preemption, "reclaimWithinCohort": "Any"},
+    }
 
 
 def _flavor(pool: Pool) -> Manifest:

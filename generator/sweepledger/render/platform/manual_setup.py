@@ -9,6 +9,7 @@ from sweepledger.render.platform.objects import (
     BANNER,
     WEBHOOK_SECRET,
     Names,
+    platform_folder,
 )
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import (
@@ -190,11 +191,11 @@ def allowed_signers(settings: Settings) -> bytes:
 
 def ruleset(settings: Settings, source: GitSource) -> str:
     """Return the same for a server without hooks."""
-    past = ", past which that App alone may push" if settings.results.mode is ResultsMode.PUSH else ""
+    past = ", past which deploy keys may push" if settings.results.mode is ResultsMode.PUSH else ""
     return (
-        "where the server runs no hooks (GitHub): give the collector an App of its own, with contents: write "
-        f"on this repository alone; let a ruleset on {source.branch} refuse force pushes and deletions and "
-        f"require `sweep check`{past}; let a push ruleset that people may bypass, and the App may not, "
+        "where the server runs no hooks (GitHub): give the collector a deploy key with write access, and no other "
+        f"such key to anybody; let a ruleset on {source.branch} refuse force pushes and deletions and "
+        f"require `sweep check`{past}; let a push ruleset that people may bypass, and deploy keys may not, "
         f"restrict the paths {', '.join(_protected_paths(settings))} (a public repository has no push rulesets: use "
         "--results-mode branch there)"
     )
@@ -204,8 +205,12 @@ def _protected_paths(settings: Settings) -> list[str]:
     """List the paths that are not the collector's; it takes something away in clusters/ with Flux only."""
     clusters = ["clusters/**/*"]
     if settings.controller is Controller.FLUX:
-        clusters = ["clusters/*", "clusters/flux/*", "clusters/platform/**/*"]
-        clusters += ["clusters/optional/**/*", "clusters/monitoring/**/*"]
+        clusters = ["clusters/*"]
+        for own in settings.in_clusters:
+            place = platform_folder(own.cluster)
+            clusters += [] if own.cluster is None else [f"{place}/*"]
+            clusters += [f"{place}/flux/*"]
+            clusters += [f"{place}/{name}/**/*" for name in ("platform", "optional", "monitoring")]
     return [".github/**/*", "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
 
 
@@ -231,11 +236,12 @@ def apply_platform_command(settings: Settings, source: GitSource) -> str:
 
     What two managers own stays in the cluster when one takes it out of git: Argo CD is to be the only one.
     """
+    folder = f"{platform_folder(settings.cluster)}/platform"
     if settings.controller is Controller.ARGOCD:
-        return "kubectl apply --server-side --field-manager=argocd-controller -k clusters/platform"
-    return apply_command(source, "-k clusters/platform")
+        return f"kubectl apply --server-side --field-manager=argocd-controller -k {folder}"
+    return apply_command(source, f"-k {folder}")
 
 
 def apply_controller_command(settings: Settings, source: GitSource) -> str:
     """Return the command that applies the objects that the controller reads."""
-    return apply_command(source, f"-k clusters/{settings.controller.value}")
+    return apply_command(source, f"-k {platform_folder(settings.cluster)}/{settings.controller.value}")

@@ -11,13 +11,19 @@ from typing import Any
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.notifications import notification_objects
-from sweepledger.render.platform.objects import BANNER, SYNC_ACCOUNT, Names, dump_objects, manifest
+from sweepledger.render.platform.objects import (
+    BANNER,
+    SYNC_ACCOUNT,
+    Names,
+    dump_objects,
+    manifest,
+    platform_folder,
+)
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL
 from sweepledger.structs.names import PLACEHOLDER_DIGEST
 from sweepledger.structs.settings import Controller, Settings
 
-FOLDER = "clusters/monitoring"
 MINUTE = 60
 LATE_RUNS = 2.5
 """Runs without success after which the collector is late: an alert follows the second failure, before the third."""
@@ -32,11 +38,17 @@ BATCH_OF_JOB = f"(.+-b[1-9][0-9]*-[0-9a-f]{{{len(PLACEHOLDER_DIGEST)}}})(?:-.*)?
 """The batch in the name of a Job; kube-state-metrics shows labels of objects only if it is told to."""
 
 
+def monitoring_folder(settings: Settings) -> str:
+    """Return the folder that these files are in."""
+    return f"{platform_folder(settings.cluster)}/monitoring"
+
+
 def monitoring_files(settings: Settings, source: GitSource) -> Iterator[tuple[str, bytes]]:
     """Yield the files of the folder; nothing if the settings do not enable monitoring."""
     if not settings.monitoring.enabled:
         return
     names, groups = Names.of(settings), rule_groups(settings)
+    folder = monitoring_folder(settings)
     rule = manifest(
         "monitoring.coreos.com/v1/PrometheusRule",
         f"{names.trials}-sweeps",
@@ -50,17 +62,17 @@ def monitoring_files(settings: Settings, source: GitSource) -> Iterator[tuple[st
     if notifications:
         objects["notifications.yaml"] = ("Who is told what of batches and results.", notifications)
     for name, (purpose, manifests) in objects.items():
-        yield f"{FOLDER}/{name}", dump_objects(*manifests, purpose=purpose)
+        yield f"{folder}/{name}", dump_objects(*manifests, purpose=purpose)
     purpose = "The same alerts as a file of rules, for a Prometheus without operator."
     yield (
-        f"{FOLDER}/prometheus-rules.yaml",
+        f"{folder}/prometheus-rules.yaml",
         yaml.dump({"groups": groups}, banner=f"{purpose}\n{BANNER}").encode(),
     )
-    yield f"{FOLDER}/dashboard.json", (json.dumps(dashboard(settings), indent=2) + "\n").encode()
+    yield f"{folder}/dashboard.json", (json.dumps(dashboard(settings), indent=2) + "\n").encode()
     if settings.controller is Controller.FLUX:
         purpose = "For kube-state-metrics, --custom-resource-state-config-file: whether Flux has applied each batch."
         yield (
-            f"{FOLDER}/kube-state-metrics.yaml",
+            f"{folder}/kube-state-metrics.yaml",
             yaml.dump(flux_metrics(), banner=f"{purpose}\n{BANNER}").encode(),
         )
     kustomization = {
@@ -77,7 +89,7 @@ def monitoring_files(settings: Settings, source: GitSource) -> Iterator[tuple[st
             }
         ],
     }
-    yield f"{FOLDER}/kustomization.yaml", yaml.dump(kustomization, banner=BANNER).encode()
+    yield f"{folder}/kustomization.yaml", yaml.dump(kustomization, banner=BANNER).encode()
 
 
 def rule_groups(settings: Settings) -> list[dict[str, Any]]:

@@ -6,9 +6,18 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import SYNC_ACCOUNT, Names, manifest
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, EGRESS_LABEL
-from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, PEERS_EGRESS, Egress, Settings
+from sweepledger.structs.settings import (
+    API_SERVER_EGRESS,
+    GIT_EGRESS,
+    PEERS_EGRESS,
+    DnsSettings,
+    Egress,
+    Settings,
+)
 
 POLICY = "networking.k8s.io/v1/NetworkPolicy"
+HOST_POLICY = "cilium.io/v2/CiliumNetworkPolicy"
+KUBE_DNS = DnsSettings("kube-system", {"k8s-app": "kube-dns"})
 
 
 API_SERVER_PORTS = (443, 6443)
@@ -19,9 +28,10 @@ ANY_HOST = "allow-any-host-by-port"
 def trials_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     """Open each egress of the settings to the pods that bear its label, but never the API server."""
     opened = [
-        _egress(egress, settings)
+        policy
         for name, egress in sorted(settings.egress.items())
         if name != API_SERVER_EGRESS
+        for policy in _egress(egress, settings)
     ]
     opened += _expiry(settings, source)
     return [*opened, _peers(settings)] if source.shapes else opened
@@ -33,16 +43,17 @@ def collector_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     Neither has an address that holds for every cluster: where the settings name none, only ports are known.
     """
     bucket = settings.results.bucket
-    names = (API_SERVER_EGRESS, GIT_EGRESS, *((bucket.egress,) if bucket else ()))
+    names = (API_SERVER_EGRESS, GIT_EGRESS, *((bucket.egress,) if bucket else ()), *_proxied(settings))
     known = [settings.egress[name] for name in dict.fromkeys(names) if name in settings.egress]
     made = [
-        _of_component(COLLECTOR_ACCOUNT, f"allow-egress-{one.name}", _blocks(one), one.ports, settings)
+        policy
         for one in known
+        for policy in _of_component(COLLECTOR_ACCOUNT, f"allow-egress-{one.name}", one, settings)
     ]
     anywhere = ports_to_anywhere(settings, source)
     if not anywhere:
         return made
-    return [*made, _of_component(COLLECTOR_ACCOUNT, ANY_HOST, None, anywhere, settings)]
+    return [*made, _to_any_host(COLLECTOR_ACCOUNT, ANY_HOST, anywhere, settings)]
 
 
 def sync_egress(settings: Settings, source: GitSource) -> list[Manifest]:
@@ -50,15 +61,22 @@ def sync_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     stores = settings.results.sync.values()
     if not stores:
         return []
-    known = sorted({GIT_EGRESS, *(store.egress for store in stores)} & settings.egress.keys())
+    known = sorted(
+        {GIT_EGRESS, *_proxied(settings), *(store.egress for store in stores)} & settings.egress.keys()
+    )
     opened = [settings.egress[name] for name in known]
     made = [
-        _of_component(SYNC_ACCOUNT, f"sync-egress-{egress.name}", _blocks(egress), egress.ports, settings)
+        policy
         for egress in opened
+        for policy in _of_component(SYNC_ACCOUNT, f"sync-egress-{egress.name}", egress, settings)
     ]
     if GIT_EGRESS in settings.egress or source.port is None:
         return made
-    return [*made, _of_component(SYNC_ACCOUNT, f"sync-{ANY_HOST}", None, (source.port,), settings)]
+    return [*made, _to_any_host(SYNC_ACCOUNT, f"sync-{ANY_HOST}", (source.port,), settings)]
+
+
+def _proxied(settings: Settings) -> tuple[str, ...]:
+    return () if settings.proxy is None else (settings.proxy.egress,)
 
 
 def ports_to_anywhere(settings: Settings, source: GitSource) -> tuple[int, ...]:
@@ -69,18 +87,58 @@ def ports_to_anywhere(settings: Settings, source: GitSource) -> tuple[int, ...]:
     return tuple(sorted(ports))
 
 
-def _of_component(
-    component: str, name: str, places: list[Manifest] | None, ports: tuple[int, ...], settings: Settings
-) -> Manifest:
-    to = {} if places is None else {"to": places}
-    label = {"app.kubernetes.io/component": component}
-    return _policy(name, settings, Names.of(settings).collector, label, {**to, "ports": _ports(ports)})
+COMPONENT = "app.kubernetes.io/component"
 
 
-def _egress(egress: Egress, settings: Settings) -> Manifest:
+def _of_component(component: str, name: str, egress: Egress, settings: Settings) -> list[Manifest]:
+    return _policies(name, settings, Names.of(settings).collector, {COMPONENT: component}, egress)
+
+
+def _to_any_host(component: str, name: str, ports: tuple[int, ...], settings: Settings) -> Manifest:
+    opened = {"ports": _ports(ports)}
+    return _policy(name, settings, Names.of(settings).collector, {COMPONENT: component}, opened)
+
+
+def _egress(egress: Egress, settings: Settings) -> list[Manifest]:
     label = {f"{EGRESS_LABEL}{egress.name}": "true"}
-    opened = {"to": _blocks(egress), "ports": _ports(egress.ports)}
-    return _policy(f"allow-egress-{egress.name}", settings, Names.of(settings).trials, label, opened)
+    return _policies(f"allow-egress-{egress.name}", settings, Names.of(settings).trials, label, egress)
+
+
+def _policies(
+    name: str, settings: Settings, namespace: str, label: Mapping[str, str], egress: Egress
+) -> list[Manifest]:
+    """Let pods with a label reach the networks of an egress, and its hosts."""
+    made = []
+    if egress.cidrs:
+        opened = {"to": _blocks(egress), "ports": _ports(egress.ports)}
+        made.append(_policy(name, settings, namespace, label, opened))
+    if egress.hosts:
+        spec = {
+            "endpointSelector": {"matchLabels": dict(label)},
+            "egress": [_names(settings.dns or KUBE_DNS), _hosts(egress)],
+        }
+        made.append(manifest(HOST_POLICY, name, settings, namespace=namespace, spec=spec))
+    return made
+
+
+def _names(dns: DnsSettings) -> Manifest:
+    """Let Cilium read the answers of the servers of DNS: from these it knows the addresses of hosts."""
+    servers: Manifest = {}
+    if dns.namespace is not None:
+        labels = {f"k8s:{key}": value for key, value in dns.labels.items()}
+        servers["toEndpoints"] = [
+            {"matchLabels": {"k8s:io.kubernetes.pod.namespace": dns.namespace, **labels}}
+        ]
+    else:
+        servers["toCIDR"] = list(dns.cidrs)
+    ports = [{"port": str(dns.port), "protocol": "ANY"}]
+    return {**servers, "toPorts": [{"ports": ports, "rules": {"dns": [{"matchPattern": "*"}]}}]}
+
+
+def _hosts(egress: Egress) -> Manifest:
+    names = [{"matchPattern" if "*" in host else "matchName": host} for host in egress.hosts]
+    ports = [{"port": str(port), "protocol": "TCP"} for port in egress.ports]
+    return {"toFQDNs": names, "toPorts": [{"ports": ports}]}
 
 
 def _policy(

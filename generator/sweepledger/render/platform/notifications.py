@@ -1,5 +1,7 @@
 """Messages about batches and results, and commit statuses, from Argo CD's or Flux's own notifications."""
 
+import hashlib
+
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
@@ -26,6 +28,9 @@ FLUX_PROVIDERS = {
 STATUS_PROVIDERS = ("gitlab", "bitbucket", "github")
 """Words in a server's name that say which API takes commit statuses; any other is taken for Gitea or Forgejo."""
 
+
+LONGEST_PREFIX = 63 - len("subscribe.-recorded.googlechat")
+"""Letters of a namespace that fit into the name of an annotation, beside the longest trigger and service."""
 
 ARGOCD_STATUS = {
     "message": "{{.app.metadata.name}}: {{.app.status.operationState.phase}}",
@@ -63,7 +68,7 @@ def platform_subscriptions(settings: Settings) -> dict[str, str]:
 
 
 def _subscriptions(settings: Settings, *triggers: str) -> dict[str, str]:
-    monitoring, prefix = settings.monitoring, Names.of(settings).trials
+    monitoring, prefix = settings.monitoring, _prefix(settings)
     if not monitoring.enabled or settings.controller is not Controller.ARGOCD:
         return {}
     subscriptions = {f"{SUBSCRIBE}.{prefix}-status.github": ""} if monitoring.commit_status else {}
@@ -74,11 +79,20 @@ def _subscriptions(settings: Settings, *triggers: str) -> dict[str, str]:
     return subscriptions
 
 
+def _prefix(settings: Settings) -> str:
+    """Return how names of triggers begin, which all repositories of an Argo CD share; a long namespace is shortened."""
+    name = Names.of(settings).trials
+    if len(name) <= LONGEST_PREFIX:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: LONGEST_PREFIX - 1 - len(digest)]}-{digest}"
+
+
 def _argocd_templates(settings: Settings) -> list[Manifest]:
     """Return the triggers and templates: keys of one ConfigMap that all repositories of an Argo CD share."""
     if settings.monitoring.notify is None and not settings.monitoring.commit_status:
         return []
-    prefix = Names.of(settings).trials
+    prefix = _prefix(settings)
     message = "(call .repo.GetCommitMetadata .app.status.sync.revision).Message"
     triggers = {
         "applied": ("app.status.operationState.phase in ['Succeeded']", "app.metadata.name"),

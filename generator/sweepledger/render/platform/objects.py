@@ -19,7 +19,6 @@ from sweepledger.structs.kubernetes import (
 )
 from sweepledger.structs.settings import Settings
 
-EXPIRY_ACCOUNT = "sweep-expiry"
 SYNC_ACCOUNT = "sweep-sync"
 """The service account of the job that writes results to stores, and the name of its CronJob and its component."""
 APPLIER_ACCOUNT = "sweep-applier"
@@ -28,6 +27,15 @@ ROOT_ACCOUNT = "sweep-root"
 """Flux makes and removes the batches' Kustomizations with its rights."""
 
 WEBHOOK_SECRET = "sweep-webhook"  # noqa: S105 - a Secret's name, not its content
+
+CLUSTERS = "clusters"
+"""Folder of the platform's files, and of one folder for each cluster if the settings name several."""
+
+
+def platform_folder(cluster: str | None) -> str:
+    """Return the folder of the platform of a cluster; None: the only one."""
+    return CLUSTERS if cluster is None else f"{CLUSTERS}/{cluster}"
+
 
 PART_OF = "app.kubernetes.io/part-of"
 PLATFORM = "sweepledger-platform"
@@ -41,11 +49,18 @@ class Names:
 
     trials: str
     """Namespace of the trials; the name of everything that lies in no namespace begins with it."""
+    cluster: str | None = None
+    """One of several clusters of the repository."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Names":
         """Return the namespaces of the settings."""
-        return cls(settings.namespace)
+        return cls(settings.namespace, settings.cluster)
+
+    @property
+    def project(self) -> str:
+        """Name of what Argo CD has for batches: it may serve several clusters."""
+        return self.trials if self.cluster is None else f"{self.trials}-{self.cluster}"
 
     @property
     def collector(self) -> str:

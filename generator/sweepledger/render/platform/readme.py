@@ -3,7 +3,7 @@
 from sweepledger.render.platform import manual_setup
 from sweepledger.render.platform.cron_jobs import SIGNING_KEY
 from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_commands
-from sweepledger.render.platform.objects import BANNER, Names
+from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import GIT_WRITE_SECRET
 from sweepledger.structs.settings import Controller, ResultsMode, ResultsStore, Settings
@@ -48,17 +48,43 @@ def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
     """Write the page."""
     rows = [
         f"| `{path}` | {FILES[path]} |"
-        for path in (full.removeprefix("clusters/") for full in paths)
+        for path in (_below(full, settings.cluster) for full in paths)
         if path in FILES
     ]
     listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings, source), 1))
     return (
-        f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`\n\n"
+        f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`{_in_cluster(settings)}\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
         f"{listed}\n\n## What to apply first\n\n"
         f"Once all of this is on `{source.branch}`: the cluster reads the branch, not this clone.\n\n"
         f"{steps}\n\n{_signed(settings)}{_proposed(settings)}"
+    )
+
+
+def _in_cluster(settings: Settings) -> str:
+    return "" if settings.cluster is None else f" in cluster `{settings.cluster}`"
+
+
+def _below(path: str, cluster: str | None) -> str:
+    """Return a path below the folder of a cluster, or below that of all; any other path as it is."""
+    return path.removeprefix(f"{platform_folder(cluster)}/").removeprefix(f"{CLUSTERS}/")
+
+
+def list_of_clusters(settings: Settings, source: GitSource) -> str:
+    """Write the page above those of the clusters."""
+    rows = [
+        f"| [{name}]({name}/README.md) | {cluster.weight} | {', '.join(cluster.pools or ('all',))} |"
+        for name, cluster in sorted(settings.clusters.items())
+        if not cluster.is_lost
+    ]
+    lost = sorted(name for name, cluster in settings.clusters.items() if cluster.is_lost)
+    listed = "\n".join(["| cluster | weight | pools |", "|---|---|---|", *rows])
+    given_up = f"\nGiven up: {', '.join(lost)}.\n" if lost else ""
+    return (
+        f"<!-- {BANNER} -->\n\n# The clusters of namespace `{settings.namespace}`\n\n"
+        f"Each runs the batches of `{source.url}`, branch `{source.branch}`, whose lock names it.\n\n"
+        f"{listed}\n{given_up}"
     )
 
 
@@ -90,8 +116,9 @@ def _signed(settings: Settings) -> str:
 
 
 def _steps(settings: Settings, source: GitSource) -> list[str]:
-    names = Names.of(settings)
+    names, place = Names.of(settings), platform_folder(settings.cluster)
     apply = manual_setup.apply_platform_command(settings, source)
+    chosen = "" if settings.cluster is None else f" --in {settings.cluster}"
     steps = [
         f"`{apply}`: namespaces `{names.trials}` and `{names.collector}`.",
         "The Secrets that `sweep bootstrap` lists, from files outside of the clone; they are never in git.",
@@ -101,10 +128,10 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
             else []
         ),
         f"`{manual_setup.apply_controller_command(settings, source)}`: from here on the cluster follows the branch.",
-        "`sweep doctor`: says what of this is in place.",
+        f"`sweep doctor{chosen}`: says what of this is in place.",
     ]
     if settings.controller is Controller.FLUX:
-        space = manual_setup.apply_command(source, "-f clusters/flux/namespace.yaml")
+        space = manual_setup.apply_command(source, f"-f {place}/flux/namespace.yaml")
         steps[0] += f" And `{space}`: `{names.flux}`."
     if settings.controller is Controller.ARGOCD:
         steps[-2] += (
@@ -113,12 +140,12 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
         )
         if settings.argocd.is_remote:
             steps[0] += " In the cluster of the trials, as the Secrets of its namespaces."
-            remote = manual_setup.apply_command(source, "-k clusters/remote")
+            remote = manual_setup.apply_command(source, f"-k {place}/remote")
             steps.insert(-2, f"`{remote}`, in the cluster of the trials.")
             steps[-2] += " In the cluster of Argo CD."
     if any(pool.queue and pool.max_nodes for pool in settings.pools.values()):
         steps.insert(
             1,
-            f"`{manual_setup.apply_command(source, '-f clusters/optional/kueue.yaml')}`, with your quotas in it.",
+            f"`{manual_setup.apply_command(source, f'-f {place}/optional/kueue.yaml')}`, with your quotas in it.",
         )
     return steps

@@ -1,6 +1,7 @@
 """All of `clusters/` as files, and the kustomizations that hold them together."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from sweepledger.formats import yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
@@ -19,7 +20,7 @@ from sweepledger.render.platform import (
     readme,
     volumes,
 )
-from sweepledger.render.platform.objects import BANNER, Names, dump_objects
+from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names, dump_objects, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION
@@ -33,12 +34,35 @@ File = tuple[str, str, list[Manifest]]
 
 
 def platform_tree(
-    settings: Settings, source: GitSource, bases: Mapping[str, bytes], active: Iterable[str] = ()
+    settings: Settings,
+    source: GitSource,
+    bases: Mapping[str, bytes],
+    active: Mapping[str, str | None] = MappingProxyType({}),
 ) -> FileTree:
-    """Write what a cluster needs, below `clusters/`, for the controller that the settings name.
+    """Write what the clusters need, below `clusters/`, for the controller that the settings name.
 
-    `active` names the batches that stand: Flux needs a Kustomization for each.
+    `active` names the batches that stand, with their clusters: Flux needs a Kustomization for each.
     """
+    files: dict[str, bytes] = {}
+    for own in settings.in_clusters:
+        batches = [name for name, cluster in active.items() if cluster == own.cluster]
+        files |= _cluster_files(own, source, bases, batches)
+    if settings.signers:
+        files[manual_setup.SIGNERS_FILE] = manual_setup.allowed_signers(settings)
+    files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(settings, source, bases)
+    for own in settings.in_clusters:
+        listed = sorted([*files, BOOTSTRAP_FILE])
+        files[f"{platform_folder(own.cluster)}/README.md"] = readme.text(own, source, listed).encode()
+    if settings.clusters:
+        files[f"{CLUSTERS}/README.md"] = readme.list_of_clusters(settings, source).encode()
+    return FileTree(files)
+
+
+def _cluster_files(
+    settings: Settings, source: GitSource, bases: Mapping[str, bytes], active: Iterable[str]
+) -> dict[str, bytes]:
+    """Write the files of one cluster."""
+    place = platform_folder(settings.cluster)
     folders = {
         "platform": _platform(settings, source, bases),
         "argocd": _argocd(settings, source),
@@ -59,20 +83,21 @@ def platform_tree(
         case _:
             raise ValueError(f"no controller to write files for, but got {settings.controller!r}")
     files = {
-        path: content for name, listed in folders.items() for path, content in _folder(name, listed, source)
+        path: content
+        for name, listed in folders.items()
+        for path, content in _folder(f"{place}/{name}", listed, source)
     }
     for name, purpose, made in _optional(settings):
         if made:
-            files[f"clusters/optional/{name}"] = dump_objects(*made, purpose=purpose)
+            files[f"{place}/optional/{name}"] = dump_objects(*made, purpose=purpose)
     files |= dict(monitoring.monitoring_files(settings, source))
     if settings.controller is Controller.FLUX:
-        files[f"{flux.ACTIVE}/.gitkeep"] = b""
-        files |= {flux.batch_file(name): flux.batch_kustomization(name, settings) for name in active}
-    if settings.signers:
-        files[manual_setup.SIGNERS_FILE] = manual_setup.allowed_signers(settings)
-    files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(settings, source, bases)
-    files["clusters/README.md"] = readme.text(settings, source, sorted([*files, BOOTSTRAP_FILE])).encode()
-    return FileTree(files)
+        files[f"{flux.active_folder(settings.cluster)}/.gitkeep"] = b""
+        files |= {
+            flux.batch_file(name, settings.cluster): flux.batch_kustomization(name, settings)
+            for name in active
+        }
+    return files
 
 
 def _with_owner(made: Manifest, source: GitSource) -> Manifest:
@@ -158,16 +183,21 @@ def _argocd(settings: Settings, source: GitSource) -> list[File]:
         ),
         (
             "batches.yaml",
-            "One Application a folder of overlays/active.",
+            _batches_purpose(settings),
             [argocd.application_set(settings, source)],
         ),
         (
             "root.yaml",
-            "Keeps clusters/platform applied; this folder is applied by a person.",
+            f"Keeps {platform_folder(settings.cluster)}/platform applied; this folder is applied by a person.",
             [argocd.root(settings, source)],
         ),
         _lease(settings),
     ]
+
+
+def _batches_purpose(settings: Settings) -> str:
+    of_cluster = "" if settings.cluster is None else f" whose lock names {settings.cluster}"
+    return f"One Application a folder of overlays/active{of_cluster}."
 
 
 def _lease(settings: Settings) -> File:
@@ -185,7 +215,11 @@ def _flux(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> 
         ("access.yaml", "With whose rights Flux applies batches.", access.flux(settings, source)),
         ("admission.yaml", "What Flux may be asked for here.", admission.kustomization_policies(settings)),
         ("source.yaml", "The branch that the cluster follows.", [flux.source(settings, source)]),
-        ("root.yaml", "One Kustomization a batch, from clusters/flux/active.", [flux.root(settings)]),
+        (
+            "root.yaml",
+            f"One Kustomization a batch, from {flux.active_folder(settings.cluster)}.",
+            [flux.root(settings)],
+        ),
         ("receiver.yaml", "A push is seen at once.", [flux.receiver(settings, source)]),
         _lease(settings),
     ]
@@ -206,14 +240,14 @@ def _optional(settings: Settings) -> list[File]:
     ]
 
 
-def _folder(name: str, listed: list[File], source: GitSource) -> Iterable[tuple[str, bytes]]:
+def _folder(folder: str, listed: list[File], source: GitSource) -> Iterable[tuple[str, bytes]]:
     held = [(file, purpose, made) for file, purpose, made in listed if made]
     for file, purpose, made in held:
         owned = [_with_owner(one, source) for one in made]
-        yield f"clusters/{name}/{file}", dump_objects(*owned, purpose=purpose)
+        yield f"{folder}/{file}", dump_objects(*owned, purpose=purpose)
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [file for file, _, _ in held],
     }
-    yield f"clusters/{name}/kustomization.yaml", yaml.dump(kustomization, banner=BANNER).encode()
+    yield f"{folder}/kustomization.yaml", yaml.dump(kustomization, banner=BANNER).encode()

@@ -34,7 +34,11 @@ def results(settings: Settings) -> list[Manifest]:
 def datasets(settings: Settings) -> list[Manifest]:
     """Stand for the exports of datasets; two that share a claim share a volume."""
     names = Names.of(settings)
-    exports = {one.claim: one.nfs for _, one in sorted(settings.datasets.items()) if one.nfs is not None}
+    exports = {
+        one.claim: one.nfs
+        for _, one in sorted(settings.datasets.items())
+        if one.claim is not None and one.nfs is not None
+    }
     made = []
     for claim, export in exports.items():
         place = ClaimedVolume(f"{names.trials}-data-{claim}", names.trials, claim, is_readable_only=True)

@@ -156,7 +156,7 @@ def _follow(
     index_only: frozenset[str],
 ) -> None:
     """Bring files and index to the new commit, if the branch is checked out, except where a person changed them."""
-    if _checked_out(repository) != ref or not steps:
+    if repository.head_ref() != ref or not steps:
         return
     entries = _index_entries(repository, steps)
     unstaged = [step for step in steps if entries.get(step.path) in (step.old, _new_entry(step))]
@@ -179,13 +179,6 @@ def _follow(
     )
     with storage_errors(index.path):
         index.copy.replace(index.path)
-
-
-def _checked_out(repository: Repository) -> str | None:
-    try:
-        return repository.run("symbolic-ref", "--quiet", "HEAD").strip()
-    except RepositoryError:
-        return None
 
 
 def _index_entries(repository: Repository, steps: tuple[TreeStep, ...]) -> dict[str, Entry]:

@@ -7,6 +7,7 @@ cache, since git removes what no commit contains.
 import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,6 +63,9 @@ def commit_with_code(
 
 
 def _has_object(repository: Repository, identity: str) -> bool:
+    with suppress(OSError):
+        if (repository.git_path("objects") / identity[:2] / identity[2:]).is_file():
+            return True
     try:
         repository.run("cat-file", "-e", identity)
     except RepositoryError:

@@ -94,20 +94,28 @@ def commit_time(repository: Repository, commit: str) -> int:
     return int(repository.run("rev-list", "--max-count=1", "--timestamp", commit).split()[0])
 
 
-def addition_times(repository: Repository, tip: str, folder: str, *, since: str) -> Mapping[str, int]:
-    """Return when a branch got each file that it has added below a folder since a date, by the committer's clock.
+def addition_times(repository: Repository, tip: str, folder: str, *, since: float) -> Mapping[str, int]:
+    """Return when a branch got each file that it has added below a folder since a time, by the committer's clock.
 
-    A merge adds what it merges. In a shallow clone the oldest commit seems to have added everything.
+    A merge adds what it merges. In a shallow clone the oldest commit seems to have added everything. Authors choose the
+    times of their commits, which a host may keep: an older one hides none before it, as it would with `--since`. Of a
+    file that was removed and added again, the last addition counts.
     """
+    listed = repository.run("rev-list", "--first-parent", "--timestamp", tip)
+    commits = [commit for seconds, commit in map(str.split, listed.splitlines()) if int(seconds) >= since]
+    if not commits:
+        return MappingProxyType({})
     output = repository.run(
-        *("log", "--first-parent", "-m", "--no-renames", "--diff-filter=A", "--name-only", "-z"),
-        *("--no-show-signature", "--no-color", "--format=%x00%ct", f"--since={since}", tip, "--", folder),
+        *("log", "--no-walk=unsorted", "--stdin", "--first-parent", "-m", "--no-renames", "--diff-filter=A"),
+        *("--name-only", "-z", "--no-show-signature", "--no-color", "--format=%x00%ct", "--", folder),
+        content="".join(f"{commit}\n" for commit in commits).encode(),
         env=LITERAL_PATHS,
     )
     times: dict[str, int] = {}
     for block in output.split("\0\0"):
         seconds, *paths = block.strip("\0").split("\0")
-        times |= {path.lstrip("\n"): int(seconds) for path in paths if path}
+        for path in filter(None, paths):
+            times.setdefault(path.lstrip("\n"), int(seconds))
     return MappingProxyType(times)
 
 

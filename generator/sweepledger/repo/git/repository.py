@@ -133,8 +133,13 @@ _FETCHING = (
     r"|core\.(sshcommand|gitproxy|askpass)|credential\..*)$"
 )
 """Settings that make a clone partial, or with which git fetches."""
-_MAY_BE_PARTIAL = (b"promisor", b"partial", b"include")
+_OTHER_SETTINGS = (b"include", b"worktreeconfig")
+"""Words of a configuration that makes git read others of the repository."""
 _HEAD = re.compile(rb"ref: refs/|[0-9a-f]{40}")
+_BRANCH_OF_HEAD = re.compile(rb"ref: (refs/heads/(?!\.invalid\n)[^\n]+)\n")
+"""Git 2.45 writes `.invalid` where it keeps refs in tables."""
+_REF = re.compile(r"refs/(?:heads|remotes|sweepledger)/[A-Za-z0-9_][A-Za-z0-9_./-]*", re.ASCII)
+_LOOSE = re.compile(rb"[0-9a-f]{40}\n")
 _BARE = re.compile(rb"\bbare\b(?!\s*=\s*false\b)")
 
 
@@ -244,11 +249,7 @@ class Repository:
         """
         if os.environ.get(TRUSTED_CLONE) == str(self.folder):
             return
-        try:
-            settings = (self.folder / ".git" / "config").read_bytes().lower()
-        except OSError:
-            settings = b"partial include"  # a linked work tree
-        if not any(word in settings for word in _MAY_BE_PARTIAL):
+        if not self.may_configure(b"promisor", b"partial"):
             return
         try:
             listed = self.run("config", "--show-scope", "-z", "--get-regexp", _FETCHING)
@@ -267,6 +268,14 @@ class Repository:
                 hint="reading it could run the command: remove the setting, or move it to your own configuration "
                 "with `git config --global`",
             )
+
+    def may_configure(self, *words: bytes) -> bool:
+        """Return whether the own configuration may have settings with one of some words, given in small letters."""
+        try:
+            settings = (self.folder / ".git" / "config").read_bytes().lower()
+        except OSError:
+            return True  # a linked work tree, or bare
+        return any(word in settings for word in (*words, *_OTHER_SETTINGS))
 
     def run(self, *arguments: str, **options: Any) -> str:
         """Run a git command and return its output as text. Raises RepositoryError with git's message."""
@@ -291,21 +300,21 @@ class Repository:
             failure.output = str(error.stdout).removeprefix("\n  stdout: '").removesuffix("'")
             raise failure from error
 
+    @cached_property
+    def _git(self) -> Any:
+        return import_gitpython().Git(self.folder)
+
     def _execute(self, argv: list[str], env: Mapping[str, str] | None, content: bytes) -> bytes:
         with tempfile.TemporaryFile() if content else nullcontext() as stdin:
             if stdin is not None:
                 stdin.write(content)
                 stdin.seek(0)
-            output = (
-                import_gitpython()
-                .Git(self.folder)
-                .execute(
-                    argv,
-                    istream=cast("Any", stdin),
-                    env={**os.environ, **ENVIRONMENT, **(env or {})},
-                    stdout_as_string=False,
-                    strip_newline_in_stdout=False,
-                )
+            output = self._git.execute(
+                argv,
+                istream=cast("Any", stdin),
+                env={**ENVIRONMENT, **(env or {})},
+                stdout_as_string=False,
+                strip_newline_in_stdout=False,
             )
         assert isinstance(output, bytes)
         return output
@@ -331,6 +340,10 @@ class Repository:
         """Resolve a revision that may come from a user; None if it names no commit."""
         if revision in self._commits:
             return revision
+        commit = self._commit_of_loose_ref(revision)
+        if commit is not None:
+            self._commits.add(commit)
+            return commit
         try:
             commit = self.run(
                 "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
@@ -342,10 +355,36 @@ class Repository:
 
     def branch(self) -> str | None:
         """Return the branch that is checked out; None if HEAD is detached."""
+        ref = self.head_ref()
+        return None if ref is None else ref.removeprefix("refs/heads/")
+
+    def head_ref(self) -> str | None:
+        """Return the full ref of the branch that is checked out; None if HEAD is detached."""
+        head = _BRANCH_OF_HEAD.fullmatch(self._plain_file("HEAD"))
+        if head is not None:
+            return os.fsdecode(head[1])
         try:
-            return self.run("symbolic-ref", "--quiet", "--short", "HEAD").strip()
+            return self.run("symbolic-ref", "--quiet", "HEAD").removesuffix("\n")
         except RepositoryError:
             return None
+
+    def _commit_of_loose_ref(self, ref: str) -> str | None:
+        """Return the commit of HEAD or of a full ref, without a process; None if git has to look it up."""
+        if ref == "HEAD":
+            head = _BRANCH_OF_HEAD.fullmatch(self._plain_file("HEAD"))
+            ref = "" if head is None else os.fsdecode(head[1])
+        if _REF.fullmatch(ref) is None or ".." in ref:
+            return None
+        content = self._plain_file(ref)
+        return content[:-1].decode() if _LOOSE.fullmatch(content) else None
+
+    def _plain_file(self, name: str) -> bytes:
+        """Return a file of an ordinary `.git` folder; empty if there is none."""
+        folder = self.folder / ".git"
+        try:
+            return (folder / name).read_bytes() if _is_plain(folder) else b""
+        except OSError:
+            return b""
 
     def remote_url(self, name: str) -> str | None:
         """Return the URL of a remote; None if the remote does not exist."""
@@ -381,6 +420,9 @@ class Repository:
         """Return the paths of the folders directly in a folder of a commit, without listing their files."""
         if commit is None:
             return ()
+        if self._is_listed_whole(commit):
+            found = self._listing(commit, ()).folders
+            return tuple(path for path in found if path.rpartition("/")[0] == place)
         listed = self.run("ls-tree", "-d", "-z", "--name-only", "--full-tree", commit, "--", f"{place}/")
         return tuple(filter(None, listed.split("\0")))
 

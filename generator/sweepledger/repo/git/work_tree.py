@@ -145,6 +145,8 @@ def without_repository_filters(repository: Repository) -> tuple[str, ...]:
 
     The user's own filters, such as Git LFS, remain. Raises RepositoryError for a name that no option can disable.
     """
+    if not repository.may_configure(b"filter"):
+        return ()
     try:
         listed = repository.run("config", "--show-scope", "-z", "--name-only", "--get-regexp", r"^filter\.")
     except RepositoryError:

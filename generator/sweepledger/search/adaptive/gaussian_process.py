@@ -6,7 +6,6 @@ limits its version.
 
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
-from statistics import fmean
 from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
@@ -38,6 +37,10 @@ SEED_LIMIT = 2**31 - 1
 LARGEST = 1e100
 """Larger losses are counted as this, because the model squares them."""
 
+INVERSE_LENGTHS = [0.01, 1.0]
+"""Bounds of the kernel's inverse lengths. egobox's model has no noise: with shorter lengths, it takes the ripples of a
+function for its shape and, being sure of nothing between trials, searches at random."""
+
 Row = list[float]
 Losses = list[float]
 """One number to minimize for each metric."""
@@ -46,8 +49,9 @@ Losses = list[float]
 class GaussianProcessProposer:
     """A Gaussian process over all dimensions; one that a configuration lacks is at its middle there.
 
-    Configurations without results count as average, a constant liar, and rejected proposals as the worst, so that the
-    next proposal is elsewhere.
+    A configuration without results counts as its nearest one with results: the model is then sure of it, so that the
+    next proposal is elsewhere, and not misled, as it would be by one value for all where values differ by magnitudes.
+    Rejected proposals count as the worst.
     """
 
     version = f"egobox {version('egobox')}"
@@ -71,7 +75,6 @@ class GaussianProcessProposer:
             self.rows.append(row)
             self.losses.append(losses)
         columns = list(zip(*self.losses, strict=True))
-        self.average = [fmean(column) for column in columns] or [0.0] * len(metrics)
         self.worst = [max(column) for column in columns] or [0.0] * len(metrics)
         self.results = len(self.rows)
         self.proposals = 0
@@ -96,13 +99,28 @@ class GaussianProcessProposer:
 
     def end(self, *, accepted: bool) -> None:
         """End the proposal: an accepted one counts as pending, another as bad."""
-        self.rows.append(self._row(self.proposed))
-        self.losses.append(self.average if accepted else self.worst)
+        row = self._row(self.proposed)
+        self.losses.append(self._guess(row) if accepted else self.worst)
+        self.rows.append(row)
 
     def add_pending(self, coordinates: Coordinates) -> None:
         """Add a configuration without results."""
-        self.rows.append(self._row(coordinates))
-        self.losses.append(self.average)
+        row = self._row(coordinates)
+        self.losses.append(self._guess(row))
+        self.rows.append(row)
+
+    def _guess(self, row: Row) -> Losses:
+        """Return the losses of the nearest configuration with results; without any, no model is fitted yet."""
+        if not self.results:
+            return self.worst
+        nearest = min(range(self.results), key=lambda at: self._distance(row, self.rows[at]))
+        return self.losses[nearest]
+
+    def _distance(self, left: Row, right: Row) -> float:
+        return sum(
+            float(a != b) if isinstance(dimension.kind, Categorical) else ((a - b) / _span(dimension)) ** 2
+            for dimension, a, b in zip(self.dimensions, left, right, strict=True)
+        )
 
     def _results(
         self, metrics: Sequence[Metric], evidence: Sequence[EncodedEvidence]
@@ -145,9 +163,10 @@ class GaussianProcessProposer:
             ) from error
 
     def _model(self, metrics: int) -> Any:
+        config = egobox.GpConfig(corr_spec=egobox.CorrelationSpec.MATERN52, theta_bounds=[INVERSE_LENGTHS])
         if metrics == 1:
-            return egobox.Egor(self.specs, seed=self.seed)
-        return egobox.Belfegor(self.specs, n_obj=metrics, seed=self.seed)
+            return egobox.Egor(self.specs, gp_config=config, seed=self.seed)
+        return egobox.Belfegor(self.specs, gp_config=config, n_obj=metrics, seed=self.seed)
 
     def _random_coordinate(self, dimension: EncodedDimension) -> Coordinate:
         if isinstance(dimension.kind, UnitInterval):
@@ -165,6 +184,11 @@ def _spec(dimension: EncodedDimension) -> Any:
             return egobox.XSpec(egobox.XType.ENUM, [count])
         case _:
             assert_never(dimension.kind)
+
+
+def _span(dimension: EncodedDimension) -> float:
+    """Return the distance between the ends of a dimension."""
+    return 1.0 if isinstance(dimension.kind, UnitInterval) else max(1.0, dimension.kind.count - 1.0)
 
 
 def _middle(dimension: EncodedDimension) -> Coordinate:

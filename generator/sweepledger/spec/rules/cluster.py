@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.structs.kubernetes import GIT_READ_SECRET, GIT_WRITE_SECRET
+from sweepledger.structs.kubernetes import CODE_CONTAINER, GIT_READ_SECRET, GIT_WRITE_SECRET, STORE_CONTAINER
 from sweepledger.structs.names import MAX_LABEL_LENGTH
 from sweepledger.structs.settings import PEERS_EGRESS
 
 DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 
 
-NAMED_MAPPINGS = ("images", "datasets", "secrets", "egress", "pools")
+NAMED_MAPPINGS = ("images", "datasets", "secrets", "egress", "pools", "sidecars")
 """Mappings whose keys a spec uses as names."""
 
 OBJECTS: tuple[DocumentPath, ...] = (
@@ -30,7 +30,10 @@ OBJECTS: tuple[DocumentPath, ...] = (
     ("argocd", "namespace"),
     ("argocd", "cluster"),
     ("dns", "namespace"),
+    ("authorities", "config_map"),
 )
+PER_CLUSTER = frozenset({"argocd", "dns"})
+"""Keys that each of several clusters may have, too."""
 OBJECTS_OF_EACH = (("datasets", "claim"), ("secrets", "secret"), ("pools", "queue"))
 OBJECTS_OF_PODS = ("runtime_class", "scheduler", "priority_class", "service_account")
 
@@ -49,6 +52,12 @@ def object_names(draft: Draft) -> Iterator[Problem]:
     places += [("results", "sync", name, "secret") for name in draft.names("results", "sync")]
     places += [(top, name, key) for top, key in OBJECTS_OF_EACH for name in draft.names(top)]
     places += [("pools", name, "pod", key) for name in draft.names("pools") for key in OBJECTS_OF_PODS]
+    places += [
+        ("clusters", name, *place)
+        for name in draft.names("clusters")
+        for place in OBJECTS
+        if place[0] in PER_CLUSTER
+    ]
     found = [(place, draft.get(*place, kind=str), False) for place in places]
     found += [((top, name), name, True) for top in NAMED_MAPPINGS for name in draft.names(top)]
     for place, name, at_key in found:
@@ -60,12 +69,28 @@ def object_names(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="cluster-name", at_key=at_key)
 
 
+OWN_CONTAINERS = frozenset({CODE_CONTAINER, STORE_CONTAINER, "trial", "pytorch", "tensorflow"})
+
+
+def sidecars(draft: Draft) -> Iterator[Problem]:
+    """A sidecar is not called like a container of a trial."""
+    for name in draft.names("sidecars"):
+        if name in OWN_CONTAINERS:
+            message = f"must be another name: a trial's own container has it, got {safe_repr(name)}"
+            yield draft.problem(("sidecars", name), message, code="cluster-name", at_key=True)
+
+
 def argocd_destination(draft: Draft) -> Iterator[Problem]:
     """Argo CD's destination is an address or a name."""
-    if {"server", "cluster"} <= {*draft.names("argocd")}:
-        message = "must be an address or the name of a registered cluster, got server and cluster"
-        hint = "keep one of the two"
-        yield draft.problem(("argocd", "cluster"), message, code="cluster-name", hint=hint, at_key=True)
+    places: list[DocumentPath] = [
+        ("argocd",),
+        *(("clusters", name, "argocd") for name in draft.names("clusters")),
+    ]
+    for place in places:
+        if {"server", "cluster"} <= {*draft.names(*place)}:
+            message = "must be an address or the name of a registered cluster, got server and cluster"
+            hint = "keep one of the two"
+            yield draft.problem((*place, "cluster"), message, code="cluster-name", hint=hint, at_key=True)
 
 
 def own_secrets(draft: Draft) -> Iterator[Problem]:
@@ -152,6 +177,7 @@ def is_resource_name(text: str) -> bool:
 def labels(draft: Draft) -> Iterator[Problem]:
     """Labels are valid in Kubernetes."""
     maps: list[DocumentPath] = [("labels",), ("monitoring", "labels"), ("dns", "labels")]
+    maps += [("clusters", name, "dns", "labels") for name in draft.names("clusters")]
     for name in draft.names("pools"):
         maps += [("pools", name, "selector"), ("pools", name, "pod", "labels")]
     for place in maps:

@@ -148,24 +148,40 @@ def settings_secrets(draft: Draft) -> Iterator[Problem]:
 
 def dns_servers(draft: Draft) -> Iterator[Problem]:
     """`dns` names servers: pods by namespace and labels, or networks."""
-    keys = {*draft.names("dns")}
-    if "dns" in draft.names() and not {"namespace", "cidrs"} & keys:
+    yield from _dns_servers(draft)
+    for name in draft.names("clusters"):
+        yield from _dns_servers(draft, "clusters", name)
+
+
+def _dns_servers(draft: Draft, *holder: str) -> Iterator[Problem]:
+    place = (*holder, "dns")
+    keys = {*draft.names(*place)}
+    if "dns" in draft.names(*holder) and not {"namespace", "cidrs"} & keys:
         message = "must name the servers, got neither namespace nor cidrs"
         hint = "for example namespace: kube-system and labels: {k8s-app: coredns}; or cidrs: [169.254.169.254/32]"
-        yield draft.problem(("dns",), message, code="missing-key", hint=hint, at_key=True)
+        yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
     for key, other in (("namespace", "labels"), ("labels", "namespace")):
         if key in keys and other not in keys:
             hint = "`kubectl get pods --all-namespaces --show-labels` shows both"
             yield draft.problem(
-                ("dns", other), f"must be given with {key}", code="missing-key", hint=hint, at_key=True
+                (*place, other), f"must be given with {key}", code="missing-key", hint=hint, at_key=True
             )
+
+
+def proxy_egress(draft: Draft) -> Iterator[Problem]:
+    """The egress that leads to the proxy is one that trials may have."""
+    name, known = draft.get("proxy", "egress", kind=str), draft.names("egress")
+    if name is not None and (name not in known or name == API_SERVER_EGRESS):
+        hint = did_you_mean(name, known) or "add it to egress, with the address of the proxy"
+        message = f"must be one of the settings' egress, got {safe_repr(name)}"
+        yield draft.problem(("proxy", "egress"), message, code="unknown-egress", hint=hint)
 
 
 def settings_egress(draft: Draft) -> Iterator[Problem]:
     """`cidrs` contains networks, because a network policy cannot contain names."""
-    places: list[DocumentPath] = [("egress", name, "cidrs") for name in draft.names("egress")]
-    for cidrs in [*places, ("dns", "cidrs")]:
-        for place, text in draft.items(*cidrs):
+    cidrs = [(*place, "cidrs") for place in _all_egress(draft)]
+    for networks in [*cidrs, *((*holder, "dns", "cidrs") for holder in _holders(draft))]:
+        for place, text in draft.items(*networks):
             if not isinstance(text, str):
                 continue
             try:
@@ -180,8 +196,55 @@ def settings_egress(draft: Draft) -> Iterator[Problem]:
                 yield draft.warning(place, message, code="egress-everywhere", hint=hint)
 
 
+def _holders(draft: Draft) -> list[DocumentPath]:
+    """Return the places that may have egress and DNS: the settings, and each of their clusters."""
+    return [(), *(("clusters", name) for name in draft.names("clusters"))]
+
+
+def _all_egress(draft: Draft) -> list[DocumentPath]:
+    return [
+        (*holder, "egress", name) for holder in _holders(draft) for name in draft.names(*holder, "egress")
+    ]
+
+
+HOST = re.compile(r"(?:\*|\*?[a-z0-9][a-z0-9-]*)(?:\.[a-z0-9*][a-z0-9*-]*)*", re.IGNORECASE)
+
+
+def egress_hosts(draft: Draft) -> Iterator[Problem]:
+    """An egress has networks or hosts, and hosts are names."""
+    for egress in _all_egress(draft):
+        if not {"cidrs", "hosts"}.intersection(draft.names(*egress)):
+            hint = (
+                "hosts needs Cilium; with another network, open addresses, or a `proxy` that decides by name"
+            )
+            yield draft.problem(egress, "must have cidrs or hosts", code="egress-empty", hint=hint)
+        for place, text in draft.items(*egress, "hosts"):
+            if not isinstance(text, str):
+                continue
+            if HOST.fullmatch(text) is None or _is_address(text):
+                message = (
+                    f"must be the name of a host such as 'pypi.org' or '*.example.org', got {safe_repr(text)}"
+                )
+                hint = (
+                    "addresses belong into cidrs" if _is_address(text) else "leave out scheme, port and path"
+                )
+                yield draft.problem(place, message, code="egress-host", hint=hint)
+            elif text == "*":
+                message = f"allows every host, got {safe_repr(text)}"
+                hint = "name the hosts that trials need"
+                yield draft.warning(place, message, code="egress-everywhere", hint=hint)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
 def _network_hint(text: str) -> str | None:
     try:
         return f"did you mean {str(ipaddress.ip_network(text, strict=False))!r}?"
     except ValueError:
-        return "a network policy cannot contain names: write the addresses"
+        return "a network policy cannot contain names: write the addresses, or with Cilium the name in hosts"

@@ -16,7 +16,14 @@ from sweepledger.spec.sections import (
 )
 from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
-from sweepledger.structs.search_block import ADAPTIVE_METHODS, OVERLAPPING_METHODS, Method, Sampler
+from sweepledger.structs.search_block import (
+    ADAPTIVE_METHODS,
+    AUTO,
+    NO_ROUNDS,
+    OVERLAPPING_METHODS,
+    Method,
+    Sampler,
+)
 
 SAMPLING_METHODS = frozenset(map(str, Sampler))
 
@@ -160,7 +167,7 @@ RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_pare
 ADAPTIVE_KEYS = ("start", "resource", "engine")
 """Keys of adaptive searches, which are only allowed at the top level."""
 
-KEY_OWNERS = {"resource": RESOURCE_METHODS, "engine": frozenset({str(Method.BAYES)})}
+KEY_OWNERS = {"resource": RESOURCE_METHODS | {AUTO}, "engine": frozenset({str(Method.BAYES)})}
 """Methods of keys that not all adaptive methods have."""
 
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
@@ -205,10 +212,24 @@ def required_adaptive_keys(draft: Draft) -> Iterator[Problem]:
             yield draft.problem((key,), message, code="missing-key", hint=hint, at_key=True)
 
 
+def no_rounds(draft: Draft) -> Iterator[Problem]:
+    """Rounds in one word are `none`, and only a static sweep has none."""
+    written, method = draft.get("rounds", kind=str), draft.get("method", kind=str)
+    if written is None:
+        return
+    if written != NO_ROUNDS:
+        message = f"must be a mapping or {NO_ROUNDS}, got {safe_repr(written)}"
+        yield draft.problem(("rounds",), message, code="wrong-value", hint="for example {size: 8, max: 12}")
+    elif method in ADAPTIVE_METHODS:
+        message = f"must be a mapping with method: {method}, got {NO_ROUNDS}"
+        hint = "for example {size: 8, max: 12}; an adaptive search has rounds"
+        yield draft.problem(("rounds",), message, code="wrong-value", hint=hint)
+
+
 def search_end(draft: Draft) -> Iterator[Problem]:
     """An adaptive search has an end, because merging the spec approves all of its rounds."""
     method = draft.get("method", kind=str)
-    if method not in ADAPTIVE_METHODS - {"halving", "hyperband", "pbt"} or "rounds" not in draft.names():
+    if method not in ADAPTIVE_METHODS - {"halving", "hyperband", "pbt"} or not draft.names("rounds"):
         return
     if not any(place[-1] in draft.names(*place[:-1]) for place in END_KEYS):
         message, hint = "must have an end, got only a size", "for example max: 12, or run_cap at the top"
@@ -218,7 +239,7 @@ def search_end(draft: Draft) -> Iterator[Problem]:
 def overlapping_rounds(draft: Draft) -> Iterator[Problem]:
     """Rounds overlap only if a round does not compare all trials of the one before."""
     method, ahead = draft.get("method", kind=str), draft.number("rounds", "ahead")
-    if method in ADAPTIVE_METHODS - OVERLAPPING_METHODS and ahead is not None and ahead > 1:
+    if method in ADAPTIVE_METHODS - OVERLAPPING_METHODS - {AUTO} and ahead is not None and ahead > 1:
         message = f"must be 1 with method: {method}, got {safe_repr(ahead)}"
         hint = f"its rounds need all results of the round before; {', '.join(sorted(OVERLAPPING_METHODS))} overlap"
         yield draft.problem(("rounds", "ahead"), message, code="out-of-range", hint=hint)
@@ -246,9 +267,9 @@ def population_size(draft: Draft) -> Iterator[Problem]:
 
 def replicates(draft: Draft) -> Iterator[Problem]:
     """With a resource, a configuration is one trial, because the next trial continues from its checkpoints."""
-    method, count = draft.get("method", kind=str), draft.number("replicates")
-    if method in RESOURCE_METHODS and count is not None and count > 1:
-        message = f"must not be given with method: {method}, got replicates"
+    method, count = _resource_method(draft), draft.number("replicates")
+    if method is not None and count is not None and count > 1:
+        message = f"must not be given with {method}, got replicates"
         hint = "each trial continues from one other; repeat the best configurations in a separate sweep"
         yield draft.problem(("replicates",), message, code="method-key", hint=hint, at_key=True)
 
@@ -281,6 +302,14 @@ def _are_numbers(values: list[object] | None) -> bool:
     )
 
 
+def _resource_method(draft: Draft) -> str | None:
+    """Return how messages name a method whose trials continue from others; None for other methods."""
+    method = draft.get("method", kind=str)
+    if method == AUTO and "resource" in draft.names():
+        return f"method: {AUTO} and a resource"
+    return f"method: {method}" if method in RESOURCE_METHODS else None
+
+
 def resource_bounds(draft: Draft) -> Iterator[Problem]:
     """The largest resource is more than the smallest."""
     low, high = draft.number("resource", "min"), draft.number("resource", "max")
@@ -291,21 +320,35 @@ def resource_bounds(draft: Draft) -> Iterator[Problem]:
 
 def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
     """A method whose trials continue from checkpoints of others needs a store that keeps them."""
-    method, store = draft.get("method", kind=str), draft.settings.results.store
-    if method in RESOURCE_METHODS and not store.keeps_files:
+    method, store = _resource_method(draft), draft.settings.results.store
+    continues = draft.get("resource", "continues", kind=bool) is not False
+    if method is not None and continues and not store.keeps_files:
         message = (
-            f"needs checkpoints of earlier trials, which results.store: {store} does not keep, got {method}"
+            f"needs checkpoints of earlier trials, which results.store: {store} does not keep, got "
+            + method.removeprefix("method: ")
         )
-        hint = (
-            "choose store: volume or bucket in sweepledger.yaml, or a method such as tpe with early_terminate"
-        )
+        hint = "choose store: volume, claim or bucket in sweepledger.yaml, or a method such as tpe with "
+        hint += "early_terminate; or resource.continues: false, if promoted trials may begin anew"
         yield draft.problem(("method",), message, code="store-checkpoints", hint=hint)
+
+
+def population_continues(draft: Draft) -> Iterator[Problem]:
+    """The members of a population train on: without their checkpoints nothing of it would be left."""
+    if draft.get("method", kind=str) == Method.PBT and draft.get("resource", "continues", kind=bool) is False:
+        message, hint = (
+            "must be true with method: pbt, got false",
+            "asha, halving and hyperband may begin anew",
+        )
+        yield draft.problem(("resource", "continues"), message, code="out-of-range", hint=hint)
 
 
 def start_sweeps(draft: Draft) -> Iterator[Problem]:
     """`start` names other sweeps, each once."""
     seen = {draft.get("name", kind=str)}
-    for place, name in draft.items("start"):
+    for item_place, item in draft.items("start"):
+        place, name = item_place, item
+        if not isinstance(item, str):
+            place, name = (*item_place, "sweep"), draft.get(*item_place, "sweep", kind=str)
         if not isinstance(name, str):
             continue
         if not SWEEP_NAME.fullmatch(name) or name in RESERVED_SWEEP_NAMES:
@@ -316,6 +359,26 @@ def start_sweeps(draft: Draft) -> Iterator[Problem]:
             hint = "a search always uses its own results; delete it"
             yield draft.problem(place, message, code="start-sweep", hint=hint)
         seen.add(name)
+
+
+def start_mappings(draft: Draft) -> Iterator[Problem]:
+    """A mapping of `start` leads to parameters of this search."""
+    search = next((section for section in sections(draft) if not section.path), None)
+    if search is None or not search.is_whole or has_blocks(draft):
+        return
+    for place, item in draft.items("start"):
+        if isinstance(item, str):
+            continue
+        renamed = [
+            ((*place, "rename", there), draft.get(*place, "rename", there, kind=str))
+            for there in draft.names(*place, "rename")
+        ]
+        given = [((*place, "values", name), name) for name in draft.names(*place, "values")]
+        for path, name in (*renamed, *given):
+            if name is not None and name not in search.leaves:
+                message = f"must be a parameter of this search, got {safe_repr(name)}"
+                hint = f"it has {', '.join(sorted(search.leaves))}"
+                yield draft.problem(path, message, code="start-sweep", hint=hint)
 
 
 EARLY_STOPPING_KEYS = {
@@ -357,7 +420,10 @@ def early_stopping_alone(draft: Draft) -> Iterator[Problem]:
         return
     if method is not None or has_blocks(draft):
         message = f"{kind} compares with recorded trials, and all trials are requested in one batch"
-        hint = "add for example rounds: {size: 8}: then later rounds are compared with earlier ones"
+        hint = (
+            "add for example rounds: {size: 8}, so that later rounds are compared with earlier ones, "
+            "unless `sweep plan` shows waves"
+        )
         yield draft.warning(("early_terminate",), message, code="early-stop-alone", hint=hint, at_key=True)
 
 

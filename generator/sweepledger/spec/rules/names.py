@@ -133,9 +133,9 @@ def parameter_name_error(name: str) -> str | None:
 
 
 def batch_names(draft: Draft) -> Iterator[Problem]:
-    """`cancel` and `retry` name batches of this sweep, each once."""
+    """`cancel`, `retry` and `running` name batches of this sweep, each once."""
     sweep = draft.get("name", kind=str)
-    for key in ("cancel", "retry"):
+    for key in ("cancel", "retry", "running"):
         seen = set[str]()
         for place, name in _batch_paths(draft, key):
             parts = split_batch_name(name)
@@ -150,6 +150,7 @@ def batch_names(draft: Draft) -> Iterator[Problem]:
 
 
 def _batch_paths(draft: Draft, key: str) -> Iterator[tuple[DocumentPath, str]]:
+    yield from (((key, name), name) for name in draft.names(key))  # a mapping has its names as keys
     for place, item in draft.items(key):
         whole = place if isinstance(item, str) else (*place, "batch")
         name = draft.get(*whole, kind=str)

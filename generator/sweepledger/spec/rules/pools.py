@@ -15,10 +15,25 @@ from sweepledger.spec.rules.cluster import (
     is_resource_name,
 )
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.kubernetes import (
+    CLAIMS_VERSION,
+    OLDEST_VERSION,
+    TRIAL_ACCOUNT,
+    format_version,
+    parse_version,
+)
 from sweepledger.structs.node_pool import GPU_RESOURCE, GRACE_SECONDS
+from sweepledger.structs.settings import Controller
 
 MAX_FLAVOR_ITEMS = 8
 """Labels, and tolerations, of a ResourceFlavor (Kueue v1beta1)."""
+MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS = 600, 86_400
+"""The shortest life that Kubernetes gives a token, and the longest that a kubelet need not renew early."""
+AUDIENCE = re.compile(r"[!-~]{1,256}", re.ASCII)
+API_SERVERS = re.compile(
+    r"(https?://)?(kubernetes|kube-apiserver|api)(\.default.*)?/?", re.ASCII | re.IGNORECASE
+)
+"""Audiences by which API servers commonly know themselves."""
 MIN_GRACE_SECONDS, MAX_GRACE_SECONDS = GRACE_SECONDS, 3600
 OWN_DOMAINS = ("sweepledger.dev", "batch.kubernetes.io")
 """Domains of annotations by which trials and their attempts are counted."""
@@ -48,6 +63,29 @@ def flavor_limits(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem(("pools", name, key), message, code="pool-flavor", at_key=True)
 
 
+def queue_keys(draft: Draft) -> Iterator[Problem]:
+    """Keys of queues need a queue, and a controller that leaves alone what Kueue writes into a Job."""
+    for name in draft.names("pools"):
+        place = ("pools", name)
+        for key in ("min_parallelism", "cohort"):
+            if key in draft.names(*place) and "queue" not in draft.names(*place):
+                message = "needs a queue, which the pool does not have"
+                yield draft.problem((*place, key), message, code="pool-queue", at_key=True)
+        controller = draft.get("controller", kind=str)
+        if "min_parallelism" in draft.names(*place) and controller == Controller.FLUX:
+            message = (
+                "needs another controller than flux, which would write the parallelism of a running Job back"
+            )
+            hint = "remove it: Kueue then admits all trials of a batch that may run at once, or none"
+            yield draft.problem(
+                (*place, "min_parallelism"), message, code="pool-queue", hint=hint, at_key=True
+            )
+        cohort = draft.get(*place, "cohort", kind=str)
+        if cohort is not None and not DNS_LABEL.fullmatch(cohort):
+            message = f"must be lower-case letters, digits and inner hyphens, got {safe_repr(cohort)}"
+            yield draft.problem((*place, "cohort"), message, code="cluster-name")
+
+
 def pod_settings(draft: Draft) -> Iterator[Problem]:
     """Names, resources and the grace period of a pool's pods are valid, and no key is one that programs act on."""
     for name in draft.names("pools"):
@@ -63,6 +101,14 @@ def pod_settings(draft: Draft) -> Iterator[Problem]:
                     message = f"must not be a key that a program acts on, got {safe_repr(key)}"
                     yield draft.problem((*place, table, key), message, code="label-reserved", at_key=True)
         yield from _grace(draft, (*place, "grace"))
+        yield from _claims(draft, name)
+        yield from _tokens(draft, name)
+        for key in draft.names(*place, "spread"):
+            if not is_label_key(key):
+                message = (
+                    f"must be a label of nodes such as topology.kubernetes.io/zone, got {safe_repr(key)}"
+                )
+                yield draft.problem((*place, "spread", key), message, code="label", at_key=True)
 
 
 def _resources(draft: Draft, name: str) -> Iterator[Problem]:
@@ -77,6 +123,53 @@ def _resources(draft: Draft, name: str) -> Iterator[Problem]:
         else:
             continue
         yield draft.problem((*place, resource), message, code="pool-pod", hint=hint, at_key=True)
+
+
+def _claims(draft: Draft, pool: str) -> Iterator[Problem]:
+    """Claims of devices need a Kubernetes that has them, and no queue, which would not count them."""
+    place: DocumentPath = ("pools", pool, "pod", "claims")
+    names = draft.names(*place)
+    for name in names:
+        text = draft.get(*place, name, kind=str)
+        if not DNS_LABEL.fullmatch(name) or (text is not None and not DNS_LABEL.fullmatch(text)):
+            message = f"must be a name and that of a ResourceClaimTemplate, got {safe_repr(name)}: {safe_repr(text)}"
+            yield draft.problem((*place, name), message, code="pool-pod", at_key=True)
+    written = draft.get("kubernetes", kind=str)
+    version = parse_version(written) if written else OLDEST_VERSION
+    if names and version < CLAIMS_VERSION:
+        needed = format_version(CLAIMS_VERSION)
+        message = f"needs Kubernetes {needed} or newer, got {format_version(version)}"
+        hint = f'kubernetes: "{needed}", if every cluster has it'
+        yield draft.problem(place, message, code="pool-pod", hint=hint, at_key=True)
+    if names and "queue" in draft.names("pools", pool):
+        message = "must not be given with a queue: Kueue 0.15 does not count claimed devices"
+        yield draft.problem(place, message, code="pool-pod", at_key=True)
+
+
+def _tokens(draft: Draft, pool: str) -> Iterator[Problem]:
+    """Tokens are those of an account that the pool names, and none is for the API server."""
+    place: DocumentPath = ("pools", pool, "pod", "tokens")
+    names = draft.names(*place)
+    account = draft.get("pools", pool, "pod", "service_account", kind=str)
+    if names and account in {None, TRIAL_ACCOUNT}:
+        message = f"needs a service account of the pool, got {safe_repr(account or TRIAL_ACCOUNT)}"
+        hint = "a service that checks tokens then knows the pool's trials by their account: service_account"
+        yield draft.problem(place, message, code="pool-pod", hint=hint, at_key=True)
+    for name in names:
+        if not DNS_LABEL.fullmatch(name):
+            message = f"must be lower-case letters, digits and inner hyphens, got {safe_repr(name)}"
+            yield draft.problem((*place, name), message, code="pool-pod", at_key=True)
+        audience = draft.get(*place, name, "audience", kind=str)
+        if audience is not None and (not AUDIENCE.fullmatch(audience) or API_SERVERS.fullmatch(audience)):
+            message = f"must be a service outside of Kubernetes, in one word, got {safe_repr(audience)}"
+            hint = "the audience that its configuration requires, for example https://vault.example.org"
+            yield draft.problem((*place, name, "audience"), message, code="pool-pod", hint=hint)
+        at = (*place, name, "expires")
+        problems = list(units.duration_problems(draft, at, units.seconds))
+        yield from problems
+        text = draft.get(*at, kind=str)
+        if text and not problems and not MIN_TOKEN_SECONDS <= units.seconds(text) <= MAX_TOKEN_SECONDS:
+            yield draft.problem(at, f"must be between 10m and 24h, got {safe_repr(text)}", code="pool-pod")
 
 
 def _grace(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
@@ -114,7 +207,7 @@ def gpu_keys(draft: Draft) -> Iterator[Problem]:
         node = draft.get(*place, "node", kind=dict)
         if node is None or (*place, "node", "gpu") in draft.broken or node.get("gpu"):
             continue
-        for key in ("gpu_resource", "gpu_type"):
+        for key in ("gpu_resource", "gpu_shares", "gpu_type"):
             if key in draft.names(*place):
                 message = "must be left out if nodes have no GPU"
                 hint = "or set their number: node.gpu"

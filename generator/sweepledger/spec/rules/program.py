@@ -148,12 +148,22 @@ def is_inside(path: str) -> bool:
 
 
 def dataset(draft: Draft) -> Iterator[Problem]:
-    """`run.data` names a dataset of the settings."""
-    name, known = draft.get("run", "data", kind=str), draft.settings.datasets
-    if name is not None and name not in known:
-        message = f"must be a dataset of the settings, got {safe_repr(name)}"
-        hint = did_you_mean(name, known) or "the settings have none: add it to datasets in sweepledger.yaml"
-        yield draft.problem(("run", "data"), message, code="unknown-dataset", hint=hint)
+    """`run.data` names datasets of the settings, all on claims or all in the bucket."""
+    known = draft.settings.datasets
+    named = [*draft.texts("run", "data")]
+    for place, name in named:
+        if name not in known:
+            message = f"must be a dataset of the settings, got {safe_repr(name)}"
+            hint = (
+                did_you_mean(name, known) or "the settings have none: add it to datasets in sweepledger.yaml"
+            )
+            yield draft.problem(place, message, code="unknown-dataset", hint=hint)
+    copied = [name for _, name in named if name in known and known[name].bucket]
+    mounted = [name for _, name in named if name in known and not known[name].bucket]
+    if copied and mounted:
+        message = f"must be all on claims or all in the bucket, got {copied[0]!r} there and {mounted[0]!r} on a claim"
+        hint = "the digest of all is verified where all are copied"
+        yield draft.problem(("run", "data"), message, code="data-source", hint=hint)
 
 
 def code_mode(draft: Draft) -> Iterator[Problem]:

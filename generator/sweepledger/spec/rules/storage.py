@@ -10,7 +10,7 @@ from sweepledger.spec import units
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.program import DIGEST, is_inside
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.spec.units import duration_problems
+from sweepledger.spec.units import duration_problems, memory_problems
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     COLLECTOR_IMAGE,
@@ -46,6 +46,49 @@ def identities(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem((*place, key), f"{rule}, got {safe_repr(text)}", code="data-digest")
 
 
+def data_sources(draft: Draft) -> Iterator[Problem]:
+    """A dataset is on a claim, or in the bucket of results."""
+    for name in draft.names("datasets"):
+        place: DocumentPath = ("datasets", name)
+        keys = draft.names(*place)
+        if draft.get(*place, kind=dict) is None:
+            continue
+        yield from memory_problems(draft, (*place, "size"))
+        if "bucket" in keys:
+            yield from _data_in_bucket(draft, place)
+            continue
+        if "claim" not in keys:
+            hint = "the PersistentVolumeClaim with the data; or bucket and size, with results.store: bucket"
+            message = "must be given unless bucket is"
+            yield draft.problem((*place, "claim"), message, code="missing-key", hint=hint, at_key=True)
+        if "size" in keys:
+            message, hint = "must not be given without bucket", "a claim has its size: delete the key"
+            yield draft.problem((*place, "size"), message, code="data-source", hint=hint, at_key=True)
+
+
+def _data_in_bucket(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
+    """Each copy is verified by a digest and bounded by a size, and the sidecar of a bucket makes it."""
+    for key in ("claim", "path", "nfs", "version"):
+        if key in draft.names(*place):
+            message, hint = (
+                "must not be given with bucket",
+                "a copy has no volume, and a digest: delete the key",
+            )
+            yield draft.problem((*place, key), message, code="data-source", hint=hint, at_key=True)
+    if "size" not in draft.names(*place):
+        message, hint = "must be given with bucket", "a little more than `du --human-readable FOLDER` says"
+        yield draft.problem((*place, "size"), message, code="missing-key", hint=hint, at_key=True)
+    store = draft.get("results", "store", kind=str) or ResultsStore.VOLUME
+    if store != ResultsStore.BUCKET:
+        message = f"must not be given with results.store: {store}"
+        hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
+        yield draft.problem((*place, "bucket"), message, code="data-source", hint=hint, at_key=True)
+    folder = draft.get(*place, "bucket", kind=str)
+    if folder is not None and not is_inside(folder.removesuffix("/")):
+        message = f"must be a folder of the bucket, relative to its address, got {safe_repr(folder)}"
+        yield draft.problem((*place, "bucket"), message, code="data-path", hint="for example data/mnist")
+
+
 def data_paths(draft: Draft) -> Iterator[Problem]:
     """The path of a dataset is inside its volume."""
     for name in draft.names("datasets"):
@@ -62,6 +105,7 @@ def exports(draft: Draft) -> Iterator[Problem]:
     places: list[DocumentPath] = [
         ("results", "nfs"),
         *(("datasets", name, "nfs") for name in draft.names("datasets")),
+        *(("clusters", name, "nfs") for name in draft.names("clusters")),
     ]
     for place in places:
         server, path = (draft.get(*place, key, kind=str) for key in ("server", "path"))
@@ -113,12 +157,14 @@ VOLUME_KEYS = ("claim", "checkpoints", "artifacts", "nfs")
 FOREIGN_KEYS: Mapping[str, tuple[str, ...]] = {
     ResultsStore.API: (*VOLUME_KEYS, "keep", "progress", "bucket"),
     ResultsStore.BUCKET: (*VOLUME_KEYS, "progress"),
+    ResultsStore.CLAIM: ("nfs", "progress", "bucket"),
     ResultsStore.VOLUME: ("bucket",),
 }
 """Keys of `results` that mean nothing with a store."""
 FOREIGN_HINTS: Mapping[str, str] = {
     ResultsStore.API: "the API server keeps records and no files; delete the key, or choose another store",
     ResultsStore.BUCKET: "all files are objects of results.bucket; delete the key, or choose store: volume",
+    ResultsStore.CLAIM: "one node mounts the claim, and the collector none; delete the key, or choose store: volume",
     ResultsStore.VOLUME: "choose store: bucket, or delete the key",
 }
 

@@ -118,6 +118,29 @@ def shape_store(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(place, message, code="store-shape", hint=hint, at_key=written)
 
 
+def shape_claims(draft: Draft) -> Iterator[Problem]:
+    """A pool with claims of devices needs a shape of Jobs: other kinds have pod templates of older versions."""
+    shape, pool = chosen_shape(draft), chosen_pool(draft)
+    if shape in {None, Shape.INDEXED, Shape.JOBS} or pool is None or not pool.pod.claims:
+        return
+    message = f"must be indexed or jobs in pool {pool.name!r}, whose pods claim devices, got {str(shape)!r}"
+    hint = "the controller of this shape knows no resourceClaimTemplateName; choose another pool"
+    yield draft.problem(("run", "shape"), message, code="shape-claims", hint=hint)
+
+
+def gpu_share(draft: Draft) -> Iterator[Problem]:
+    """A pod has at most one share of a GPU: several could be those of one GPU, and are never one device."""
+    pool, gpus = chosen_pool(draft), draft.number(*RESOURCES, "gpu")
+    if pool is None or pool.gpu_shares is None or gpus is None or gpus <= 1:
+        return
+    shares = pool.gpu_shares
+    message = (
+        f"must be at most 1 in pool {pool.name!r}, whose GPUs have {shares.count} shares each, got {gpus}"
+    )
+    hint = "choose a pool of whole GPUs: shares of one device, or of several, do not add up"
+    yield draft.problem((*RESOURCES, "gpu"), message, code="gpu-share", hint=hint)
+
+
 def shape_image(draft: Draft) -> Iterator[Problem]:
     """A shape with several pods needs an image."""
     shape = chosen_shape(draft)
@@ -217,19 +240,23 @@ def _names_no_pool(draft: Draft) -> bool:
     return "pool" not in draft.names("run")
 
 
+REQUESTED = ("nodes", "pack", "resources", "stack")
+"""The keys of `run` that say what a pod requests."""
+
+
 def _requested_run(draft: Draft) -> RunConfig | None:
     """Return the requested resources; None if they are invalid, which other rules report."""
-    resources, nodes = draft.get("run", "resources", kind=dict), draft.number("run", "nodes")
-    if any(place[:2] in {("run", "resources"), ("run", "nodes")} for place in draft.broken):
+    run = {key: draft.get("run", key, kind=object) for key in draft.names("run") if key in REQUESTED}
+    if any(place[:2] in {("run", key) for key in REQUESTED} for place in draft.broken):
         return None
     try:
-        return build_run({"resources": resources or {}, "nodes": nodes or 1}, draft.settings)
+        return build_run(run, draft.settings)
     except ValueError:
         return None
 
 
 def _lacking_resource(run: RunConfig, pool: Pool, name: str) -> tuple[DocumentPath, str, str]:
-    place, requested, node = ("run", "resources", name), run.resources, pool.node
+    place, requested, node = ("run", "resources", name), run.pod_resources, pool.node
     match name:
         case "cpu":
             return place, f"{requested.cpu} CPU", f"{node.cpu} CPU"

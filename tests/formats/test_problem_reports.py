@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sweepledger.formats.sarif import MAX_RESULTS, sarif
+from sweepledger.formats.problem_reports import MAX_RESULTS, sarif
 from sweepledger.problems import Problem, Severity
 
 ROOT = Path(__file__).parents[2]

@@ -1,10 +1,10 @@
-"""Problems as SARIF 2.1.0, which code hosts and editors read."""
+"""Problems for code hosts: SARIF 2.1.0, which editors read, too, and GitLab's report of Code Quality."""
 
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from sweepledger.problems import Problem, escape_line
+from sweepledger.problems import Problem, Severity, escape_line
 from sweepledger.structs.values import digest
 
 VERSION = "2.1.0"
@@ -12,6 +12,8 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 MAX_RESULTS = 5_000
 """GitHub's limit for one run."""
 ROOT = "%SRCROOT%"
+SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor"}
+"""Of Code Quality."""
 
 
 def sarif(problems: Iterable[Problem], *, version: str) -> dict[str, Any]:
@@ -48,3 +50,21 @@ def _location(problem: Problem) -> dict[str, Any]:
     uri = quote(problem.file.encode("utf-8", "surrogateescape"))
     region = {"startLine": max(problem.line, 1), "startColumn": max(problem.column, 1)}
     return {"artifactLocation": {"uri": uri, "uriBaseId": ROOT}, "region": region}
+
+
+def code_quality(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+    """Return a report of Code Quality: one entry per problem of a file, of a whole file at its first line."""
+    return [_entry(problem) for problem in problems if problem.file]
+
+
+def _entry(problem: Problem) -> dict[str, Any]:
+    path = f"{problem.path}: " if problem.path else ""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return {
+        "description": escape_line(f"{path}{problem.message}{hint}"),
+        "check_name": problem.code,
+        # GitLab compares reports by it: lines change from commit to commit, the path in the document seldom does.
+        "fingerprint": digest([problem.code, escape_line(problem.file), problem.path, problem.message]),
+        "severity": SEVERITIES[problem.severity],
+        "location": {"path": escape_line(problem.file), "lines": {"begin": max(problem.line, 1)}},
+    }

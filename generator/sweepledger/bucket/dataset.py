@@ -1,0 +1,112 @@
+"""Datasets in a bucket: the objects of a folder, one for each file, copied into a pod and verified.
+
+Whoever can write to the bucket chose the names and the content: nothing is written outside of the folder, and the
+program starts only if the digest of the whole copy is the one that the settings name.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from sweepledger.bucket import file_list
+from sweepledger.bucket.file_list import CHUNK_BYTES
+from sweepledger.bucket.objects import Bucket, ListedObject
+from sweepledger.errors import StorageError
+from sweepledger.safe_open import FOLDER_FLAGS
+from sweepledger.storage import storage_errors
+from sweepledger.structs.values import listing_digest
+
+MOST_FILES = 100_000
+"""Each costs a request, so a dataset of more is better packed into some large files."""
+
+
+def copy(
+    bucket: Bucket, folders: str, into: Path, *, digest: str, most_bytes: int, has_time: Callable[[], bool]
+) -> None:
+    """Copy the objects of a folder, go on with an earlier copy, and verify the whole. Raises StorageError.
+
+    Of several datasets, `NAME=FOLDER` with spaces between them: each into a folder of its name, verified together.
+    """
+    if "=" not in folders:
+        objects = _objects(bucket, folders, most_bytes)
+        actual = _copy_objects(bucket, objects, into, has_time)
+    else:
+        parts, room = dict[str, dict[str, ListedObject]](), most_bytes
+        for part in folders.split(" "):
+            name, _, folder = part.partition("=")
+            parts[name] = _objects(bucket, folder, room)
+            room -= sum(found.bytes for found in parts[name].values())
+        digests = {name: _copy_objects(bucket, parts[name], into / name, has_time) for name in sorted(parts)}
+        actual = listing_digest(digests)
+    if actual != digest:
+        raise StorageError(
+            f"{bucket.url}/{folders}: contains other data: must be {digest}, got {actual}",
+            hint="upload the files again, or correct the digest of the dataset in sweepledger.yaml",
+        )
+
+
+def _copy_objects(
+    bucket: Bucket, objects: Mapping[str, ListedObject], into: Path, has_time: Callable[[], bool]
+) -> str:
+    """Copy objects to their paths in a folder, and return the digest of all. Raises StorageError."""
+    digests = {}
+    for name, found in sorted(objects.items()):
+        sha256 = hashlib.sha256()
+        _copy_file(bucket, found, into / name, sha256.update, has_time)
+        digests[name] = sha256.hexdigest()
+    return listing_digest(digests)
+
+
+def _objects(bucket: Bucket, folder: str, most_bytes: int) -> dict[str, ListedObject]:
+    """Return the files of a dataset by their paths. Raises StorageError."""
+    objects: dict[str, ListedObject] = {}
+    size = 0
+    for found in bucket.list(f"{folder}/"):
+        name = found.key.removeprefix(f"{folder}/")
+        if name.endswith("/") or not name:
+            continue  # consoles of clouds make an empty object for a folder
+        if not file_list.is_plain(name):
+            raise StorageError(f"{bucket.url}/{folder}: {name!r} is no path below a folder")
+        objects[name], size = found, size + found.bytes
+        if len(objects) > MOST_FILES or size > most_bytes:
+            raise StorageError(
+                f"{bucket.url}/{folder}: must have at most {MOST_FILES} files and {most_bytes} bytes, got more",
+                hint="raise the size of the dataset in sweepledger.yaml, or pack files",
+            )
+    if not objects:
+        raise StorageError(f"{bucket.url}/{folder}: has no files")
+    return objects
+
+
+def _copy_file(
+    bucket: Bucket,
+    found: ListedObject,
+    path: Path,
+    use: Callable[[bytes], None],
+    has_time: Callable[[], bool],
+) -> None:
+    """Write a file, of which an earlier copy may have a part, and pass its content on. Raises StorageError."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        parent = os.open(path.parent, FOLDER_FLAGS)
+        try:
+            descriptor = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644, dir_fd=parent)
+        finally:
+            os.close(parent)
+        with os.fdopen(descriptor, "r+b") as file:
+            # Whole chunks only: the last one may be half a chunk that was written when the container ended.
+            kept = min(os.fstat(descriptor).st_size, found.bytes) // CHUNK_BYTES * CHUNK_BYTES
+            for _ in range(0, kept, CHUNK_BYTES):
+                use(file.read(CHUNK_BYTES))
+            file.truncate(kept)
+            file.seek(kept)
+            for part in bucket.get_parts(found.key, _ranges(kept, found.bytes)):
+                file.write(part)
+                use(part)
+                if not has_time():
+                    raise StorageError(f"{bucket.url}/{found.key}: the next start of this container goes on")
+
+
+def _ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
+    return ((at, min(at + CHUNK_BYTES, end)) for at in range(start, end, CHUNK_BYTES))

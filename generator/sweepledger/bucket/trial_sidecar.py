@@ -1,0 +1,515 @@
+"""What the sidecar of a pod does for one trial; docs/launcher.md has the contract.
+
+Before the launcher starts it restores earlier records, `$SWEEP_CHECKPOINTS` and `$SWEEP_PARENT` from the bucket.
+It saves checkpoints while the program runs, and everything else once the launcher has written the record, or at
+SIGTERM. Its termination message says which records it has seen in the bucket.
+"""
+
+import json
+import os
+import select
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sweepledger.bucket import layout, transfer
+from sweepledger.bucket.layout import ObjectKind, ObjectName
+from sweepledger.bucket.objects import Bucket
+from sweepledger.bucket.transfer import (
+    DamagedFileError,
+    FileChangedError,
+    FoundFile,
+    FoundFiles,
+    InterruptedUploadError,
+    Uploader,
+)
+from sweepledger.errors import StorageError
+from sweepledger.safe_open import read_regular
+from sweepledger.storage import remove_folder, write_file
+
+if TYPE_CHECKING:
+    from sweepledger.structs.record import Record
+
+LOOK_SECONDS = 0.1
+"""Between two looks for the record."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
+"""Seconds between attempts at a step that failed."""
+MOST_EARLIER = 30
+"""Earlier records that are restored: more than attempts and disruptions of a trial; they fit the message."""
+MESSAGE_BYTES = 4095
+STEPS = frozenset({"record", "checkpoint", "files"})
+"""What there is to save."""
+LEAVE_SECONDS = 1.0
+"""Of the grace period, for the message."""
+DATA_SECONDS = 300.0
+"""Of copying a dataset, after which the container ends and its next start goes on; a deleted pod waits so long."""
+LARGEST_RECORD_FILE = 1 << 20
+"""Bytes of a record, as `record_json.LARGEST_TRIAL_FILE`."""
+
+
+@dataclass(frozen=True)
+class SidecarOptions:
+    """What the pod tells its sidecar, by the environment."""
+
+    url: str
+    batch: str
+    index: int
+    uid: str
+    results: str
+    """The folder that the launcher writes to."""
+    state: str
+    """A folder that only the sidecar has."""
+    secrets: Path | None = None
+    key: bytes | None = None
+    rank: int = 0
+    """Number of the pod within its trial: only that of rank 0 saves anything."""
+    parent: tuple[str, int] | None = None
+    """Batch and index of the trial whose checkpoints `parent_folder` gets."""
+    parent_folder: str = ""
+    data: tuple[str, str] | None = None
+    """The folder of the bucket with the trial's dataset, or those of several, and the digest."""
+    data_folder: str = "/sweep/data"
+    most_data_bytes: int = 0
+    keep_checkpoints: bool = False
+    interval: float = 60.0
+    """Seconds between two looks for a new checkpoint."""
+    grace: float = 25.0
+    """Seconds after SIGTERM in which everything must be saved."""
+    patience: float = 45.0
+    """Seconds of waiting for a bucket, before the container ends and is started again."""
+    most_bytes: int = 64 << 30
+    """Of the files of a trial."""
+    log: str = "/dev/termination-log"
+    rows: range | None = None
+    """The trials of the pod, if there are several; `index` is that of the pod then."""
+
+    def of_row(self, row: int) -> "SidecarOptions":
+        """Return the options of one trial of several."""
+        folder = f"{self.results}/{row}"
+        return replace(self, index=row, uid=f"{self.uid}-{row}", results=folder, rows=None, data=None)
+
+    @classmethod
+    def from_environment(cls, given: Mapping[str, str]) -> "SidecarOptions":
+        """Return the options. Raises ValueError that names the variable."""
+
+        def need(name: str) -> str:
+            if not given.get(name):
+                raise ValueError(f"the environment variable {name} must be set")
+            return given[name]
+
+        def number(name: str, default: float) -> float:
+            try:
+                return float(given.get(name) or default)
+            except ValueError:
+                raise ValueError(f"{name} must be a number, got {given[name]!r}") from None
+
+        parent = None
+        if given.get("SWEEP_PARENT_FOLDER"):
+            batch, _, index = given["SWEEP_PARENT_FOLDER"].rpartition("/")
+            if not batch or not index.isdecimal():
+                raise ValueError(
+                    f"SWEEP_PARENT_FOLDER must be BATCH/INDEX, got {given['SWEEP_PARENT_FOLDER']!r}"
+                )
+            parent = (batch, int(index))
+        key = given.get("SWEEP_STORE_KEY_FILE")
+        secrets = given.get("SWEEP_STORE_SECRETS")
+        own = int(number("SWEEP_INDEX", -1) if given.get("SWEEP_INDEX") else need("JOB_COMPLETION_INDEX"))
+        pack, trials = int(number("SWEEP_STORE_PACK", 0)), int(number("SWEEP_STORE_TRIALS", 0))
+        return cls(
+            url=need("SWEEP_STORE_URL"),
+            batch=need("SWEEP_BATCH"),
+            index=own,
+            uid=need("SWEEP_POD_UID"),
+            results=need("SWEEP_RESULTS"),
+            state=need("SWEEP_STORE_STATE"),
+            secrets=Path(secrets) if secrets else None,
+            key=read_key(key) if key else None,
+            rank=int(number("SWEEP_RANK", cls.rank)),
+            parent=parent,
+            parent_folder=need("SWEEP_PARENT") if parent else "",
+            data=(need("SWEEP_STORE_DATA"), need("SWEEP_STORE_DATA_DIGEST"))
+            if given.get("SWEEP_STORE_DATA")
+            else None,
+            data_folder=given.get("SWEEP_DATA") or cls.data_folder,
+            most_data_bytes=int(number("SWEEP_STORE_DATA_BYTES", cls.most_data_bytes)),
+            keep_checkpoints=given.get("SWEEP_STORE_KEEP_CHECKPOINTS") == "true",
+            interval=number("SWEEP_STORE_INTERVAL", cls.interval),
+            grace=number("SWEEP_STORE_GRACE", cls.grace),
+            patience=number("SWEEP_STORE_PATIENCE", cls.patience),
+            most_bytes=int(number("SWEEP_STORE_MOST_BYTES", cls.most_bytes)),
+            log=given.get("SWEEP_TERMINATION_LOG") or cls.log,
+            rows=range(own * pack, min((own + 1) * pack, trials)) if pack else None,
+        )
+
+
+def read_key(path: str) -> bytes:
+    """Return the key of seals in a file. Raises ValueError."""
+    try:
+        key = Path(path).read_bytes().strip()
+    except OSError as error:
+        raise ValueError(f"SWEEP_STORE_KEY_FILE: {path}: {error.strerror}") from error
+    if len(key) < 32:  # noqa: PLR2004 - as many as the digest has
+        raise ValueError(f"SWEEP_STORE_KEY_FILE: {path}: must have at least 32 bytes, got {len(key)}")
+    return key
+
+
+class Stop:
+    """A request to stop, and how long there is time to save."""
+
+    def __init__(self) -> None:
+        self.until = float("inf")
+        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def request(self, grace: float) -> None:
+        """Ask to stop; only the first request counts. Safe in a signal handler."""
+        if not self.is_requested:
+            self.until = time.monotonic() + grace
+            os.write(self._writer, b"x")
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether the pod ends."""
+        return self.until != float("inf")
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until a request or for some time; return whether there was a request."""
+        select.select([self._reader], [], [], seconds)
+        return self.is_requested
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the grace period ends."""
+        return self.until - time.monotonic()
+
+
+@dataclass
+class Sidecar:
+    """The state of one pod's sidecar."""
+
+    options: SidecarOptions
+    stop: Stop
+    say: Callable[[str], None]
+    opened: Bucket | None = None
+    """The bucket, if it is open already."""
+    records: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of the records in the bucket, by attempt: its own and those that it restored."""
+    unsealed: int = 0
+    """Earlier records that no sidecar with the key has written."""
+    left_out: int = 0
+    """Files that were not saved: links, devices, odd names, too many or too large."""
+    saved: set[str] = field(default_factory=set)
+    """Names of the steps that are done."""
+    checkpoint: FoundFiles | None = None
+    """The files of the newest checkpoint that this sidecar has saved."""
+
+    def __post_init__(self) -> None:
+        options = self.options
+        self.bucket = self.opened or Bucket(options.url, secrets=options.secrets)
+        self.uploader = Uploader(self.bucket, options.batch, options.index, options.uid, options.key)
+        self._pause = FIRST_PAUSE
+
+    # -------------------------------------------------------------------------------------------------- restore
+
+    def restore(self) -> None:
+        """Restore what the launcher needs; wait for the bucket for some time. Raises StorageError."""
+        ready = Path(self.options.state, "ready")
+        if ready.exists():  # the sidecar was restarted: the trial may have begun
+            with suppress(OSError, ValueError):
+                self.records = json.loads(ready.read_text())
+        elif self.wait_for("restore", self.restore_once):
+            write_file(ready, json.dumps(self.records).encode())
+
+    def wait_for(self, name: str, step: Callable[[], None]) -> bool:
+        """Perform a step that needs the bucket; return whether it was done before the pod ends. Raises StorageError."""
+        until = time.monotonic() + self.options.patience
+        while not self.attempt(name, step):
+            if self.stop.is_requested:
+                return False
+            if time.monotonic() > until:
+                # The kubelet starts it again. Until its hook ends, it does not even see that the pod is deleted.
+                raise StorageError("the bucket is still away: the next start of this container tries again")
+        return True
+
+    def restore_once(self) -> None:
+        """Restore earlier records, and what the trial continues from. Raises StorageError."""
+        options = self.options
+        final = self._restore_records()
+        if not final:
+            self.copy_data()
+            names = self._own_checkpoints()
+            self._restore_checkpoint(names, f"{options.results}/checkpoints")
+            if options.parent is not None:
+                names = transfer.checkpoints(self.bucket, *options.parent, options.key)
+                if not self._restore_checkpoint(names, options.parent_folder):
+                    batch, index = options.parent
+                    raise StorageError(f"{options.url}: there is no checkpoint of row {index} of {batch}")
+
+    def _restore_records(self) -> bool:
+        """Restore earlier records; return whether one of them is final."""
+        options = self.options
+        listed = self.bucket.list(layout.prefix(options.batch, ObjectKind.RECORD, options.index))
+        names = [layout.parse(options.batch, ObjectKind.RECORD, found.key) for found in listed]
+        own = [name for name in names if name is not None and name.index == options.index]
+        sealed = [name for name in own if name.is_sealed(options.key)]
+        self.unsealed = len(own) - len(sealed)
+        is_final = False
+        for name in sorted(sealed, key=lambda name: name.key)[:MOST_EARLIER]:
+            record = self._earlier_record(name)
+            is_final = is_final or (record is not None and record.status.is_final)
+        return is_final
+
+    def copy_data(self) -> None:
+        """Copy the dataset of the trial, if the bucket has it. Raises StorageError."""
+        options, until = self.options, time.monotonic() + DATA_SECONDS
+        if options.data is None:
+            return
+        from sweepledger.bucket import dataset  # noqa: PLC0415 - few trials have one in the bucket
+
+        folder, digest = options.data
+        dataset.copy(
+            self.bucket,
+            folder,
+            Path(options.data_folder),
+            digest=digest,
+            most_bytes=options.most_data_bytes,
+            has_time=lambda: time.monotonic() < until and not self.stop.is_requested,
+        )
+
+    def _earlier_record(self, name: ObjectName) -> "Record | None":
+        """Give the launcher an earlier record, if it is one of this trial."""
+        content = self.bucket.get(name.key)
+        if content is None or layout.digest(content) != name.sha256:
+            return None
+        record, options = read_record(content), self.options
+        own = (options.batch, options.index, name.uid)
+        if record is None or (record.batch, record.index, record.uid) != own:
+            return None
+        place = Path(options.results, f"{record.uid}.json")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        self.records[record.uid] = name.sha256
+        return record
+
+    def _restore_checkpoint(self, names: list[ObjectName], into: str) -> bool:
+        """Restore the newest checkpoint that is whole; return whether there is one. Raises StorageError."""
+        for name in names:
+            _empty(into)
+            try:
+                if transfer.restore(self.bucket, name, into, most_bytes=self.options.most_bytes):
+                    return True
+            except DamagedFileError as error:
+                self.say(f"an older checkpoint is taken: {error}")
+        _empty(into)
+        return False
+
+    # ----------------------------------------------------------------------------------------------------- save
+
+    def run(self) -> None:
+        """Save until the pod ends."""
+        self.restore()
+        if self.options.rank > 0:
+            self.saved |= STEPS
+        self.write_message()
+        if self.options.rank > 0:
+            self.stop.wait()
+            return
+        read_record(None)  # loads its modules now, since the program runs: later it would delay the pod's end
+        next_look = time.monotonic() + self.options.interval
+        while not self.stop.wait(LOOK_SECONDS):
+            if self.has_record():
+                self.save()
+                self.stop.wait()
+            elif time.monotonic() >= next_look:
+                self.uploader.is_interrupted = lambda: self.has_record() or self.stop.is_requested
+                self.attempt("checkpoint", self.save_checkpoint)
+                self.uploader.is_interrupted = bool
+                next_look = time.monotonic() + self.options.interval
+        self.save()
+
+    def save(self) -> None:
+        """Save everything once, record first; repeat what fails until the grace period ends."""
+        steps: list[tuple[str, Callable[[], None]]] = [
+            ("record", self.save_record),
+            ("checkpoint", self.save_checkpoint),
+            ("files", self._save_files),
+            ("tidy", self._delete_checkpoints),
+        ]
+        for name, step in steps:
+            while name not in self.saved:
+                if self.attempt(name, step):
+                    # Without a record the launcher may still be writing one: SIGTERM comes after its end.
+                    self.saved |= {name} if self.has_record() or self.stop.is_requested else set()
+                    break
+                if self.stop.seconds_left < LEAVE_SECONDS:
+                    self.say(f"{name} is not saved: no time is left")
+                    break
+        self.write_message()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that there was has been saved."""
+        return self.saved >= STEPS
+
+    def attempt(self, name: str, step: Callable[[], None]) -> bool:
+        """Perform a step; wait a little if it failed, longer each time."""
+        try:
+            step()
+        except InterruptedUploadError:
+            return False
+        except FileChangedError as error:
+            self.say(f"{name}: {error} changes while it is read")
+        except (StorageError, OSError) as error:
+            self.say(f"{name}: {error}")
+        else:
+            self._pause = FIRST_PAUSE
+            return True
+        if self.stop.is_requested:
+            time.sleep(max(0.0, min(FIRST_PAUSE, self.stop.seconds_left)))
+        else:
+            self.stop.wait(self._pause)
+            self._pause = min(LONGEST_PAUSE, self._pause * 2)
+        return False
+
+    def _record_path(self) -> str:
+        return f"{self.options.results}/{self.options.uid}.json"
+
+    def has_record(self) -> bool:
+        """Return whether the launcher has written the record of this attempt."""
+        return os.path.lexists(self._record_path())
+
+    def _record(self) -> "tuple[Record, bytes] | None":
+        content = read_regular(self._record_path(), LARGEST_RECORD_FILE)
+        record = read_record(content)
+        return None if record is None or content is None else (record, content)
+
+    def save_record(self) -> None:
+        """Save the record of this attempt, if there is one. Raises StorageError."""
+        found = self._record()
+        if found is None:
+            return
+        _, content = found
+        self.records[self.options.uid] = self.uploader.record(content).sha256
+        self.write_message()
+
+    def _own_checkpoints(self) -> list[ObjectName]:
+        options = self.options
+        return transfer.checkpoints(self.bucket, options.batch, options.index, options.key)
+
+    def _keeps_checkpoints(self) -> bool:
+        """Return whether somebody may go on from the checkpoints of this trial."""
+        found = self._record()
+        return self.options.keep_checkpoints or found is None or not found[0].status.is_success
+
+    def save_checkpoint(self) -> None:
+        """Save the newest checkpoint, unless nobody may go on from it. Raises StorageError, FileChangedError."""
+        if not self._keeps_checkpoints():
+            return
+        folder = f"{self.options.results}/checkpoints"
+        found = self._within_bounds(transfer.find_files(self.options.results, "checkpoints"))
+        if not found.files or (self.checkpoint is not None and found.files == self.checkpoint.files):
+            return
+        older = self._own_checkpoints()
+        number = older[0].number + 1 if older else 1
+        self.uploader.checkpoint(folder, [file.path for file in found.files], number)
+        self.checkpoint = found
+        try:
+            # The one before stays: another pod of the trial, on a lost node, may have counted on its chunks.
+            self._delete(older[1:], [*older[:1], *self._own_checkpoints()])
+        except StorageError as error:  # a bucket may keep all versions, or lock them
+            self.say(f"older checkpoints stay: {error}")
+
+    def _delete(self, names: list[ObjectName], kept: list[ObjectName]) -> None:
+        """Delete lists, and the content that only they name. Raises StorageError."""
+        if not names:
+            return
+        options = self.options
+        gone = {name.key for name in names}
+        listed = self.bucket.list(layout.prefix(options.batch, ObjectKind.FILES, options.index))
+        others = (layout.parse(options.batch, ObjectKind.FILES, found.key) for found in listed)
+        kept = [name for name in (*kept, *others) if name is not None and name.key not in gone]
+        unused = self._chunks(names) - self._chunks(kept)
+        self.bucket.delete(sorted(gone))
+        self.uploader.delete_chunks(unused)
+
+    def _chunks(self, names: list[ObjectName]) -> set[str]:
+        """Return the content that lists name."""
+        lists = (transfer.read_list(self.bucket, name) or () for name in dict.fromkeys(names))
+        return {sha256 for files in lists for file in files for sha256 in file.chunks}
+
+    def _save_files(self) -> None:
+        options = self.options
+        files, left_out = list[FoundFile](), 0
+        own = transfer.find_files(options.results, "", is_flat=True)
+        names = {f"{options.uid}.{kind}" for kind in ("out", "err", "artifacts")}
+        files += [file for file in own.files if file.path in names]
+        for folder in (f"artifacts/{options.uid}", "environments", "thresholds"):
+            found = transfer.find_files(options.results, folder)
+            files += [replace(file, path=f"{folder}/{file.path}") for file in found.files]
+            left_out += found.left_out
+        bounded = self._within_bounds(FoundFiles(tuple(files), left_out))
+        self.left_out = bounded.left_out
+        if bounded.files:
+            self.uploader.files(options.results, [file.path for file in bounded.files])
+
+    def _within_bounds(self, found: FoundFiles) -> FoundFiles:
+        """Return the files that fit the bytes of a trial, the smallest first."""
+        kept, room = list[str](), self.options.most_bytes
+        for file in sorted(found.files, key=lambda file: file.bytes):
+            room -= file.bytes
+            if room < 0:
+                break
+            kept.append(file.path)
+        chosen = set(kept)
+        files = tuple(file for file in found.files if file.path in chosen)
+        return FoundFiles(files, found.left_out + len(found.files) - len(files))
+
+    def _delete_checkpoints(self) -> None:
+        """Delete the checkpoints of a trial that is done, as the launcher does."""
+        if self._keeps_checkpoints():
+            return
+        try:
+            self._delete(self._own_checkpoints(), [])
+        except StorageError as error:
+            self.say(f"checkpoints stay: {error}")
+
+    def write_message(self) -> None:
+        """Write the termination message, which the node keeps whenever the sidecar ends."""
+        counts = {"left_out": self.left_out, "unsealed": self.unsealed}
+        message = {
+            "complete": self.is_complete,
+            "records": dict(sorted(self.records.items())),
+            "store": 1,
+            **{name: count for name, count in counts.items() if count},
+        }
+        write_message(self.options.log, message)
+
+
+def write_message(log: str, message: Mapping[str, Any]) -> None:
+    """Write a termination message, as far as that is possible."""
+    text = json.dumps(message, sort_keys=True, separators=(",", ":")) + "\n"
+    with suppress(OSError), open(log, "r+b") as file:  # noqa: PTH123 - r+: it must exist already
+        file.truncate()
+        file.write(text.encode()[:MESSAGE_BYTES])
+
+
+def read_record(content: bytes | None) -> "Record | None":
+    """Return a valid record; None for anything else."""
+    # Loaded here, because it takes as long as half of all other modules, and most pods start without a record.
+    from sweepledger.formats import record_json  # noqa: PLC0415
+    from sweepledger.structs.record import Record  # noqa: PLC0415
+
+    record = record_json.read(content)
+    return record if isinstance(record, Record) else None
+
+
+def _empty(folder: str) -> None:
+    """Delete what an interrupted restore has left in a folder. Raises StorageError."""
+    path = Path(folder)
+    for entry in path.iterdir() if path.is_dir() else ():
+        if entry.is_dir() and not entry.is_symlink():
+            remove_folder(entry)
+        else:
+            entry.unlink()

@@ -1,0 +1,85 @@
+"""Packs: how many trials a pod of a batch runs if the spec leaves that to the generator.
+
+Decided from what the base commit has recorded, so equal commits give equal batches; the lock says what and why.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+
+from sweepledger.commands.repository.costs import Timing
+from sweepledger.plan import DurationSource, PlannedTrials, estimate_durations
+from sweepledger.search import Configuration
+from sweepledger.structs import node_pool
+from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.program import Program
+from sweepledger.structs.run_config import Pack, RunConfig
+from sweepledger.structs.sweep import Sweep
+
+POD_SECONDS = 600
+"""Work of a pod: its start, of some seconds, is a percent of it or less."""
+LONG_SECONDS = 120
+"""Trials as long as this have pods of their own."""
+MOST_TRIALS = 1_000
+MOST_AT_ONCE = 128
+
+
+def with_pack(
+    sweep: Sweep, trials: Sequence[Configuration | None], program: Program, timing: Timing
+) -> Sweep:
+    """Return a sweep with the packs that suit the trials of its next batch, and the reason.
+
+    A sweep whose spec says how many is returned as it is.
+    """
+    if not sweep.run.packs_itself:
+        return sweep
+    workload = PlannedTrials(sweep.run, trials, sweep.pool, timing.past(program, sweep.name))
+    pack, why = _choose(sweep, workload)
+    return replace(sweep, run=replace(sweep.run, pack=pack, pack_choice=why))
+
+
+def first_round(sweep: Sweep) -> Sequence[Configuration | None]:
+    """Return the trials of a round, as far as they are known."""
+    rounds = sweep.rounds
+    return () if rounds is None else (None,) * (rounds.size * sweep.replicates)
+
+
+def _choose(sweep: Sweep, workload: PlannedTrials) -> tuple[Pack | None, str]:
+    run, trials = sweep.run, len(workload.trials)
+    estimate = estimate_durations(workload)
+    if isinstance(estimate, str) or not estimate.means:
+        return None, f"a pod each: {estimate if isinstance(estimate, str) else 'there are no trials'}"
+    seconds = median(estimate.means)
+    source = "records" if estimate.source is DurationSource.RECORDS else "run.expected_minutes"
+    lasts = f"a trial takes {seconds:.3g} s by {source}"
+    if seconds >= LONG_SECONDS:
+        return None, f"a pod each: {lasts}"
+    at_once, limit = _at_once(run, sweep.pool, shares_folder=_reads_working_directory(sweep))
+    # Each place at a time has a pod at least, or fewer trials would run at once.
+    most = min(MOST_TRIALS, -(-trials * at_once // run.parallelism))
+    fitting = max(at_once, min(most, round(at_once * POD_SECONDS / max(seconds, 0.001))))
+    count = min(fitting, max(1, trials))
+    if count == 1:
+        return None, f"a pod each: parallelism has room for all {trials} trials"
+    return Pack(count, min(at_once, count)), f"{lasts}; {limit}"
+
+
+def _reads_working_directory(sweep: Sweep) -> bool:
+    """Return whether trials that run at once would read each other's files of metrics."""
+    paths = [metric.path for metric in (sweep.metric, *sweep.other_metrics) if metric.path is not None]
+    return not sweep.run.hyperparams_file and any(not path.startswith("$") for path in paths)
+
+
+def _at_once(run: RunConfig, pool: Pool | None, *, shares_folder: bool) -> tuple[int, str]:
+    """Return how many trials may run at once in a pod, and what limits them."""
+    if shares_folder:
+        return 1, "one at once, as metric.path is in the working directory"
+    if run.resources.gpu:
+        return 1, "one at once, as sharing a GPU is for pack.at_once to say"
+    if pool is None:
+        return 1, "one at once, as no pool says how large nodes are"
+    for count in range(min(run.parallelism, MOST_AT_ONCE), 1, -1):
+        is_divisor = run.parallelism % count == 0
+        if is_divisor and node_pool.pods_per_node(replace(run, pack=Pack(count, count)), pool.node):
+            return count, f"{count} at once have the CPUs and the memory of a node of {pool.name}"
+    return 1, f"one at once has the CPUs and the memory of a node of {pool.name}"

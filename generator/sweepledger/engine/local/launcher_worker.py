@@ -1,0 +1,203 @@
+"""A fork of a supervisor that runs the launcher of one pod after the other.
+
+A fork for each pod would copy every page of memory that the launcher writes to, a third of what a short trial costs.
+Between two pods nothing is left of the first: its files are closed, its signals, environment and folder are those of
+a new process, and the names of the launcher have their first values again. What cannot be taken back ends the worker:
+a thread, a process, or the forks of a pod of several rows. Then the next pod has another.
+"""
+
+# pathlib would add to the time that every pod takes to start:
+# ruff: noqa: PTH120, PTH208
+
+import contextlib
+import fcntl
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType, ModuleType
+from typing import IO, Any
+
+from sweepledger import process_tree
+
+FAILED_CODE = 1
+KEPT = (3, 4)
+"""The descriptors of a worker: where it reads its instructions, and where it writes exit codes."""
+HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """A launcher that was compiled, and whose definitions may have been executed."""
+
+    path: str
+    module: ModuleType
+    code: CodeType
+    """What is left to execute in the module."""
+    names: Mapping[str, Any] | None
+    """The names of the module before the first run, of a launcher that one process can run repeatedly; else None."""
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether one process can run it repeatedly."""
+        return self.names is not None
+
+    def run(self) -> int:
+        """Run it as Python runs a script, and return its exit code."""
+        self.module.__file__ = self.path
+        sys.modules["__main__"] = self.module
+        sys.argv[:] = [self.path]
+        sys.path[:0] = [os.path.dirname(self.path)]
+        try:
+            exec(self.code, self.module.__dict__)  # noqa: S102 - the launcher, which a new process would run
+        except SystemExit as ended:
+            return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        except BaseException:  # noqa: BLE001 - as at the end of any script
+            traceback.print_exc()
+            return FAILED_CODE
+        finally:
+            sys.stderr.flush()
+        return 0
+
+    def forget_run(self) -> bool:
+        """Take back what a run has left in this process; return whether nothing of it is left."""
+        if self.names is None or threading.active_count() > 1 or "SWEEP_ROWS" in os.environ:
+            return False
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+            return False
+        self.module.__dict__.clear()
+        self.module.__dict__.update(self.names)
+        gc.collect()  # files of the run are closed now rather than later, when their numbers mean others
+        return True
+
+
+class LauncherWorker:
+    """The supervisor's side of a worker."""
+
+    def __init__(self, pid: int, control: IO[bytes], reports: int) -> None:
+        self.pid = pid
+        self.control = control
+        self._reports = reports
+        self._can_report = True
+        self.is_idle = True
+        """Whether it waits for a pod; one that does not after its pod is of no use any more."""
+
+    @classmethod
+    def fork(
+        cls, find: Callable[[str], Launcher | None], begin: Callable[[str], None], end: Callable[[], None]
+    ) -> "LauncherWorker":
+        """Start a worker. Raises OSError.
+
+        `find` returns the launcher of a path; `begin` is called with the UID of each pod, and `end` after it.
+        """
+        own = os.getpid()
+        stdin, control = os.pipe()
+        reports, stdout = os.pipe()
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            code = FAILED_CODE
+            try:
+                _become_worker(own, stdin, stdout)
+                code = _work(find, begin, end)
+            finally:
+                os._exit(code)
+        os.close(stdin)
+        os.close(stdout)
+        os.set_blocking(reports, False)
+        return cls(pid, os.fdopen(control, "wb", 0), reports)
+
+    def start(self, instructions: Mapping[str, Any]) -> int:
+        """Start the launcher of a pod, and return the process that runs it. Raises OSError."""
+        self.is_idle = False
+        rest = memoryview(json.dumps(instructions).encode() + b"\n")
+        while rest:
+            rest = rest[self.control.write(rest) or 0 :]
+        return self.pid
+
+    @property
+    def readable(self) -> tuple[int, ...]:
+        """What can be read when a launcher has ended; nothing if the worker ends with its launcher."""
+        return (self._reports,) if self._can_report else ()
+
+    def read_code(self) -> int | None:
+        """Return the exit code of the launcher if it has ended and the worker goes on; else None."""
+        with contextlib.suppress(BlockingIOError):
+            if text := os.read(self._reports, 64):
+                self.is_idle = True
+                return int(text)
+            self._can_report = False
+        return None
+
+    def release(self) -> None:
+        """End a worker without a pod, and wait for it."""
+        self.control.close()
+        os.close(self._reports)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+def _become_worker(parent: int, stdin: int, stdout: int) -> None:
+    """Give this fork the descriptors and signals of a new process, and a session of its own."""
+    process_tree.end_with(parent)
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    _reset_signals()
+    # First to numbers that are not replaced, since each may be one of them.
+    copies = [fcntl.fcntl(number, fcntl.F_DUPFD, KEPT[-1] + 1) for number in (stdin, stdout)]
+    for copy, number in zip(copies, KEPT, strict=True):
+        os.dup2(copy, number, inheritable=False)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    _close_others()
+
+
+def _reset_signals() -> None:
+    for number in HANDLED:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _close_others() -> None:
+    os.closerange(KEPT[-1] + 1, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+
+
+def _work(
+    find: Callable[[str], Launcher | None], begin: Callable[[str], None], end: Callable[[], None]
+) -> int:
+    """Run launchers until the supervisor closes the pipe, or one cannot be forgotten; return its exit code."""
+    all_cpus, folders = os.sched_getaffinity(0), list(sys.path)
+    with open(KEPT[0], "rb", closefd=False) as control:
+        for line in control:
+            instructions = json.loads(line)
+            begin(instructions["uid"])
+            launcher = find(instructions["launcher"])
+            if launcher is None:
+                return FAILED_CODE
+            os.sched_setaffinity(0, instructions["cpus"] or all_cpus)
+            stderr = os.open(instructions["stderr"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            os.chdir(instructions["cwd"])
+            os.environ.clear()
+            os.environ.update(instructions["env"])
+            if not launcher.is_repeatable:
+                os.closerange(KEPT[0], KEPT[-1] + 1)
+            code = launcher.run() & 0xFF
+            if not launcher.forget_run():
+                return code
+            signal.set_wakeup_fd(-1)
+            _reset_signals()
+            _close_others()
+            os.chdir("/")
+            sys.path[:] = folders
+            end()
+            os.write(KEPT[1], f"{code}\n".encode())
+    return 0

@@ -1,0 +1,72 @@
+"""What the termination messages of a pod with several trials say of their records: digests, and of which rows.
+
+A message has 4 KiB, so it has one digest of the digests of all rows that it vouches for.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+RANGES = re.compile(r"[0-9]{1,9}(?:-[0-9]{1,9})?(?:,[0-9]{1,9}(?:-[0-9]{1,9})?)*", re.ASCII)
+MOST_ROWS = 1_000
+"""Rows of a pod."""
+LAUNCHER_VERSION = 2
+
+
+def vouch(records: Mapping[int, str]) -> str:
+    """Return what vouches for the records of one pod: their rows, and the digest of their digests, by row."""
+    return f"{_ranges(records)} {_digest_of(records)}"
+
+
+def vouched(text: str, known: Mapping[int, str]) -> Iterator[int]:
+    """Yield the rows for which a text vouches, if the known records of the pod are the ones that it means."""
+    ranges, _, digest = text.partition(" ")
+    rows = _parse(ranges)
+    if rows and all(row in known for row in rows) and _digest_of({row: known[row] for row in rows}) == digest:
+        yield from rows
+
+
+def vouched_by_launcher(
+    message: Mapping[str, Any], rows: Iterable[int], known: Mapping[int, str]
+) -> Iterator[int]:
+    """Yield the rows whose known records the message of a pod's launcher names, one by one or all at once."""
+    named = message.get("rows")
+    if isinstance(named, dict):
+        yield from (row for row, digest in known.items() if named.get(str(row)) == digest)
+        return
+    text = json.dumps(
+        {"rows": {str(row): known.get(row) for row in rows}, "version": LAUNCHER_VERSION},
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+    if hashlib.sha256(f"{text}\n".encode()).hexdigest() == message.get("rows_sha256"):
+        yield from sorted(known)
+
+
+def _digest_of(records: Mapping[int, str]) -> str:
+    lines = "".join(f"{row} {digest}\n" for row, digest in sorted(records.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _ranges(rows: Iterable[int]) -> str:
+    """Return rows as a Job lists indexes: `0,3-7`."""
+    parts: list[list[int]] = []
+    for row in sorted(rows):
+        if parts and parts[-1][1] == row - 1:
+            parts[-1][1] = row
+        else:
+            parts.append([row, row])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def _parse(ranges: str) -> list[int]:
+    rows: list[int] = []
+    for part in ranges.split(",") if RANGES.fullmatch(ranges) else ():
+        first, _, last = part.partition("-")
+        some = range(int(first), int(last or first) + 1)
+        if len(some) + len(rows) > MOST_ROWS:
+            return []
+        rows += some
+    return rows

@@ -1,0 +1,34 @@
+"""The cluster of a batch, if a repository has several."""
+
+from hashlib import sha256
+
+from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.settings import ClusterSettings, Settings
+
+
+def eligible_clusters(settings: Settings, run: RunConfig) -> tuple[ClusterSettings, ...]:
+    """Return the clusters that could run these trials: they were not given up, and have the pool."""
+    live = (settings.clusters[name] for name in settings.live_clusters)
+    return tuple(cluster for cluster in live if cluster.has_pool(run.pool))
+
+
+def choose_cluster(settings: Settings, sweep: str, run: RunConfig, *, last: str | None) -> str | None:
+    """Return the cluster of a sweep's next batch: that of its spec, else the `last` one, else by the sweep's name.
+
+    None if the settings name no clusters, or if none of them can run it.
+    """
+    eligible = {cluster.name: cluster for cluster in eligible_clusters(settings, run)}
+    if run.cluster is not None:
+        return run.cluster if run.cluster in eligible else None
+    if last in eligible:
+        return last
+    # Rendezvous hashing: if a cluster comes or goes, only the sweeps move that it wins or had won.
+    scores = {name: _largest_draw(name, sweep, cluster.weight) for name, cluster in eligible.items()}
+    candidates = [name for name, cluster in eligible.items() if cluster.weight]
+    return max(candidates, key=scores.__getitem__, default=None)
+
+
+def _largest_draw(cluster: str, sweep: str, weight: int) -> bytes:
+    """Return the largest of as many draws as the weight: a cluster wins in proportion, without floating point."""
+    draws = (sha256(f"{cluster} {number} {sweep}".encode()).digest() for number in range(weight))
+    return max(draws, default=b"")

@@ -1,0 +1,75 @@
+"""Trials that share a pod report no time, or name pods that never were: what is charged is the time of their pod."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS, PendingRecords, add_pod_records
+from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.costs import usage_of
+from sweepledger.engine.cluster import pods
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.cluster.workloads import BatchWorkloads
+from sweepledger.formats.launch_json import LAUNCHER_PATH
+from tests.commands.test_collect import leave, stored
+from tests.repository import SPEC, Sandbox
+
+BEGIN = "2026-01-01T10:00:00Z"
+ENDS = {"pod-0": "2026-01-01T10:00:30Z", "pod-1": "2026-01-01T10:00:51Z"}
+ROWS = 8
+Claim = Callable[[str, int], str]
+"""Returns the attempt that a trial claims to be, given its pod and row."""
+CLAIMS: dict[str, Claim] = {
+    "its own attempt": lambda pod, row: f"{pod}-{row}",
+    "a pod that never was": lambda _, row: f"pod-9-{row}",
+    "a pod without a row": lambda pod, _: pod,
+    "the row beside it": lambda pod, row: f"{pod}-{row + 1}",
+    "the other pod": lambda pod, row: f"pod-{1 - int(pod[-1])}-{row}",
+}
+
+
+class EndedPods:
+    """Lists the pods of a batch, as a cluster does."""
+
+    def pages(self, _path: str, _selector: str, *, fields: str) -> Iterator[list[dict[str, Any]]]:
+        yield [pod(*item) for item in enumerate(ENDS)] if fields == pods.SUCCEEDED else []
+
+
+def pod(index: int, name: str) -> dict[str, Any]:
+    state = {"exitCode": 0, "reason": "Completed", "startedAt": BEGIN, "finishedAt": ENDS[name]}
+    annotations = {"batch.kubernetes.io/job-completion-index": str(index)}
+    variable = {"name": "SWEEP_INDEX", "value": str(index)}
+    return {
+        "metadata": {"name": name, "uid": name, "annotations": annotations, "creationTimestamp": BEGIN},
+        "spec": {"containers": [{"name": "trial", "env": [variable], "command": ["python3", LAUNCHER_PATH]}]},
+        "status": {
+            "phase": "Succeeded",
+            "containerStatuses": [{"name": "trial", "state": {"terminated": state}}],
+        },
+    }
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_time_of_a_pod_is_charged_whatever_its_trials_claim(
+    claim: str, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    xs = ", ".join(map(str, range(ROWS)))
+    text = SPEC.format(name="peak", xs=xs, parallelism=4)
+    sandbox.write("sweeps/peak.yaml", f"{text}  pack: {{trials: 4, at_once: 2}}\n")
+    generate(sandbox.workspace)
+    batch = stored(sandbox)
+    for row in range(ROWS):
+        leave(tmp_path, batch, row, uid=CLAIMS[claim](f"pod-{row // 4}", row), seconds=0.0)
+    attempts = BatchAttempts.read(tmp_path, batch, by_engine=False)
+    assert len(attempts.records) == ROWS
+
+    kubectl = cast("Kubectl", EndedPods())
+    read = add_pod_records(kubectl, "sweeps", attempts, BatchWorkloads(), now=LAG_SECONDS + 1)
+
+    assert not isinstance(read, PendingRecords)
+    usage = usage_of(read.concluded)
+    assert sum(one.seconds for one in usage.values()) == pytest.approx(2 * (30 + 51), abs=1)
+    assert max(one.seconds for one in usage.values()) <= 51

@@ -1,0 +1,186 @@
+"""The lock of a new batch claims what its spec leaves open: an image, data, an environment, a method, waves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from unittest import mock
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generation import waves
+from sweepledger.commands.plan import plan
+from sweepledger.commands.repository import programs
+from sweepledger.spec import sweep_builder
+from sweepledger.spec.method_choice import MethodChoice
+from sweepledger.structs.program import Data, EnvironmentLock, Program
+from sweepledger.structs.search_block import Method, Rounds
+from tests.commands.test_waves import ask
+from tests.repository import Sandbox
+from tests.searches import hill
+
+SETTINGS = """version: 1
+defaults: {{image: train}}
+images: {{train: {{repository: registry.example.org/train, digest: 'sha256:{image}'}}}}
+datasets: {{mnist: {{claim: mnist, digest: 'sha256:{data}'}}}}
+"""
+LOCK_FILE = "code/requirements.txt"
+REQUIREMENTS = f"numpy==2.0.0 --hash=sha256:{'a' * 64}\n"
+OTHER = f"sha256:{'e' * 64}"
+
+
+def with_settings(sandbox: Sandbox, *, image: str = "1", data: str = "2") -> None:
+    sandbox.write("sweepledger.yaml", SETTINGS.format(image=image * 64, data=data * 64))
+
+
+def asked(sandbox: Sandbox, xs: str, run: str) -> None:
+    path = sandbox.spec(xs=xs)
+    path.write_text(f"{path.read_text()}  {run}\n")
+
+
+def asked_in_waves(sandbox: Sandbox) -> None:
+    """Ask for a sweep that may have waves, by settings that are merged."""
+    ask(sandbox)
+    spec = sandbox.root / "sweeps/hill.yaml"
+    text = spec.read_text()
+    spec.unlink()
+    sandbox.commit("Let rounds follow")
+    sandbox.push()
+    spec.write_text(text)
+
+
+def problems(sandbox: Sandbox) -> list[tuple[str, str]]:
+    return [(one.code, one.path) for one in check(sandbox.workspace, base="origin/main").problems]
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """A part of a program that only the lock of a batch has, and the claim about it."""
+
+    part: str
+    run: str
+    forge: Callable[[Program], Program]
+
+
+def image(reference: str) -> Forgery:
+    return Forgery("image", "retries: 0", lambda program: replace(program, image=reference))
+
+
+FORGERIES = {
+    "an image of another registry": image(f"evil.example/train@{OTHER}"),
+    "another image of the same repository": image(f"registry.example.org/train@{OTHER}"),
+    "no image": image("local"),
+    "other data": Forgery("data", "data: mnist", lambda program: replace(program, data=Data("mnist", OTHER))),
+    "another environment": Forgery(
+        "environment",
+        f"environment_lock: {LOCK_FILE}",
+        lambda program: replace(program, environment=EnvironmentLock(LOCK_FILE, OTHER)),
+    ),
+}
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("first", [True, False], ids=["a first batch", "a further one"])
+@pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES)
+def test_a_new_batch_runs_what_settings_and_spec_give(
+    sandbox: Sandbox, forgery: Forgery, *, first: bool
+) -> None:
+    with_settings(sandbox)
+    sandbox.write(LOCK_FILE, REQUIREMENTS)
+    sandbox.commit("Settings")
+    asked(sandbox, "1, 2", forgery.run)
+    if not first:
+        generate(sandbox.workspace)
+    sandbox.commit("Start")
+    sandbox.push()
+    asked(sandbox, "1, 2, 3", forgery.run)
+    real = programs.current_program
+
+    with (
+        mock.patch.object(programs, "current_program", lambda *given: forgery.forge(real(*given))),
+        mock.patch.object(programs, "_reusable_program", return_value=None),
+    ):
+        generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    assert problems(sandbox) == [("program-not-shown", f"program.{forgery.part}")]
+    update(sandbox.workspace, "peak")
+    assert problems(sandbox) == []
+
+
+def test_an_environment_whose_file_no_commit_has_is_refused(sandbox: Sandbox) -> None:
+    with_settings(sandbox)
+    sandbox.commit("Start")
+    sandbox.push()
+    asked(sandbox, "1, 2", f"environment_lock: {LOCK_FILE}")
+    claimed = EnvironmentLock(LOCK_FILE, OTHER)
+    with mock.patch.object(programs, "_environment_lock", return_value=claimed):
+        generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    assert problems(sandbox) == [("program-not-shown", "program")]
+
+
+def test_further_trials_run_the_image_and_data_of_the_merged_batch(sandbox: Sandbox) -> None:
+    with_settings(sandbox)
+    asked(sandbox, "1, 2", "data: mnist")
+    generate(sandbox.workspace)
+    with_settings(sandbox, image="3", data="4")
+    sandbox.commit("Ask, and change the defaults")
+    sandbox.push()
+
+    asked(sandbox, "1, 2, 3", "data: mnist")
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for more")
+
+    assert problems(sandbox) == []
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    "choice",
+    [
+        MethodChoice(Method.TPE, "approved by the platform team"),
+        MethodChoice(Method.CMA_ES, "two parameters"),
+        MethodChoice(Method.BAYES, "[another](https://evil.example) reason"),
+    ],
+    ids=lambda choice: str(choice.method),
+)
+def test_a_method_that_a_lock_claims_to_be_the_automatic_one_is_refused(
+    sandbox: Sandbox, choice: MethodChoice
+) -> None:
+    hill(sandbox, method="auto")
+    with mock.patch.object(sweep_builder, "choose_method", return_value=choice):
+        generate(sandbox.workspace)
+    sandbox.commit("Ask for a search")
+
+    shown = [note.text for review in plan(sandbox.workspace).reviews for note in review.notes]
+
+    assert {code for code, _ in problems(sandbox)} == {"drift"}
+    assert not any(choice.reason in text for text in shown)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("size", "ahead"), [(1, 1), (3, 1), (9, 1), (23, 1), (24, 1), (8, 50)], ids=str)
+def test_waves_that_the_generator_never_chooses_are_refused(sandbox: Sandbox, size: int, ahead: int) -> None:
+    asked_in_waves(sandbox)
+    real = waves.choose_waves
+
+    def forged(*given: object) -> waves.Waves | None:
+        chosen = real(*given)  # type: ignore[arg-type]
+        return None if chosen is None else replace(chosen, rounds=Rounds(size, ahead=ahead))
+
+    with mock.patch.object(waves, "choose_waves", forged):
+        generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    assert {code for code, _ in problems(sandbox)} == {"drift"}
+
+
+def test_waves_that_an_earlier_forecast_gave_are_kept(sandbox: Sandbox) -> None:
+    asked_in_waves(sandbox)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep")
+
+    with mock.patch.object(waves, "MOST_LONGER", -1.0):
+        assert problems(sandbox) == []

@@ -1,0 +1,243 @@
+"""Datasets in a bucket: what the sidecar copies before the program starts, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.bucket import dataset
+from sweepledger.bucket.file_list import CHUNK_BYTES
+from sweepledger.bucket.objects import Bucket
+from sweepledger.engine.datasets import folder_digest
+from sweepledger.errors import StorageError
+from sweepledger.structs.settings import Dataset, SeveralDatasets
+from tests.bucket.pods import PATIENCE, Pod
+from tests.launcher.folders import REPORT, shell
+
+MakePod = Callable[..., Pod]
+FOLDER = "data/digits"
+LARGE = b"x" * CHUNK_BYTES + b"y" * 10
+FILES = {"train/images": LARGE, "train/labels": b"0123456789", "README": b""}
+ROOM = 1 << 30
+
+
+def given(bucket: Bucket, files: dict[str, bytes] | None = None) -> None:
+    """Upload a dataset as any client of the cloud does: an object for each file."""
+    for name, content in (FILES if files is None else files).items():
+        bucket.put(f"{FOLDER}/{name}", content)
+
+
+@pytest.fixture
+def digest(tmp_path: Path) -> str:
+    """The digest that `sweep data digest` computes of the same files."""
+    for name, content in FILES.items():
+        path = tmp_path / "source" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder_digest(tmp_path / "source")
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Bucket:
+    return Bucket(f"file://{tmp_path / 'bucket'}")
+
+
+def copied(
+    bucket: Bucket,
+    into: Path,
+    digest: str,
+    *,
+    most_bytes: int = ROOM,
+    times: Callable[[], bool] = lambda: True,
+) -> None:
+    dataset.copy(bucket, FOLDER, into, digest=digest, most_bytes=most_bytes, has_time=times)
+
+
+def test_the_program_finds_the_files_of_the_bucket_and_no_byte_differs(pod: MakePod, digest: str) -> None:
+    variables = {
+        "SWEEP_STORE_DATA": FOLDER,
+        "SWEEP_STORE_DATA_DIGEST": digest,
+        "SWEEP_STORE_DATA_BYTES": str(ROOM),
+    }
+    made = pod(command=shell(REPORT))
+    made.variables = variables | {"SWEEP_DATA": str(made.root / "data")}
+    given(made.bucket())
+
+    assert made.run().code == 0
+
+    assert {name: (made.root / "data" / name).read_bytes() for name in FILES} == FILES
+    assert made.message["complete"]
+
+
+OF_SEVERAL = f"labels=data/labels pixels={FOLDER}"
+LABELS = {"y": b"0123456789", "pixels/x": b"no other dataset"}
+
+
+@pytest.fixture
+def digest_of_all(digest: str, tmp_path: Path) -> str:
+    """What a lock calls both datasets."""
+    for name, content in LABELS.items():
+        path = tmp_path / "labels" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    parts = [
+        Dataset("labels", None, folder_digest(tmp_path / "labels")),
+        Dataset("pixels", None, digest),
+    ]
+    return SeveralDatasets(tuple(parts)).identity
+
+
+def given_both(bucket: Bucket) -> None:
+    given(bucket)
+    for name, content in LABELS.items():
+        bucket.put(f"data/labels/{name}", content)
+
+
+def test_each_of_several_datasets_comes_into_the_folder_of_its_name(pod: MakePod, digest_of_all: str) -> None:
+    made = pod(command=shell(REPORT))
+    made.variables = {
+        "SWEEP_STORE_DATA": OF_SEVERAL,
+        "SWEEP_STORE_DATA_DIGEST": digest_of_all,
+        "SWEEP_STORE_DATA_BYTES": str(ROOM),
+        "SWEEP_DATA": str(made.root / "data"),
+    }
+    given_both(made.bucket())
+
+    assert made.run().code == 0
+
+    data = made.root / "data"
+    assert sorted(path.name for path in data.iterdir()) == ["labels", "pixels"]
+    assert {name: (data / "pixels" / name).read_bytes() for name in FILES} == FILES
+    assert {name: (data / "labels" / name).read_bytes() for name in LABELS} == LABELS
+
+
+def test_another_byte_in_one_of_several_datasets_starts_no_program(
+    bucket: Bucket, tmp_path: Path, digest_of_all: str
+) -> None:
+    given_both(bucket)
+    dataset.copy(
+        bucket, OF_SEVERAL, tmp_path / "a", digest=digest_of_all, most_bytes=ROOM, has_time=lambda: True
+    )
+    bucket.put("data/labels/y", b"1123456789")
+
+    with pytest.raises(StorageError, match=r"data/labels pixels=.* contains other data: must be sha256:"):
+        dataset.copy(
+            bucket, OF_SEVERAL, tmp_path / "b", digest=digest_of_all, most_bytes=ROOM, has_time=lambda: True
+        )
+
+
+def test_the_size_of_several_datasets_is_that_of_all(
+    bucket: Bucket, tmp_path: Path, digest_of_all: str
+) -> None:
+    given_both(bucket)
+    size = sum(map(len, (*FILES.values(), *LABELS.values())))
+
+    def copy(most_bytes: int) -> None:
+        dataset.copy(
+            bucket,
+            OF_SEVERAL,
+            tmp_path / "data",
+            digest=digest_of_all,
+            most_bytes=most_bytes,
+            has_time=lambda: True,
+        )
+
+    with pytest.raises(StorageError, match=r"must have at most .* got more"):
+        copy(size - 1)
+    assert not (tmp_path / "data").exists()
+    copy(size)
+
+
+def test_a_trial_with_a_final_record_copies_no_data(plain_pod: MakePod, digest: str) -> None:
+    first = plain_pod(command=shell(REPORT))
+    assert first.run().code == 0
+    again = plain_pod(uid="uid-2", command=shell(REPORT))
+    again.variables = {
+        "SWEEP_STORE_DATA": FOLDER,
+        "SWEEP_STORE_DATA_DIGEST": digest,
+        "SWEEP_DATA": str(again.root / "data"),
+    }
+
+    assert again.run().code == 0
+
+    assert not (again.root / "data").exists()
+
+
+def test_an_interrupted_copy_goes_on_where_it_ended(bucket: Bucket, tmp_path: Path, digest: str) -> None:
+    given(bucket)
+    left = iter([True, False])
+    with pytest.raises(StorageError, match="goes on"):
+        copied(bucket, tmp_path / "data", digest, times=lambda: next(left))
+    asked: list[tuple[str, int]] = []
+    get_part = bucket.get_part
+
+    def counted(key: str, start: int, end: int) -> bytes:
+        asked.append((key, start))
+        return get_part(key, start, end)
+
+    bucket.get_part = counted  # type: ignore[method-assign]
+
+    copied(bucket, tmp_path / "data", digest)
+
+    assert (f"{FOLDER}/train/images", 0) not in asked, "the first chunk is there"
+    assert folder_digest(tmp_path / "data") == digest
+
+
+def test_a_part_that_was_damaged_in_the_pod_is_found_by_the_digest(
+    bucket: Bucket, tmp_path: Path, digest: str
+) -> None:
+    given(bucket)
+    (tmp_path / "data/train").mkdir(parents=True)
+    (tmp_path / "data/train/images").write_bytes(b"z" * CHUNK_BYTES)
+
+    with pytest.raises(StorageError, match="other data"):
+        copied(bucket, tmp_path / "data", digest)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({**FILES, "train/labels": b"1123456789"}, "contains other data: must be sha256:"),
+        ({**FILES, "more": b""}, "contains other data"),
+        ({}, "has no files"),
+    ],
+    ids=["another byte", "another file", "nothing"],
+)
+def test_other_data_than_the_digest_names_starts_no_program(
+    files: dict[str, bytes], says: str, bucket: Bucket, tmp_path: Path, digest: str
+) -> None:
+    given(bucket, files)
+
+    with pytest.raises(StorageError, match=says):
+        copied(bucket, tmp_path / "data", digest)
+
+
+def test_more_than_the_size_that_the_settings_allow_is_not_begun(
+    bucket: Bucket, tmp_path: Path, digest: str
+) -> None:
+    given(bucket)
+
+    with pytest.raises(StorageError, match=r"must have at most .* got more"):
+        copied(bucket, tmp_path / "data", digest, most_bytes=len(LARGE))
+
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_pod_with_other_data_says_so_and_starts_no_program(plain_pod: MakePod) -> None:
+    made = plain_pod(command=shell("touch ran"), variables={"SWEEP_STORE_PATIENCE": "0"})
+    made.variables |= {
+        "SWEEP_STORE_DATA": FOLDER,
+        "SWEEP_STORE_DATA_DIGEST": "sha256:" + "0" * 64,
+        "SWEEP_STORE_DATA_BYTES": str(ROOM),
+        "SWEEP_DATA": str(made.root / "data"),
+    }
+    given(made.bucket())
+
+    made.start(waits=False)
+    assert made.sidecar is not None
+    assert made.sidecar.wait(PATIENCE) == 3
+
+    assert "contains other data: must be sha256:000" in made.said
+    assert not (made.state / "ready").exists()
+    assert json.loads(made.log.read_text() or "{}") == {}

@@ -1,0 +1,82 @@
+"""What a person does with a sweep on one machine is the same whatever `results.store` says: all files are kept here."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sweepledger.repo import batches
+from tests.repository import IMAGE, Sandbox
+
+REPOSITORY, _, DIGEST = IMAGE.partition("@")
+BUCKET = (
+    'results: {store: bucket, keep: 30d, bucket: {url: "s3://ml-sweeps/vision", egress: bucket}}\n'
+    f'images: {{collector: {{repository: {REPOSITORY}, digest: "{DIGEST}"}}}}\n'
+    "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
+)
+STORES = {
+    "bucket": BUCKET,
+    "volume": "results: {store: volume, keep: 30d}\n",
+    "api": "results: {store: api}\n",
+    "claim": "results: {store: claim, claim: sweep-results, keep: 30d}\n",
+}
+KEEPS = """
+import os as _os
+with open(_os.path.join(_os.environ["SWEEP_ARTIFACTS"], "model"), "w") as _file:
+    _file.write("weights of " + _os.environ["SWEEP_TRIAL_ID"])
+print("trained " + _os.environ["SWEEP_TRIAL_ID"])
+"""
+
+
+def sweep(sandbox: Sandbox, *arguments: str, code: int = 0) -> str:
+    """Run a command without any credential and without a cluster; give what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sweepledger.cli", *arguments],
+        cwd=sandbox.root,
+        env={**os.environ, "KUBECONFIG": "/nowhere"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, f"{arguments}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(params=STORES)
+def laptop(request: pytest.FixtureRequest, sandbox: Sandbox, needs_kustomize: None) -> Sandbox:
+    """A repository with a spec of three trials, whose program keeps a file."""
+    sandbox.write("sweepledger.yaml", f"version: 1\n{STORES[request.param]}")
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+    path = sandbox.root / "code/train.py"
+    path.write_text(path.read_text() + KEEPS)
+    sandbox.spec()
+    sandbox.commit("Keep a file")
+    sandbox.push()
+    return sandbox
+
+
+@pytest.mark.full_suite("whole runs")
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("engine", ["run", "local"])
+def test_trials_of_one_machine_are_recorded_shown_fetched_reproduced_and_kept(
+    engine: str, laptop: Sandbox
+) -> None:
+    if engine == "run":
+        sweep(laptop, "run", "peak")
+    else:
+        sweep(laptop, "generate", "peak")
+        laptop.commit("Request trials")
+        laptop.push()
+        sweep(laptop, "local", "--once")
+        laptop.pull()
+    (batch,) = batches.in_work_tree(laptop.root)
+    assert not batch.is_active, "its results are recorded"
+    trial = batch.rows[1].trial
+
+    assert f"trained {trial}" in sweep(laptop, "logs", trial)
+    sweep(laptop, "fetch", trial)
+    assert (laptop.root / "artifacts" / trial / "model").read_text() == f"weights of {trial}"
+    assert "equal to the last bit" in sweep(laptop, "reproduce", trial, "--run")
+    sweep(laptop, "verify", "peak")

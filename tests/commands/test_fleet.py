@@ -1,0 +1,345 @@
+"""Several clusters that follow one branch: whose batch is which, who applies it, and who records it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.cancel import cancel
+from sweepledger.commands.check import check
+from sweepledger.commands.collect import Collection, collect_from_cluster
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.reports.why import why
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.formats import yaml
+from sweepledger.render.overlay import batch_digest
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.settings import Controller
+from tests.commands.clusters import Cluster
+from tests.commands.test_bootstrap import URL, install, push
+from tests.commands.test_collect import leave
+from tests.commands.test_pushed_rounds import amended, followed
+from tests.repository import Sandbox, followed_by
+
+TWO = "clusters: {eu: {weight: 3}, us: {}}\n"
+LOST = "clusters: {eu: {weight: 3}, us: {lost: true}}\n"
+
+
+def with_settings(
+    sandbox: Sandbox, clusters: str = TWO, *, controller: str = "flux", namespace: str = "sweeps"
+) -> None:
+    sandbox.write("sweepledger.yaml", f"{followed_by(controller)}namespace: {namespace}\n{clusters}")
+
+
+def ask(sandbox: Sandbox, name: str, cluster: str | None, *, shape: str = "indexed") -> None:
+    path = sandbox.spec(name)
+    named = f"  cluster: {cluster}\n" if cluster else ""
+    path.write_text(f"{path.read_text()}  shape: {shape}\n{named}")
+
+
+def bootstrapped(sandbox: Sandbox, controller: Controller = Controller.FLUX) -> tuple[str, ...]:
+    return bootstrap(sandbox.workspace, BootstrapRequest(controller, url=URL, branch="main")).written
+
+
+def founded(sandbox: Sandbox, controller: str = "flux", **changes: str) -> Sandbox:
+    """Give a repository with two clusters, whose platforms are merged, and a sweep in each."""
+    with_settings(sandbox, controller=controller, **changes)
+    bootstrapped(sandbox, Controller(controller))
+    for cluster in ("eu", "us"):
+        ask(sandbox, f"in-{cluster}", cluster)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for a sweep in each cluster")
+    sandbox.push()
+    return sandbox
+
+
+def in_cluster(sandbox: Sandbox, cluster: str) -> StoredBatch:
+    (batch,) = (one for one in batches.in_work_tree(sandbox.root) if one.sweep == f"in-{cluster}")
+    return batch
+
+
+def codes(sandbox: Sandbox) -> list[str]:
+    return [problem.code for problem in check(sandbox.workspace).problems]
+
+
+def test_a_lock_names_the_cluster_and_neither_pods_nor_trials_know_it(sandbox: Sandbox) -> None:
+    founded(sandbox)
+    here, there = in_cluster(sandbox, "eu"), in_cluster(sandbox, "us")
+
+    assert [batch.lock.cluster for batch in (here, there)] == ["eu", "us"]
+    assert [row.trial for row in here.rows] == [row.trial for row in there.rows]
+    assert b"cluster" not in here.contents.read("job.yaml")
+
+
+def test_without_a_name_the_rule_decides_and_further_batches_stay(sandbox: Sandbox) -> None:
+    with_settings(sandbox, controller="argocd")
+    ask(sandbox, "peak", None)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    (first,) = batches.in_work_tree(sandbox.root)
+    other = {"eu": "us", "us": "eu"}[first.lock.cluster or ""]
+    weights = f"clusters: {{{other}: {{weight: 100}}, {first.lock.cluster}: {{weight: 0}}}}\n"
+    with_settings(sandbox, weights, controller="argocd")
+    path = sandbox.root / "sweeps/peak.yaml"
+    path.write_text(path.read_text().replace("1, 2, 3", "1, 2, 3, 4"))
+
+    generate(sandbox.workspace)
+
+    newest = batches.newest(batches.in_work_tree(sandbox.root))
+    assert newest is not None
+    assert (newest.lock.number, newest.lock.cluster) == (2, first.lock.cluster)
+
+
+def test_no_one_writes_another_cluster_into_a_lock(sandbox: Sandbox) -> None:
+    with_settings(sandbox, controller="argocd")
+    sandbox.commit("Set up")
+    sandbox.push()
+    ask(sandbox, "peak", "eu")
+    generate(sandbox.workspace)
+    (batch,) = batches.in_work_tree(sandbox.root)
+    lock = sandbox.root / batch.folder / "batch.yaml"
+    text = lock.read_text().replace('cluster: "eu"', 'cluster: "us"')
+    # Consistent to the last digest: only who renders the batch again sees it.
+    blank = {**batch.tree.files, "batch.yaml": text.encode()}
+    digest = batch_digest(FileTree(blank), batch.name, batch.lock.digest)
+    name = f"{batch.name[:-8]}{digest.removeprefix('sha256:')[:8]}"
+    for path, content in blank.items():
+        renamed = content.replace(batch.name.encode(), name.encode()).replace(
+            batch.lock.digest.encode(), digest.encode()
+        )
+        sandbox.write(f"overlays/active/{name}/{path}", renamed.decode())
+    shutil.rmtree(sandbox.root / batch.folder)
+    sandbox.commit("Ask, elsewhere")
+
+    assert "batch-forged" in codes(sandbox)
+
+
+def test_each_cluster_has_a_platform_and_its_own_batches(sandbox: Sandbox) -> None:
+    founded(sandbox)
+
+    for cluster, other in (("eu", "us"), ("us", "eu")):
+        folder = sandbox.root / "clusters" / cluster
+        (root,) = yaml.load_all((folder / "flux/root.yaml").read_bytes())
+        assert root["spec"]["path"] == f"./clusters/{cluster}/flux/active"
+        assert (folder / f"flux/active/{in_cluster(sandbox, cluster).name}.yaml").is_file()
+        assert not (folder / f"flux/active/{in_cluster(sandbox, other).name}.yaml").exists()
+        (collector,) = yaml.load_all((folder / "platform/collector.yaml").read_bytes())
+        pod = collector["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        assert f"--in={cluster}" in pod["containers"][0]["command"]
+    assert not (sandbox.root / "clusters/platform").exists()
+    assert codes(sandbox) == []
+
+
+def test_a_second_bootstrap_of_a_fleet_changes_nothing(sandbox: Sandbox) -> None:
+    founded(sandbox)
+
+    assert bootstrapped(sandbox) == ()
+
+
+def test_one_argo_cd_tells_its_clusters_apart(sandbox: Sandbox) -> None:
+    clusters = "clusters: {eu: {argocd: {cluster: gpu-eu}}, us: {argocd: {cluster: gpu-us}}}\n"
+    with_settings(sandbox, clusters, controller="argocd")
+
+    bootstrapped(sandbox, Controller.ARGOCD)
+
+    named = {}
+    for cluster in ("eu", "us"):
+        folder = sandbox.root / "clusters" / cluster / "argocd"
+        (made,) = yaml.load_all((folder / "batches.yaml").read_bytes())
+        (generator,) = made["spec"]["generators"]
+        assert generator["selector"] == {"matchLabels": {"cluster": cluster}}
+        assert generator["git"]["files"][0]["path"].endswith("/batch.yaml")
+        assert made["spec"]["template"]["spec"]["destination"]["name"] == f"gpu-{cluster}"
+        objects = [one for path in folder.glob("*.yaml") for one in yaml.load_all(path.read_bytes())]
+        named[cluster] = {(one["kind"], one["metadata"]["name"]) for one in objects if "metadata" in one}
+    assert not named["eu"] & named["us"], "both are in one namespace of one cluster"
+
+
+def test_an_active_batch_of_no_cluster_forbids_clusters(sandbox: Sandbox) -> None:
+    with_settings(sandbox, "")
+    sandbox.spec()
+    bootstrapped(sandbox)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask, with one cluster")
+    sandbox.push()
+    with_settings(sandbox)
+
+    with pytest.raises(RepositoryError, match="active in the only cluster"):
+        bootstrapped(sandbox)
+
+    assert "batch-cluster" in codes(sandbox)
+
+
+def test_a_command_that_needs_a_cluster_asks_for_it(sandbox: Sandbox) -> None:
+    with_settings(sandbox)
+
+    with pytest.raises(UsageError, match="several clusters"):
+        sandbox.workspace.in_cluster(None)
+    with pytest.raises(UsageError, match="no cluster of"):
+        sandbox.workspace.in_cluster("asia")
+    assert sandbox.workspace.in_cluster("us").cluster_settings.cluster == "us"
+
+
+def test_why_and_status_send_to_the_cluster_of_a_batch(sandbox: Sandbox) -> None:
+    founded(sandbox)
+
+    explained = why(sandbox.workspace.in_cluster("eu"), "in-us")
+
+    (group,) = explained.batches[0].causes
+    assert "runs in cluster us" in group.cause.text
+    assert "--in us" in group.cause.remedy
+
+
+# Who records. Both clusters are namespaces of one API server here: each collector sees its own Jobs and its own volume.
+
+
+Collect = Callable[[str], Collection]
+
+
+@pytest.fixture
+def collect(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> Collect:
+    """What `sweep collect --push --cluster --in NAME` does in one of the clusters."""
+    founded(sandbox, namespace=cluster.namespace)
+
+    def run(name: str) -> Collection:
+        target = Target(sandbox.workspace.repository, "origin", "main", cluster=name)
+        return collect_from_cluster(target, tmp_path / name, Kubectl(), cluster.namespace)
+
+    return run
+
+
+def recorded(collection: Collection) -> tuple[str, ...]:
+    return tuple(name for commit in collection.collected for name in commit.batches)
+
+
+def test_each_collector_records_what_its_cluster_ran(
+    sandbox: Sandbox, cluster: Cluster, collect: Collect, tmp_path: Path
+) -> None:
+    here, there = in_cluster(sandbox, "eu"), in_cluster(sandbox, "us")
+    for batch, name in ((here, "eu"), (there, "us")):
+        cluster.job(batch.name, ends="Complete")
+        for index in range(3):
+            leave(tmp_path / name, batch, index)
+
+    first, second = collect("eu"), collect("us")
+
+    assert (recorded(first), recorded(second)) == ((here.name,), (there.name,))
+    assert first.stalled == second.stalled == ()
+    sandbox.pull()
+    assert sandbox.active() == []
+    assert not list((sandbox.root / "clusters").rglob("flux/active/*.yaml"))
+    assert recorded(collect("eu")) == recorded(collect("us")) == ()
+
+
+def test_a_batch_that_another_cluster_runs_is_not_stalled(
+    sandbox: Sandbox, collect: Collect, tmp_path: Path
+) -> None:
+    # Its folder exists on the volume, so that of an own batch nothing but the Job would be missing.
+    leave(tmp_path / "eu", in_cluster(sandbox, "us"), 0)
+
+    assert collect("eu") == Collection()
+
+
+def test_a_cluster_is_given_up_and_its_trials_run_elsewhere_once(
+    sandbox: Sandbox, cluster: Cluster, collect: Collect, tmp_path: Path
+) -> None:
+    lost = in_cluster(sandbox, "us")
+    cluster.job(lost.name, ends="Complete")
+    leave(tmp_path / "us", lost, 0)
+    with_settings(sandbox, LOST, namespace=cluster.namespace)
+    ask(sandbox, "in-us", None)
+    sandbox.commit("Give us up")
+    sandbox.push()
+    with pytest.raises(RepositoryError, match="active in cluster 'us'"):
+        bootstrapped(sandbox)
+    cancel(sandbox.workspace, "in-us", replace=True)
+    bootstrapped(sandbox)
+    sandbox.commit("Its platform is no more")
+    sandbox.push()
+
+    with pytest.raises(RepositoryError, match="us was given up"):
+        collect("us")
+    cluster.delete("jobs", lost.name)
+    assert recorded(collect("eu")) == (lost.name,)
+    sandbox.pull()
+    generate(sandbox.workspace)
+    sandbox.commit("Run them elsewhere")
+    sandbox.push()
+    (again,) = (one for one in batches.in_work_tree(sandbox.root) if one.is_active and one.sweep == "in-us")
+    assert (again.lock.cluster, again.lock.trials) == ("eu", 3)
+    assert codes(sandbox) == []
+    cluster.job(again.name, ends="Complete")
+    for index in range(3):
+        leave(tmp_path / "eu", again, index)
+    assert recorded(collect("eu")) == (again.name,)
+
+    # It comes back with its volume: nothing of it is recorded beside the repetition.
+    with pytest.raises(RepositoryError, match="us was given up"):
+        collect("us")
+    sandbox.pull()
+    lines = (sandbox.root / "results/in-us/summary.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[5] for line in lines] == ["ok"] * 3
+
+
+# What the server lets the collector push.
+
+
+def test_the_server_lets_the_collector_record_a_batch_of_a_cluster(sandbox: Sandbox, tmp_path: Path) -> None:
+    batch = in_cluster(founded(sandbox), "us")
+    install(sandbox)
+    leave(tmp_path, batch, 0)
+    commit_results(Target(sandbox.workspace.repository, cluster="us"), tmp_path, {batch.name})
+    assert not (sandbox.root / f"clusters/us/flux/active/{batch.name}.yaml").exists()
+
+    assert push(sandbox) == ""
+
+
+@pytest.mark.parametrize("path", ["clusters/eu/flux/active/{}.yaml", "clusters/eu/platform/access.yaml"])
+def test_the_server_lets_it_take_nothing_else_out_of_a_cluster(sandbox: Sandbox, path: str) -> None:
+    batch = in_cluster(founded(sandbox), "eu")
+    install(sandbox)
+    (sandbox.root / path.format(batch.name)).unlink()
+    sandbox.commit("Stop a batch that runs")
+
+    assert "the collector may push nothing but" in push(sandbox)
+
+
+def test_the_server_lets_the_collector_push_the_next_round_into_the_same_cluster(tmp_path: Path) -> None:
+    sandbox = followed(tmp_path, settings=TWO)
+    install(sandbox)
+    first, second = batches.in_work_tree(sandbox.root)
+    assert first.lock.cluster == second.lock.cluster is not None
+
+    assert push(sandbox) == ""
+
+
+def test_the_server_lets_no_round_be_announced_in_another_cluster(tmp_path: Path) -> None:
+    sandbox = followed(tmp_path, settings=TWO)
+    (batch,) = sandbox.active()
+    install(sandbox)
+    (path,) = (sandbox.root / "clusters").rglob(f"flux/active/{batch}.yaml")
+    other = {"eu": "us", "us": "eu"}[path.parts[-4]]
+    path.rename(sandbox.root / f"clusters/{other}/flux/active/{path.name}")
+    amended(sandbox)
+
+    assert f"clusters/{other}/flux/active/{batch}.yaml" in push(sandbox)
+
+
+def test_trials_do_not_continue_from_checkpoints_of_another_cluster(tmp_path: Path) -> None:
+    resource = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"
+    sandbox = followed(tmp_path, settings=TWO, method="halving", size=4, more=resource)
+    (batch,) = (one for one in batches.in_work_tree(sandbox.root) if one.is_active)
+    other = {"eu": "us", "us": "eu"}[batch.lock.cluster or ""]
+    path = sandbox.root / batch.lock.spec_path
+    path.write_text(path.read_text().replace("run:\n", f"run:\n  cluster: {other}\n"))
+
+    with pytest.raises(RepositoryError, match="continues from checkpoints in cluster"):
+        generate(sandbox.workspace)

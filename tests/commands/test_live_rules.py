@@ -1,0 +1,144 @@
+"""Trials that are compared with others of their batch while they run: real processes, real git."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.collection.live_rules import LiveRules
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Options, local
+from sweepledger.commands.verification.batch_audit import stop_fault
+from sweepledger.commands.verify import verify
+from sweepledger.formats import records_jsonl
+from sweepledger.formats.record_json import to_line
+from sweepledger.repo import batches
+from sweepledger.structs.record import EarlyStop, Record, Status
+from sweepledger.structs.values import bytes_digest
+from tests.builders import a_record
+from tests.commands.test_collect import leave
+from tests.repository import Sandbox
+
+SPEC = """name: peak
+method: list
+metric: {name: score, goal: maximize, source: stdout}
+early_terminate: {type: median, min_iter: 2}
+rounds: none
+assignments: [{x: 5}, {x: 6}, {x: 7}, {x: 1}]
+command: [python, code/train.py, "${args}"]
+run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 1, timeout: 2m}
+"""
+
+PROGRAM = """import argparse, os, time
+from pathlib import Path
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+x = parser.parse_args().x
+seen = Path(os.environ["SWEEP_THRESHOLDS"])
+until = time.monotonic() + 60
+while x == 1 and time.monotonic() < until and not (seen.exists() and "median" in seen.read_text()):
+    time.sleep(0.02)
+for step in range(1, 4):
+    print(f"step={step} score={x * step}", flush=True)
+    time.sleep(0.05 if x > 1 else 600 if step == 2 else 0)
+"""
+"""The last trial reports once the others have ended, and then waits until it is stopped."""
+
+
+def merged(sandbox: Sandbox) -> str:
+    sandbox.write("sweeps/peak.yaml", SPEC)
+    sandbox.write("code/train.py", PROGRAM)
+    sandbox.commit("Ask for a sweep with early stopping")
+    (made,) = generate(sandbox.workspace)
+    assert made.batch is not None
+    sandbox.commit("Its batch")
+    sandbox.push()
+    return made.batch.name
+
+
+def records(sandbox: Sandbox, name: str) -> list[Record]:
+    content = (sandbox.root / f"results/peak/records/{name}.jsonl").read_bytes()
+    return [record for record in records_jsonl.records(content) if isinstance(record, Record)]
+
+
+def test_a_running_trial_is_stopped_by_trials_of_its_own_batch_and_the_decision_can_be_repeated(
+    sandbox: Sandbox,
+) -> None:
+    name = merged(sandbox)
+
+    list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
+
+    sandbox.pull()
+    *others, last = records(sandbox, name)
+    assert [record.status for record in others] == [Status.OK] * 3
+    assert (last.status, last.reason) == (Status.PRUNED, "median")
+    assert last.stopped is not None
+    assert last.thresholds is not None
+    assert last.stopped.seen == bytes_digest(last.thresholds.encode())
+    assert (last.stopped.step, last.stopped.threshold) == (2, 12.0)
+    (verification,) = verify(sandbox.workspace).sweeps
+    assert verification.differences == ()
+
+
+def a_stopped_record(**changes: object) -> Record:
+    rule = {"goal": "maximize", "rule": "median", "thresholds": [[2, 12.0], [3, 18.0]], "value": "best"}
+    text = json.dumps({"stop": [rule]})
+    stopped = EarlyStop("median", 2, 12.0, bytes_digest(text.encode()))
+    made = a_record(version=2, status=Status.PRUNED, reason="median", curve=((1, 1.0), (2, 2.0)))
+    return replace(made, **{"stopped": stopped, "thresholds": text, **changes})  # type: ignore[arg-type]
+
+
+def test_thresholds_come_back_from_git_once_per_digest_and_are_no_part_of_a_record() -> None:
+    made = [replace(a_stopped_record(), index=index, uid=f"pod-{index}") for index in range(3)]
+
+    (content,) = records_jsonl.write(made)
+
+    assert content.count(b"12.0") == 1  # in the file of thresholds; a record has 12
+    back = records_jsonl.records(content)
+    assert [record.thresholds for record in back if isinstance(record, Record)] == [made[0].thresholds] * 3
+    assert to_line(made[0]) == to_line(replace(made[0], thresholds=None))
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({}, None),
+        ({"curve": ((1, 1.0), (2, 13.0))}, "must be worse than 12.0 at step 2"),
+        ({"stopped": EarlyStop("median", 2, 11.0, "sha256:0")}, "a threshold of 11.0"),
+        ({"stopped": EarlyStop("hyperband", 2, 12.0, "sha256:0")}, "cannot be repeated"),
+        ({"thresholds": "[]"}, "cannot be repeated"),
+        ({"thresholds": None}, "which are not there"),
+        ({"curve": ()}, "cannot be repeated"),
+    ],
+)
+def test_verify_repeats_the_decision_that_ended_a_trial(
+    changes: dict[str, object], fault: str | None
+) -> None:
+    found = stop_fault(a_stopped_record(**changes))
+
+    assert found == fault if fault is None or found is None else fault in found
+
+
+def test_rules_are_computed_again_when_a_twentieth_more_trials_have_ended(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    merged(sandbox)
+    (batch,) = batches.in_work_tree(sandbox.root)
+    rules, commit = LiveRules(sandbox.workspace.repository, tmp_path), sandbox.head()
+    path = rules.path(commit, batch)
+    assert path is not None
+
+    assert not rules.refresh(commit, batch)
+    for index, expected in ((0, 0), (1, 0), (2, 1)):
+        leave(tmp_path / "results", batch, index, curve=[[1, 1.0], [2, 2.0 + index]])
+        assert rules.refresh(commit, batch)
+        assert len(json.loads(path.read_bytes())["stop"]) == expected
+        assert not rules.refresh(commit, batch)
+
+
+def test_a_sweep_without_a_rule_that_compares_has_no_thresholds(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    (batch,) = batches.in_work_tree(sandbox.root)
+
+    assert LiveRules(sandbox.workspace.repository, tmp_path).path(sandbox.head(), batch) is None

@@ -1,0 +1,283 @@
+"""Pausing, resuming and scaling merged batches by commits: spec, overlay, check, generator, collector."""
+
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.cancel import cancel, pause, resume, scale
+from sweepledger.commands.check import check
+from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate, push_batches
+from sweepledger.commands.reports import status
+from sweepledger.errors import IdleError, SpecError, UsageError
+from sweepledger.formats import running_yaml
+from sweepledger.formats.running_yaml import REFERENCE
+from sweepledger.repo import batches, kustomize
+from sweepledger.structs.run_config import RunningState
+from tests.commands.test_collect import leave, target
+from tests.repository import Sandbox, followed_by
+
+
+def codes(sandbox: Sandbox) -> list[str]:
+    return [problem.code for problem in check(sandbox.workspace).problems]
+
+
+def stored(sandbox: Sandbox) -> batches.StoredBatch:
+    (batch,) = batches.in_work_tree(sandbox.root)
+    return batch
+
+
+def jobs(sandbox: Sandbox) -> list[dict[str, object]]:
+    rendered = kustomize.build(sandbox.root / stored(sandbox).folder)
+    return [manifest["spec"] for manifest in rendered if manifest["kind"] == "Job"]
+
+
+def test_a_paused_batch_renders_suspended_jobs_and_stays_the_same_batch(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    name = sandbox.merged()
+    before, (job,) = stored(sandbox), jobs(sandbox)
+
+    made = pause(sandbox.workspace, "peak")
+
+    (paused,) = jobs(sandbox)
+    assert (made.batches, made.trials) == ((name,), 3)
+    assert paused == job | {"suspend": True}
+    assert stored(sandbox).tree == before.tree
+    assert stored(sandbox).running == RunningState(paused=True)
+    assert sandbox.git("log", "-1", "--format=%s").strip() == f"pause(peak): {name} (3 trials)"
+    assert codes(sandbox) == []
+    assert not generate(sandbox.workspace)[0].is_pending
+
+
+def test_a_resumed_batch_says_that_it_is_not_suspended(sandbox: Sandbox, needs_kustomize: None) -> None:
+    sandbox.merged()
+    pause(sandbox.workspace, "peak")
+    sandbox.push()
+
+    resume(sandbox.workspace, "peak")
+
+    assert jobs(sandbox)[0]["suspend"] is False
+    assert codes(sandbox) == []
+
+
+def test_the_parallelism_of_a_running_batch_changes_to_at_most_its_trials(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    sandbox.merged()
+
+    scale(sandbox.workspace, "peak", 50)
+
+    assert [job["parallelism"] for job in jobs(sandbox)] == [3]
+    assert codes(sandbox) == []
+
+
+def test_what_a_person_writes_under_running_is_generated_and_taken_back(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    original, spec = stored(sandbox).stored.tree(), (sandbox.root / "sweeps/peak.yaml").read_text()
+    sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{paused: true}}}}\n")
+
+    assert codes(sandbox) == ["running-not-written"]
+    generate(sandbox.workspace)
+    assert codes(sandbox) == []
+    sandbox.commit("Pause it")
+    sandbox.push()
+    sandbox.write("sweeps/peak.yaml", spec)
+    assert codes(sandbox) == ["running-not-written"]
+    generate(sandbox.workspace)
+
+    assert stored(sandbox).stored.tree() == original
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reported"),
+    [
+        ("value: true", "value: false", {"running-not-written"}),
+        (
+            "patch: |-\n",
+            "patch: |-\n  - {op: remove, path: /spec}\n",
+            {"running-not-written", "batch-unreadable"},
+        ),
+        ("PatchTransformer", "PrefixTransformer", {"running-not-written", "batch-unreadable"}),
+    ],
+    ids=["another state", "another patch", "another transformer"],
+)
+def test_an_edited_state_is_reported_and_not_built(
+    sandbox: Sandbox, before: str, after: str, reported: set[str], needs_kustomize: None
+) -> None:
+    name = sandbox.merged()
+    pause(sandbox.workspace, "peak")
+    sandbox.push()
+    path = sandbox.root / "overlays/active" / name / "running.yaml"
+    path.write_text(path.read_text().replace(before, after))
+
+    assert set(codes(sandbox)) == reported
+
+
+def test_a_removed_state_is_reported(sandbox: Sandbox, needs_kustomize: None) -> None:
+    name = sandbox.merged()
+    pause(sandbox.workspace, "peak")
+    sandbox.push()
+    (sandbox.root / "overlays/active" / name / "running.yaml").unlink()
+
+    assert {"running-not-written", "batch-edited"} <= set(codes(sandbox))
+
+
+def test_the_state_of_a_batch_whose_spec_did_not_change_is_compared_with_the_merged_one(
+    sandbox: Sandbox,
+) -> None:
+    name = sandbox.merged()
+    folder = sandbox.root / "overlays/active" / name
+    forged = running_yaml.write(RunningState(paused=True), stored(sandbox).lock)
+    (folder / "running.yaml").write_bytes(forged)
+    kustomization = folder / "kustomization.yaml"
+    kustomization.write_bytes(kustomization.read_bytes() + REFERENCE)
+
+    assert codes(sandbox) == ["running-not-written"]
+
+
+def test_a_file_without_its_reference_is_an_edit(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    content = running_yaml.write(RunningState(paused=True), stored(sandbox).lock)
+    (sandbox.root / "overlays/active" / name / "running.yaml").write_bytes(content)
+
+    assert "batch-edited" in codes(sandbox)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("peak-b9-0a1b2c3d: {paused: true}", "is no merged batch"),
+        ("other-b1-0a1b2c3d: {paused: true}", "must be a batch of this sweep"),
+        ("{name}: {{parallelism: 0}}", "must be at least 1"),
+        ("{name}: {{}}", "must"),
+    ],
+)
+def test_a_wrong_state_is_refused(sandbox: Sandbox, written: str, message: str) -> None:
+    name = sandbox.merged()
+    spec = (sandbox.root / "sweeps/peak.yaml").read_text()
+    text = written.format(name=name) if "{name}" in written else written
+    sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{text}}}\n")
+
+    with pytest.raises(SpecError, match=message):
+        generate(sandbox.workspace)
+
+
+def test_pausing_twice_changes_nothing(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    pause(sandbox.workspace, "peak")
+    sandbox.push()
+
+    with pytest.raises(IdleError, match="already runs so"):
+        pause(sandbox.workspace, "peak")
+
+
+def test_only_active_batches_are_paused(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    cancel(sandbox.workspace, "peak")
+    sandbox.push()
+
+    with pytest.raises(UsageError, match="no active batch"):
+        pause(sandbox.workspace, "peak")
+    with pytest.raises(UsageError, match="is not active"):
+        pause(sandbox.workspace, "peak", batch=name)
+
+
+def test_a_paused_batch_is_cancelled_and_archived_as_it_was_merged(
+    sandbox: Sandbox, tmp_path: Path, needs_kustomize: None
+) -> None:
+    name = sandbox.merged()
+    whole = stored(sandbox).tree
+    pause(sandbox.workspace, "peak")
+    sandbox.push()
+
+    cancel(sandbox.workspace, "peak")
+
+    assert codes(sandbox) == []
+    sandbox.push()
+    commit_results(target(sandbox), tmp_path, (), alive=())
+    sandbox.pull()
+    archived = stored(sandbox)
+    assert archived.folder == f"overlays/archive/{name}"
+    assert archived.contents.paths() == ("batch.yaml", "hyperparams.csv")
+    assert archived.tree == whole
+    assert sandbox.active() == []
+
+
+def test_a_scaled_batch_is_recorded_and_leaves_no_file(sandbox: Sandbox, tmp_path: Path) -> None:
+    name = sandbox.merged()
+    for index in range(3):
+        leave(tmp_path, stored(sandbox), index)
+    scale(sandbox.workspace, "peak", 1)
+    sandbox.push()
+
+    (made,) = commit_results(target(sandbox), tmp_path, {name})
+
+    sandbox.pull()
+    assert made.batches == (name,)
+    assert not (sandbox.root / "overlays/active" / name).exists()
+    assert codes(sandbox) == []
+
+
+def test_status_says_which_trials_are_paused(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+
+    pause(sandbox.workspace, "peak")
+    sandbox.push()
+
+    (tally,) = status.status(sandbox.workspace, "peak", state=tmp_path)
+    assert tally.counts == {"paused": 3}
+
+
+def test_a_merge_of_the_spec_alone_is_enough_where_the_branch_generates(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
+    name = sandbox.merged()
+    spec = (sandbox.root / "sweeps/peak.yaml").read_text()
+    sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{paused: true}}}}\n")
+    sandbox.commit("Pause it")
+    sandbox.push()
+    generated, commit = push_batches(sandbox.workspace)
+
+    assert commit is not None
+    assert [one.sweep.name for one in generated.generated] == ["peak"]
+    sandbox.pull()
+    assert stored(sandbox).running.paused
+    assert push_batches(sandbox.workspace)[1] is None
+
+
+def test_a_batch_in_a_queue_is_not_paused(sandbox: Sandbox) -> None:
+    pool = "pools:\n  shared: {queue: main, node: {cpu: 4, memory: 8Gi}}\n"
+    sandbox.write("sweepledger.yaml", f"{followed_by('flux')}{pool}")
+    spec = sandbox.spec()
+    spec.write_text(spec.read_text().replace("run:\n", "run:\n  pool: shared\n"))
+    sandbox.commit("In a queue")
+    generate(sandbox.workspace)
+    sandbox.commit("Its batch")
+    sandbox.push()
+
+    with pytest.raises(SpecError, match="queue of Kueue"):
+        pause(sandbox.workspace, "peak")
+
+
+def test_a_submitted_batch_is_not_paused(sandbox: Sandbox) -> None:
+    sandbox.write("sweepledger.yaml", followed_by("submit"))
+    sandbox.merged()
+
+    with pytest.raises(SpecError, match="created by `sweep submit`"):
+        pause(sandbox.workspace, "peak")
+
+
+def test_a_paused_batch_is_not_recorded_because_its_attempts_were_ended(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sandbox.merged()
+    for index in range(3):
+        for attempt in range(1, 2 + stored(sandbox).lock.retries):
+            ended = {"status": "failed", "reason": "signal-15", "metrics": {}}
+            leave(tmp_path, stored(sandbox), index, uid=f"uid-{attempt}", attempt=attempt, **ended)
+    assert BatchAttempts.read(tmp_path, stored(sandbox)).is_settled()
+    pause(sandbox.workspace, "peak")
+    sandbox.push()
+
+    assert commit_results(target(sandbox), tmp_path, ()) == ()

@@ -1,0 +1,139 @@
+"""A sweep that reads several datasets, on one machine: all commands of its life, whatever the store is."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from sweepledger.repo import batches
+from tests.commands.test_every_store import STORES, sweep
+from tests.repository import Sandbox
+
+READS = """
+import json as _json
+_data = _os.environ["SWEEP_DATA"]
+_read = {folder: open(_os.path.join(_data, folder, "content")).read() for folder in sorted(_os.listdir(_data))}
+with open(_os.path.join(_os.environ["SWEEP_RESULT"]), "w") as file:
+    _json.dump({"score": args.x, "read": len(_read)}, file)
+assert _read == {"images": "of images", "labels": "of labels"}, _read
+"""
+READS_ONE = """
+import os as _os
+assert open(_os.path.join(_os.environ["SWEEP_DATA"], "content")).read() == "of images"
+"""
+DATASETS = ("images", "labels")
+
+
+def digest(name: str) -> str:
+    """The digest of a folder with one file, as sha256sum would make it."""
+    line = f"{hashlib.sha256(f'of {name}'.encode()).hexdigest()}  content\n"
+    return f"sha256:{hashlib.sha256(line.encode()).hexdigest()}"
+
+
+def settings(store: str) -> str:
+    """Datasets that a command prepares; on claims, or in the bucket of the store."""
+    text = f"version: 1\n{STORES[store]}datasets:\n"
+    for name in (*DATASETS, "other"):
+        place = f"bucket: data/{name}, size: 1Mi" if store == "bucket" else f"claim: {name}"
+        prepare = f"""prepare: [sh, -c, "printf 'of {name}' > $SWEEP_DATA/content"]"""
+        text += f"  {name}: {{{place}, digest: '{digest(name)}', {prepare}}}\n"
+    return text
+
+
+def laptop(sandbox: Sandbox, store: str, data: str, program: str) -> Sandbox:
+    sandbox.write("sweepledger.yaml", settings(store))
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+    path = sandbox.root / "code/train.py"
+    path.write_text(path.read_text() + f"import os as _os\n{program}")
+    sandbox.spec()
+    spec = sandbox.root / "sweeps/peak.yaml"
+    spec.write_text(spec.read_text() + f"  data: {data}\n")
+    sandbox.commit("Read data")
+    sandbox.push()
+    return sandbox
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("store", ["bucket", "volume", "api", "claim"])
+def test_each_dataset_is_in_the_folder_of_its_name_wherever_trials_run(
+    store: str, sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    made = laptop(sandbox, store, "[labels, images]", READS)
+    cache = made.root / ".sweepledger/data"
+
+    assert "read" in sweep(made, "try", "peak")
+    sweep(made, "generate", "peak")
+    made.commit("Request trials")
+    sweep(made, "check", "--base", "HEAD~1")
+    sweep(made, "run", "peak")
+
+    (batch,) = batches.in_work_tree(made.root)
+    program, trial = batch.lock.program, batch.rows[1].trial
+    lines = "".join(f"{digest(name)}  {name}\n" for name in DATASETS)
+    assert program.data is not None
+    assert (program.data.name, program.data.digest) == (
+        "images+labels",
+        f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}",
+    )
+    assert not batch.is_active, "its results are recorded"
+    assert "equal to the last bit" in sweep(made, "reproduce", trial, "--run")
+    assert "images+labels" in sweep(made, "show", trial)
+    sweep(made, "verify", "peak")
+    assert sorted(path.name for path in cache.iterdir() if not path.name.startswith("+")) == [*DATASETS]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("store", ["bucket", "volume"])
+def test_one_dataset_is_its_folder_itself(store: str, sandbox: Sandbox, needs_kustomize: None) -> None:
+    made = laptop(sandbox, store, "images", READS_ONE)
+
+    sweep(made, "run", "peak")
+
+    (batch,) = batches.in_work_tree(made.root)
+    assert batch.lock.program.data is not None
+    assert (batch.lock.program.data.name, batch.lock.program.data.digest) == ("images", digest("images"))
+    assert (made.root / "results/peak/summary.csv").read_text().count(",ok,") == 3
+
+
+def test_a_list_of_one_dataset_is_that_dataset(sandbox: Sandbox) -> None:
+    ids = set[str]()
+    for data in ("images", "[images]", "[images, images]"):
+        made = laptop(sandbox, "volume", data, READS_ONE) if not ids else sandbox
+        spec = made.root / "sweeps/peak.yaml"
+        spec.write_text(spec.read_text().rpartition("  data:")[0] + f"  data: {data}\n")
+        ids.add(json.dumps(json.loads(sweep(made, "plan", "peak", "--format", "json"))["data"]["sweeps"]))
+
+    assert len(ids) == 1
+
+
+def test_a_changed_part_is_new_data_and_the_old_batch_says_what_it_needs(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    made = laptop(sandbox, "volume", "[labels, images]", READS)
+    sweep(made, "run", "peak")
+    (batch,) = batches.in_work_tree(made.root)
+    path = made.root / "sweepledger.yaml"
+    path.write_text(path.read_text().replace(digest("labels"), "sha256:" + "0" * 64))
+    made.commit("Other labels")
+
+    assert "images+labels" in sweep(made, "plan", "peak")
+    (made.root / ".sweepledger/data/labels/content").write_text("damaged")
+    printed = sweep(made, "reproduce", batch.rows[0].trial, "--run", code=3)
+
+    assert "dataset labels:" in printed
+    assert f"must be {digest('labels')}" in printed, "the digest of the commit that requested the trial"
+
+
+def test_the_script_for_slurm_names_the_folder_of_all(sandbox: Sandbox, needs_kustomize: None) -> None:
+    made = laptop(sandbox, "volume", "[labels, images]", READS)
+    sweep(made, "generate", "peak")
+    made.commit("Request trials")
+
+    sweep(made, "export", "slurm", "peak", "--output", "peak.sh")
+
+    script = Path(made.root, "peak.sh").read_text()
+    (folder,) = [path.name for path in (made.root / ".sweepledger/data").iterdir() if path.name[0] == "+"]
+    assert f" data=data/{folder}\n" in script
+    assert 'SWEEP_DATA="${data}"' in script.replace("'", "")

@@ -1,0 +1,134 @@
+"""What the launcher of a trivial trial costs: counts of what takes time, so that nobody adds to it unseen.
+
+`sweep run` gives a launcher /dev/null and a file as its outputs; a container gives it pipes.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.launcher import batch
+from tests.launcher.folders import PATIENCE, REPORT, TrialFolder, python, shell
+
+pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
+ROWS = 4
+
+
+def counted(
+    monkeypatch: pytest.MonkeyPatch, trial_folder: TrialFolder, start: Callable[[], subprocess.Popen[bytes]]
+) -> Counter[str]:
+    """Count the calls of a launcher, which is a fork of this process."""
+    log, tests = trial_folder.root / "calls", os.getpid()
+    for owner, name in (
+        (os, "fsync"),
+        (os, "mkdir"),
+        (threading.Thread, "start"),
+        (subprocess.Popen, "_execute_child"),
+    ):
+        original = getattr(owner, name)
+
+        def call(*arguments: object, original: object = original, name: str = name) -> object:
+            if os.getpid() != tests:
+                with log.open("a") as file:
+                    file.write(f"{name}\n")
+            assert callable(original)
+            return original(*arguments)
+
+        monkeypatch.setattr(owner, name, call)
+    launcher = start()
+    launcher.communicate(timeout=PATIENCE)
+    assert launcher.returncode == 0
+    return Counter(log.read_text().split())
+
+
+def to_files(trial_folder: TrialFolder) -> subprocess.Popen[bytes]:
+    """Start the launcher as `sweep run` does."""
+    with (trial_folder.root / "stderr").open("ab") as stderr:
+        return trial_folder.start(subprocess.DEVNULL, stderr.fileno())
+
+
+def test_a_trivial_trial_starts_one_process_and_no_thread(
+    trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = counted(monkeypatch, trial_folder, lambda: to_files(trial_folder))
+
+    assert calls["_execute_child"] == 1
+    assert calls["start"] == 0
+    # The list of distributions and the record, each with its folder.
+    assert calls["fsync"] == 4
+    assert calls["mkdir"] <= 8
+
+
+def test_a_pipe_has_a_thread_because_its_reader_may_be_slow(
+    trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = counted(monkeypatch, trial_folder, trial_folder.start)
+
+    assert calls["start"] == 2
+
+
+def test_output_to_files_is_copied_and_kept(trial_folder: TrialFolder) -> None:
+    lines = 20_000
+    script = f"for n in range({lines}): print(n); print(-n, file=sys.stderr)"
+    trial_folder.command = python(
+        f"import os, sys\n{script}\nopen(os.environ['SWEEP_RESULT'], 'w').write('{{\"test_accuracy\": 0.5}}')"
+    )
+    with (trial_folder.root / "out").open("wb") as out, (trial_folder.root / "err").open("wb") as err:
+        assert trial_folder.start(out.fileno(), err.fileno()).wait(PATIENCE) == 0
+
+    expected = {
+        "out": "".join(f"{n}\n" for n in range(lines)),
+        "err": "".join(f"{-n}\n" for n in range(lines)),
+    }
+    for name, text in expected.items():
+        assert (trial_folder.root / name).read_text().startswith(text)
+        assert (trial_folder.results / f"uid-1.{name}").read_text() == text
+
+
+def test_a_command_that_never_stops_writing_to_a_file_ends_at_its_timeout(trial_folder: TrialFolder) -> None:
+    trial_folder.changes = {"timeout_seconds": 0.3, "grace_seconds": 0.1}
+    trial_folder.command = shell("trap '' TERM; while :; do echo more; done")
+
+    assert to_files(trial_folder).wait(PATIENCE) == 124
+
+    assert trial_folder.record()["reason"] == "timeout"
+
+
+def test_a_process_left_behind_that_holds_the_output_is_killed(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(f"sleep 300 & echo said; {REPORT}")
+
+    assert to_files(trial_folder).wait(PATIENCE) == 0
+
+    assert (trial_folder.results / "uid-1.out").read_text() == "said\n"
+
+
+def test_the_rows_of_a_pack_read_the_table_once(tmp_path: Path) -> None:
+    folder = batch(ROWS)
+    watch = tmp_path / "watch"
+    watch.mkdir()
+    (watch / "sitecustomize.py").write_text(
+        f"""import os, sys
+def watch(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("hyperparams.csv"):
+        os.write(log, b"table\\n")
+log = os.open({str(tmp_path / "log")!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.set_inheritable(log, False)
+sys.addaudithook(watch)
+"""
+    )
+    variables = {"SWEEP_INDEX": "0", "PYTHONPATH": str(watch)}
+    command = [sys.executable, "-B", str(folder.root / "launcher/pack.py")]
+    run = subprocess.run(
+        command, env=folder.variables(variables), cwd=folder.root, capture_output=True, check=False
+    )
+
+    assert run.returncode == 0, run.stderr
+    calls = Counter((tmp_path / "log").read_text().split())
+    assert len(list(folder.root.rglob("uid-1-*.json"))) == ROWS
+    assert calls["table"] == 1

@@ -1,0 +1,80 @@
+"""Trials whose records are in pods and whose files are on a volume that one node mounts."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore, Settings
+from tests.render.building import accepted, built, named, pod_templates
+from tests.render.judging import refusals
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, policies, the
+from tests.render.test_bucket_store import IMAGE
+from tests.sweeps import a_batch, a_full_sweep
+
+
+def on_a_claim(**results: Any) -> Settings:
+    chosen = ResultsSettings(store=ResultsStore.CLAIM, claim="disk", **results)
+    return replace(PLATFORM_SETTINGS, results=chosen)
+
+
+SETTINGS = on_a_claim()
+
+
+@pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB}), ids=str)
+def test_in_every_shape_pods_are_held_and_mount_the_folder_of_their_trial(
+    shape: Shape, tmp_path: Path
+) -> None:
+    batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2), image=IMAGE)
+
+    made, manifests = accepted(batch, tmp_path, SETTINGS)
+
+    assert made.lock.store is ResultsStore.CLAIM
+    assert pod_templates(manifests)
+    for template in pod_templates(manifests):
+        pod = template["spec"]
+        assert template["metadata"]["finalizers"] == ["sweepledger.dev/record"]
+        assert named(pod["volumes"], "results") == {
+            "name": "results",
+            "persistentVolumeClaim": {"claimName": "disk"},
+        }
+        (trial,) = pod["containers"]
+        mount = named(trial["volumeMounts"], "results")
+        assert mount.get("subPath", mount.get("subPathExpr", "")).startswith(f"{made.name}/")
+        assert "store" not in [each["name"] for each in pod.get("initContainers", ())]
+
+
+@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
+def test_what_is_rendered_is_admitted_as_job_and_as_pod(shape: Shape, tmp_path: Path) -> None:
+    jobs, pods = policies(SETTINGS)
+    batch = a_batch(shape, sweep=a_full_sweep("chosen"), image=IMAGE)
+    for manifest in built(batch, tmp_path, SETTINGS):
+        if manifest["kind"] == "Job":
+            assert refusals(jobs, manifest) == set()
+            assert refusals(pods, manifest["spec"]["template"]) == set()
+            del manifest["spec"]["template"]["metadata"]["finalizers"]
+            (message,) = refusals(jobs, manifest)
+            assert "finalizer sweepledger.dev/record alone" in message
+
+
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
+def test_the_collector_mounts_no_volume_and_what_deletes_old_files_mounts_the_claim(
+    controller: Controller,
+) -> None:
+    tree = a_platform(replace(on_a_claim(keep_days=30), controller=controller, datasets={}))
+    collector, expiry = (
+        the("CronJob", name, tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        for name in ("sweep-collector", "sweep-expiry")
+    )
+
+    assert not any(b"kind: PersistentVolume" in content for _, content in tree)
+    assert collector["containers"][0]["command"] == ["sweep", "collect", "--push", "--cluster"]
+    assert "persistentVolumeClaim" not in json.dumps(collector)
+    assert named(expiry["volumes"], "results")["persistentVolumeClaim"]["claimName"] == "disk"
+    rules = the("Role", "sweep-collector-reads", tree)["rules"]
+    (verbs,) = [rule["verbs"] for rule in rules if rule["resources"] == ["pods"]]
+    assert verbs == ["get", "list", "patch"]
+    assert "results export" not in tree.files["clusters/README.md"].decode()

@@ -1,0 +1,138 @@
+"""Pods of several trials: what the Job, the pods and the launcher are told, and what admission makes of them."""
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger import policy
+from sweepledger.formats import batch_yaml
+from sweepledger.formats.launch_json import PACK_PATH
+from sweepledger.render import jobs, pod
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.run_config import Pack, Resources
+from tests.render.building import built, job_of, named, pod_of, rendered
+from tests.render.judging import refusals
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep
+
+PACK = Pack(3, 2)
+
+
+def packed(pack: Pack | None = PACK, **run: Any) -> Batch:
+    return a_batch(sweep=replace(a_full_sweep("chosen", pack=pack, parallelism=4, **run), replicates=4))
+
+
+def test_packing_is_no_part_of_a_trials_identity() -> None:
+    assert [trial.id for trial in packed().trials] == [trial.id for trial in packed(None).trials]
+
+
+def test_a_job_has_an_index_for_each_pack_and_as_many_pods_as_its_trials_may_need(tmp_path: Path) -> None:
+    batch = packed(retries=1)
+    trials = len(batch.trials)
+
+    spec = job_of(built(batch, tmp_path, FULL_SETTINGS))["spec"]
+
+    assert spec["completions"] == -(-trials // 3) == spec["maxFailedIndexes"]
+    assert spec["parallelism"] == 2
+    assert spec["backoffLimitPerIndex"] == 3 * (2 + 1) - 1, (
+        "each attempt of each trial, and once beside others"
+    )
+    assert spec["template"]["spec"]["activeDeadlineSeconds"] == 3 * (600 + 30) + pod.POD_STARTUP_SECONDS
+    longest = spec["template"]["spec"]["activeDeadlineSeconds"] + 30 + jobs.MAX_BACKOFF_SECONDS
+    starts = 3 * (2 + 1) + 3 * (batch.run.max_disruptions + 1)
+    assert spec["activeDeadlineSeconds"] == jobs.WAITING_SECONDS + spec["completions"] * starts * longest
+
+
+def test_no_deadline_is_longer_than_controllers_count() -> None:
+    batch = packed(Pack(1000), timeout_seconds=30 * 86400)
+
+    assert (
+        pod.deadline(batch, FULL_SETTINGS) == jobs.job_deadline(batch, FULL_SETTINGS) == pod.LONGEST_DEADLINE
+    )
+
+
+def test_a_pod_has_room_for_the_trials_that_run_at_once_which_share_its_gpus(tmp_path: Path) -> None:
+    manifests = built(packed(), tmp_path, FULL_SETTINGS)
+    (trial,) = pod_of(manifests)["containers"]
+    (alone,) = pod_of(built(packed(None), tmp_path, FULL_SETTINGS))["containers"]
+
+    limits = trial["resources"]["limits"]
+    assert (limits["cpu"], limits["memory"], limits["nvidia.com/gpu"]) == ("4", "16Gi", "2")
+    volumes = pod_of(manifests)["volumes"]
+    assert named(volumes, "scratch")["emptyDir"] == {"sizeLimit": "20Gi"}
+    assert named(volumes, "shared-memory")["emptyDir"]["sizeLimit"] == "8Gi"
+    threads = [named(container["env"], "OMP_NUM_THREADS")["value"] for container in (trial, alone)]
+    assert threads == ["2", "2"], "those of one trial, so that it computes the same"
+    assert trial["command"] == ["python3", PACK_PATH]
+
+
+def test_the_launcher_knows_the_rows_of_a_pod_and_the_attempts_of_each(tmp_path: Path) -> None:
+    made = rendered(packed(retries=2), FULL_SETTINGS)
+
+    assert json.loads(made.tree.files["launch.json"])["pack"] == {"rows": 3, "at_once": 2, "attempts": 3}
+    assert batch_yaml.read(made.tree.files["batch.yaml"]).pack == PACK
+    assert "components/pack/v1" in made.lock.bases
+    maps = [each for each in built(packed(), tmp_path, FULL_SETTINGS) if each["kind"] == "ConfigMap"]
+    (launcher,) = (each for each in maps if each["metadata"]["name"].endswith("-launcher"))
+    assert launcher["data"].keys() == {"launch.json", "launch.py", "pack.py"}
+    assert launcher["immutable"] is True
+
+
+def test_a_batch_without_packs_is_rendered_as_before() -> None:
+    made = rendered(packed(None), FULL_SETTINGS)
+
+    assert "pack" not in made.tree.files["launch.json"].decode()
+    assert "pack" not in made.tree.files["batch.yaml"].decode().replace("package", "")
+
+
+def test_a_packed_batch_passes_the_policy(tmp_path: Path) -> None:
+    batch = packed()
+    name = rendered(batch, FULL_SETTINGS).name
+
+    assert policy.check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()
+
+
+@pytest.mark.parametrize("kind", ["jobs", "pods"])
+def test_admission_lets_a_pod_start_the_program_of_packs_and_no_other(kind: str, tmp_path: Path) -> None:
+    settings, name = PLATFORM_SETTINGS, f"{PLATFORM_SETTINGS.namespace}-trial-{kind}"
+    judged = the("ValidatingAdmissionPolicy", name, a_platform(settings, a_source()))
+
+    jobs_built = {pack: job_of(built(packed(pack), tmp_path, settings)) for pack in (PACK, None)}
+
+    def judge(batch: Batch, program: str | None = None) -> set[str]:
+        job = deepcopy(jobs_built[batch.run.pack])
+        template = job["spec"]["template"]
+        if program is not None:
+            template["spec"]["containers"][0]["command"][1] = program
+        return refusals(judged, {**template, "kind": "Pod", "apiVersion": "v1"} if kind == "pods" else job)
+
+    assert judge(packed()) == judge(packed(None))
+    (refused,) = judge(packed(), "/sweep/results/pack.py") - judge(packed())
+    assert "starts the launcher" in refused
+
+
+@pytest.mark.parametrize(
+    ("pods", "at_once", "gpus"), [(1, 1, 4.0), (4, 2, 2.0), (4, 4, 1.0)], ids=["alone", "two", "four"]
+)
+def test_trials_that_share_a_pod_share_its_gpus(pods: int, at_once: int, gpus: float) -> None:
+    run = replace(a_sweep().run, resources=Resources("1", "1Gi", gpu=4), pack=Pack(pods, at_once))
+
+    assert run.gpus_per_trial == gpus
+
+
+@pytest.mark.parametrize(("trials", "at_once"), [(0, 1), (2, 3), (2, 0)])
+def test_a_pod_runs_at_most_its_own_trials_at_once(trials: int, at_once: int) -> None:
+    with pytest.raises(ValueError, match="must hold"):
+        Pack(trials, at_once)
+
+
+def test_every_row_is_in_one_pod() -> None:
+    pack = Pack(3)
+
+    assert [list(pack.rows(index, 7)) for index in range(pack.pods(7))] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [pack.pod(row) for row in range(7)] == [0, 0, 0, 1, 1, 1, 2]
+    assert list(pack.rows(3, 7)) == []

@@ -1,0 +1,130 @@
+"""Networks behind a proxy with certificates of their own: what pods are told, and who admits it."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger import policy
+from sweepledger.structs.run_config import CodeMode, Shape
+from sweepledger.structs.settings import AuthoritiesSettings, Egress, ProxySettings, Settings
+from tests.render.building import built, job_of
+from tests.render.judging import refusals
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+
+IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
+ADDRESS = "http://proxy.example.org:3128"
+PROXY = Egress("proxy", ("203.0.113.9/32",), (3128,))
+
+
+def behind(settings: Settings) -> Settings:
+    return replace(
+        settings,
+        egress={**settings.egress, "proxy": PROXY},
+        proxy=ProxySettings(ADDRESS, "proxy", ("10.0.0.0/8",)),
+        authorities=AuthoritiesSettings("company-ca"),
+    )
+
+
+BEHIND = behind(FULL_SETTINGS)
+
+
+def objects(
+    folder: Path, settings: Settings = BEHIND, shape: Shape = Shape.INDEXED, **run: Any
+) -> tuple[Any, ...]:
+    return built(a_batch(shape, sweep=a_full_sweep(**run), image=IMAGE), folder, settings)
+
+
+def variables(container: dict[str, Any]) -> dict[str, str | None]:
+    return {one["name"]: one.get("value") for one in container.get("env", ())}
+
+
+def codes(made: tuple[Any, ...], settings: Settings) -> set[str]:
+    name = job_of(made)["metadata"]["labels"]["sweepledger.dev/batch"]
+    return {one.code for one in policy.check_batch(name, settings, made, file="x", image=IMAGE)}
+
+
+def test_a_trial_that_may_reach_the_proxy_is_told_of_it_in_both_spellings(tmp_path: Path) -> None:
+    made = objects(tmp_path, egress=("proxy",), code_mode=CodeMode.IMAGE)
+
+    told = variables(job_of(made)["spec"]["template"]["spec"]["containers"][0])
+    assert told["HTTPS_PROXY"] == told["https_proxy"] == told["http_proxy"] == ADDRESS
+    assert str(told["NO_PROXY"]).split(",")[-1] == "10.0.0.0/8"
+    assert codes(made, BEHIND) == set()
+
+
+def test_a_trial_that_reaches_nothing_is_not(tmp_path: Path) -> None:
+    made = objects(tmp_path, egress=(), code_mode=CodeMode.IMAGE)
+
+    assert "HTTPS_PROXY" not in variables(job_of(made)["spec"]["template"]["spec"]["containers"][0])
+
+
+def test_a_spec_may_say_otherwise(tmp_path: Path) -> None:
+    other = {"HTTPS_PROXY": "http://other.example.org:1"}
+    made = objects(tmp_path, egress=("proxy",), environment=other)
+
+    told = variables(job_of(made)["spec"]["template"]["spec"]["containers"][0])
+    assert told["HTTPS_PROXY"] == other["HTTPS_PROXY"]
+    assert told["https_proxy"] == ADDRESS
+
+
+def test_the_pod_that_clones_reaches_git_through_the_proxy_and_trusts_the_authorities(tmp_path: Path) -> None:
+    made = objects(tmp_path, egress=(), code_mode=CodeMode.CLONE)
+
+    template = job_of(made)["spec"]["template"]
+    (clone,) = template["spec"]["initContainers"]
+    assert template["metadata"]["labels"]["sweepledger.dev/egress-proxy"] == "true"
+    assert variables(clone)["HTTPS_PROXY"] == ADDRESS
+    assert variables(clone)["GIT_SSL_CAINFO"] == "/sweep/authorities/ca.crt"
+    assert {"name": "authorities", "mountPath": "/sweep/authorities", "readOnly": True} in clone[
+        "volumeMounts"
+    ]
+    assert codes(made, BEHIND) == set()
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
+def test_every_shape_trusts_them_and_passes_the_check(shape: Shape, tmp_path: Path) -> None:
+    batch = a_batch(shape, sweep=a_full_sweep(egress=("proxy",)))
+    made = built(batch, tmp_path, BEHIND)
+
+    (name,) = {one["metadata"]["labels"]["sweepledger.dev/batch"] for one in made}
+    assert policy.check_batch(name, BEHIND, made, file="x") == ()
+    assert "company-ca" in repr(made)
+
+
+def test_the_platform_admits_them_as_the_settings_say_and_not_without(tmp_path: Path) -> None:
+    job = job_of(objects(tmp_path, egress=("proxy",), code_mode=CodeMode.CLONE))
+    names = ("research-trial-jobs", "research-trial-pods")
+
+    for settings, is_admitted in ((behind(PLATFORM_SETTINGS), True), (PLATFORM_SETTINGS, False)):
+        tree = a_platform(settings, a_source())
+        for name, judged in zip(names, (job, job["spec"]["template"]), strict=True):
+            said = refusals(the("ValidatingAdmissionPolicy", name, tree), judged)
+            assert (said == set()) == is_admitted
+
+
+def test_certificates_of_no_setting_are_refused_by_the_check(tmp_path: Path) -> None:
+    made = objects(tmp_path, egress=())
+    other = replace(BEHIND, authorities=AuthoritiesSettings("of-another"))
+
+    assert "volume-not-allowed" in codes(made, other)
+    assert "volume-not-allowed" in codes(made, replace(BEHIND, authorities=None))
+
+
+def test_the_collector_reaches_git_through_the_proxy() -> None:
+    tree = a_platform(behind(PLATFORM_SETTINGS), a_source())
+
+    pod = the("CronJob", "sweep-collector", tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    for container in (*pod["initContainers"], *pod["containers"]):
+        assert variables(container)["HTTPS_PROXY"] == ADDRESS
+        assert variables(container)["SSL_CERT_FILE"] == "/sweep/authorities/ca.crt"
+        assert "authorities" in {one["name"] for one in container["volumeMounts"]}
+    assert "authorities" in {one["name"] for one in pod["volumes"]}
+    opened = [
+        one["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/component")
+        for one in [the("NetworkPolicy", "allow-egress-proxy", tree, namespace="research-collector")]
+    ]
+    assert opened == ["sweep-collector"]

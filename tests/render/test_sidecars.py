@@ -1,0 +1,147 @@
+"""What a cluster adds to pods of trials and rewrites in them: the policies admit what the settings list."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sweepledger.structs.settings import AddedContainer, Settings
+from tests.render.building import built
+from tests.render.judging import refusals
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+
+Manifest = dict[str, Any]
+IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
+PROXY = AddedContainer("istio-proxy", "docker.io/istio/proxyv2", ("istio-envoy", "istio-token"))
+MESHED = replace(
+    PLATFORM_SETTINGS,
+    sidecars={PROXY.name: PROXY},
+    mirrors={"registry.example.org": "mirror.example.org/cache"},
+)
+TOKEN = {"serviceAccountToken": {"audience": "istio-ca", "path": "istio-token"}}
+
+
+def policy(kind: str, settings: Settings = MESHED) -> Manifest:
+    return the("ValidatingAdmissionPolicy", f"research-trial-{kind}", a_platform(settings, a_source()))
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    made = built(a_batch(sweep=a_full_sweep(), image=IMAGE), tmp_path_factory.mktemp("built"), FULL_SETTINGS)
+    return next(manifest for manifest in made if manifest["kind"] == "Job")
+
+
+def with_sidecar(job: Manifest) -> Manifest:
+    """Return a Job whose template is as a mesh makes its pods."""
+    changed = deepcopy(job)
+    pod = changed["spec"]["template"]["spec"]
+    sidecar = {
+        "name": "istio-proxy",
+        "image": "docker.io/istio/proxyv2:1.24.1",
+        "args": ["proxy", "sidecar"],
+        "restartPolicy": "Always",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "env": [{"name": "PROXY_CONFIG", "value": "{}"}],
+        "readinessProbe": {"httpGet": {"path": "/healthz/ready", "port": 15021}},
+        "volumeMounts": [
+            {"name": "istio-envoy", "mountPath": "/etc/istio/proxy"},
+            {"name": "istio-token", "mountPath": "/var/run/secrets/tokens"},
+        ],
+    }
+    pod["initContainers"] = [sidecar, *pod.get("initContainers", [])]
+    pod["volumes"] += [
+        {"name": "istio-envoy", "emptyDir": {"medium": "Memory"}},
+        {"name": "istio-token", "projected": {"sources": [TOKEN]}},
+    ]
+    return changed
+
+
+def test_a_listed_sidecar_is_admitted_in_a_pod_and_refused_without_the_setting(job: Manifest) -> None:
+    pod = with_sidecar(job)["spec"]["template"]
+
+    assert refusals(policy("pods"), pod) == set()
+    assert refusals(policy("pods", PLATFORM_SETTINGS), pod)
+
+
+def test_no_job_in_git_has_it(job: Manifest) -> None:
+    assert refusals(policy("jobs"), job) == set()
+    assert refusals(policy("jobs"), with_sidecar(job))
+
+
+def of_another_image(pod: Manifest) -> None:
+    pod["initContainers"][0]["image"] = "docker.io/istio/proxyv2-of-mine:1"
+
+
+def of_another_name(pod: Manifest) -> None:
+    pod["initContainers"][0]["name"] = "proxy"
+
+
+def that_reads_results(pod: Manifest) -> None:
+    pod["initContainers"][0]["volumeMounts"].append({"name": "results", "mountPath": "/all"})
+
+
+def whose_token_the_trial_mounts(pod: Manifest) -> None:
+    pod["containers"][0]["volumeMounts"].append({"name": "istio-token", "mountPath": "/token"})
+
+
+def that_reads_a_secret_by_a_variable(pod: Manifest) -> None:
+    reference = {"secretKeyRef": {"name": "wandb", "key": "key"}}
+    pod["initContainers"][0]["env"].append({"name": "KEY", "valueFrom": reference})
+
+
+def whose_volume_is_a_secret(pod: Manifest) -> None:
+    (volume,) = (one for one in pod["volumes"] if one["name"] == "istio-envoy")
+    del volume["emptyDir"]
+    volume["secret"] = {"secretName": "wandb"}
+
+
+FAULTS: tuple[Callable[[Manifest], None], ...] = (
+    of_another_image,
+    of_another_name,
+    that_reads_results,
+    that_reads_a_secret_by_a_variable,
+    whose_token_the_trial_mounts,
+    whose_volume_is_a_secret,
+)
+
+
+@pytest.mark.parametrize("change", FAULTS, ids=lambda change: change.__name__)
+def test_no_other_container_passes_for_it(change: Callable[[Manifest], None], job: Manifest) -> None:
+    changed = with_sidecar(job)
+
+    change(changed["spec"]["template"]["spec"])
+
+    assert refusals(policy("pods"), changed["spec"]["template"])
+
+
+def test_what_else_is_wrong_with_the_pod_is_still_refused(job: Manifest) -> None:
+    changed = with_sidecar(job)
+    changed["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh"]
+
+    (message,) = refusals(policy("pods"), changed["spec"]["template"])
+
+    assert "starts the launcher" in message
+
+
+def test_an_image_from_a_mirror_is_admitted_in_a_pod_and_in_no_job(job: Manifest) -> None:
+    changed = deepcopy(job)
+    for one in changed["spec"]["template"]["spec"]["containers"]:
+        one["image"] = one["image"].replace("registry.example.org/", "mirror.example.org/cache/")
+
+    assert refusals(policy("pods"), changed["spec"]["template"]) == set()
+    assert refusals(policy("pods", PLATFORM_SETTINGS), changed["spec"]["template"])
+    assert refusals(policy("jobs"), changed)
+
+
+def test_a_mirror_takes_the_place_of_whole_parts_of_a_name() -> None:
+    named = {"registry.example.org/train", "registry.example.org.evil/train"}
+
+    assert MESHED.with_mirrors(named) == named | {"mirror.example.org/cache/train"}

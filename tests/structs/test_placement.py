@@ -1,0 +1,102 @@
+"""The cluster of a sweep's next batch."""
+
+from collections import Counter
+
+from sweepledger.structs.placement import choose_cluster
+from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.settings import ClusterSettings, Settings
+
+NAMES = [f"sweep-{number}" for number in range(2000)]
+
+
+def a_fleet(**clusters: ClusterSettings) -> Settings:
+    return Settings(clusters=clusters)
+
+
+def of_weight(name: str, weight: int = 1) -> ClusterSettings:
+    return ClusterSettings(name, weight=weight)
+
+
+def placed(
+    settings: Settings, run: RunConfig | None = None, *, last: str | None = None
+) -> dict[str, str | None]:
+    return {name: choose_cluster(settings, name, run or RunConfig(), last=last) for name in NAMES}
+
+
+TWO = a_fleet(eu=of_weight("eu"), us=of_weight("us"))
+
+
+def test_without_clusters_a_batch_has_none() -> None:
+    assert choose_cluster(Settings(), "peak", RunConfig(), last=None) is None
+
+
+def test_the_choice_is_the_same_in_every_version() -> None:
+    chosen = [
+        choose_cluster(TWO, name, RunConfig(), last=None) for name in ("a", "b", "lr", "peak", "vision")
+    ]
+
+    assert chosen == ["eu", "us", "us", "eu", "eu"]
+
+
+def test_sweeps_are_shared_by_weight() -> None:
+    counts = Counter(placed(a_fleet(eu=of_weight("eu", 3), us=of_weight("us"))).values())
+
+    assert 0.7 < counts["eu"] / len(NAMES) < 0.8
+
+
+def test_a_new_cluster_takes_sweeps_and_moves_no_other() -> None:
+    before = placed(TWO)
+
+    after = placed(a_fleet(**TWO.clusters, asia=of_weight("asia")))
+
+    moved = {name for name in NAMES if before[name] != after[name]}
+    assert moved
+    assert {after[name] for name in moved} == {"asia"}
+
+
+def test_a_lost_cluster_gives_its_sweeps_away_and_moves_no_other() -> None:
+    before = placed(a_fleet(**TWO.clusters, asia=of_weight("asia")))
+
+    after = placed(a_fleet(**TWO.clusters, asia=ClusterSettings("asia", is_lost=True)))
+
+    assert {before[name] for name in NAMES if before[name] != after[name]} == {"asia"}
+    assert "asia" not in after.values()
+
+
+def test_a_sweep_stays_where_its_newest_batch_ran() -> None:
+    assert {*placed(TWO, last="us").values()} == {"us"}
+
+
+def test_a_sweep_goes_where_its_spec_says_even_from_where_it_ran() -> None:
+    assert {*placed(TWO, RunConfig(cluster="eu"), last="us").values()} == {"eu"}
+
+
+def test_a_sweep_leaves_a_cluster_that_was_given_up() -> None:
+    settings = a_fleet(eu=of_weight("eu"), us=ClusterSettings("us", is_lost=True))
+
+    assert {*placed(settings, last="us").values()} == {"eu"}
+
+
+def test_only_a_cluster_with_the_pool_runs_a_sweep() -> None:
+    settings = a_fleet(eu=ClusterSettings("eu", pools=("cpu",)), us=ClusterSettings("us", pools=("gpu",)))
+
+    assert {*placed(settings, RunConfig(pool="gpu")).values()} == {"us"}
+    assert {*placed(settings, RunConfig(pool="none")).values()} == {None}
+
+
+def test_a_cluster_without_weight_runs_only_what_names_it_or_ran_there() -> None:
+    settings = a_fleet(eu=of_weight("eu"), us=of_weight("us", 0))
+
+    assert {*placed(settings).values()} == {"eu"}
+    assert {*placed(settings, last="us").values()} == {"us"}
+    assert {*placed(settings, RunConfig(cluster="us")).values()} == {"us"}
+
+
+def test_the_settings_of_a_cluster_are_those_of_all_but_for_what_differs_there() -> None:
+    settings = a_fleet(eu=of_weight("eu"), us=ClusterSettings("us", is_lost=True))
+
+    (own,) = settings.in_clusters
+
+    assert own.cluster == "eu"
+    assert settings.live_clusters == ("eu",)
+    assert Settings().in_clusters == (Settings(),)

@@ -1,0 +1,184 @@
+"""What `sweep init --host gitlab` writes: its scripts, run from their YAML. No GitLab has run them."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sweepledger import __version__
+from sweepledger.commands.scaffold import templates
+from sweepledger.commands.scaffold.init import init
+from sweepledger.commands.scaffold.upgrade import upgrade
+from tests.command_line import install_sweep
+from tests.repository import Sandbox
+
+PACKAGED = Path(templates.__file__).parents[2] / "workflows"
+FAKE_PYTHON = """#!/bin/sh
+# `-m venv FOLDER` makes an environment whose pip installs nothing, and whose sweep is the one under test.
+mkdir -p "$3/bin" && cp {here}/sweep "$3/bin/sweep" && printf '#!/bin/sh\\nexit 0\\n' > "$3/bin/python"
+chmod +x "$3/bin/python"
+"""
+
+
+def job(name: str) -> dict[str, Any]:
+    (made,) = yaml.safe_load((PACKAGED / f".gitlab/ci/{name}.yml").read_text()).values()
+    assert isinstance(made, dict)
+    return made
+
+
+def run_job(name: str, clone: Path, remote: Path, tools: Path) -> subprocess.CompletedProcess[str]:
+    """Run the script of a job in a clone, with the variables that GitLab sets."""
+    install_sweep(tools)
+    (tools / "python3").write_text(FAKE_PYTHON.format(here=tools))
+    (tools / "python3").chmod(0o755)
+    commit, before = (
+        subprocess.run(
+            ["git", "rev-parse", revision], cwd=clone, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for revision in ("HEAD", "HEAD^")
+    )
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", "\n".join(job(name)["script"])],
+        cwd=clone,
+        env={
+            **os.environ,
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "GIT_CONFIG_GLOBAL": str(tools / "gitconfig"),
+            "CI_PROJECT_DIR": str(clone),
+            "CI_PROJECT_URL": str(remote).removesuffix(".git"),
+            "CI_COMMIT_SHA": commit,
+            "CI_COMMIT_BEFORE_SHA": before,
+            "CI_DEFAULT_BRANCH": "main",
+            "GENERATE_TOKEN": "of-a-test",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def team(sandbox: Sandbox) -> Sandbox:
+    sandbox.write(".gitlab/sweep.lock", "")
+    sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
+    sandbox.commit("Check on GitLab")
+    sandbox.push()
+    return sandbox
+
+
+def remote_of(team: Sandbox) -> Path:
+    """Return the server's repository under a name that ends in `.git`, as GitLab's addresses do."""
+    url = Path(team.git("remote", "get-url", "origin").strip())
+    link = url.with_name("project.git")
+    if not link.exists():
+        link.symlink_to(url)
+    return link
+
+
+def requested(team: Sandbox, tmp_path: Path) -> Path:
+    """Return a clone of a merge request's branch, behind the current main, as the runner has it."""
+    team.git("checkout", "-q", "-b", "request")
+    team.commit("Ask")
+    team.git("push", "-q", "origin", "request")
+    team.git("checkout", "-q", "main")
+    team.write("code/notes.txt", "meanwhile\n")
+    team.commit("Write notes meanwhile")
+    team.push()
+    clone = tmp_path / "builds/project"
+    subprocess.run(["git", "clone", "-q", "--branch=request", remote_of(team), clone], check=True)
+    return clone
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+def test_a_good_change_passes_and_its_plan_is_kept(team: Sandbox, tools: Path, tmp_path: Path) -> None:
+    team.spec("peak")
+    clone = requested(team, tmp_path)
+
+    done = run_job("check", clone, remote_of(team), tools)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    entries = json.loads((clone / "report/code-quality.json").read_text())
+    assert {entry["severity"] for entry in entries} <= {"minor"}
+    page = (clone / "report/summary.md").read_text()
+    assert "peak" in page.partition("\n")[2]
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+def test_a_wrong_spec_fails_on_its_line(team: Sandbox, tools: Path, tmp_path: Path) -> None:
+    path = team.spec("peak")
+    path.write_text(path.read_text().replace("[1, 2, 3]", "[1, 2, 2]"))
+    clone = requested(team, tmp_path)
+
+    done = run_job("check", clone, remote_of(team), tools)
+
+    assert done.returncode == 1
+    (entry,) = json.loads((clone / "report/code-quality.json").read_text())
+    assert entry["location"] == {"path": "sweeps/peak.yaml", "lines": {"begin": 6}}
+
+
+def test_a_merged_spec_gets_its_batch_by_the_token(team: Sandbox, tools: Path, tmp_path: Path) -> None:
+    team.spec("peak")
+    team.commit("Ask")
+    team.push()
+
+    done = run_job("generate", team.root, remote_of(team), tools)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    team.git("fetch", "-q", "origin")
+    assert team.git("log", "-1", "--format=%s", "origin/main").strip() == "generate(peak): 3 trials"
+    assert "of-a-test" not in done.stdout + done.stderr + (tools / "gitconfig").read_text()
+
+
+def test_results_are_verified_and_pages_are_built(team: Sandbox, tools: Path) -> None:
+    verified = run_job("results", team.root, remote_of(team), tools)
+    built = run_job("site", team.root, remote_of(team), tools)
+
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert built.returncode == 0, built.stderr
+    assert (team.root / "public/index.html").is_file()
+
+
+def test_a_new_repository_has_the_files_of_gitlab_alone(tmp_path: Path) -> None:
+    made = set(init(tmp_path / "lab", host="gitlab").files)
+    chosen = set(
+        init(tmp_path / "all", host="gitlab", generate="on-merge", next_="workflow", pages=True).files
+    )
+
+    assert not [path for path in made if path.startswith(".github")]
+    assert {".gitlab-ci.yml", ".gitlab/CODEOWNERS", ".gitlab/ci/check.yml", ".gitlab/ci/results.yml"} <= made
+    assert chosen - made == {f".gitlab/ci/{name}.yml" for name in ("generate", "next", "site")}
+    assert (tmp_path / "lab/.gitlab/sweep.in").read_text() == f"sweepledger[sampling]=={__version__}\n"
+    readme = (tmp_path / "lab/README.md").read_text()
+    assert "## Merge requests" in readme
+    assert ".github" not in readme
+
+
+def test_every_job_runs_on_its_own_occasion_only() -> None:
+    conditions = {
+        name: job(name)["rules"][0]["if"] for name in ("check", "generate", "next", "results", "site")
+    }
+
+    assert conditions.pop("check") == '$CI_PIPELINE_SOURCE == "merge_request_event"'
+    assert set(conditions.values()) == {"$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH"}
+
+
+def test_an_upgrade_pins_the_version_where_gitlab_reads_it(team: Sandbox) -> None:
+    team.write(".gitlab/sweep.in", "sweepledger[sampling]==0.0.1\n")
+    team.commit("Pin an old version")
+
+    done = upgrade(team.workspace)
+
+    assert ".gitlab/sweep.in" in done.written
+    assert (team.root / ".gitlab/sweep.in").read_text() == f"sweepledger[sampling]=={__version__}\n"
+    assert any("--output-file .gitlab/sweep.lock" in step for step in done.steps)
