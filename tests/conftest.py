@@ -174,7 +174,16 @@ def _run_sweep_process() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let golden trees change only when somebody says so."""
+    """Let golden trees change only when somebody says so, and a run end in time."""
     parser.addoption(
         "--update-golden", action="store_true", help="write the golden trees anew; read the diff"
     )
+    parser.addoption(
+        "--until", type=float, metavar="SECONDS", help="skip tests that begin later than this, since 1970"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out, before its fixtures begin, a test for which there is no time."""
+    tiers.skip_after(item.config.getoption("--until"))

@@ -5,6 +5,7 @@ Python), or if it tries at length what a shorter test already covers. Of a test 
 runs the first cases.
 """
 
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -74,6 +75,12 @@ def parameters(cases: Iterable[Any], default: Collection[Any], reason: str) -> l
         case if case in default else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=full)
         for case in cases
     ]
+
+
+def skip_after(until: float | None) -> None:
+    """Skip a test that begins later than `until`, in seconds since 1970, so that a slow machine ends a run in time."""
+    if until is not None and time.time() >= until:
+        pytest.skip("left out: the time for this run has passed (--until)")
 
 
 def count(items: Iterable[pytest.Item]) -> None:
