@@ -175,6 +175,7 @@ def test_number_of_trials_seed_and_parallelism_are_kept(
         ("vertex", b"studySpec: {metrics: []}", "with parameters, got none"),
         ("vertex", SEEDS["vertex"].replace(b"parameterId", b"id"), "a name of its own, got one without"),
         ("vertex", b"studySpec: {parameters: [{parameterId: a}]}", "must have one of doubleValueSpec"),
+        ("vertex", b"studySpec: {}\nstudy_spec: {}", "there twice, as studySpec and as study_spec: keep one"),
         ("sagemaker", b"{HyperParameterTuningJobConfig: {Strategy: Random}, TrainingJobDefinitions: [{}, {}]}",
          "must have one training job, since a sweep has one program, got 2"),
         ("optimization-job", b"kind: Experiment", "must be an OptimizationJob"),

@@ -51,14 +51,18 @@ def read(content: bytes, *, name: str) -> Imported:
 
 
 def _camel_case(value: object) -> object:
-    """Return a file with the keys of the API, which Python's client writes as `study_spec`."""
+    """Return a file with the keys of the API, which Python's client writes as `study_spec`. Raises ForeignError."""
     if isinstance(value, list):
         return [_camel_case(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {
-        re.sub("_([a-z])", lambda at: at[1].upper(), key): _camel_case(item) for key, item in value.items()
-    }
+    written: dict[str, str] = {}
+    for key in value:
+        name = re.sub("_([a-z])", lambda at: at[1].upper(), key)
+        if name in written:
+            raise ForeignError(f"{name} is there twice, as {written[name]} and as {key}: keep one of them")
+        written[name] = key
+    return {name: _camel_case(value[key]) for name, key in written.items()}
 
 
 AI_PLATFORM_METRIC = "training/hptuning/metric"
