@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cluster_collect import a_record  # noqa: E402
-from benchmarks.years import Copies, Use, measured  # noqa: E402
+from benchmarks.meter import Used, measured  # noqa: E402
+from benchmarks.years import Copies  # noqa: E402
 from sweepledger.commands.generate import generate  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
 from sweepledger.formats.record_json import to_line  # noqa: E402
@@ -63,7 +64,7 @@ def leave(volume: Path, batch: StoredBatch, recorded: int) -> None:
         (folder / f"{uid}.json").write_text(to_line(a_record(batch, trial, uid)))
 
 
-def report(name: str, use: Use) -> None:
+def report(name: str, use: Used) -> None:
     """Print one row of the table."""
     print(f"| {name} | {use.seconds:.2f} | {use.mebibytes:.0f} |", flush=True)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.commands import cpu_seconds  # noqa: E402
+from benchmarks.meter import measured  # noqa: E402
 from sweepledger.commands.generate import generate  # noqa: E402
 from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
 from sweepledger.structs.values import bytes_digest  # noqa: E402
@@ -107,7 +107,7 @@ def main() -> int:
             bars["generate"] = size.generate_bar
         for words, bar in bars.items():
             argv = [sys.executable, "-m", "sweepledger.cli", *words.split()]
-            seconds = min(cpu_seconds(argv, sandbox.root) for _ in range(RUNS))
+            seconds = min(measured(argv, sandbox.root).seconds for _ in range(RUNS))
             late |= seconds > bar
             print(f"sweep {words:30} {seconds:7.2f}   bar {bar}")
     return int(late)

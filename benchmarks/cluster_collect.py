@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from benchmarks.scaling import TEN, Used, git, grid, measured, repository, sweep
+from benchmarks.meter import Used, measured
+from benchmarks.scaling import TEN, git, grid, repository, sweep
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.formats.record_json import to_line
 from sweepledger.repo import batches

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import cluster_collect
 from benchmarks.cluster_meter import Jobs, Meter, objects, requests
-from benchmarks.scaling import measured
+from benchmarks.meter import measured
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository

@@ -4,7 +4,6 @@ make bench
 """
 
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -12,25 +11,17 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.meter import measured  # noqa: E402
+from sweepledger.repo import kustomize  # noqa: E402
+
 RUNS = 5
 BARS = {"sweep --help": 0.3, "sweep validate mnist-grid": 0.6, "kustomize build (mnist-grid)": 1.0}
 
 
-def cpu_seconds(argv: list[str], cwd: Path) -> float:
-    """Run a command and give what it and its children used."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        argv, cwd=cwd, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
 def main() -> int:
     """Measure in a repository that holds the demo's spec and its overlay."""
-    sys.path.insert(0, str(ROOT))
-    from sweepledger.repo import kustomize  # noqa: PLC0415
-
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         git = ["git", "-c", "user.name=Bench", "-c", "user.email=bench@example.org"]
@@ -62,7 +53,7 @@ def main() -> int:
         print(f"{'command':36} {'CPU s':>7} {'bar':>5}   (median of {RUNS})")
         late = False
         for name, argv in commands.items():
-            seconds = statistics.median(cpu_seconds(argv, work) for _ in range(RUNS))
+            seconds = statistics.median(measured(argv, work).seconds for _ in range(RUNS))
             bar = BARS.get(name)
             late |= bar is not None and seconds > bar
             print(f"{name:36} {seconds:7.3f} {bar or '':>5}")

@@ -7,9 +7,7 @@ The time includes the start of Python and the imports of pandas or polars. The b
 
 import argparse
 import random
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "generator"), str(ROOT)]
 
+from benchmarks.meter import measured  # noqa: E402
 from sweepledger.commands.generate import generate  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
 from sweepledger.formats import records_jsonl, summary_csv  # noqa: E402
@@ -85,17 +84,6 @@ def recorded(folder: Path, trials: int, points: int) -> Sandbox:
     return sandbox
 
 
-def cpu_seconds(code: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        env={"PYTHONPATH": str(ROOT / "generator"), "PATH": "/usr/bin:/bin"},
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--trials", type=int, default=10_000)
@@ -109,7 +97,9 @@ def main() -> int:
         for library in ("pandas", "polars"):
             rows = options.trials * options.points
             code = READ.format(root=root, library=library, trials=options.trials, rows=rows)
-            seconds = sorted(cpu_seconds(code) for _ in range(options.runs))
+            variables = {"PYTHONPATH": str(ROOT / "generator"), "PATH": "/usr/bin:/bin"}
+            read = [sys.executable, "-c", code]
+            seconds = sorted(measured(read, ROOT, variables=variables).seconds for _ in range(options.runs))
             medians[library] = statistics.median(seconds)
             spread = f"{seconds[0]:.2f} to {seconds[-1]:.2f}"
             print(

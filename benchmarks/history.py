@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.commands import cpu_seconds  # noqa: E402
+from benchmarks.meter import measured  # noqa: E402
 from sweepledger.formats import batch_yaml as locks  # noqa: E402
 from sweepledger.formats.summary_csv import FIRST_COLUMNS, LAST_COLUMNS  # noqa: E402
 from sweepledger.structs.batch import BatchLock  # noqa: E402
@@ -129,7 +129,7 @@ def main() -> int:
         make(Path(folder), commits)
         for words in (["log"], ["log", "s7"], ["log", "--format", "json"]):
             argv = [sys.executable, "-m", "sweepledger.cli", *words]
-            seconds = min(cpu_seconds(argv, Path(folder)) for _ in range(RUNS))
+            seconds = min(measured(argv, Path(folder)).seconds for _ in range(RUNS))
             late |= seconds > BAR_SECONDS
             print(
                 f"sweep {' '.join(words):20} {seconds:6.2f} CPU s over {commits} batches and results commits"

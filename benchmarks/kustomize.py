@@ -10,12 +10,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.meter import measured  # noqa: E402
+from sweepledger.repo import kustomize  # noqa: E402
+
 RUNS = 5
 MEBIBYTES = 250
 
@@ -91,30 +95,16 @@ def written(number: int, work: Path) -> Path:
     return overlay
 
 
-def cost(argv: Sequence[str], variables: Mapping[str, str]) -> tuple[float, float]:
-    """Run a command; give its CPU seconds and the most memory it had, in MiB."""
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, env=variables)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, list(argv))
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
-
-
 def main() -> int:
     """Measure every case against its bar."""
-    sys.path.insert(0, str(ROOT))
-    from sweepledger.repo import kustomize  # noqa: PLC0415
-
     missed = False
     for number, case in enumerate(CASES):
         with tempfile.TemporaryDirectory() as folder:
             target = written(number, Path(folder))
-            runs = [
-                cost([*kustomize.command(), str(target)], kustomize.isolated_environment())
-                for _ in range(RUNS)
-            ]
-        seconds, memory = (statistics.median(column) for column in zip(*runs, strict=True))
+            command, variables = [*kustomize.command(), str(target)], kustomize.isolated_environment()
+            runs = [measured(command, ROOT, variables=variables) for _ in range(RUNS)]
+        seconds = statistics.median(used.seconds for used in runs)
+        memory = statistics.median(used.mebibytes for used in runs)
         is_within = (case.bar is None or seconds <= case.bar) and memory <= MEBIBYTES
         missed = missed or not is_within
         bar = "" if case.bar is None else f" of {case.bar}"

@@ -10,16 +10,18 @@ CPU seconds are those of the processes that it waits for, so that they are too f
 
 import argparse
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.meter import used_by  # noqa: E402
+
 SCRIPT = """import argparse
 
 parser = argparse.ArgumentParser()
@@ -177,11 +179,8 @@ def measured(way: Callable[[Path, int], None], trials: int) -> tuple[float, floa
     with tempfile.TemporaryDirectory(prefix="laptop-") as scratch:
         folder = Path(scratch) / "lab"
         repository(folder, trials)
-        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        way(folder, trials)
-        wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return wall, cpu, after.ru_minflt - before.ru_minflt
+        used = used_by(lambda: way(folder, trials))
+    return used.wall, used.seconds, used.faults
 
 
 def main() -> None:

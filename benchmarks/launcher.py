@@ -4,7 +4,6 @@ Usage: python benchmarks/launcher.py [--rows 100] [--repeats 3]
 """
 
 import argparse
-import resource
 import shutil
 import statistics
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.meter import used_by  # noqa: E402
 from tests.launcher.folders import LAUNCHERS, Selected, TrialFolder  # noqa: E402
 
 COMMAND = ["sh", "-c", "echo test_accuracy=0.5"]
@@ -71,12 +71,9 @@ def measured(way: Callable[[TrialFolder], None], rows: int) -> float:
     """Return the milliseconds of CPU for each row."""
     folder = batch(rows)
     try:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        way(folder)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return 1000 * used_by(lambda: way(folder)).seconds / rows
     finally:
         shutil.rmtree(folder.root)
-    return 1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / rows
 
 
 def main() -> None:

@@ -6,11 +6,8 @@ A search by `tpe` over 5 parameters, 8 trials a round. A sweep has at most 999 b
 rounds before were larger. Each is measured three times, in a process of its own; the median counts.
 """
 
-import os
 import random
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -21,6 +18,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.meter import measured  # noqa: E402
 from sweepledger.commands.repository.base_files import read_bases  # noqa: E402
 from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
@@ -130,17 +128,11 @@ def round_of(
     return batch
 
 
-def measured(root: Path) -> tuple[float, float]:
+def cost_of_next(root: Path) -> tuple[float, float]:
     """Ask for the next round; give CPU seconds of the process tree, and the most memory in MiB."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "sweepledger.cli", "next", "long", "--check"]
-    done = subprocess.run(
-        command, cwd=root, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, stdout=subprocess.DEVNULL
-    )
-    assert done.returncode == 5, "a round is due"  # noqa: PLR2004 - the exit code of what is missing
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu, after.ru_maxrss / 1024
+    used = measured(command, root, code=5)  # a round is due
+    return used.seconds, used.mebibytes
 
 
 def main() -> int:
@@ -151,7 +143,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             sandbox = Sandbox.create(Path(folder))
             write(sandbox, records)
-            results = [measured(sandbox.root) for _ in range(RUNS)]
+            results = [cost_of_next(sandbox.root) for _ in range(RUNS)]
         cpu = statistics.median(value for value, _ in results)
         bar = BARS.get(records)
         peak = max(peak for _, peak in results)

@@ -7,18 +7,18 @@ through `cat | sed`. It is measured with 10,000 sets; with --full also with 100,
 """
 
 import argparse
-import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-MIB = 1024
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.meter import Used, measured  # noqa: E402
 
 SPEC = """\
 name: {name}
@@ -91,15 +91,6 @@ done
 
 
 @dataclass(frozen=True)
-class Used:
-    """What a command and all its children used."""
-
-    seconds: float
-    mebibytes: float
-    """Of the largest process."""
-
-
-@dataclass(frozen=True)
 class Row:
     """One measured work, and what it may take."""
 
@@ -109,20 +100,6 @@ class Row:
     work: Callable[[Path], Used]
     plain: str | None = None
     """The row of the plain method to which this one is compared."""
-
-
-def measured(argv: list[str], folder: Path) -> Used:
-    """Run a command to its end. Its memory is that of the process itself, which `wait4` tells."""
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            argv, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=output, stderr=output
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            output.seek(0)
-            raise RuntimeError(f"{argv} ended with {process.returncode}: {output.read().decode()[-2000:]}")
-    return Used(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / MIB)
 
 
 def sweep(folder: Path, *arguments: str) -> Used:
@@ -223,11 +200,7 @@ def plain_files(count: int) -> Callable[[Path], Used]:
     def work(folder: Path) -> Used:
         (folder / "template.yaml").write_text(TEMPLATE)
         (folder / "files.sh").write_text(FILES.format(count=count))
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(["sh", "files.sh"], cwd=folder, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return Used(spent, 0)
+        return replace(measured(["sh", "files.sh"], folder), mebibytes=0)
 
     return work
 
@@ -264,9 +237,10 @@ def median_of(row: Row, runs: int) -> Used:
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as folder:
             usages.append(row.work(Path(folder)))
-    return Used(
-        statistics.median(used.seconds for used in usages),
-        statistics.median(used.mebibytes for used in usages),
+    return replace(
+        usages[0],
+        seconds=statistics.median(used.seconds for used in usages),
+        mebibytes=statistics.median(used.mebibytes for used in usages),
     )
 
 

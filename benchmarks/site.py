@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.commands import cpu_seconds  # noqa: E402
+from benchmarks.meter import measured  # noqa: E402
 from sweepledger.commands.generate import generate  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest  # noqa: E402
 from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
@@ -146,13 +146,13 @@ def build_times(sweeps: int, trials: int) -> int:
         folder, out = Path(place) / "repository", Path(place) / "site"
         make(folder, sweeps, trials)
         argv = [sys.executable, "-m", "sweepledger.cli", "site", "--out", str(out)]
-        seconds = cpu_seconds(argv, folder)
+        seconds = measured(argv, folder).seconds
         late |= report(f"build, {sweeps} sweeps of {trials} trials", seconds, BARS["build"])
         (folder / "sweeps/sweep-000.yaml").write_text(
             SPEC.format(name="sweep-000", seed=7, trials=trials + 1)
         )
         git(folder, "commit", "-q", "--all", "-m", "Ask for one more")
-        late |= report("build again after one sweep changed", cpu_seconds(argv, folder), BARS["rebuild"])
+        late |= report("build again after one sweep changed", measured(argv, folder).seconds, BARS["rebuild"])
         page = max(len(without_data(path.read_text())) for path in out.rglob("*.html"))
         print(f"largest page without its data {page / 1024:8.0f} KiB, bar {BARS['page'] / 1024:.0f} KiB")
         whole = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
@@ -202,7 +202,7 @@ def browser_times(counts: list[int]) -> int:
             folder, out = Path(place) / f"repository-{trials}", Path(place) / f"site-{trials}"
             make(folder, 1, trials)
             argv = [sys.executable, "-m", "sweepledger.cli", "site", "--out", str(out)]
-            cpu_seconds(argv, folder)
+            measured(argv, folder)
             page = chromium.new_page(viewport={"width": 1280, "height": 900})
             page.goto((out / "sweeps/sweep-000/index.html").as_uri())
             while (first := page.evaluate(FIRST_CHART)) is None:

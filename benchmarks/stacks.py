@@ -9,30 +9,22 @@ Single trainings run one after the other; only `--single` of them are run, and t
 import argparse
 import json
 import os
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.meter import measured  # noqa: E402
 
 
 def run(arguments: list[str], **variables: str) -> tuple[float, float]:
     """Run the trainer; return its CPU and wall seconds."""
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "trainer", *arguments],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **variables},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu, time.perf_counter() - started
+    fixed = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    used = measured([sys.executable, "-m", "trainer", *arguments], ROOT, variables={**fixed, **variables})
+    return used.seconds, used.wall
 
 
 def read(path: Path) -> dict[str, Any]:

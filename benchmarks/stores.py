@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "generator"), str(ROOT)]
 
 from benchmarks.frames import recorded  # noqa: E402
-from benchmarks.scaling import measured  # noqa: E402
+from benchmarks.meter import measured  # noqa: E402
 from sweepledger.commands.reports.recorded import recorded_results  # noqa: E402
 from sweepledger.commands.reports.sync import contents_of  # noqa: E402
 

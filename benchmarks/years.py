@@ -8,7 +8,6 @@ One sweep is generated and recorded for real, four batches of it; the others are
 numbers, written by `git fast-import`. Twenty batches are recorded in one commit.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -24,6 +23,7 @@ from random import Random
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.meter import Used, measured  # noqa: E402
 from sweepledger.commands.collection.results_commit import commit_results  # noqa: E402
 from sweepledger.commands.generate import generate  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
@@ -63,46 +63,6 @@ NUMBER = re.compile(rb"(?<=0\.)[0-9]{8,}")
 TRIAL = re.compile(rb"\bt[0-9a-f]{5}([0-9a-f]{6})\b")
 DEFAULT_BARS = (1.5, 150)
 COLLECTOR_DISK = 60
-
-
-@dataclass(frozen=True)
-class Use:
-    """What a process and its children used."""
-
-    seconds: float
-    mebibytes: float
-
-
-METER = """
-import resource, subprocess, sys
-done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-use = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(done.returncode, use.ru_utime + use.ru_stime, use.ru_maxrss / 1024)
-sys.stderr.write(done.stderr.decode(errors="replace")[-2000:])
-"""
-"""A small process of its own: what a process has in memory counts for those that it starts."""
-
-
-def measured(argv: list[str], folder: Path) -> Use:
-    """Run a command; give CPU seconds and peak memory of the process tree."""
-    done = subprocess.run(
-        [sys.executable, "-c", METER, *argv],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-        env=_environment(),
-    )
-    code, seconds, mebibytes = done.stdout.split()
-    if code != "0":
-        raise SystemExit(f"{' '.join(argv)}: {done.stderr}")
-    return Use(float(seconds), float(mebibytes))
-
-
-def _environment() -> dict[str, str]:
-    """Return the variables of a command: as of an installed package, its bytecode is kept."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": str(ROOT)}
 
 
 def leave(results: Path, batch: StoredBatch, random: Random) -> None:
@@ -257,7 +217,7 @@ def disk(folder: Path) -> float:
     return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*")) / 2**20
 
 
-def report(name: str, use: Use, bars: tuple[float, float]) -> None:
+def report(name: str, use: Used, bars: tuple[float, float]) -> None:
     """Print one row of the table."""
     seconds, mebibytes = bars
     late = use.seconds > seconds or (mebibytes and use.mebibytes > mebibytes)
@@ -297,7 +257,11 @@ def collector(sandbox: Sandbox, url: str, scratch: Path, volume: Path) -> None:
     report("collector: clone", cloned, (6.0, 256))
     words = ["collect", "--push", f"--results={volume}", f"--state={scratch / 'no-state'}"]
     collected = measured([sys.executable, "-m", "sweepledger.cli", *words], place)
-    both = Use(cloned.seconds + collected.seconds, max(cloned.mebibytes, collected.mebibytes))
+    both = replace(
+        collected,
+        seconds=cloned.seconds + collected.seconds,
+        mebibytes=max(cloned.mebibytes, collected.mebibytes),
+    )
     report("collector: clone and push of one batch", both, (6.0, 256))
     size = disk(place)
     print(
