@@ -79,7 +79,9 @@ def _report_cut_off(minutes: float) -> None:
     _cut_off().write_text(f"the build was ended after {minutes:g} minutes\n")
     missed = ", ".join(_not_built(building.EVERY)) or "images"
     say(f"==> {SKIPPED}: their build was ended after {minutes:g} minutes, before {missed}")
-    say("    The tests that need these are skipped. What was built stays; `make cluster-tools` goes on with it.")
+    say(
+        "    The tests that need these are skipped. What was built stays; `make cluster-tools` goes on with it."
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -63,13 +63,31 @@ def test_what_the_pool_does_not_say_is_refused(other: int | None, tmp_path: Path
 
 
 def test_queues_of_a_cohort_lend_and_take_back() -> None:
-    pools = {
-        name: replace(pool, cohort="gpus" if name != "cpu" else None) for name, pool in THREE_POOLS.items()
-    }
+    heavy = replace(THREE_POOLS["gpu-heavy"], cohort="gpus")
+    pools = {**THREE_POOLS, "gpu-heavy": heavy, "nightly": replace(heavy, name="nightly", queue="nightly")}
 
     made = kueue.objects(replace(PLATFORM_SETTINGS, pools=pools))
 
     specs = {one["metadata"]["name"]: one["spec"] for one in made if one["kind"] == "ClusterQueue"}
-    assert specs["research-gpu-light"]["cohort"] == specs["research-gpu-heavy"]["cohort"] == "research-gpus"
+    flavors = {
+        name: [flavor["name"] for group in spec["resourceGroups"] for flavor in group["flavors"]]
+        for name, spec in specs.items()
+    }
+    assert specs["research-nightly"]["cohort"] == specs["research-gpu-heavy"]["cohort"] == "research-gpus"
     assert specs["research-gpu-heavy"]["preemption"]["reclaimWithinCohort"] == "Any"
     assert "cohort" not in specs["research-cpu"]
+    assert flavors["research-nightly"] == flavors["research-gpu-heavy"] == ["research-gpu-heavy"]
+    assert [one["metadata"]["name"] for one in made if one["kind"] == "ResourceFlavor"] == [
+        *("research-cpu", "research-gpu-heavy", "research-gpu-light"),
+    ]
+
+
+def test_queues_without_a_cohort_have_flavors_of_their_own() -> None:
+    heavy = THREE_POOLS["gpu-heavy"]
+    pools = {"gpu-heavy": heavy, "nightly": replace(heavy, name="nightly", queue="nightly")}
+
+    made = kueue.objects(replace(PLATFORM_SETTINGS, pools=pools))
+
+    assert [one["metadata"]["name"] for one in made if one["kind"] == "ResourceFlavor"] == [
+        *("research-gpu-heavy", "research-nightly"),
+    ]

@@ -23,14 +23,23 @@ NO_BOUND = "1Ei"
 def objects(settings: Settings) -> list[Manifest]:
     """Return a flavor, a cluster queue and a local queue for each pool with a queue, and three priorities.
 
-    A pool without `max_nodes` gets none: its quota would be a guess.
+    A pool without `max_nodes` gets none: its quota would be a guess. Pools of a cohort on the same nodes have one
+    flavor: Kueue lends quota of a flavor only to queues that have this flavor.
     """
     pools = [pool for _, pool in sorted(settings.pools.items()) if pool.queue and pool.max_nodes]
     if not pools:
         return []
     prefix = Names.of(settings).trials
     classes = [_priority(f"{prefix}-{name}", value, settings) for name, value in PRIORITIES.items()]
-    return [made for pool in pools for made in _pool(pool, settings)] + classes
+    flavors: dict[str, str] = {}
+    objects: list[Manifest] = []
+    for pool in pools:
+        spec = _flavor(pool)
+        flavor = flavors.setdefault(repr((pool.cohort or pool.name, spec)), f"{prefix}-{pool.name}")
+        if flavor == f"{prefix}-{pool.name}":
+            objects.append(manifest(f"{GROUP}/ResourceFlavor", flavor, settings, spec=spec))
+        objects += _queues(pool, flavor, settings)
+    return objects + classes
 
 
 def priority_class(settings: Settings) -> list[Manifest]:
@@ -50,13 +59,12 @@ def priority_class(settings: Settings) -> list[Manifest]:
     ]
 
 
-def _pool(pool: Pool, settings: Settings) -> list[Manifest]:
+def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
     names = Names.of(settings)
     shared = f"{names.trials}-{pool.name}"
     chosen = {"matchLabels": {"kubernetes.io/metadata.name": names.trials}}
     quota = _quota(pool)
     return [
-        manifest(f"{GROUP}/ResourceFlavor", shared, settings, spec=_flavor(pool)),
         manifest(
             f"{GROUP}/ClusterQueue",
             shared,
@@ -68,7 +76,7 @@ def _pool(pool: Pool, settings: Settings) -> list[Manifest]:
                 "resourceGroups": [
                     {
                         "coveredResources": [amount["name"] for amount in quota],
-                        "flavors": [{"name": shared, "resources": quota}],
+                        "flavors": [{"name": flavor, "resources": quota}],
                     }
                 ],
             },

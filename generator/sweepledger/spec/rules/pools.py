@@ -84,6 +84,28 @@ def queue_keys(draft: Draft) -> Iterator[Problem]:
         if cohort is not None and not DNS_LABEL.fullmatch(cohort):
             message = f"must be lower-case letters, digits and inner hyphens, got {safe_repr(cohort)}"
             yield draft.problem((*place, "cohort"), message, code="cluster-name")
+    yield from _lenders(draft)
+
+
+NODES = {"selector": dict, "gpu_type": str, "tolerations": list, "spot": bool}
+"""The keys of a pool that say which nodes are its own, and the types of their values."""
+
+
+def _lenders(draft: Draft) -> Iterator[Problem]:
+    """Queues of a cohort lend quota on the same nodes only."""
+    cohorts = {name: draft.get("pools", name, "cohort", kind=str) for name in draft.names("pools")}
+    nodes = {
+        name: {key: draft.get("pools", name, key, kind=kind) or None for key, kind in NODES.items()}
+        for name in cohorts
+    }
+    for name, cohort in cohorts.items():
+        others = [other for other in cohorts if other != name and cohorts[other] == cohort]
+        is_named = nodes[name]["selector"] or nodes[name]["gpu_type"]
+        if cohort is None or not others or (is_named and nodes[name] in [nodes[other] for other in others]):
+            continue
+        message = "needs the selector, gpu_type, tolerations and spot of another pool of the cohort"
+        hint = "queues lend quota of the same nodes, which selector or gpu_type name: make them equal, or remove cohort"
+        yield draft.problem(("pools", name, "cohort"), message, code="pool-queue", hint=hint, at_key=True)
 
 
 def pod_settings(draft: Draft) -> Iterator[Problem]:
