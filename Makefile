@@ -18,7 +18,7 @@ UNTIL = $(if $(DEADLINE),--deadline $(DEADLINE))
 
 # All processes of a cluster end with its box (namespaces), which requires root. Without root, the tests are skipped with the reason.
 BOX = $(if $(filter 0,$(shell id -u)),$(BIN)/python -m tests.cluster.box)
-E2E = $(BOX) $(BIN)/python -m pytest tests/e2e -m "" -rs -vv --tb=short $(TESTFLAGS)
+E2E = $(BOX) $(BIN)/python -m pytest $(or $(FILES),tests/e2e) -m "" -rs -vv --tb=short $(TESTFLAGS)
 
 # A CPU build of torch is smaller. Its lock file is used if it exists (see CONTRIBUTING.md).
 TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
@@ -26,6 +26,9 @@ TORCH_LOCK ?= $(firstword $(wildcard locks/torch-cpu.lock) locks/torch.lock)
 # Tests of a file share what they prepare, so one process runs them all; tests/tiers.py sorts the files. Three processes
 # use two cores, because tests start others and wait for them; tests of the full suite start servers.
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e
+
+ON_A_SERVER := golden_overlays platform platform_objects invalid_twins two_teams bucket_admission several_datasets
+ON_A_NODE := runs_once endings collector the_loop lost_node api_store
 
 LINTERS := $(VENV)/workflows/bin
 RELEASE := $(VENV)/release/bin
@@ -36,7 +39,7 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 .DEFAULT_GOAL := help
 .PHONY: help demo sweep test test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
-.PHONY: faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training docs
+.PHONY: kubernetes-versions faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training docs
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -122,7 +125,7 @@ e2e: $(STAMPS)/test $(STAMPS)/data ## run the end-to-end tests on a cluster, wit
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 e2e-argocd e2e-flux
 
 # Nodes, containers and volumes lie on a disk, unlike the temporary files of other tests (tests/conftest.py).
-e2e-argocd e2e-flux e2e-full bench-cluster: export TMPDIR := $(or $(TMPDIR),/tmp)
+e2e-argocd e2e-flux e2e-full kubernetes-versions bench-cluster: export TMPDIR := $(or $(TMPDIR),/tmp)
 
 e2e-argocd e2e-flux: SHELL := /bin/bash -o pipefail
 e2e-argocd e2e-flux: e2e-%: $(STAMPS)/test $(STAMPS)/data # with one controller
@@ -136,7 +139,17 @@ e2e-full: $(STAMPS)/test $(STAMPS)/data ## run all end-to-end tests with both co
 	@$(E2E) --controller flux --full
 	@echo "==> tests of the controllers, of a queue, of fake nodes and of pauses"
 	@for file in controllers kueue kwok pauses; do $(BOX) $(BIN)/python -m pytest -m "" -rs tests/cluster/test_$$file.py || exit; done
-	@$(MAKE) --no-print-directory bench-cluster
+	@$(MAKE) --no-print-directory kubernetes-versions bench-cluster
+
+# The objects that are rendered, before the API server, and the hazards of a batch on a node: with other versions.
+kubernetes-versions: FILES = $(addprefix tests/e2e/test_,$(addsuffix .py,$(ON_A_NODE)))
+kubernetes-versions: $(STAMPS)/test $(STAMPS)/data ## run the core of the cluster tests with the oldest and the newest version of Kubernetes (an hour)
+	@for minor in $(or $(KUBERNETES),1.30 1.37); do \
+	  echo "==> Kubernetes $$minor" && export KUBERNETES=$$minor && \
+	  $(BIN)/python -m tests.cluster.building control-plane-$$minor && \
+	  $(BIN)/python -m pytest -m "" -rs $(addprefix tests/cluster/test_,$(addsuffix .py,$(ON_A_SERVER))) && \
+	  $(E2E) --controller $(or $(CONTROLLER),flux) || exit; \
+	done
 
 cluster: cluster-tools $(STAMPS)/data ## start a whole cluster for manual experiments (CONTROLLER=argocd or flux)
 	@$(BIN)/python -m tests.e2e.playground up $(CONTROLLER)

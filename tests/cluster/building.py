@@ -9,6 +9,7 @@ beside these programs, packages and images, belongs to `preparing.py`.
 import argparse
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -25,13 +26,14 @@ PINS = Path(__file__).parent / "tools"
 BUILT = ROOT / ".tools"
 NEVER = Deadline()
 
-KUBERNETES = "1.36.3"
-"""As in tools/control-plane/go.mod; the binaries say it only if told at link time."""
+RELEASES = {"1.30": "1.30.14", "1.36": "1.36.3", "1.37": "1.37.2"}
+"""As in tools/control-plane-*/go.mod, oldest first; the binaries say it only if told at link time."""
+KUBERNETES = RELEASES[os.environ.get("KUBERNETES") or "1.36"]
+"""What the clusters of tests run: `make e2e KUBERNETES=1.30`, and so for every target."""
 ARGO_CD = "3.2.11"
 """As in tools/argocd/go.mod, likewise."""
 
 _VERSION = "k8s.io/component-base/version.git"
-_MAJOR, _MINOR, _ = KUBERNETES.split(".")
 
 
 @dataclass(frozen=True)
@@ -130,16 +132,25 @@ OLDEST_KUSTOMIZE = Group(
     "kustomize-5.5", _KUSTOMIZE, "20 seconds", ("-X sigs.k8s.io/kustomize/api/provenance.version=v5.5.0",)
 )
 NEWEST_KUSTOMIZE = Group("kustomize", _KUSTOMIZE, "20 seconds")
-CONTROL_PLANE = Group(
-    "control-plane",
-    {"etcd": "go.etcd.io/etcd/server/v3"}
-    | {
-        program: f"k8s.io/kubernetes/cmd/{program}"
-        for program in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
-    },
-    "7 minutes",
-    (f"-X {_VERSION}Version=v{KUBERNETES}", f"-X {_VERSION}Major={_MAJOR}", f"-X {_VERSION}Minor={_MINOR}"),
-)
+
+
+def _control_plane(minor: str) -> Group:
+    major, number = minor.split(".")
+    names = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+    return Group(
+        f"control-plane-{minor}",
+        {"etcd": "go.etcd.io/etcd/server/v3"} | {name: f"k8s.io/kubernetes/cmd/{name}" for name in names},
+        "7 minutes",
+        (
+            f"-X {_VERSION}Version=v{RELEASES[minor]}",
+            f"-X {_VERSION}Major={major}",
+            f"-X {_VERSION}Minor={number}",
+        ),
+    )
+
+
+CONTROL_PLANES = {release: _control_plane(minor) for minor, release in RELEASES.items()}
+CONTROL_PLANE = CONTROL_PLANES[KUBERNETES]
 CONTAINERS = Group(
     "containers",
     {
@@ -206,6 +217,8 @@ GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
 EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
+"""With the chosen version of Kubernetes only."""
+KNOWN = (*EVERY, *(group for group in CONTROL_PLANES.values() if group is not CONTROL_PLANE))
 
 
 def built(group: Group | Definitions) -> Path | None:
@@ -294,10 +307,10 @@ def _go(name: str, arguments: list[str], *, deadline: Deadline, env: Mapping[str
 def main(arguments: list[str]) -> int:
     """Build what is not there yet; without Go say so and leave: the tests skip by name what they miss."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.building")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", choices=[*(group.name for group in EVERY), []])
+    parser.add_argument("groups", nargs="*", metavar="GROUP", choices=[*(group.name for group in KNOWN), []])
     parser.add_argument("--deadline", type=float, metavar="MINUTES", help="end what has not ended by then")
     chosen = parser.parse_args(arguments)
-    groups = [group for group in EVERY if group.name in chosen.groups] or API
+    groups = [group for group in KNOWN if group.name in chosen.groups] or API
     if shutil.which("go") is None and any(built(group) is None for group in groups):
         say("==> no Go: the tests against a real API server are skipped (install Go 1.26 or newer)")
         return 0

@@ -1,4 +1,4 @@
-module sweepledger.dev/tests/cluster/tools/control-plane
+module sweepledger.dev/tests/cluster/tools/control-plane-1.36
 
 go 1.26.0
 
