@@ -93,6 +93,7 @@ def _run(machine: Machine, program: Path) -> None:
 def _configured(config: Manifest, folder: Path) -> Manifest:
     """Change of the configuration that comes with Kueue what a process beside others must."""
     return config | {
+        "namespace": NAMESPACE,  # otherwise that of Argo CD, whose processes have a pod's files in this box
         "health": {"healthProbeBindAddress": f"127.0.0.1:{HEALTH}"},
         "metrics": {"bindAddress": "0"},
         "webhook": {"port": WEBHOOKS, "certDir": str(folder)},

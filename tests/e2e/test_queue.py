@@ -38,8 +38,9 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--x", type=float)
 parser.add_argument("--holds", type=int)
 args = parser.parse_args()
-gate = os.path.join(os.environ["SWEEP_CHECKPOINTS"], "open")
-while args.holds and not os.path.exists(gate):
+folder = os.environ["SWEEP_CHECKPOINTS"]
+open(os.path.join(folder, "begun"), "w").close()  # an empty folder does not stay
+while args.holds and not os.path.exists(os.path.join(folder, "open")):
     time.sleep(0.5)
 with open(os.environ["SWEEP_RESULT"], "w") as file:
     json.dump({"score": args.x}, file)
@@ -92,9 +93,11 @@ class Queues:
 
     def open(self, *batches: Batch) -> None:
         """Let trials end that have begun."""
-        for batch in batches:
-            for index in range(len(SCORES)):
-                (self.ground.storage.results / batch.name / str(index) / "checkpoints/open").touch()
+        results = self.ground.storage.results
+        folders = [results / batch.name / str(index) for batch in batches for index in range(len(SCORES))]
+        for folder in (folder / "checkpoints" for folder in folders):
+            until(f"{folder} is there", (folder / "begun").is_file, seconds=PATIENCE, pause=0.5)
+            (folder / "open").touch()
 
     def is_recorded(self, batch: Batch) -> None:
         """Demand one results commit, in which every trial has ended well with its only attempt."""
