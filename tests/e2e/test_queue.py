@@ -99,12 +99,12 @@ class Queues:
             until(f"{folder} is there", (folder / "begun").is_file, seconds=PATIENCE, pause=0.5)
             (folder / "open").touch()
 
-    def is_recorded(self, batch: Batch) -> None:
-        """Demand one results commit, in which every trial has ended well with its only attempt."""
+    def is_recorded(self, batch: Batch, *, attempts: int = 1) -> None:
+        """Demand one results commit, in which every trial has ended well; one that was stopped has begun twice."""
         self.team.until_recorded(batch)
         rows = self.team.summary(batch.sweep)
         assert [(row["status"], float(row["metrics.score"]), row["attempts"]) for row in rows] == [
-            ("ok", score, "1") for score in SCORES
+            ("ok", score, str(attempts)) for score in SCORES
         ]
         assert len(self.team.results_commits(batch)) == 1
 
@@ -124,7 +124,7 @@ def queues(team: Team, controller: Controller, ground: Ground) -> Iterator[Queue
     change_store(team, controller, QUEUES, "pools:\n")
 
 
-def test_lent_places_are_taken_back_and_no_trial_loses_an_attempt(queues: Queues) -> None:
+def test_lent_places_are_taken_back_and_their_trials_begin_again_without_a_retry(queues: Queues) -> None:
     team = queues.team
     first = queues.merged("queue-first", "day", holds=True)
     queues.until_running(first)
@@ -146,7 +146,7 @@ def test_lent_places_are_taken_back_and_no_trial_loses_an_attempt(queues: Queues
 
     queues.open(first, second, owner)
     for batch in (first, second, third, owner):
-        queues.is_recorded(batch)
+        queues.is_recorded(batch, attempts=2 if batch == stopped else 1)
     assert not [
         job for batch in (first, second, third, owner) for job in team.jobs(batch) if not has_ended(job)
     ]
@@ -166,5 +166,5 @@ def test_a_sweep_of_a_higher_priority_takes_the_places_of_another(queues: Queues
     assert queues.running(other) == len(SCORES)
     queues.open(low, other, high)
     for batch in (low, other, high):
-        queues.is_recorded(batch)
+        queues.is_recorded(batch, attempts=2 if batch == low else 1)
     assert team.active() == []
