@@ -8,7 +8,6 @@ Chromium is Debian's, or named by $BROWSER. Playwright comes with `locks/browser
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests import npm
 from tests.cluster import packages
 
 ROOT = Path(__file__).parents[1]
@@ -69,15 +69,12 @@ def fetch_axe() -> None:
     """Fetch axe-core without running its scripts, and verify it. Raises NoBrowserError."""
     if AXE.is_file():
         return
-    if shutil.which("npm") is None:
-        raise NoBrowserError("npm not found")
     AXE.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=AXE.parent) as folder:
-        done = subprocess.run(
-            ["npm", "pack", "--silent", NPM], cwd=folder, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise NoBrowserError(f"npm failed: {' '.join(done.stderr.split())[-200:]}")
+        try:
+            npm.run(Path(folder), "pack", NPM)
+        except npm.NpmError as error:
+            raise NoBrowserError(str(error)) from error
         with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
             archive.extractall(folder, filter="data")
         source = Path(folder) / "package" / "axe.min.js"

