@@ -209,6 +209,9 @@ GITEA = Group(
     files={name: f"{name}/**" for name in ("options", "public", "templates")},
 )
 """Without the scripts of its pages, which npm builds: its API needs none."""
+KUBE_ROUTER = Group(
+    "kube-router", {"kube-router": "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"}, "4 minutes"
+)
 
 API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
@@ -217,8 +220,9 @@ GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
 EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
-"""With the chosen version of Kubernetes only."""
-KNOWN = (*EVERY, *(group for group in CONTROL_PLANES.values() if group is not CONTROL_PLANE))
+"""What `make cluster-tools` builds, with the chosen version of Kubernetes only."""
+KNOWN = (*EVERY, KUBE_ROUTER, *(group for group in CONTROL_PLANES.values() if group is not CONTROL_PLANE))
+"""Also what only `make e2e-full` and comparisons of versions build."""
 
 
 def built(group: Group | Definitions) -> Path | None:
