@@ -45,7 +45,7 @@ def why_not() -> str:
         return f"this kernel lacks a part of the firewall: {error}"
     finally:
         for argv in (("iptables", "-F", PROBE), ("iptables", "-X", PROBE), ("ipset", "destroy", PROBE)):
-            subprocess.run(argv, capture_output=True, check=False)
+            _succeeds(*argv)
     return ""
 
 
@@ -92,7 +92,12 @@ def stop(machine: Machine) -> None:
     machine.children.end(NAME)
     box.do("iptables", "-F")
     box.do("iptables", "-X")
-    box.do("ipset", "destroy")
+    # The kernel gives a set free some time after the last rule that names it.
+    until("no set is left", lambda: _succeeds("ipset", "destroy"), seconds=READY_SECONDS, pause=0.5)
+
+
+def _succeeds(*argv: str) -> bool:
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
 
 def _rules() -> str:

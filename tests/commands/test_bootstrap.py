@@ -161,6 +161,25 @@ def test_what_the_collector_may_reach_beyond_need_is_not_decided_yet(sandbox: Sa
     assert not [gap for gap in closed if gap.startswith("egress")]
 
 
+CLONING = """version: 1
+images: {collector: {repository: registry.example.org/collector, digest: 'sha256:%s'}}
+code: {url: 'https://git.example.org/team/sweeps.git', image: collector}
+""" % ("1" * 64)
+OPENED = "egress: {git: {cidrs: [198.51.100.7/32], ports: [443]}}\n"
+PROXIED = """proxy: {address: 'http://proxy.example.org:3128', egress: proxy}
+egress: {proxy: {cidrs: [203.0.113.9/32], ports: [3128]}}
+"""
+
+
+def test_trials_that_clone_need_a_way_to_the_git_server(sandbox: Sandbox) -> None:
+    gaps = {}
+    for more in ("", OPENED, PROXIED):
+        sandbox.write("sweepledger.yaml", CLONING + more)
+        gaps[more] = [gap for gap in run_bootstrap(sandbox).gaps if "clone code" in gap]
+
+    assert [len(items) for items in gaps.values()] == [1, 0, 0]
+
+
 def test_files_of_the_platform_team_beside_ours_are_left_alone(sandbox: Sandbox) -> None:
     run_bootstrap(sandbox)
     own = sandbox.write("clusters/platform/own.yaml", "kind: X\n")

@@ -403,6 +403,11 @@ def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
         gaps.append(
             f"egress.{GIT_EGRESS}: not set, so what deletes old results may reach every host on port {source.port}"
         )
+    if settings.code is not None and GIT_EGRESS not in settings.egress and settings.proxy is None:
+        gaps.append(
+            f"egress.{GIT_EGRESS}: not set, so trials cannot clone code where the network enforces NetworkPolicies; "
+            "name the address of the git server"
+        )
     ports = platform.ports_to_anywhere(settings, source)
     if ports:
         listed = ", ".join(map(str, ports))
