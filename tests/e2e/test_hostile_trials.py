@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster.children import until
 from tests.e2e.founding import Ground
-from tests.e2e.team import NAMESPACE, Batch, Team
+from tests.e2e.team import Batch, Team
 
 SCRIPT = (Path(__file__).parent / "hostile.py").read_text()
 COMMAND = ("python3", "code/hostile.py", "${args}")
@@ -113,14 +113,6 @@ def test_with_the_whole_volume_mounted_a_forged_record_is_believed(
 
     rows = {row["params.attempt"]: row for row in team.summary("forgeable")}
     assert float(rows["token"]["metrics.score"]) == 999
-
-
-def test_the_network_of_a_trial_is_closed(team: Team) -> None:
-    policies = team.server.kubectl(
-        "get", "networkpolicies", f"--namespace={NAMESPACE}", "--output=name"
-    ).stdout
-    assert policies.count("networkpolicy") >= 2
-    pytest.skip("not tested: this cluster's network plugin (bridge) enforces no NetworkPolicy")
 
 
 def _pod(team: Team, attempt: str) -> dict[str, Any]:
