@@ -8,12 +8,15 @@ import json
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from sweepledger.structs.kubernetes import EGRESS_LABEL
+from sweepledger.structs.settings import GIT_EGRESS, PEERS_EGRESS
 from tests.cluster import box, kube_router, listener, outside
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
@@ -35,7 +38,7 @@ INTERNET, METADATA = "198.51.100.9", "169.254.169.254"
 PROXY, RESOLVER = "203.0.113.9", "198.51.100.53"
 """What other settings open."""
 HOSTS = (
-    *(f"tcp:{STORE}:443", f"tcp:{STORE}:8443", f"tcp:{BESIDE}:443"),
+    *(f"tcp:{STORE}:443", f"tcp:{STORE}:8443", f"tcp:{BESIDE}:443", f"tcp:{BESIDE}:8443"),
     *(f"tcp:{INTERNET}:443", f"tcp:{INTERNET}:8443", f"dns:{INTERNET}:53", f"tcp:{METADATA}:80"),
     *(f"tcp:{PROXY}:3128", f"dns:{RESOLVER}:5353"),
 )
@@ -48,7 +51,21 @@ proxy: {{address: 'http://{PROXY}:3128', egress: proxy, except: ['10.0.0.0/8']}}
 """
 NEIGHBOURS = "neighbours"
 """The namespace of others, without a policy."""
-DNS_POD = {"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}}
+
+BARE = "bare"
+OTHER_SETTINGS = f"""version: 1
+namespace: {BARE}
+controller: none
+defaults: {{image: trainer}}
+images: {{trainer: {{repository: registry.example/trainer, digest: 'sha256:{"a" * 64}'}}}}
+results:
+  claim: results
+  keep: 30d
+  sync: {{mlflow: {{to: 'http://{STORE}:8443', egress: mlflow}}}}
+egress:
+  mlflow: {{cidrs: ['{STORE}/32'], ports: [8443]}}
+  api-server: {{cidrs: ['{box.SERVICE}/32'], ports: [443]}}
+"""
 
 CLOSED, OTHER, OPENED, COLLECTOR, NEIGHBOUR = "closed", "other", "opened", "collector", "neighbour"
 """The pods: a trial whose spec requests nothing, and another one; one that clones and may reach the store; …"""
@@ -271,6 +288,78 @@ def test_without_addresses_of_git_and_api_server_the_collector_reaches_every_hos
     _until(network, COLLECTOR, f"tcp:{INTERNET}:443", is_open=False)
 
 
+def test_pods_of_distributed_trials_reach_each_other_and_nobody_else_reaches_them(bare: Network) -> None:
+    assert bare.verdict("peer", f"tcp:{{second}}:{PORT}") == OPEN
+    for source, place in (
+        ("peer", f"tcp:{{alone}}:{PORT}"),
+        ("alone", f"tcp:{{peer}}:{PORT}"),
+        ("peer", f"tcp:{{neighbour}}:{PORT}"),
+        (NEIGHBOUR, f"tcp:{{peer}}:{PORT}"),
+        ("peer", f"tcp:{INTERNET}:443"),
+        ("peer", "tcp:{service}:443"),
+    ):
+        assert "refused" in bare.verdict(source, place), (source, place)
+
+
+def test_jobs_for_stores_and_for_old_results_reach_these_and_the_port_of_the_git_server(
+    bare: Network,
+) -> None:
+    assert bare.verdict("sync", f"tcp:{STORE}:8443") == OPEN
+    assert bare.verdict("expiry", f"tcp:{INTERNET}:443") == OPEN
+    assert bare.verdict("sync", f"tcp:{INTERNET}:443") == OPEN
+    for source, place in (
+        ("sync", f"tcp:{BESIDE}:8443"),
+        ("sync", f"tcp:{INTERNET}:8443"),
+        ("sync", "tcp:{node}:10250"),
+        ("sync", f"tcp:{{peer}}:{PORT}"),
+        ("expiry", f"tcp:{STORE}:8443"),
+        ("expiry", "tcp:{node}:10250"),
+        ("expiry", f"tcp:{{peer}}:{PORT}"),
+    ):
+        assert "refused" in bare.verdict(source, place), (source, place)
+
+
+@pytest.fixture(scope="module")
+def bare(
+    team: Team, network: Network, firewall: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Network]:
+    """Policies of another team, for plain pods with the labels of pods that this cluster does not run."""
+    written = _other_platform(team, tmp_path_factory.mktemp("other"))
+    spaces = [item["metadata"]["name"] for item in written if item["kind"] == "Namespace"]
+    team.server.apply(*(item for item in written if item["kind"] == "Namespace"))
+    team.server.apply(*(item for item in written if item["kind"] == "NetworkPolicy"))
+    peers = {f"{EGRESS_LABEL}{PEERS_EGRESS}": "true"}
+    labels = {
+        "peer": (BARE, peers),
+        "second": (BARE, peers),
+        "alone": (BARE, {}),
+        "expiry": (BARE, {f"{EGRESS_LABEL}{GIT_EGRESS}": "true"}),
+        "sync": (f"{BARE}-collector", {"app.kubernetes.io/component": "sweep-sync"}),
+    }
+    resources = {"requests": {"cpu": "10m"}}
+    made = [_pod(team, space, name, own, resources=resources) for name, (space, own) in labels.items()]
+    team.server.apply(*made)
+    try:
+        pods = {name: _started(team, space, f"app={name}", "only") for name, (space, _) in labels.items()}
+        kube_router.until_it_knows(pod.address for pod in pods.values())
+        addresses = {name: pod.address for name, pod in pods.items()}
+        yield Network(network.machine, {**network.pods, **pods}, {**network.places, **addresses})
+    finally:
+        team.server.kubectl("delete", "namespace", *spaces)
+
+
+def _other_platform(team: Team, folder: Path) -> list[dict[str, Any]]:
+    """Write the platform of a team with distributed trials, a store and results that expire; read it."""
+    other = replace(team, root=folder / "clone", namespace=BARE)
+    other.root.mkdir()
+    other.run([team.python, "-m", "sweepledger.cli", "init", str(other.root)])
+    other.write("sweepledger.yaml", OTHER_SETTINGS)
+    source = ("--repo", "https://git.example/other.git", "--branch", "main", "--shape", "job-set")
+    other.sweep("bootstrap", team.controller, *source)
+    paths = [other.root / f"clusters/platform/{name}.yaml" for name in ("namespaces", "network")]
+    return [item for path in paths for item in yaml.safe_load_all(path.read_text())]
+
+
 def _until(network: Network, source: str, place: str, *, is_open: bool) -> None:
     """Wait until the firewall has read what was applied."""
     wanted = "open" if is_open else "closed"
@@ -361,9 +450,9 @@ def _neighbour(team: Team) -> Iterator[Pod]:
     """A pod of others, with labels as ours have."""
     labels = {"sweepledger.dev/egress-store": "true", "app.kubernetes.io/component": "sweep-collector"}
     team.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NEIGHBOURS}})
-    team.server.apply(_pod(team, NEIGHBOURS, labels, ["python3", "-c", LISTEN]))
+    team.server.apply(_pod(team, NEIGHBOURS, NEIGHBOUR, labels))
     try:
-        yield _started(team, NEIGHBOURS, "app=network", "only")
+        yield _started(team, NEIGHBOURS, f"app={NEIGHBOUR}", "only")
     finally:
         team.server.kubectl("delete", "namespace", NEIGHBOURS)
 
@@ -372,11 +461,12 @@ def _neighbour(team: Team) -> Iterator[Pod]:
 def _servers_of_dns(team: Team) -> Iterator[Pod]:
     """A pod where the policies expect kube-dns."""
     command = ["python3", "-c", outside.LISTENER.read_text(), "dns:0.0.0.0:53", f"tcp:0.0.0.0:{PORT}"]
-    team.server.apply(_pod(team, "kube-system", {"k8s-app": "kube-dns"}, command))
+    root = {"command": command, "securityContext": {"runAsUser": 0}}
+    team.server.apply(_pod(team, "kube-system", "kube-dns", {"k8s-app": "kube-dns"}, **root))
     try:
-        yield _started(team, "kube-system", "app=network", "only")
+        yield _started(team, "kube-system", "app=kube-dns", "only")
     finally:
-        team.server.kubectl("delete", "pod", "network", "--namespace=kube-system", "--now")
+        team.server.kubectl("delete", "pod", "kube-dns", "--namespace=kube-system", "--now")
 
 
 @contextmanager
@@ -398,18 +488,29 @@ def _translated(dns: Pod) -> Iterator[None]:
             box.do("iptables", "-t", "nat", "-D", *rule)
 
 
-def _pod(team: Team, namespace: str, labels: Mapping[str, str], command: Sequence[str]) -> dict[str, Any]:
+CONFINED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What Pod Security demands in namespaces of ours."""
+
+
+def _pod(team: Team, namespace: str, name: str, labels: Mapping[str, str], **more: Any) -> dict[str, Any]:
+    """Give a pod that listens."""
     container = {
         "name": "only",
         "image": team.image("trainer"),
-        "command": list(command),
-        "securityContext": {"runAsUser": 0},
+        "command": ["python3", "-c", LISTEN],
+        "securityContext": CONFINED,
     }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "network", "namespace": namespace, "labels": {"app": "network", **labels}},
-        "spec": {"automountServiceAccountToken": False, "containers": [container]},
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": name, **labels}},
+        "spec": {"automountServiceAccountToken": False, "containers": [{**container, **more}]},
     }
 
 
