@@ -157,7 +157,7 @@ class Network:
     def verdicts(self) -> dict[tuple[str, str], str]:
         """Try all connections, from each pod at once."""
         attempts = [*FORBIDDEN.values(), *ALLOWED.values()]
-        results = {}
+        results: dict[tuple[str, str], str] = {}
         for source in dict.fromkeys(source for source, _ in attempts):
             wanted = [place for name, place in attempts if name == source]
             answers = self._try(source, wanted)
