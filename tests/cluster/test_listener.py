@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import listener, outside
+from tests.cluster import connections, listener, outside
 from tests.cluster.children import Children, until
 from tests.cluster.processes import free_ports
-from tests.e2e import connections
 
 
 @pytest.fixture
