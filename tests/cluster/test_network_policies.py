@@ -76,7 +76,7 @@ run: {run}
 RUNS = {
     "closed": "{code: {path: code}}",
     "opened": "{code: {path: code, mode: clone}, egress: [store]}",
-    "wide": "{code: {path: code}, shape: job-set, nodes: 2}",
+    "wide": "{code: {path: code}, shape: job-set, nodes: 2, parallelism: 2}",
 }
 """Sweeps: of trials that request nothing; that clone and use an egress; that have several pods."""
 
@@ -155,7 +155,6 @@ class Repository:
 
     def found(self) -> None:
         """Write settings, specs, platform and batches."""
-        self._run("git", "init", "--quiet", "--initial-branch=main", str(self.root))
         self._sweep("init", str(self.root))
         for path in (self.root / "sweeps").glob("*.yaml"):
             path.unlink()
@@ -206,12 +205,16 @@ class Repository:
         return self._run(sys.executable, "-m", "sweepledger.cli", *arguments)
 
     def _run(self, *argv: str) -> str:
-        self.root.mkdir(exist_ok=True)
         person = {f"GIT_{role}_{key}": "a@b" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**person, "PATH": path, "HOME": str(self.root.parent), "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
-            argv, cwd=self.root, env=environment, capture_output=True, text=True, check=False
+            argv,
+            cwd=self.root if self.root.is_dir() else ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert not done.returncode, f"{argv}\n{done.stdout}{done.stderr}"
         return done.stdout
