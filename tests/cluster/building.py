@@ -221,7 +221,11 @@ MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
 EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
 """What `make cluster-tools` builds, with the chosen version of Kubernetes only."""
-KNOWN = (*EVERY, KUBE_ROUTER, *(group for group in CONTROL_PLANES.values() if group is not CONTROL_PLANE))
+KNOWN: Sequence[Group | Definitions] = (
+    *EVERY,
+    KUBE_ROUTER,
+    *(group for group in CONTROL_PLANES.values() if group is not CONTROL_PLANE),
+)
 """Also what only `make e2e-full` and comparisons of versions build."""
 
 
