@@ -355,7 +355,6 @@ def test_without_addresses_of_git_and_api_server_the_collector_reaches_every_hos
 
     with network.repository.changed(KNOWN, ""):
         network.until("collector", anywhere, is_open=True)
-        network.until("opened", git, is_open=False)
 
         for source in ("sync", "expiry"):  # both read the repository
             assert network.verdict(source, git) == OPEN
@@ -363,7 +362,6 @@ def test_without_addresses_of_git_and_api_server_the_collector_reaches_every_hos
         assert network.verdict("collector", "tcp:{service}:443") == OPEN
         assert "refused" in network.verdict("collector", other)
         assert "refused" in network.verdict("closed", anywhere)
-    network.until("opened", git, is_open=True)
     network.until("collector", anywhere, is_open=False)
 
 
