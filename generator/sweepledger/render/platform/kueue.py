@@ -35,7 +35,9 @@ def objects(settings: Settings) -> list[Manifest]:
     objects: list[Manifest] = []
     for pool in pools:
         spec = _flavor(pool)
-        flavor = flavors.setdefault(repr((pool.cohort or pool.name, spec)), f"{prefix}-{pool.name}")
+        flavor = flavors.setdefault(
+            repr((pool.cohort, pool.cohort or pool.name, spec)), f"{prefix}-{pool.name}"
+        )
         if flavor == f"{prefix}-{pool.name}":
             objects.append(manifest(f"{GROUP}/ResourceFlavor", flavor, settings, spec=spec))
         objects += _queues(pool, flavor, settings)
