@@ -29,7 +29,7 @@ from tests.cluster.children import until
 STATE = building.BUILT / "state"
 FOR_A_PERSON = STATE / "apiserver"
 TOKEN = "admin-of-the-test-server"  # noqa: S105 - of a server that listens on loopback, for a test
-READY_SECONDS = 180
+READY_SECONDS = 600
 """Seconds where nothing else runs; a machine full of other tests takes its time."""
 KINDS = (
     *("application-crd", "applicationset-crd", "appproject-crd"),
@@ -105,7 +105,7 @@ class Server:
     def until_served(self, *kinds: str) -> None:
         """Wait until the server knows kinds, by the arguments that tell kubectl of their definitions."""
         # It takes one that has no condition yet for a fault, and ends.
-        wait = ("wait", "--for=condition=Established", "--timeout=5s", *kinds)
+        wait = ("wait", "--for=condition=Established", "--timeout=60s", *kinds)
         served = lambda: not self.kubectl(*wait, check=False).returncode  # noqa: E731
         until("the kinds are served", served, seconds=READY_SECONDS, pause=0.2)
 
