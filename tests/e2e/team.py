@@ -260,6 +260,10 @@ class Team:
         """Give the pods of a batch that the cluster still knows."""
         return self._labelled("pods", batch)
 
+    def running(self, batch: Batch) -> int:
+        """Count the pods of a batch that run."""
+        return sum(pod["status"]["phase"] == "Running" for pod in self.pods(batch))
+
     def _labelled(self, kind: str, batch: Batch) -> list[dict[str, Any]]:
         listed = self.server.ask(
             f"{_path(kind, self.namespace)}?labelSelector=sweepledger.dev/batch={batch.name}"

@@ -30,10 +30,6 @@ def job(team: Team, batch: Batch) -> dict[str, Any]:
     return made
 
 
-def running(team: Team, batch: Batch) -> int:
-    return sum(pod["status"]["phase"] == "Running" for pod in team.pods(batch))
-
-
 def test_a_batch_is_paused_scaled_and_resumed_by_commits_and_loses_no_attempt(
     team: Team, controller: Controller
 ) -> None:
@@ -42,13 +38,13 @@ def test_a_batch_is_paused_scaled_and_resumed_by_commits_and_loses_no_attempt(
     options: dict[str, Any] = {"shape": "indexed", "parallelism": 1, "retries": 0, "timeout": "40m"}
     team.write_spec("pausing", parameters={"x": list(range(TRIALS))}, command=command, **options)
     (batch,) = team.merge_specs("pausing")
-    until("the first trial runs", lambda: running(team, batch) == 1, seconds=PATIENCE, pause=1)
+    until("the first trial runs", lambda: team.running(batch) == 1, seconds=PATIENCE, pause=1)
     made = job(team, batch)["metadata"]["uid"]
 
     team.sweep("scale", "pausing", str(TRIALS))
     team.sweep("check", "--base", "origin/main")
     team.push()
-    until("all trials run", lambda: running(team, batch) == TRIALS, seconds=PATIENCE, pause=1)
+    until("all trials run", lambda: team.running(batch) == TRIALS, seconds=PATIENCE, pause=1)
 
     team.sweep("pause", "pausing")
     team.sweep("check", "--base", "origin/main")

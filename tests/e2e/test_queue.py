@@ -72,11 +72,10 @@ class Queues:
         (batch,) = self.team.merge_specs(name)
         return batch
 
-    def running(self, batch: Batch) -> int:
-        return sum(pod["status"]["phase"] == "Running" for pod in self.team.pods(batch))
-
     def until_running(self, batch: Batch) -> None:
-        until(f"{batch.name} runs", lambda: self.running(batch) == len(SCORES), seconds=PATIENCE, pause=1)
+        until(
+            f"{batch.name} runs", lambda: self.team.running(batch) == len(SCORES), seconds=PATIENCE, pause=1
+        )
 
     def is_suspended(self, batch: Batch) -> bool:
         return [job["spec"].get("suspend", False) for job in self.team.jobs(batch)] == [True]
@@ -141,8 +140,8 @@ def test_lent_places_are_taken_back_and_their_trials_begin_again_without_a_retry
     owner = queues.merged("queue-owner", "night", holds=True)
     queues.until_running(owner)
     stopped = queues.until_suspended((first, second))
-    (stays,) = {first.name, second.name} - {stopped.name}
-    assert queues.running(next(batch for batch in (first, second) if batch.name == stays)) == len(SCORES)
+    (stays,) = [batch for batch in (first, second) if batch != stopped]
+    assert team.running(stays) == len(SCORES)
 
     queues.open(first, second, owner)
     for batch in (first, second, third, owner):
@@ -162,7 +161,7 @@ def test_a_sweep_of_a_higher_priority_takes_the_places_of_another(queues: Queues
     queues.until_running(high)
 
     assert queues.until_suspended((low,)) == low
-    assert queues.running(other) == len(SCORES)
+    assert queues.team.running(other) == len(SCORES)
     queues.open(low, other, high)
     for batch in (low, other, high):
         queues.is_recorded(batch, attempts=2 if batch == low else 1)

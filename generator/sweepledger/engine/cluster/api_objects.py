@@ -14,51 +14,51 @@ from sweepledger.structs.kubernetes import Manifest
 Object = dict[str, Any]
 
 LATEST_TIME = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
-"""Times after this cannot be represented in every time zone."""
+"""Later times cannot be represented in every time zone."""
 
 
 def value_at(node: object, *path: str) -> Any:
-    """Return the value at a path; None if there is none."""
+    """Return the value at a path, or None."""
     for name in path:
         node = node.get(name) if isinstance(node, dict) else None
     return node
 
 
 def text_at(node: object, *path: str) -> str:
-    """Return the text at a path; empty if there is none."""
+    """Return the string at a path, or an empty string."""
     value = value_at(node, *path)
     return value if isinstance(value, str) else ""
 
 
 def int_at(node: object, *path: str) -> int | None:
-    """Return the whole number at a path; None if there is none."""
+    """Return the integer at a path, or None."""
     value = value_at(node, *path)
     return value if type(value) is int else None
 
 
 def objects_at(node: object, *path: str) -> list[Object]:
-    """Return the objects of the list at a path."""
+    """Return the JSON objects in the list at a path."""
     values = value_at(node, *path)
     return [item for item in values if isinstance(item, dict)] if isinstance(values, list) else []
 
 
 def named_object(node: object, name: str, *path: str) -> Object:
-    """Return the object with a name in the list at a path; empty if there is none."""
+    """Return the object with this name from the list at a path, or an empty object."""
     return next((item for item in objects_at(node, *path) if item.get("name") == name), {})
 
 
 def condition(node: object, name: str) -> Object:
-    """Return a condition of a status; empty if it is not set."""
+    """Return the status condition of this type, or an empty object."""
     return next((item for item in objects_at(node, "status", "conditions") if item.get("type") == name), {})
 
 
 def has_condition(node: object, name: str) -> bool:
-    """Return whether a condition of a status is true."""
+    """Return whether the status condition of this type is true."""
     return condition(node, name).get("status") == "True"
 
 
 def time_at(node: object, *path: str) -> float | None:
-    """Return the time at a path in seconds since 1970; None if it is unknown, which runtimes write as 1970."""
+    """Return the time at a path in seconds since 1970, or None. Container runtimes report an unknown time as 1970."""
     try:
         seconds = datetime.fromisoformat(text_at(node, *path)).timestamp()
     except (ValueError, OverflowError):
@@ -67,9 +67,9 @@ def time_at(node: object, *path: str) -> float | None:
 
 
 MAX_DEPTH = 128
-"""Maximum levels of nesting; objects of Kubernetes and its controllers are nested far less deeply."""
+"""Maximum nesting depth, far above that of any object of Kubernetes or its controllers."""
 MAX_BRACKETS = 4_000_000
-"""Maximum number of lists and objects in one response; 20,000 Jobs have half as many."""
+"""Maximum number of lists and objects in one response, twice that of 20,000 Jobs."""
 NESTED = frozenset({dict, list})
 EXCERPT_LENGTH = 80
 
@@ -78,14 +78,16 @@ Predicate = Callable[[Any], bool]
 
 
 class UnexpectedResponseError(Exception):
-    """The response does not have the form of the Kubernetes API. The message describes the response."""
+    """A response is not valid for the Kubernetes API. The message says why."""
 
 
 def parse_object(output: bytes) -> dict[str, Any]:
     """Return the JSON object that kubectl printed. Raises UnexpectedResponseError."""
     try:
         if output.count(b"{") + output.count(b"[") > MAX_BRACKETS:
-            raise UnexpectedResponseError(f"{len(output)} bytes with more than {MAX_BRACKETS} brackets")
+            raise UnexpectedResponseError(
+                f"{len(output)} bytes with more than {MAX_BRACKETS} lists and objects"
+            )
         response = json.loads(output)
     except (ValueError, RecursionError) as error:
         raise UnexpectedResponseError(f"invalid JSON: {excerpt(output)}") from error
@@ -95,23 +97,21 @@ def parse_object(output: bytes) -> dict[str, Any]:
 
 
 def require_text(response: Mapping[str, Any], *path: str) -> str:
-    """Return the text at a path. Raises UnexpectedResponseError."""
-    node: Any = response
-    for name in path:
-        node = node.get(name) if isinstance(node, dict) else None
+    """Return the string at a path. Raises UnexpectedResponseError."""
+    node = value_at(response, *path)
     if not isinstance(node, str):
-        raise UnexpectedResponseError(f"an object that lacks {'.'.join(path)}: {_excerpt_json(response)}")
+        raise UnexpectedResponseError(f"an object without {'.'.join(path)}: {_excerpt_json(response)}")
     return node
 
 
 def require_object(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a response that is an object with a kind and valid common fields. Raises UnexpectedResponseError."""
+    """Return the response if it is an object with a kind and valid common fields. Raises UnexpectedResponseError."""
     require_text(response, "kind")
     return _require_shape(response)
 
 
 def require_list(response: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Return the objects of a response that is a list. Raises UnexpectedResponseError."""
+    """Return the items of a list response. Raises UnexpectedResponseError."""
     items = response.get("items")
     if not isinstance(items, list):
         raise UnexpectedResponseError(f"not a list of objects: {_excerpt_json(response)}")
@@ -119,7 +119,7 @@ def require_list(response: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 
 
 def continue_token(response: Mapping[str, Any]) -> str | None:
-    """Return the token that requests the next page of a list; None at its end."""
+    """Return the token for the next page of a list, or None on the last page."""
     metadata = response.get("metadata")
     token = metadata.get("continue") if isinstance(metadata, dict) else None
     return token if isinstance(token, str) and token else None
@@ -149,7 +149,9 @@ def _require_shape(value: Any) -> Mapping[str, Any]:
         for node in _nodes_at(value, path):
             # Controllers write null for some empty fields. Two fields are used unchecked and must not be null.
             if not has_type(node) and (node is not None or path in NEVER_NULL):
-                raise UnexpectedResponseError(f"an object whose {'.'.join(path)} is {_excerpt_json(node)}")
+                raise UnexpectedResponseError(
+                    f"an object with an invalid {'.'.join(path)}: {_excerpt_json(node)}"
+                )
     checked: Mapping[str, Any] = value
     return checked
 
@@ -197,7 +199,7 @@ SHAPE: tuple[tuple[tuple[str, ...], Predicate], ...] = (
     (("status", "conditions"), _are_objects),
     (("status", "sync"), _is_object),
 )
-"""Optional fields that other modules use without a check, and the type of each."""
+"""Optional fields that other modules read without a type check, and their types."""
 NEVER_NULL = frozenset({("metadata", "labels"), ("spec",)})
 
 
