@@ -181,22 +181,35 @@ class Bucket:
         except FileNotFoundError as error:
             raise StorageError(f"{self.url}/{key}: is missing") from error
 
-    def get_many(self, keys: Iterable[str], *, at_once: int = AT_ONCE) -> Iterator[bytes | None]:
+    def get_many(self, keys: Iterable[str]) -> Iterator[bytes | None]:
         """Yield the contents of objects in order, with a few requests ahead. Raises StorageError."""
-        return _ahead(self.get, ((key,) for key in keys), at_once)
+        return _ahead(self.get, ((key,) for key in keys))
+
+    def get_all(self, keys: Iterable[str]) -> builtins.list[bytes | None]:
+        """Return the contents of small objects in order. Raises StorageError.
+
+        Each thread has a share of the keys: handing over every request alone takes a fifth of its time.
+        """
+        wanted = [*keys]
+        shares = [wanted[start::SMALL_AT_ONCE] for start in range(min(SMALL_AT_ONCE, len(wanted)))]
+        contents: builtins.list[bytes | None] = [None] * len(wanted)
+        with threads(SMALL_AT_ONCE) as pool:
+            for start, share in enumerate(pool.map(lambda share: [*map(self.get, share)], shares)):
+                contents[start::SMALL_AT_ONCE] = share
+        return contents
 
     def get_parts(self, key: str, ranges: Iterable[tuple[int, int]]) -> Iterator[bytes]:
         """Yield parts of an object in order, with a few requests ahead. Raises StorageError."""
-        return _ahead(self.get_part, ((key, start, end) for start, end in ranges), AT_ONCE)
+        return _ahead(self.get_part, ((key, start, end) for start, end in ranges))
 
 
-def _ahead(get: Callable[..., T], wanted: Iterable[tuple[Any, ...]], at_once: int) -> Iterator[T]:
+def _ahead(get: Callable[..., T], wanted: Iterable[tuple[Any, ...]]) -> Iterator[T]:
     """Yield the answers to requests in order, with a few of them ahead."""
-    with threads(at_once) as pool:
+    with threads(AT_ONCE) as pool:
         waiting: list[Future[T]] = []
         for arguments in wanted:
             waiting.append(pool.submit(get, *arguments))
-            if len(waiting) >= at_once:
+            if len(waiting) >= AT_ONCE:
                 yield waiting.pop(0).result()
         for future in waiting:
             yield future.result()

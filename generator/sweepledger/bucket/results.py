@@ -15,7 +15,7 @@ from functools import cached_property
 from sweepledger.bucket import layout, transfer
 from sweepledger.bucket.file_list import StoredFile
 from sweepledger.bucket.layout import ObjectKind, ObjectName
-from sweepledger.bucket.objects import SMALL_AT_ONCE, Bucket
+from sweepledger.bucket.objects import Bucket
 from sweepledger.errors import StorageError
 from sweepledger.formats.record_json import (
     LARGEST_TRIAL_FILE,
@@ -101,14 +101,13 @@ class RecordObjects:
     def _fetch(self, first: int) -> None:
         """Fetch the records of some trials."""
         start = bisect_left(self.begun, first)
-        indexes = self.begun[start : start + AHEAD]
-        wanted = [found for index in indexes for found in self._wanted(index)]
-        contents = self.bucket.get_many((found.name.key for found in wanted), at_once=SMALL_AT_ONCE)
+        wanted = {index: self._wanted(index) for index in self.begun[start : start + AHEAD]}
+        names = [found.name for of_trial in wanted.values() for found in of_trial]
         self._ahead = {
-            index: [UNREAD] * (len(self._listed[index]) - len(self._wanted(index))) for index in indexes
+            index: [UNREAD] * (len(self._listed[index]) - len(of_trial)) for index, of_trial in wanted.items()
         }
-        for found, content in zip(wanted, contents, strict=True):
-            self._ahead[found.name.index].append(self._verified(found.name, content))
+        for name, content in zip(names, self.bucket.get_all(name.key for name in names), strict=True):
+            self._ahead[name.index].append(self._verified(name, content))
 
     def _wanted(self, index: int) -> list[_Listed]:
         """Return the records of a trial that are read: within its bounds."""
