@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sweepledger.results.outcomes import Attempt, BatchRecords, EvaluatedBatch, evaluate
+from sweepledger.results.outcomes import Attempt, BatchRecords, evaluate
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.record import RAN_NOTHING, Record, Status, TrialResult
 from sweepledger.structs.run_config import Infrastructure
@@ -28,15 +28,17 @@ def is_of_infrastructure(record: Record, infrastructure: Infrastructure) -> bool
 def has_lost_attempt(
     lock: BatchLock, outcome: TrialResult, attempts: Sequence[Attempt], infrastructure: Infrastructure
 ) -> bool:
-    """Return whether a trial of a batch is unfinished because infrastructure took one of its attempts.
+    """Return whether infrastructure took one of a trial's attempts, and its own failures have not used all others.
 
-    It is not if it failed on its own as often as `run.retries` allows.
+    A record that came late may have ended the trial all the same.
     """
-    if outcome.status.kind is not Status.FAILED:
+    if outcome.status is Status.CANCELLED:
         return False
     lost = [one for one in attempts if is_of_infrastructure(one.record, infrastructure)]
     # The Job does not count disruptions, so they are no failures of its own.
-    own = sum(one not in lost and one.status is not Status.EVICTED for one in attempts)
+    own = sum(
+        one not in lost and one.status is not Status.EVICTED and not one.status.is_final for one in attempts
+    )
     own += sum(one.record.others.failed for one in attempts if one.record.others is not None)
     return bool(lost) and own <= lock.retries
 
@@ -76,14 +78,4 @@ def _last_loss(attempts: Sequence[Attempt], infrastructure: Infrastructure) -> R
         attempt.record
         for attempt in reversed(attempts)
         if is_of_infrastructure(attempt.record, infrastructure)
-    )
-
-
-def lost_trials(judged: EvaluatedBatch, infrastructure: Infrastructure) -> frozenset[int]:
-    """Return the rows of a batch that infrastructure ended."""
-    rows = zip(judged.outcomes, judged.attempts, strict=True)
-    return frozenset(
-        outcome.index
-        for outcome, attempts in rows
-        if has_lost_attempt(judged.lock, outcome, attempts, infrastructure)
     )

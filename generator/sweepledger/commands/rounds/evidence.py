@@ -22,6 +22,7 @@ from sweepledger.search.stop_rules import LearningCurve, compile_stop_rules
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.record import Record, Status, TrialResult
+from sweepledger.structs.run_config import Infrastructure
 from sweepledger.structs.search_block import MULTI_OBJECTIVE_METHODS, AdaptiveSearch, Method, Rounds
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -118,6 +119,8 @@ class RoundEvidence:
     """Foreign evidence among the observations, by its name under `start`."""
     repeated: tuple[Trial, ...] = ()
     """Trials that infrastructure ended and that are to be requested again, in the order of their tables."""
+    losses: Losses = field(default_factory=Losses)
+    """All trials that infrastructure ended; none if the spec does not let them be requested again."""
 
     @property
     def rounds(self) -> int:
@@ -191,7 +194,7 @@ class EvidenceSource:
         waiting = tuple(batch for batch in counted if not self._is_recorded(batch, files))
         results = [self._results(sweep, batch, files) for batch in counted if batch not in waiting]
         warm_start = {name: list(one) for name, one in self._started(sweep)}
-        losses = _losses(sweep, counted, results)
+        losses = _losses(_infrastructure(sweep, counted), counted, results)
         observations = [*_observations(sweep, results, program, frozenset(losses.last))]
         foreign = dict(foreign_evidence(self.repository, self.commit, sweep))
         started = [
@@ -205,7 +208,7 @@ class EvidenceSource:
         names = tuple(batch.name for batch in waiting)
         repeated = tuple(_repeated_trials(sweep, program, counted, losses))
         return RoundEvidence(
-            sweep, program, counted, names, tuple(observations), pending, stop, foreign, repeated
+            sweep, program, counted, names, tuple(observations), pending, stop, foreign, repeated, losses
         )
 
     def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
@@ -243,12 +246,26 @@ class EvidenceSource:
             yield name, (batch_records.batch_results(batch, files) for batch in recorded)
 
 
-def _losses(sweep: Sweep, stored: Iterable[StoredBatch], results: Iterable[BatchRecords]) -> Losses:
+def _infrastructure(sweep: Sweep, stored: Iterable[StoredBatch]) -> Infrastructure | None:
+    """Return what counts as a failure of infrastructure, and how often it may: as the newest batch was made.
+
+    As of all that says how trials run, a change of the spec affects later batches; a smaller number applies at once.
+    """
+    written, newest = sweep.run.infrastructure, batches.newest(stored)
+    locked = None if newest is None else newest.lock.infrastructure
+    if written is None or locked is None:
+        return None
+    return replace(locked, retries=min(written.retries, locked.retries))
+
+
+def _losses(
+    infrastructure: Infrastructure | None, stored: Iterable[StoredBatch], results: Iterable[BatchRecords]
+) -> Losses:
     """Return what infrastructure ended, by the recorded ones of a sweep's batches."""
-    if sweep.run.infrastructure is None:
+    if infrastructure is None:
         return Losses()
     trials = {batch.name: batch.trials for batch in stored}
-    return Losses.of(((trials[one.lock.name], one) for one in results), sweep.run.infrastructure)
+    return Losses.of(((trials[one.lock.name], one) for one in results), infrastructure)
 
 
 def _repeated_trials(
@@ -259,7 +276,8 @@ def _repeated_trials(
     Not those that a later batch lists, whose batch was cancelled, that have another program, or that the spec does
     not contain any more.
     """
-    if sweep.run.infrastructure is None or not losses.last:
+    infrastructure = _infrastructure(sweep, stored)
+    if infrastructure is None or not losses.last:
         return
     newest = {trial.digest: batch.name for batch in stored for trial in batch.trials}
     members = membership(sweep)
@@ -269,10 +287,10 @@ def _repeated_trials(
         if batch.lock.program.digest != program or batch.name in sweep.cancel:
             continue
         for trial in batch.trials:
+            lost_in, _ = losses.last.get(trial.digest, ("", None))
             if (
-                newest[trial.digest] == batch.name
-                and losses.last.get(trial.digest, ("",))[0] == batch.name
-                and losses.counts[trial.digest] <= sweep.run.infrastructure.retries
+                batch.name == lost_in == newest[trial.digest]
+                and losses.counts[trial.digest] <= infrastructure.retries
                 and members(trial.assignment, trial.replicate)
             ):
                 yield trial

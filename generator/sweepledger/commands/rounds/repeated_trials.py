@@ -28,6 +28,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import trial_id
 
 KEY = b"infrastructure"
 """A spec whose trials are requested again has this key."""
@@ -57,7 +58,9 @@ def repeated_batch(evidence: RoundEvidence, inputs: RenderInputs) -> Overlay | N
         return None
     sweep, newest = evidence.sweep, batches.newest(evidence.batches)
     assert newest is not None, "a trial was lost in a batch"
-    run = replace(sweep.run, shape=sweep.run.shape or newest.lock.shape)
+    run = replace(
+        sweep.run, shape=sweep.run.shape or newest.lock.shape, infrastructure=newest.lock.infrastructure
+    )
     if run.packs_itself:
         run = replace(run, pack=newest.lock.pack, pack_choice=newest.lock.pack_choice)
     trials = by_stack(evidence.repeated, inputs.program.stack)
@@ -106,3 +109,46 @@ def _next_repeat(
     hint = f"`sweep retry {sweep.name}`, and merge what it writes"
     blocked = blocked or unrunnable(repository, commit, batch, settings, hint)
     return blocked or RepeatDue(evidence.sweep, batch)
+
+
+@dataclass(frozen=True, slots=True)
+class LostTrial:
+    """An unfinished trial that infrastructure ended, and that no later batch lists."""
+
+    batch: str
+    """The batch in which it ended last."""
+    reason: str
+    batches: int
+    """In how many batches infrastructure ended it."""
+    retries: int
+    """How often it may be requested again for that."""
+    is_due: bool
+    """Whether it will be requested again by itself."""
+
+
+def lost_trials_at(repository: Repository, commit: str | None, name: str) -> dict[str, LostTrial]:
+    """Return the trials of a sweep that infrastructure ended, by id; none if its spec does not let them be repeated.
+
+    Raises UnreadableError.
+    """
+    settings = at_commit.settings_or_defaults(repository, commit)
+    sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
+    stored = batches.of_sweep_in_commit(repository, commit, name)
+    newest = batches.newest(stored)
+    if not isinstance(sweep, Sweep) or newest is None or newest.lock.infrastructure is None:
+        return {}
+    source = EvidenceSource(repository, commit, batches=stored)
+    evidence = source.evidence(sweep, newest.lock.program.digest)
+    last = {trial.digest: batch.name for batch in stored for trial in batch.trials}
+    due = {trial.digest for trial in evidence.repeated}
+    return {
+        trial_id(digest): LostTrial(
+            batch,
+            record.reason or "",
+            evidence.losses.counts[digest],
+            newest.lock.infrastructure.retries,
+            digest in due,
+        )
+        for digest, (batch, record) in evidence.losses.last.items()
+        if last[digest] == batch
+    }
