@@ -431,11 +431,11 @@ def test_a_budget_that_has_nothing_left_keeps_trials_from_being_repeated(
     assert isinstance(repeat, PushedRepeat)
 
 
-def test_the_state_alone_is_what_git_has(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_whoever_records_on_one_machine_requests_them_again_too(sandbox: Sandbox, tmp_path: Path) -> None:
     name = requested(sandbox)
     results = tmp_path / "results"
     (batch,) = batches.in_work_tree(sandbox.root)
-    for place, changes in enumerate(({}, REFUSED, {})):
+    for place, changes in enumerate(({}, BROKEN_GPU, {})):
         leave(results, batch, place, **changes)
 
     collection = collect_from_state(target(sandbox), results, tmp_path / "none", over={name})

@@ -160,6 +160,7 @@ FILE == "batch.yaml" {
   if ($0 ~ "^(digest: " digest "|(number|trials|round): " whole "|generator: \"[0-9][0-9A-Za-z.+]*\"|engine: \"[a-z]+ [0-9.]+\")$") next
   if ($0 == "parent: null" || $0 ~ "^parent: \"" SWEEP "-b[0-9]+-" times(hex, 8) "\"$") next
   if ($0 == "after_infrastructure: true") next
+  if (REPEATS && $0 ~ "^((method|choice): " text "|ahead: " whole ")$") next # of the round that lost the trials
   if ($0 == "parents:" || $0 ~ "^  \"" whole "\": \"" id "\"$") next
   if ($0 == "  digest: \"sha256:" SPEC "\"") next
   if ($0 ~ "^  (hyperparams(-" whole ")?[.]csv|job[.]yaml|kustomization[.]yaml|launch[.]json): " digest "$") next
@@ -180,7 +181,7 @@ merged_content() {
 
 bones() {
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
-    merged_content "$1" "$part" | LC_ALL=C awk -v FILE="$part" -v BATCH="$2" -v SPEC="$3" -v SWEEP="$sweep" "$shape" | LC_ALL=C sort -u
+    merged_content "$1" "$part" | LC_ALL=C awk -v FILE="$part" -v BATCH="$2" -v SPEC="$3" -v SWEEP="$sweep" -v REPEATS="$again" "$shape" | LC_ALL=C sort -u
   done
   # A copy of the launcher; newer batches refer to the one in base/, which the collector cannot change.
   echo "launcher $(tree "$1/launch.py")"
@@ -298,9 +299,10 @@ asked() {
     [ -z "$later" ] || refuse "$before is not the newest batch of $sweep"
   done
   if repeats "$2:overlays/active/$batch"; then
-    like="$before"
+    like="$before" again=1
     repeated "$1" "$2" "$batch"
   else
+    again=0
     follows_round "$1" "$2" "$batch"
   fi
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
