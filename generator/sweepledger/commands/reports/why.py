@@ -187,7 +187,7 @@ class BatchObserver:
         lost = self.lost(batch.sweep)
         for index, row in enumerate(batch.rows):
             entry = lost.get(row.trial)
-            known = cause if entry is None or entry.batch != batch.name else _lost(batch.sweep, entry)
+            known = cause if entry is None or entry.batch != batch.name else lost_cause(batch.sweep, entry)
             groups.setdefault(known, []).append(index)
         return (TrialCauses(known, tuple(indexes)) for known, indexes in groups.items())
 
@@ -399,7 +399,7 @@ def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> W
     )
 
 
-def _lost(sweep: str, trial: LostTrial) -> WaitCause:
+def lost_cause(sweep: str, trial: LostTrial) -> WaitCause:
     """Return the cause for a recorded trial that infrastructure ended."""
     times = "once" if trial.batches == 1 else f"in {trial.batches} batches"
     ended = f"it is recorded: infrastructure ended it {times}, last by {trial.reason}"
@@ -419,7 +419,7 @@ def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTria
     if row.status.is_final:
         cause = WaitCause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
     elif lost is not None:
-        cause = _lost(listed.sweep, lost)
+        cause = lost_cause(listed.sweep, lost)
     else:
         reason = f" ({row.reason})" if row.reason else ""
         cause = WaitCause(
