@@ -4,6 +4,8 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ pytestmark = pytest.mark.full
 SECONDS = 900
 REFUSING, WITHOUT_IMAGE = ROOMS
 NOT_PULLED = ("ErrImagePull", "ImagePullBackOff")
-SPEC: Mapping[str, object] = {"retries": 0, "timeout": "20s", "infrastructure": {"retries": 1}}
+SPEC: Mapping[str, Any] = {"retries": 0, "timeout": "20s", "infrastructure": {"retries": 1}}
 
 
 @dataclass
@@ -177,7 +179,7 @@ def test_at_the_bound_nothing_more_is_requested_and_why_says_so(repeated: Repeat
     team = repeated.team
     for _ in range(2):
         job = team.collect()
-        until("the collector ran", lambda job=job: _has_run(team, job), seconds=PATIENCE, pause=1)
+        until("the collector ran", partial(_has_run, team, job), seconds=PATIENCE, pause=1)
 
     assert len(repeated.batches("hopeless")) == 2
     assert {row["status"] for row in team.summary("hopeless")} == {"failed"}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ TRIAL = Trial({"x": 1}, "p" * 64)
 
 def attempt(batch: str, number: int, ending: str) -> Record:
     time = f"2026-01-01T00:{number:02d}:00Z"
-    changes = {"started": time, "finished": time, "uid": f"pod-{number}", **ENDINGS[ending]}
+    changes: dict[str, Any] = {"started": time, "finished": time, "uid": f"pod-{number}", **ENDINGS[ending]}
     return a_record(batch=batch, attempt=number, **changes)
 
 
