@@ -159,6 +159,8 @@ FILE == "launch.json" {
 FILE == "batch.yaml" {
   if ($0 ~ "^(digest: " digest "|(number|trials|round): " whole "|generator: \"[0-9][0-9A-Za-z.+]*\"|engine: \"[a-z]+ [0-9.]+\")$") next
   if ($0 == "parent: null" || $0 ~ "^parent: \"" SWEEP "-b[0-9]+-" times(hex, 8) "\"$") next
+  if ($0 == "after_infrastructure: true") next
+  if (REPEATS && $0 ~ "^((method|choice): " text "|ahead: " whole ")$") next # of the round that lost the trials
   if ($0 == "parents:" || $0 ~ "^  \"" whole "\": \"" id "\"$") next
   if ($0 == "  digest: \"sha256:" SPEC "\"") next
   if ($0 ~ "^  (hyperparams(-" whole ")?[.]csv|job[.]yaml|kustomization[.]yaml|launch[.]json): " digest "$") next
@@ -179,7 +181,7 @@ merged_content() {
 
 bones() {
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
-    merged_content "$1" "$part" | LC_ALL=C awk -v FILE="$part" -v BATCH="$2" -v SPEC="$3" -v SWEEP="$sweep" "$shape" | LC_ALL=C sort -u
+    merged_content "$1" "$part" | LC_ALL=C awk -v FILE="$part" -v BATCH="$2" -v SPEC="$3" -v SWEEP="$sweep" -v REPEATS="$again" "$shape" | LC_ALL=C sort -u
   done
   # A copy of the launcher; newer batches refer to the one in base/, which the collector cannot change.
   echo "launcher $(tree "$1/launch.py")"
@@ -223,31 +225,86 @@ place_of() {
   done
 }
 
+# Whether a batch requests trials again because infrastructure ended them.
+repeats() { git cat-file blob "$1/batch.yaml" 2>/dev/null | grep -qx 'after_infrastructure: true'; }
+
+# The ids of the trials of a batch, one on a line.
+trials_of() {
+  git ls-tree --name-only "$1" | grep '^hyperparams.*[.]csv$' | while read -r table; do
+    git cat-file blob "$1/$table" | sed 1d
+  done | cut -d , -f 1
+}
+
+# Each trial of a batch that repeats trials is in a recorded batch and in no other active one, and in fewer batches of
+# its kind than the lock allows. The lock is like the one that a person merged; why a trial failed is not looked at.
+repeated() {
+  own="$2:overlays/active/$3"
+  asks="$(trials_of "$own" | LC_ALL=C sort)"
+  [ -n "$asks" ] || forged "$3 has no trials"
+  [ -z "$(lock "$own" round)" ] || forged "$3 is a round"
+  [ -z "$(printf '%s\n' "$asks" | uniq -d)" ] || forged "$3 requests a trial twice"
+  most="$(git cat-file blob "$own/batch.yaml" | sed -n '/^infrastructure:$/,/^[a-z]/s/^  retries: \([1-9][0-9]\{0,1\}\)$/\1/p')"
+  for folder in archive active; do
+    git ls-tree --name-only "$2" "overlays/$folder/" | grep "^overlays/$folder/$sweep-b[0-9]*-$four$four\$" |
+      grep -vx "overlays/active/$3" | while read -r other; do
+        kind="$folder"
+        ! repeats "$2:$other" || kind="$folder repeat"
+        trials_of "$2:$other" | sed "s/\$/ $kind/"
+      done
+  done | LC_ALL=C awk -v ASKS="$(printf '%s\n' "$asks" | tr '\n' ' ')" -v MOST="${most:-0}" '
+    { if ($2 == "archive") recorded[$1]; else active[$1]; if ($3 == "repeat") count[$1]++ }
+    END {
+      asked = split(ASKS, ask)
+      for (place = 1; place <= asked; place++) {
+        id = ask[place]
+        if (!(id in recorded) || id in active || count[id] + 0 >= MOST + 0) exit 1
+      }
+    }' || forged "$3 requests a trial that may not be repeated"
+}
+
+# The last round before a new one may have batches after it that repeat trials: `like` and `place` become those of the
+# round, which the new one has to follow.
+follows_round() {
+  like="$before"
+  while repeats "$2:$place"; do
+    like="$(git show "$2:$place/batch.yaml" | sed -n 's/^parent: "\([a-z0-9-]*\)"$/\1/p')"
+    place="$(place_of "$2" "${like:-none}")"
+    [ -n "$like" ] && [ -n "$place" ] || refuse "$3 follows no batch"
+  done
+  ahead="$(lock "$2:$place" ahead)"
+  running="$(git ls-tree --name-only "$2" overlays/active/ | grep -c "^overlays/active/$sweep-b[0-9]*-$four$four\$")"
+  [ "$running" -le "${ahead:-1}" ] || refuse "$running batches of $sweep would be active, and ${ahead:-1} may be"
+  round="$(lock "$2:$place" round)"
+  [ "$(lock "$2:overlays/active/$3" round)" = "$((${round:-0} + 1))" ] && [ -n "$round" ] || refuse "$3 is not the round after $like"
+}
+
 # One new batch may come, made as the one before it was, if its sweep then has no more active batches than the lock of
-# the one before allows.
+# the one before allows; or one that repeats trials.
 asked() {
   batch="$3"
   [ "$judged" != "$2 $batch" ] || return 0 # by another of its files
   named "$batch"
   sweep="$(sweep_of "$batch")"
-  [ "$next" = collector ] || refuse "overlays/active/$batch is new"
+  [ "$next" = collector ] || repeats "$2:overlays/active/$batch" || refuse "overlays/active/$batch is new"
   for place in "$1:overlays/active" "$1:overlays/archive" "$2:overlays/archive"; do
     [ "$(tree "$place/$batch")" = none ] || refuse "$batch is not new"
   done
   before="$(git show "$2:overlays/active/$batch/batch.yaml" | sed -n 's/^parent: "\([a-z0-9-]*\)"$/\1/p')"
   place="$(place_of "$2" "${before:-none}")"
   [ -n "$before" ] && [ -n "$place" ] || refuse "$batch follows no batch"
-  ahead="$(lock "$2:$place" ahead)"
-  running="$(git ls-tree --name-only "$2" overlays/active/ | grep -c "^overlays/active/$sweep-b[0-9]*-$four$four\$")"
-  [ "$running" -le "${ahead:-1}" ] || refuse "$running batches of $sweep would be active, and ${ahead:-1} may be"
-  round="$(lock "$2:$place" round)"
   number="$(lock "$2:$place" number)"
-  [ "$(lock "$2:overlays/active/$batch" round)" = "$((${round:-0} + 1))" ] && [ -n "$round" ] || refuse "$batch is not the round after $before"
   [ "$(lock "$2:overlays/active/$batch" number)" = "$((${number:-0} + 1))" ] || refuse "$batch has not the number after $before"
   for folder in archive active; do
     later="$(git ls-tree --name-only "$2" "overlays/$folder/" | grep "^overlays/$folder/$sweep-b$((number + 1))-" | grep -vx "overlays/active/$batch")"
     [ -z "$later" ] || refuse "$before is not the newest batch of $sweep"
   done
+  if repeats "$2:overlays/active/$batch"; then
+    like="$before" again=1
+    repeated "$1" "$2" "$batch"
+  else
+    again=0
+    follows_round "$1" "$2" "$batch"
+  fi
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
     git cat-file -e "$2:overlays/active/$batch/$part" 2>/dev/null || forged "$batch has no $part"
   done
@@ -255,8 +312,8 @@ asked() {
   spec="$(spec_of "$2" "$sweep")"
   [ "$(spec_in "$2:overlays/active/$batch")" = "$spec" ] || forged "$batch is not made from sweeps/$sweep.yaml"
   is="$(bones "$2:overlays/active/$batch" "$batch" "$spec")"
-  was="$(bones "$2:$place" "$before" "$(spec_in "$2:$place")")"
-  [ -z "$(printf '%s\n' "$is" | LC_ALL=C grep -vxF "$was")" ] || forged "$batch is not made as $before was"
+  was="$(bones "$2:$place" "$like" "$(spec_in "$2:$place")")"
+  [ -z "$(printf '%s\n' "$is" | LC_ALL=C grep -vxF "$was")" ] || forged "$batch is not made as $like was"
   for part in batch.yaml job.yaml kustomization.yaml launch.json; do
     printf '%s\n' "$is" | grep -q "^$part:" || forged "$batch has an empty $part"
   done

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.reports.status import Origin, SweepStatus
     from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
     from sweepledger.commands.rounds.progress import SearchProgress
-    from sweepledger.commands.rounds.round_commit import PushedRound
+    from sweepledger.commands.rounds.round_commit import PushedBatch
     from sweepledger.commands.scaffold.bootstrap import Bootstrapped
     from sweepledger.commands.submit import Submitted
     from sweepledger.formats.summary_csv import SummaryRow
@@ -283,12 +283,16 @@ def next_step_data(step: "Step | RoundBlocked") -> dict[str, Any]:
             return {"state": "blocked", "says": reason, "hint": hint}
 
 
-def pushed_round_data(pushed: "PushedRound | RoundBlocked") -> dict[str, Any]:
-    """Return the commit that added a round, or why the search is blocked."""
+def pushed_round_data(pushed: "PushedBatch | RoundBlocked") -> dict[str, Any]:
+    """Return the commit that added a round, or trials to repeat, or why none could."""
     from sweepledger.commands.rounds.next_round import RoundBlocked
+    from sweepledger.commands.rounds.round_commit import PushedRepeat
 
     if isinstance(pushed, RoundBlocked):
         return {"sweep": pushed.sweep, "commit": None, **next_step_data(pushed)}
+    if isinstance(pushed, PushedRepeat):
+        batch = {"batch": pushed.batch.name, "trials": pushed.batch.lock.trials}
+        return {"sweep": pushed.sweep, "commit": pushed.commit, "state": "repeated", **batch}
     return {"sweep": pushed.due.sweep.name, "commit": pushed.commit, **next_step_data(pushed.due)}
 
 

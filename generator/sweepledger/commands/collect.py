@@ -1,4 +1,4 @@
-"""`sweep collect` and `sweep collect-by-pod`: record ended batches, then push due rounds.
+"""`sweep collect` and `sweep collect-by-pod`: record ended batches, then push what is due.
 
 In a cluster one collector runs at a time, and summaries of running batches follow.
 """
@@ -30,7 +30,7 @@ from sweepledger.commands.collection.results_commit import ResultsCommit, Unreco
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.commands.rounds.round_commit import PushedBatch, push_due, push_repeats
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.engine.cluster.collector_lease import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -88,8 +88,8 @@ class Collection:
     stalled: tuple[StalledBatch, ...] = ()
     failures: tuple[RepositoryError, ...] = ()
     """Why ended batches could not be recorded."""
-    rounds: tuple[PushedRound | RoundBlocked, ...] = ()
-    """Rounds of searches that were pushed as separate commits, and reasons why others could not be."""
+    rounds: tuple[PushedBatch | RoundBlocked, ...] = ()
+    """Rounds, and trials to repeat, that were pushed as separate commits, and reasons why others could not be."""
     remarks: tuple[str, ...] = field(default=(), compare=False)
     """Remarks on the collection itself."""
 
@@ -182,7 +182,7 @@ def collect_from_state(
         )
     except UnrecordedError as error:
         commits, failures = error.done, error.failures
-    return Collection(commits, rounds=tuple(push_idle_rounds(target)), failures=failures)
+    return Collection(commits, rounds=tuple(push_due(target)), failures=failures)
 
 
 def collect_from_cluster(
@@ -254,7 +254,7 @@ def _collect_under_lease(
     # Last: ended batches are recorded first, and errors here are reported in addition.
     return replace(
         collection,
-        rounds=tuple(push_idle_rounds(target)),
+        rounds=tuple(push_due(target)),
         remarks=tuple(store.remarks),
         failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
     )
@@ -322,7 +322,7 @@ def collect_by_pod(
     is_own = recorded_by(target, tip)
     active = [batch for batch in batches.active_in_commit(workspace.repository, tip) if is_own(batch)]
     if not active:
-        return Collection()
+        return Collection(rounds=tuple(push_repeats(target)))
     on_volume = [batch.name for batch in batches.readable(active) if not batch.lock.store.holds_pods]
     bucket = settings.results.bucket
     with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
@@ -341,4 +341,5 @@ def collect_by_pod(
         store = PodStore(kubectl, settings.namespace, clock(), stored)
         collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)
         store.release(target)
-        return replace(collection, remarks=(*collection.remarks, *store.remarks))
+        repeated = tuple(push_repeats(target))
+        return replace(collection, rounds=repeated, remarks=(*collection.remarks, *store.remarks))

@@ -20,7 +20,7 @@ from sweepledger.commands.repository.outside_imports import (
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.commands.rounds.round_commit import PushedBatch, push_due
 from sweepledger.engine import datasets
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
@@ -209,9 +209,9 @@ class ResultsPushed:
 
 @dataclass(frozen=True, slots=True)
 class RoundPushed:
-    """A commit with a search's round was pushed, or a reason prevents it."""
+    """A commit with a search's round, or with trials to repeat, was pushed, or a reason prevents it."""
 
-    round: PushedRound | RoundBlocked
+    round: PushedBatch | RoundBlocked
 
 
 Event = (
@@ -308,9 +308,9 @@ class _Loop:
         if commit is None:
             raise RepositoryError(f"branch {self.options.branch} does not exist any more")
         if commit != self.last_commit:
-            for pushed in push_idle_rounds(self.target):
+            for pushed in push_due(self.target):
                 yield RoundPushed(pushed)
-                commit = pushed.commit if isinstance(pushed, PushedRound) else commit
+                commit = commit if isinstance(pushed, RoundBlocked) else pushed.commit
         active = tuple(
             batch
             for batch in self.cluster.active(commit)

@@ -218,6 +218,7 @@ class _Verification:
         for batch in done:
             yield from audit.batch(batch)
             yield from batch_audit.record_differences(batch, contents)
+        yield from batch_audit.repeat_differences(done, contents)
         yield from audit.inputs(sweep, whole)
         try:
             rebuilt = rebuild_results(repository, self.commit, sweep)

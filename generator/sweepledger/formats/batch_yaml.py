@@ -12,7 +12,7 @@ from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource, Reduce
 from sweepledger.structs.names import is_cluster_name
 from sweepledger.structs.program import CodeSelection, Program
-from sweepledger.structs.run_config import Pack, Shape
+from sweepledger.structs.run_config import Infrastructure, Pack, Shape
 from sweepledger.structs.settings import ResultsStore
 
 LOCK_FILE = "batch.yaml"
@@ -110,6 +110,13 @@ def _is_pack(value: Any) -> bool:
     return all(map(_is_count, value.values())) and 1 <= value["at_once"] <= value["trials"]
 
 
+def _is_infrastructure(value: Any) -> bool:
+    if not isinstance(value, dict) or not {"retries"} <= value.keys() <= {"retries", "exit_codes"}:
+        return False
+    codes = value.get("exit_codes", [])
+    return _is_count(value["retries"]) and isinstance(codes, list) and all(map(_is_count, codes))
+
+
 def _is_data(value: Any) -> bool:
     return value is None or (_is_table(value) and value.keys() >= {"name", "digest"})
 
@@ -175,6 +182,8 @@ _OPTIONAL: tuple[_Form, ...] = (
     (("blobs",), "names and ids of git", _are_blobs),
     (("pack",), "numbers of trials and at_once", _is_pack),
     (("pack_choice",), "text", _is_text),
+    (("infrastructure",), "a number of retries, and exit codes if any", _is_infrastructure),
+    (("after_infrastructure",), "true or false", lambda value: type(value) is bool),
     (("store",), "a store of results", lambda value: value in list(ResultsStore)),
 )
 
@@ -219,6 +228,8 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         cluster=data.get("cluster"),
         pack=Pack(**data["pack"]) if "pack" in data else None,
         pack_choice=data.get("pack_choice"),
+        infrastructure=Infrastructure.from_data(data["infrastructure"]) if "infrastructure" in data else None,
+        after_infrastructure=data.get("after_infrastructure", False),
     )
 
 

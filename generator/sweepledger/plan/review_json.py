@@ -47,7 +47,7 @@ MAX_FILES = 1000
 
 def review_as_data(review: Review) -> dict[str, Any]:
     """Return a review as JSON data."""
-    sweep = review.sweep
+    sweep, infrastructure = review.sweep, review.sweep.run.infrastructure
     return {
         "name": sweep.name,
         "path": sweep.path,
@@ -68,6 +68,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
             "attempts": sweep.run.attempts,
             "max_disruptions": sweep.run.max_disruptions,
             "parallelism": sweep.run.parallelism,
+            **({} if infrastructure is None else {"infrastructure": infrastructure.as_data()}),
         },
         **({} if sweep.run.pack is None else {"pack": asdict(sweep.run.pack)}),
         **({} if sweep.run.stack is None else {"stack": asdict(sweep.run.stack)}),

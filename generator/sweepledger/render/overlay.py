@@ -175,6 +175,8 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         cluster=batch.cluster,
         pack=sweep.run.pack,
         pack_choice=sweep.run.pack_choice,
+        infrastructure=sweep.run.infrastructure,
+        after_infrastructure=batch.after_infrastructure,
     )
 
 

@@ -41,7 +41,15 @@ from sweepledger.structs.program import (
     data_name,
 )
 from sweepledger.structs.record import Status
-from sweepledger.structs.run_config import CodeMode, Pack, Resources, RunConfig, RunningState, Shape
+from sweepledger.structs.run_config import (
+    CodeMode,
+    Infrastructure,
+    Pack,
+    Resources,
+    RunConfig,
+    RunningState,
+    Shape,
+)
 from sweepledger.structs.search_block import (
     ADAPTIVE_METHODS,
     AUTO,
@@ -89,6 +97,7 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         parallelism=int(data.get("parallelism", default.parallelism if pack is None else pack.at_once)),
         retries=int(data.get("retries", usual.retries)),
         max_disruptions=int(data.get("max_disruptions", disruptions)),
+        infrastructure=build_infrastructure(data.get("infrastructure")),
         timeout_seconds=units.seconds(data["timeout"]) if "timeout" in data else usual.timeout_seconds,
         expected_minutes=None if expected is None else float(expected),
         seed_base=int(data.get("seed_base", default.seed_base)),
@@ -113,6 +122,11 @@ AUTO_PACK = "auto"
 
 def _data(named: str | Sequence[str] | None) -> str | None:
     return named if named is None or isinstance(named, str) else data_name(named)
+
+
+def build_infrastructure(data: Mapping[str, Any] | None) -> Infrastructure | None:
+    """Build how often trials are requested again after a failure of infrastructure; None if they never are."""
+    return Infrastructure.from_data(data) if data is not None and data["retries"] else None
 
 
 def build_pack(data: Mapping[str, Any] | str | None) -> Pack | None:

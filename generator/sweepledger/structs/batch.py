@@ -8,7 +8,7 @@ from typing import Any
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.program import Program
-from sweepledger.structs.run_config import Pack, RunConfig, Shape
+from sweepledger.structs.run_config import Infrastructure, Pack, RunConfig, Shape
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.settings import ResultsStore
 from sweepledger.structs.sweep import Sweep
@@ -39,6 +39,8 @@ class Batch:
     """Rules of early stopping."""
     cluster: str | None = None
     """The cluster that runs it; None: the only one."""
+    after_infrastructure: bool = False
+    """Whether it requests trials again because infrastructure ended them."""
 
     @property
     def keeps_checkpoints(self) -> bool:
@@ -111,6 +113,10 @@ class BatchLock:
     """How many trials a pod runs; None: one."""
     pack_choice: str | None = None
     """Why `pack: auto` is that; None: the spec says how many."""
+    infrastructure: Infrastructure | None = None
+    """How often its trials are requested again after a failure of infrastructure; None: never."""
+    after_infrastructure: bool = False
+    """Whether it requests its trials again because infrastructure ended them."""
 
     @property
     def trials_per_pod(self) -> int:
@@ -168,6 +174,8 @@ class BatchLock:
             "seed_base": self.seed_base,
             "retries": self.retries,
             **({} if self.max_disruptions is None else {"max_disruptions": self.max_disruptions}),
+            **({} if self.infrastructure is None else {"infrastructure": self.infrastructure.as_data()}),
+            **({"after_infrastructure": True} if self.after_infrastructure else {}),
             **({} if self.pool is None else {"pool": self.pool}),
             **({} if self.cluster is None else {"cluster": self.cluster}),
             **({} if self.pack is None else {"pack": asdict(self.pack)}),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from sweepledger.structs.program import CodeSelection, Stack
 from sweepledger.structs.quantities import format_bytes, format_cpus, whole_quantity
@@ -88,6 +89,30 @@ class Pack:
         return range(min(pod * self.trials, trials), min((pod + 1) * self.trials, trials))
 
 
+@dataclass(frozen=True, slots=True)
+class Infrastructure:
+    """How often trials are requested again after a failure of infrastructure, and what else counts as one."""
+
+    retries: int
+    """How many further batches may list a trial, after infrastructure ended it in one."""
+    exit_codes: tuple[int, ...] = ()
+    """Exit codes by which the program reports broken infrastructure, such as a GPU, in order."""
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise ValueError(f"`0 <= retries` must hold, but got {self.retries}")
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as data, as locks have it."""
+        codes = {"exit_codes": list(self.exit_codes)} if self.exit_codes else {}
+        return {"retries": self.retries, **codes}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> "Infrastructure":
+        """Return what specs and locks have as data."""
+        return cls(int(data["retries"]), tuple(sorted({int(code) for code in data.get("exit_codes", ())})))
+
+
 class CodeMode(StrEnum):
     """How the locked code gets into the pod."""
 
@@ -123,6 +148,8 @@ class RunConfig:
     retries: int = 0
     max_disruptions: int = 5
     """How often a trial may lose its pod to an eviction, a preemption or a lost node, and start again."""
+    infrastructure: Infrastructure | None = None
+    """What happens after a failure of infrastructure; None: trials that it ends have failed."""
     timeout_seconds: int = 3600
     expected_minutes: float | None = None
     """The author's estimate for one trial, used for forecasts while nothing is recorded."""

@@ -154,7 +154,11 @@ def cost_bound(review: Review) -> str:
     factors = (count_text(new.trials, "new trial"), timeout_text(run.timeout_seconds), attempts)
     text = f"at most {_hours_text(new)} ({f' {TIMES} '.join(factors)}), "
     text += f"about {_amount_with_unit(new.wall_hours, 'hour')} at parallelism {run.parallelism:,}"
-    return text if new == whole else f"{text}; {_hours_text(whole)} for all {whole.trials:,}"
+    text = text if new == whole else f"{text}; {_hours_text(whole)} for all {whole.trials:,}"
+    if run.infrastructure is None:
+        return text
+    again = count_text(run.infrastructure.retries, "repetition")
+    return f"{text}; and {again} of each trial that infrastructure ends, as budgets allow"
 
 
 def _hours_text(cost: Cost) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.next_ import SearchStep
     from sweepledger.commands.repository.workspace import Workspace
     from sweepledger.commands.rounds.next_round import RoundBlocked, Step
-    from sweepledger.commands.rounds.round_commit import PushedRound
+    from sweepledger.commands.rounds.round_commit import PushedBatch
 
 SHORTEST_RANGE = 3
 WEIGHT_TEXTS = {
@@ -44,8 +44,8 @@ def next_lines(workspace: "Workspace", step: "SearchStep", *, explain: bool, che
                 count = due.round.replaced
                 yield Text(f"  {count} of them at random, because proposals broke a constraint")
         case ResultsPending(evidence=evidence):
-            batches = ", ".join(evidence.pending)
-            yield Text(f"{step.name}: pending: results of {batches} are not on {settings.branch} yet")
+            pending = f"results of {', '.join(evidence.pending)} are not on {settings.branch} yet"
+            yield Text(f"{step.name}: pending: {pending if evidence.pending else evidence.awaited}")
         case SearchEnded(reason=reason, text=text):
             yield Text(f"{step.name}: ended: {reason}: {escape_control_characters(text)}", "bold")
         case RoundBlocked() as blocked:
@@ -113,7 +113,7 @@ def next_step_text(step: "Step | RoundBlocked | None") -> str:
         case RoundDue(round=due_round, batch=batch):
             return f"; added round {due_round.number}: {batch.name}"
         case ResultsPending(evidence=evidence):
-            return f"; the next round waits for {', '.join(evidence.pending)}"
+            return f"; the next round waits for {', '.join(evidence.pending) or evidence.awaited}"
         case SearchEnded(reason=reason, text=text):
             return f"; the search has ended ({reason}): {text}"
         case None:
@@ -122,11 +122,15 @@ def next_step_text(step: "Step | RoundBlocked | None") -> str:
             return f"; the search is blocked: {step.reason}"
 
 
-def pushed_round_text(pushed: "PushedRound | RoundBlocked") -> str:
-    """Return which round a commit added, or why the search is blocked."""
+def pushed_round_text(pushed: "PushedBatch | RoundBlocked") -> str:
+    """Return which round or trials a commit requests, or why none could."""
     from sweepledger.commands.rounds.next_round import RoundBlocked
+    from sweepledger.commands.rounds.round_commit import PushedRepeat
 
     if isinstance(pushed, RoundBlocked):
         return f"{pushed.sweep}: {_blocked_text(pushed)}"
+    if isinstance(pushed, PushedRepeat):
+        trials = f"{pushed.batch.lock.trials} trials that infrastructure ended"
+        return f"requested {trials} again in {pushed.commit[:SHORT_COMMIT]}: {pushed.batch.name}"
     due = pushed.due
     return f"added round {due.round.number} in {pushed.commit[:SHORT_COMMIT]}: {due.batch.name}"

@@ -221,7 +221,10 @@ def _why_not(step: Step) -> str:
         case RoundDue(round=proposal, batch=batch):
             return f"the records do not give this batch: round {proposal.number} is {batch.name}"
         case ResultsPending(evidence=evidence):
-            return f"the records do not give this batch yet: {', '.join(evidence.pending)} must be recorded"
+            awaited = (
+                f"{', '.join(evidence.pending)} must be recorded" if evidence.pending else evidence.awaited
+            )
+            return f"the records do not give this batch yet: {awaited}"
         case SearchEnded(reason=reason, text=text):
             return f"the search is over ({reason}): {text}"
 

@@ -13,7 +13,13 @@ from sweepledger import search, storage
 from sweepledger.commands.generation import packs, spec_change, waves
 from sweepledger.commands.repository import base_files, batch_builder, code_changes, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
-from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
+from sweepledger.commands.repository.batch_builder import (
+    BatchRequest,
+    batch_files,
+    build_overlay,
+    by_stack,
+    parent_trials,
+)
 from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.running_batches import running_files, running_problems
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
@@ -24,6 +30,7 @@ from sweepledger.commands.rounds.evidence import (
     evidence_file,
 )
 from sweepledger.commands.rounds.next_round import RenderInputs, RoundDue, Step, next_step
+from sweepledger.commands.rounds.repeated_trials import repeated_batch
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
@@ -33,7 +40,7 @@ from sweepledger.repo.git import Repository, WorkTreeChanges, uncommitted_paths
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
-from sweepledger.structs.program import Code, Program, Stack
+from sweepledger.structs.program import Code, Program
 from sweepledger.structs.settings import NextRoundMode, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -114,7 +121,7 @@ class SearchProposal:
         propose = propose or not self.merged or any(batch.lock.round is not None for batch in self.proposed)
         due = self._due(retried) if retried and not propose else ()
         if due:
-            parents = dict(_parent_trials(due, self.merged))
+            parents = parent_trials(due, self.merged)
             stop = EvidenceSource(self.workspace.repository, self.base).stop(self.sweep, self.program.digest)
             request = BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
             return NextBatch(listed, due, self._rendered(request))
@@ -174,17 +181,6 @@ class SearchProposal:
             repository, commit, batches=tuple(self.merged) if commit == self.base else None, hidden=hidden
         )
         return source.evidence(self.sweep, self.program.digest)
-
-
-def _parent_trials(trials: Sequence[Trial], merged: Sequence[StoredBatch]) -> Iterator[tuple[int, str]]:
-    """Yield the parent of each trial that had one when it was first requested, by row."""
-    first: Mapping[str, str] = {
-        trial.digest: batch.lock.parents[row]
-        for batch in reversed(merged)
-        for row, trial in enumerate(batch.trials)
-        if row in batch.lock.parents
-    }
-    return ((row, first[trial.digest]) for row, trial in enumerate(trials) if trial.digest in first)
 
 
 @dataclass(frozen=True)
@@ -447,6 +443,9 @@ def _plan_sweep(
     else:
         proposal = SearchProposal(workspace, sweep, program, stored.commit, merged, new)
         needed = proposal.wanted(retried, propose=options.onward)
+    if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
+        source = EvidenceSource(workspace.repository, stored.commit, batches=tuple(merged))
+        needed = _proposed_repeat(workspace, source.evidence(sweep, program.digest), program) or needed
     overlay = needed.batch
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
     stale = tuple(batch for batch in new if batch.name not in wanted)
@@ -480,6 +479,13 @@ def _plan_sweep(
         step=needed.step,
         running=_running_files(sweep, merged, stored.present_of.get(sweep.name, ())),
     )
+
+
+def _proposed_repeat(workspace: Workspace, evidence: RoundEvidence, program: Program) -> NextBatch | None:
+    """Return the batch of trials that infrastructure ended, which the work tree proposes; None if none is due."""
+    inputs = RenderInputs(program, read_bases(workspace.root), workspace.settings)
+    overlay = repeated_batch(evidence, inputs)
+    return None if overlay is None else NextBatch(evidence.trials, evidence.repeated, overlay)
 
 
 def _refuse_running(sweep: Sweep, merged: Iterable[StoredBatch], settings: Settings) -> None:
@@ -530,7 +536,7 @@ def _next_listed(
     merged = stored.merged_of.get(request.sweep.name, ())
     listed = {trial.digest for batch in merged for trial in batch.trials}
     new = (trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
-    trials = _by_stack(tuple(new), request.program.stack)
+    trials = by_stack(tuple(new), request.program.stack)
     if not trials:
         return NextBatch(len(request.trials), trials, None)
     stop = EvidenceSource(workspace.repository, stored.commit).stop(request.sweep, request.program.digest)
@@ -542,16 +548,6 @@ def _next_listed(
         trials,
         build_overlay(request_new, merged, read_bases(workspace.root), workspace.settings),
     )
-
-
-def _by_stack(trials: tuple[Trial, ...], stack: Stack | None) -> tuple[Trial, ...]:
-    """Put trials that one process may train next to each other, in the order in which the first of each come."""
-    if stack is None:
-        return trials
-    groups: dict[tuple[str, int], list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault(stack.key(trial.assignment, trial.replicate), []).append(trial)
-    return tuple(trial for group in groups.values() for trial in group)
 
 
 def refuse_edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> None:

@@ -18,6 +18,7 @@ from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds import next_round
 from sweepledger.commands.rounds.progress import SearchProgress, search_progress
+from sweepledger.commands.rounds.repeated_trials import lost_trials_at
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
@@ -89,11 +90,11 @@ PHASE_RANKS = {phase: rank for rank, phase in enumerate(PHASE_STATES)}
 
 @dataclass(frozen=True)
 class Remark:
-    """A remark on a batch in the cluster."""
+    """A remark on a batch."""
 
     batch: str
     what: str
-    """node lost, stalled or waiting."""
+    """node lost, stalled, waiting or infrastructure."""
     text: str
     hint: str
 
@@ -292,7 +293,7 @@ class SweepStatus:
     front: tuple[str, ...] = ()
     """The ids of the Pareto front, if there are several metrics."""
     remarks: tuple[Remark, ...] = ()
-    """Remarks on its batches in the cluster."""
+    """Remarks on its batches: in the cluster, and on recorded trials if one sweep was requested."""
     problems: tuple[Problem, ...] = ()
     """Why batches cannot be read; their trials are not counted."""
     edits: tuple[Problem, ...] = ()
@@ -382,7 +383,20 @@ def status(
         for sweep in sorted(wanted)
     )
     index.write(workspace.repository, known)
-    return statuses
+    if reference is None or tip is None:
+        return statuses
+    return tuple(_with_lost_trials(workspace, tip, one) for one in statuses)
+
+
+def _with_lost_trials(workspace: Workspace, tip: str, status: SweepStatus) -> SweepStatus:
+    """Return a status with a remark on the recorded trials that infrastructure ended, as `sweep why` explains them."""
+    lost = lost_trials_at(workspace.repository, tip, status.sweep).values()
+    groups = Counter((trial.batch, why.lost_cause(status.sweep, trial)) for trial in lost)
+    remarks = (
+        Remark(batch, "infrastructure", f"{count} trial(s): {cause.text}", cause.remedy)
+        for (batch, cause), count in groups.items()
+    )
+    return replace(status, remarks=(*status.remarks, *remarks))
 
 
 STATES = frozenset(TrialState)

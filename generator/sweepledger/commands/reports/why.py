@@ -8,6 +8,7 @@ from sweepledger.commands.generation.next_batch import Generated, plan_batches
 from sweepledger.commands.reports.outputs import log_link
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.rounds.repeated_trials import LostTrial, lost_trials_at
 from sweepledger.engine.cluster import batch_objects, causes, collector_state
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState
@@ -106,7 +107,7 @@ def why(
     explained = (
         _only(observer.explain(listed.batch), listed.index)
         if row is None or is_requested_again
-        else _recorded_trial(listed, row)
+        else _recorded_trial(listed, row, observer.lost(listed.sweep).get(listed.id))
     )
     link = log_link(workspace, listed)
     return observer.explanation(listed.sweep, listed.id, replace(explained, logs=link))
@@ -163,7 +164,10 @@ class BatchObserver:
         committed = {other.name: other for other in self.there}.get(batch.name)
         if committed is None or not committed.is_active or not batch.is_active:
             cause = self._outside(batch, committed)
-            return BatchExplanation(batch.name, (TrialCauses(cause, tuple(range(lock.trials))),), ids)
+            rows = tuple(range(lock.trials))
+            if cause.kind is not CauseKind.RECORDED:
+                return BatchExplanation(batch.name, (TrialCauses(cause, rows),), ids)
+            return BatchExplanation(batch.name, tuple(self._recorded(batch, cause)), ids)
         if lock.cluster != self.workspace.cluster:
             cause = _elsewhere(batch.sweep, lock.cluster)
             return BatchExplanation(batch.name, (TrialCauses(cause, tuple(range(lock.trials))),), ids)
@@ -172,6 +176,20 @@ class BatchObserver:
         except ToolError as error:
             found = (TrialCauses(_unread(error), tuple(range(lock.trials))),)
         return BatchExplanation(batch.name, found, ids)
+
+    def lost(self, sweep: str) -> dict[str, LostTrial]:
+        """Return the trials of a sweep that infrastructure ended and that may be repeated, by id."""
+        return {} if self.tip is None else lost_trials_at(self.workspace.repository, self.tip, sweep)
+
+    def _recorded(self, batch: StoredBatch, cause: WaitCause) -> Iterator[TrialCauses]:
+        """Yield the causes for a recorded batch: of what infrastructure ended, why it is or is not requested again."""
+        groups: dict[WaitCause, list[int]] = {}
+        lost = self.lost(batch.sweep)
+        for index, row in enumerate(batch.rows):
+            entry = lost.get(row.trial)
+            known = cause if entry is None or entry.batch != batch.name else lost_cause(batch.sweep, entry)
+            groups.setdefault(known, []).append(index)
+        return (TrialCauses(known, tuple(indexes)) for known, indexes in groups.items())
 
     def _outside(self, batch: StoredBatch, committed: StoredBatch | None) -> WaitCause:
         """Return the cause for a batch that the controller does not run."""
@@ -319,6 +337,9 @@ def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchEx
         yield BatchExplanation(None, unlisted)
     active = [batch for batch in stored if batch.is_active]
     due = [batch for batch in stored if not batch.is_active and _is_unrecorded(observer, batch)]
+    if not active and not due and not unlisted:
+        ended = {entry.batch for entry in observer.lost(sweep).values()}
+        due = [batch for batch in stored if batch.name in ended]
     for batch in active or due or ([] if unlisted else stored[-1:]):
         yield observer.explain(batch)
 
@@ -378,11 +399,27 @@ def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> W
     )
 
 
-def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow) -> BatchExplanation:
+def lost_cause(sweep: str, trial: LostTrial) -> WaitCause:
+    """Return the cause for a recorded trial that infrastructure ended."""
+    times = "once" if trial.batches == 1 else f"in {trial.batches} batches"
+    ended = f"it is recorded: infrastructure ended it {times}, last by {trial.reason}"
+    if trial.is_due:
+        wait = "the collector requests it again at its next run, unless a budget or a pause is in the way"
+        return WaitCause(CauseKind.FAILED, ended, wait)
+    return WaitCause(
+        CauseKind.FAILED,
+        f"{ended}; run.infrastructure.retries was {trial.retries}, so nothing requests it again",
+        f"repair what refused it; `sweep retry {sweep}` requests it again",
+    )
+
+
+def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTrial | None) -> BatchExplanation:
     """Return the cause for a trial that has a row in the summary."""
     ids = tuple(other.trial for other in listed.batch.rows)
     if row.status.is_final:
         cause = WaitCause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
+    elif lost is not None:
+        cause = lost_cause(listed.sweep, lost)
     else:
         reason = f" ({row.reason})" if row.reason else ""
         cause = WaitCause(

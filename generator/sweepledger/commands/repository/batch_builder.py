@@ -16,7 +16,7 @@ from sweepledger.structs.batch import Batch, BatchLock
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
 from sweepledger.structs.placement import choose_cluster
-from sweepledger.structs.program import Program
+from sweepledger.structs.program import Program, Stack
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import MAX_API_TRIALS, Controller, Settings
 from sweepledger.structs.sweep import Sweep
@@ -116,6 +116,29 @@ class BatchRequest:
     """The parent trial's id, by row."""
     stop: tuple[StopRule, ...] = ()
     """The early-stopping rules."""
+    after_infrastructure: bool = False
+    """Whether infrastructure ended these trials before."""
+
+
+def by_stack(trials: tuple[Trial, ...], stack: Stack | None) -> tuple[Trial, ...]:
+    """Put trials that one process may train next to each other, in the order in which the first of each come."""
+    if stack is None:
+        return trials
+    groups: dict[tuple[str, int], list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(stack.key(trial.assignment, trial.replicate), []).append(trial)
+    return tuple(trial for group in groups.values() for trial in group)
+
+
+def parent_trials(trials: Sequence[Trial], merged: Sequence[StoredBatch]) -> dict[int, str]:
+    """Return the parent of each trial that had one when it was first requested, by row."""
+    first: Mapping[str, str] = {
+        trial.digest: batch.lock.parents[row]
+        for batch in reversed(merged)
+        for row, trial in enumerate(batch.trials)
+        if row in batch.lock.parents
+    }
+    return {row: first[trial.digest] for row, trial in enumerate(trials) if trial.digest in first}
 
 
 def build_overlay(
@@ -155,6 +178,7 @@ def build_overlay(
         parent_folders={} if restarts else parent_folders(request.parents, merged),
         stop=request.stop,
         cluster=_cluster(request, last, settings),
+        after_infrastructure=request.after_infrastructure,
     )
     return overlay(batch, bases, settings)
 

@@ -1,6 +1,6 @@
 """The state of a search at a commit: batches, observations, pending results, early-stopping rules."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -12,14 +12,17 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
+from sweepledger.results.infrastructure import Losses
 from sweepledger.results.outcomes import BatchRecords, evaluate, one_per_trial
 from sweepledger.results.paths import results_folder
 from sweepledger.search.adaptive import Observation
 from sweepledger.search.adaptive.observations import configuration_key
+from sweepledger.search.membership import membership
 from sweepledger.search.stop_rules import LearningCurve, compile_stop_rules
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.record import Record, Status, TrialResult
+from sweepledger.structs.run_config import Infrastructure
 from sweepledger.structs.search_block import MULTI_OBJECTIVE_METHODS, AdaptiveSearch, Method, Rounds
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -114,6 +117,10 @@ class RoundEvidence:
     """Early-stopping rules for the trials of the next round."""
     foreign: Mapping[str, ForeignEvidence] = field(default_factory=dict)
     """Foreign evidence among the observations, by its name under `start`."""
+    repeated: tuple[Trial, ...] = ()
+    """Trials that infrastructure ended and that are to be requested again, in the order of their tables."""
+    losses: Losses = field(default_factory=Losses)
+    """All trials that infrastructure ended; none if the spec does not let them be requested again."""
 
     @property
     def rounds(self) -> int:
@@ -127,9 +134,16 @@ class RoundEvidence:
 
     @property
     def is_full(self) -> bool:
-        """Whether no round may be added before another one is recorded."""
+        """Whether no round may be added before another one is recorded, or trials are requested again."""
         rounds = self.sweep.rounds
-        return len(self.pending) >= (1 if rounds is None else rounds.ahead)
+        return bool(self.repeated) or len(self.pending) >= (1 if rounds is None else rounds.ahead)
+
+    @property
+    def awaited(self) -> str:
+        """What the next round waits for, in words."""
+        results = f"the results of {', '.join(self.pending)}" if self.pending else ""
+        again = f"{len(self.repeated)} trial(s) that infrastructure ended" if self.repeated else ""
+        return " and ".join(filter(None, (results, again)))
 
     @property
     def listed(self) -> frozenset[str]:
@@ -180,7 +194,8 @@ class EvidenceSource:
         waiting = tuple(batch for batch in counted if not self._is_recorded(batch, files))
         results = [self._results(sweep, batch, files) for batch in counted if batch not in waiting]
         warm_start = {name: list(one) for name, one in self._started(sweep)}
-        observations = [*_observations(sweep, results, program)]
+        losses = _losses(_infrastructure(sweep, counted), counted, results)
+        observations = [*_observations(sweep, results, program, frozenset(losses.last))]
         foreign = dict(foreign_evidence(self.repository, self.commit, sweep))
         started = [
             (name, _observations(sweep, records, program=None)) for name, records in warm_start.items()
@@ -191,7 +206,10 @@ class EvidenceSource:
         stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start.values()))
         pending = tuple(trial for batch in waiting for trial in _pending_trials(batch, program))
         names = tuple(batch.name for batch in waiting)
-        return RoundEvidence(sweep, program, counted, names, tuple(observations), pending, stop, foreign)
+        repeated = tuple(_repeated_trials(sweep, program, counted, losses))
+        return RoundEvidence(
+            sweep, program, counted, names, tuple(observations), pending, stop, foreign, repeated, losses
+        )
 
     def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
         """Return the early-stopping rules for new trials; reads nothing if the sweep has no early stopping."""
@@ -226,6 +244,56 @@ class EvidenceSource:
                 if not batch.is_active and batch_records.records_file(batch) in files
             ]
             yield name, (batch_records.batch_results(batch, files) for batch in recorded)
+
+
+def _infrastructure(sweep: Sweep, stored: Iterable[StoredBatch]) -> Infrastructure | None:
+    """Return what counts as a failure of infrastructure, and how often it may: as the newest batch was made.
+
+    As of all that says how trials run, a change of the spec affects later batches; a smaller number applies at once.
+    """
+    written, newest = sweep.run.infrastructure, batches.newest(stored)
+    locked = None if newest is None else newest.lock.infrastructure
+    if written is None or locked is None:
+        return None
+    return replace(locked, retries=min(written.retries, locked.retries))
+
+
+def _losses(
+    infrastructure: Infrastructure | None, stored: Iterable[StoredBatch], results: Iterable[BatchRecords]
+) -> Losses:
+    """Return what infrastructure ended, by the recorded ones of a sweep's batches."""
+    if infrastructure is None:
+        return Losses()
+    trials = {batch.name: batch.trials for batch in stored}
+    return Losses.of(((trials[one.lock.name], one) for one in results), infrastructure)
+
+
+def _repeated_trials(
+    sweep: Sweep, program: str, stored: Sequence[StoredBatch], losses: Losses
+) -> Iterator[Trial]:
+    """Yield the trials that infrastructure ended and that may be requested again.
+
+    Not those that a later batch lists, whose batch was cancelled, that have another program, or that the spec does
+    not contain any more.
+    """
+    infrastructure = _infrastructure(sweep, stored)
+    if infrastructure is None or not losses.last:
+        return
+    newest = {trial.digest: batch.name for batch in stored for trial in batch.trials}
+    members = membership(sweep)
+    if isinstance(members, tuple):
+        return  # the spec cannot be expanded: its author hears of it
+    for batch in stored:
+        if batch.lock.program.digest != program or batch.name in sweep.cancel:
+            continue
+        for trial in batch.trials:
+            lost_in, _ = losses.last.get(trial.digest, ("", None))
+            if (
+                batch.name == lost_in == newest[trial.digest]
+                and losses.counts[trial.digest] <= infrastructure.retries
+                and members(trial.assignment, trial.replicate)
+            ):
+                yield trial
 
 
 def foreign_evidence(
@@ -282,9 +350,12 @@ def _foreign_observations(sweep: Sweep, name: str, evidence: ForeignEvidence) ->
 
 
 def _observations(
-    sweep: Sweep, results: Sequence[BatchRecords], program: str | None
+    sweep: Sweep, results: Sequence[BatchRecords], program: str | None, lost: Container[str] = ()
 ) -> Iterator[Observation]:
-    """Yield each trial once; trials of another program belong to no round."""
+    """Yield each trial once; trials of another program belong to no round.
+
+    Trials in `lost`, by digest, show nothing: infrastructure ended them.
+    """
     metrics = [metric.name for metric in sweep.metrics]
     # The batches of a static sweep before its spec had rounds are its own, too.
     before_rounds = 0 if sweep.search is None else None
@@ -300,13 +371,14 @@ def _observations(
     for result in one_per_trial(outcome for batch in results for outcome in evaluate(batch).outcomes):
         key = (result.program, result.trial)
         values = _metric_values(result, metrics)
+        identity = Trial(result.assignment, result.program, result.replicate).digest
         yield Observation(
             configuration=result.assignment,
             replicate=result.replicate,
-            status=_observed_status(result, values),
+            status=Status.MISSING if identity in lost else _observed_status(result, values),
             values=values,
             round=rounds.get(key, before_rounds) if result.program == program else None,
-            trial=Trial(result.assignment, result.program, result.replicate).digest,
+            trial=identity,
             parent=parents.get(key),
         )
 

@@ -3,7 +3,7 @@
 A function of the spec, the evidence and the round's number: every caller gets the same bytes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sweepledger.commands.repository import at_commit, costs, programs
@@ -16,6 +16,7 @@ from sweepledger.plan import counts_towards
 from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords
@@ -268,9 +269,8 @@ def _next_step(
     newest = batches.newest(stored)
     if newest is None:
         return None
-    paused = [batch.name for batch in stored if batch.is_active and sweep.is_paused(batch.name)]
-    if paused:
-        return RoundBlocked(sweep.name, f"{paused[0]} is paused", f"`sweep resume {sweep.name}`")
+    if blocked := paused_batch(sweep, stored):
+        return blocked
     locked = newest.lock.program
     program = programs.locked_program_at(repository, commit, settings, sweep, locked)
     if program != locked:
@@ -282,16 +282,28 @@ def _next_step(
     )
     if not isinstance(step, RoundDue):
         return step
-    return _over_budget(repository, commit, step, settings, fresh) or _refuse_unrunnable(
-        repository, commit, step, settings
-    )
+    hint = manual_hint(sweep.name)
+    blocked = over_budget(repository, commit, (sweep, step.batch), settings, fresh)
+    return blocked or unrunnable(repository, commit, step.batch, settings, hint) or step
 
 
-def _over_budget(
-    repository: Repository, commit: str, due: RoundDue, settings: Settings, fresh: Mapping[str, BatchRecords]
+def paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | None:
+    """Return that an active batch of a sweep is paused; None if none is."""
+    paused = [batch.name for batch in stored if batch.is_active and sweep.is_paused(batch.name)]
+    if not paused:
+        return None
+    return RoundBlocked(sweep.name, f"{paused[0]} is paused", f"`sweep resume {sweep.name}`")
+
+
+def over_budget(
+    repository: Repository,
+    commit: str,
+    requested: tuple[Sweep, Overlay],
+    settings: Settings,
+    fresh: Mapping[str, BatchRecords],
 ) -> RoundBlocked | None:
-    """Return why the round exceeds a team's budget of the month; None if it does not."""
-    sweep = due.sweep
+    """Return why a requested batch exceeds a team's budget of the month; None if it does not."""
+    sweep, batch = requested
     budgets = {
         team: budget for team, budget in settings.budgets.items() if counts_towards(budget, sweep.name)
     }
@@ -301,25 +313,25 @@ def _over_budget(
     stored = batches.in_commit(repository, commit)
     leaving = {name: costs.usage_of(records) for name, records in fresh.items()}
     ledger = costs.month_ledger(repository, commit, settings, month, merged=stored, leaving=leaving)
-    for balance in costs.requested_balances(ledger, budgets, [(sweep, due.batch.lock.trials)]):
+    for balance in costs.requested_balances(ledger, budgets, [(sweep, batch.lock.trials)]):
         if balance.is_exceeded:
             why = f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
             return RoundBlocked(sweep.name, why, "`sweep budget` shows what was used")
     return None
 
 
-def _refuse_unrunnable(
-    repository: Repository, commit: str, due: RoundDue, settings: Settings
-) -> RoundDue | RoundBlocked:
-    """Refuse a round that needs the user: its base is not in the repository, or it has no image."""
-    files = repository.files(commit, *(f"base/{name}" for name in due.batch.lock.bases))
-    hint = manual_hint(due.sweep.name)
-    for name in due.batch.lock.bases:
+def unrunnable(
+    repository: Repository, commit: str, batch: Overlay, settings: Settings, hint: str
+) -> RoundBlocked | None:
+    """Return why a batch needs the user: its base is not in the repository, or it has no image; None if it does not."""
+    sweep = batch.lock.sweep
+    files = repository.files(commit, *(f"base/{name}" for name in batch.lock.bases))
+    for name in batch.lock.bases:
         if not any(path.startswith(f"base/{name}/") for path in files):
-            return RoundBlocked(due.sweep.name, f"the next round needs base/{name}, which is not there", hint)
-    if settings.controller is not Controller.NONE and due.batch.lock.program.image == LOCAL_IMAGE:
-        return RoundBlocked(due.sweep.name, "no image is locked, so no cluster can run it", hint)
-    return due
+            return RoundBlocked(sweep, f"the next batch needs base/{name}, which is not there", hint)
+    if settings.controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
+        return RoundBlocked(sweep, "no image is locked, so no cluster can run it", hint)
+    return None
 
 
 def manual_hint(name: str) -> str:

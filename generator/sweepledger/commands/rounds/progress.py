@@ -102,7 +102,7 @@ def _after_first_round(
 def _next_state(
     mode: NextRoundMode, evidence: RoundEvidence, new: Sequence[str]
 ) -> tuple[SearchState, str, str | None]:
-    waiting = f"waits for the results of {', '.join(evidence.pending)}"
+    waiting = f"waits for {evidence.awaited}"
     if evidence.is_full:
         return SearchState.WAITING, waiting, None
     if new:

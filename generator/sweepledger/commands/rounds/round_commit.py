@@ -1,4 +1,4 @@
-"""The commit that requests the next round of a search automatically."""
+"""The commits that request batches automatically: the next round of a search, and trials that infrastructure ended."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ from sweepledger.commands.rounds.next_round import (
     next_step_at,
     searches_at,
 )
+from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at, sweeps_that_repeat
 from sweepledger.errors import RepositoryError
+from sweepledger.render.overlay import Overlay
 from sweepledger.repo.git import Change, Repository
 from sweepledger.results.display import one_line
 from sweepledger.results.outcomes import BatchRecords
@@ -25,7 +27,7 @@ from sweepledger.structs.settings import NextRoundMode
 
 LONGEST_REASON = 300
 PROPOSAL_PREFIX = "next"
-"""Folder of branches for rounds that a person merges: `next/<sweep>/<base commit>`."""
+"""Folder of branches for batches that a person merges: `next/<sweep>/<base commit>`."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,18 @@ class PushedRound:
 
     due: RoundDue
     commit: str
+
+
+@dataclass(frozen=True)
+class PushedRepeat:
+    """A commit that only requests trials again which infrastructure ended."""
+
+    sweep: str
+    batch: Overlay
+    commit: str
+
+
+PushedBatch = PushedRound | PushedRepeat
 
 
 def step_after(
@@ -63,10 +77,12 @@ def step_after(
 
 def round_files(repository: Repository, base: str, step: Step | RoundBlocked | None) -> Mapping[str, bytes]:
     """Return the files that a commit on top of `base` adds for a step."""
-    if not isinstance(step, RoundDue):
-        return {}
-    bases = missing_bases_at(repository, base, step.batch.lock.bases)
-    return {**bases, **batch_files(step.batch, at_commit.settings_or_defaults(repository, base))}
+    return _added_files(repository, base, step.batch) if isinstance(step, RoundDue) else {}
+
+
+def _added_files(repository: Repository, base: str, batch: Overlay) -> Mapping[str, bytes]:
+    bases = missing_bases_at(repository, base, batch.lock.bases)
+    return {**bases, **batch_files(batch, at_commit.settings_or_defaults(repository, base))}
 
 
 def step_trailers(step: Step | RoundBlocked | None) -> str:
@@ -76,7 +92,7 @@ def step_trailers(step: Step | RoundBlocked | None) -> str:
             what = f"{batch.name} (round {proposal.number}, {batch.lock.trials} trials, {proposal.engine})"
             return f"Next: {one_line(what)}\n"
         case ResultsPending(evidence=evidence):
-            return f"Next: none before {one_line(', '.join(evidence.pending))}\n"
+            return f"Next: none before {one_line(', '.join(evidence.pending) or evidence.awaited)}\n"
         case SearchEnded(reason=reason, text=text):
             return f"Next: none ({one_line(f'{reason}: {text}')})\n"
         case RoundBlocked(reason=why):
@@ -134,6 +150,59 @@ def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step |
     while isinstance(result := push_round(target, sweep), PushedRound):
         yield result
     yield result
+
+
+def push_repeat(target: Target, sweep: str) -> PushedRepeat | RoundBlocked | None:
+    """Commit the batch that requests trials of a sweep again which infrastructure ended; None if none is due.
+
+    None, too, if it is proposed already. Raises ContentionError, RepositoryError.
+    """
+
+    def make(base: str) -> tuple[Change | None, RepeatDue | RoundBlocked | None]:
+        due = next_repeat_at(target.repository, base, sweep)
+        if not isinstance(due, RepeatDue):
+            return None, due
+        return Change(_repeat_message(due), _added_files(target.repository, base, due.batch)), due
+
+    commit, due = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
+    if isinstance(due, RepeatDue):
+        return None if commit is None else PushedRepeat(sweep, due.batch, commit)
+    return due
+
+
+def _repeat_message(due: RepeatDue) -> str:
+    name, batch = due.sweep.name, due.batch
+    return (
+        f"repeat({name}): {batch.lock.trials} trials that infrastructure ended\n\n"
+        f"Sweep: {name}\nBatch: {batch.name}\nSpec: {one_line(f'{due.sweep.path} {due.sweep.digest}')}\n"
+        f"Trials: {batch.lock.trials}\n"
+    )
+
+
+def push_due(target: Target) -> Iterator[PushedBatch | RoundBlocked]:
+    """Push every batch that nobody has to request: trials to repeat first, as rounds wait for them.
+
+    A failure affects only its sweep, and is yielded. Raises RepositoryError.
+    """
+    yield from push_repeats(target)
+    yield from push_idle_rounds(target)
+
+
+def push_repeats(target: Target) -> Iterator[PushedRepeat | RoundBlocked]:
+    """Push the trials of each sweep that infrastructure ended; `sweep run` those of the sweeps that it continues.
+
+    A failure affects only its sweep, and is yielded. Raises RepositoryError.
+    """
+    tip = target.tip()
+    for sweep in () if tip is None else sweeps_that_repeat(target.repository, tip):
+        if target.is_laptop and sweep not in target.continued:
+            continue  # nobody runs it here
+        try:
+            pushed = push_repeat(target, sweep)
+            if pushed is not None:
+                yield pushed
+        except RepositoryError as error:
+            yield RoundBlocked(sweep, str(error), error.hint)
 
 
 def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:

@@ -1,7 +1,7 @@
 """Compares recorded batches with their locks, tables, records and summaries."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,14 @@ from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE
 from sweepledger.render.overlay import batch_digest
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import FILE_MODE, Entry, Repository
+from sweepledger.results.infrastructure import Losses
+from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.results.provenance import PROVENANCE_FILE
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import ExpectedTrial, Record
+from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import bytes_digest
 
 
@@ -154,6 +157,44 @@ def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Ite
                 yield from _row_differences(path, record, rows.get(record.index), (batch.name, code, data))
                 if record.stopped is not None and (fault := stop_fault(record)):
                     yield FileDifference(path, record.trial, "stopped", fault)
+
+
+def repeat_differences(
+    done: Sequence[StoredBatch], contents: Mapping[str, bytes]
+) -> Iterator[FileDifference]:
+    """Report the trials of batches after a failure of infrastructure that the records do not let be repeated.
+
+    A trial of which git has not kept every record may have had such an attempt.
+    """
+    recorded: list[tuple[tuple[Trial, ...], BatchRecords]] = []
+    try:
+        for batch in done:
+            infrastructure = batch.lock.infrastructure
+            if batch.lock.after_infrastructure and infrastructure is None:
+                message = "must say how often a trial may be repeated"
+                yield FileDifference(f"{batch.folder}/{LOCK_FILE}", "", "infrastructure", message)
+            elif batch.lock.after_infrastructure and infrastructure is not None:
+                counts = Losses.of(recorded, infrastructure).counts
+                cut = _trials_with_left_out_records(recorded)
+                for trial in batch.trials:
+                    if not 1 <= counts[trial.digest] <= infrastructure.retries and trial.digest not in cut:
+                        message = (
+                            f"must have been ended by infrastructure in 1 to {infrastructure.retries} earlier batches, "
+                            f"got {counts[trial.digest]}"
+                        )
+                        yield FileDifference(batch.folder, trial.id, "after_infrastructure", message)
+            recorded.append((batch.trials, batch_records.batch_results(batch, contents)))
+    except (RepositoryError, KeyError, ValueError):
+        return  # `batch` and `record_differences` report what cannot be read
+
+
+def _trials_with_left_out_records(recorded: Iterable[tuple[Sequence[Trial], BatchRecords]]) -> set[str]:
+    return {
+        trials[record.index].digest
+        for trials, batch in recorded
+        for record in batch.records
+        if record.others is not None and record.index < len(trials)
+    }
 
 
 def stop_fault(record: Record) -> str | None:

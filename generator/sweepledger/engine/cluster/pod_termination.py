@@ -64,6 +64,9 @@ CONTAINER_REASONS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+NEVER_STARTED = frozenset({"image-not-pulled", "refused-by-node", "start-failed"})
+"""Reasons of a kubelet for a container that it did not start."""
+
 IMAGE_ID = re.compile(r"(?:[a-z-]+://)?([A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511})", re.ASCII)
 NODE_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}", re.ASCII)
 LARGEST_CODE = 255
@@ -147,9 +150,14 @@ def _message_data(message: str) -> dict[str, Any]:
 
 
 def observed_times(pod: TrialPod) -> tuple[str, str] | None:
-    """Return when the container of an ended pod started and ended, as its kubelet reported it; None if unknown."""
+    """Return when the container of an ended pod started and ended, as its kubelet reported it; None if unknown.
+
+    One that the kubelet never started took no time.
+    """
     state = api_objects.value_at(pod.status, "state")
     started, finished = (api_objects.time_at(state, "terminated", key) for key in ("startedAt", "finishedAt"))
+    if started is None and not _has_started(pod) and _reason(pod, state)[0] in NEVER_STARTED:
+        started = finished = read_termination(pod).finished
     if started is None or finished is None or finished < started:
         return None
     return record_format.format_time(started), record_format.format_time(finished)

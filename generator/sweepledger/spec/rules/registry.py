@@ -132,6 +132,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
     environment.variable_collisions,
     workload.shape_keys,
     workload.shape_retries,
+    workload.infrastructure_codes,
     workload.shape_image,
     workload.cluster_image,
     workload.shape_store,

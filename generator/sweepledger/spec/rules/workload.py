@@ -92,6 +92,21 @@ def shape_retries(draft: Draft) -> Iterator[Problem]:
         yield draft.warning(place, message, code="retries-unused", hint=hint, at_key=written)
 
 
+LAUNCHER_CODES = frozenset({1, 42, 43, 44, 74, 124})
+"""Exit codes of the launcher with a meaning of their own, and the one of every Python program that fails."""
+
+
+def infrastructure_codes(draft: Draft) -> Iterator[Problem]:
+    """An exit code that means broken infrastructure must mean nothing else."""
+    place = ("run", "infrastructure", "exit_codes")
+    for number, code in enumerate(draft.get(*place, kind=list) or ()):
+        if code in LAUNCHER_CODES:
+            listed = ", ".join(map(str, sorted(LAUNCHER_CODES)))
+            message = f"must be a code with no other meaning (not {listed}), got {safe_repr(code)}"
+            hint = "let the program exit with another code, such as 91, where it finds its GPU broken"
+            yield draft.problem((*place, number), message, code="exit-code-taken", hint=hint)
+
+
 SHAPES_WITH_RECREATED_PODS = frozenset({Shape.JOB_SET, Shape.TRAIN_JOB})
 """Before an attempt, their controllers delete the pods of the one before, and wait until they are gone."""
 

@@ -1,0 +1,158 @@
+"""What the server lets the collector push of trials that infrastructure ended: a batch that the lock allows."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.rounds.round_commit import PushedRepeat, push_due
+from sweepledger.repo import batches
+from tests.commands.test_bootstrap import install, push, run_bootstrap
+from tests.commands.test_collect import leave
+from tests.commands.test_repeated_trials import ALLOWED, REFUSED, write_key
+from tests.repository import Sandbox, followed_by
+from tests.searches import active, begun
+from tests.searches import leave as leave_search
+
+
+def record(sandbox: Sandbox, results: Path, *ends: Mapping[str, object]) -> None:
+    """Record the active batch in a commit that is not pushed, and request again what is due."""
+    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.is_active]
+    for place, changes in enumerate(ends):
+        leave(results, batch, place, **changes)
+    here = Target(sandbox.workspace.repository)
+    assert commit_results(here, results, {batch.name})
+    pushed = list(push_due(here))
+    assert all(isinstance(one, PushedRepeat) for one in pushed), pushed
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """A sweep under Flux, two trials of which are requested again by a commit that is not pushed yet."""
+    sandbox = Sandbox.create(tmp_path_factory.mktemp("repeating"))
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
+    sandbox.spec()
+    write_key(sandbox, ALLOWED.replace("2", "1"))
+    generate(sandbox.workspace)
+    run_bootstrap(sandbox)
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+    record(sandbox, sandbox.root.parent / "results", {}, REFUSED, REFUSED)
+    return sandbox
+
+
+@pytest.fixture
+def repeating(pristine: Sandbox, tmp_path: Path) -> Sandbox:
+    """A copy of that, whose server has the hook that bootstrap wrote."""
+    made = Sandbox(tmp_path / "remote.git", tmp_path / "work tree")
+    shutil.copytree(pristine.remote, made.remote)
+    shutil.copytree(pristine.root, made.root)
+    made.git("remote", "set-url", "origin", str(made.remote))
+    install(made)
+    return made
+
+
+def test_the_collector_may_push_trials_that_infrastructure_ended(repeating: Sandbox) -> None:
+    assert push(repeating) == ""
+
+
+def test_it_may_push_no_more_of_them_than_the_lock_allows(repeating: Sandbox, tmp_path: Path) -> None:
+    assert push(repeating) == ""
+    record(repeating, tmp_path / "results", REFUSED, {})
+    assert not repeating.active()
+    (recorded,) = [item for item in batches.in_work_tree(repeating.root) if item.lock.after_infrastructure]
+    name, again = recorded.name, recorded.name.replace("-b2-", "-b3-")
+    tree = {path: content.replace(name.encode(), again.encode()) for path, content in recorded.tree}
+    text = tree["batch.yaml"].replace(b"number: 2", b"number: 3")
+    assert recorded.lock.parent is not None
+    tree["batch.yaml"] = text.replace(f'"{recorded.lock.parent}"'.encode(), f'"{name}"'.encode())
+    for path, content in tree.items():
+        repeating.write(f"overlays/active/{again}/{path}", content.decode())
+    repeating.commit("Request them once more")
+
+    assert "may not be repeated" in push(repeating)
+
+
+def _allow_more(folder: Path) -> None:
+    lock = folder / "batch.yaml"
+    lock.write_text(
+        lock.read_text().replace("infrastructure:\n  retries: 1", "infrastructure:\n  retries: 9")
+    )
+
+
+def _request_twice(folder: Path) -> None:
+    table = folder / "hyperparams.csv"
+    head, first, *_ = table.read_text().splitlines()
+    table.write_text(f"{head}\n{first}\n{first}\n")
+
+
+def _request_another(folder: Path) -> None:
+    table = folder / "hyperparams.csv"
+    head, first, *_ = table.read_text().splitlines()
+    table.write_text(f"{head}\nt00000000000,{first.partition(',')[2]}\n")
+
+
+def _take_more(folder: Path) -> None:
+    job = folder / "job.yaml"
+    job.write_text(job.read_text().replace("256Mi", "512Mi"))
+
+
+def _call_it_a_round(folder: Path) -> None:
+    lock = folder / "batch.yaml"
+    lock.write_text(lock.read_text() + "round: 2\n")
+
+
+def _call_it_nothing(folder: Path) -> None:
+    lock = folder / "batch.yaml"
+    lock.write_text(lock.read_text().replace("after_infrastructure: true\n", ""))
+
+
+@pytest.mark.parametrize(
+    ("forge", "says"),
+    [
+        (_allow_more, "is not made as"),
+        (_request_twice, "requests a trial twice"),
+        (_request_another, "may not be repeated"),
+        (_take_more, "is not made as"),
+        (_call_it_a_round, "is a round"),
+        (_call_it_nothing, "is new"),
+    ],
+    ids=lambda one: one.__name__.strip("_") if callable(one) else "",
+)
+def test_the_collector_may_push_no_other_batch(
+    forge: Callable[[Path], None], says: str, repeating: Sandbox
+) -> None:
+    (batch,) = repeating.active()
+    forge(repeating.root / f"overlays/active/{batch}")
+    repeating.git("add", "--all")
+    repeating.git("commit", "-q", "--amend", "--no-edit")
+
+    assert says in push(repeating)
+
+
+def test_after_repeated_trials_the_collector_may_push_the_round_that_follows(tmp_path: Path) -> None:
+    sandbox, results = Sandbox.create(tmp_path), tmp_path / "results"
+    settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
+    begun(sandbox, settings=settings, more=f"  {ALLOWED}\n")
+    run_bootstrap(sandbox)
+    sandbox.commit("Bootstrap")
+    sandbox.push()
+    install(sandbox)
+    (batch,) = active(sandbox.workspace)
+    leave_search(results, batch)
+    leave(results, batch, 0, **REFUSED)
+    record(sandbox, results)
+    assert push(sandbox) == ""
+    sandbox.git("fetch", "-q", "origin")
+    (again,) = active(sandbox.workspace)
+    leave_search(results, again)
+
+    (collected,) = commit_results(Target(sandbox.workspace.repository), results, {again.name})
+
+    assert collected.step is not None
+    assert push(sandbox) == ""
+    assert [item.lock.round for item in batches.in_work_tree(sandbox.root)][-1] in {1, 2}
