@@ -38,13 +38,18 @@ def finished(
 def leave(results: Path, batch: StoredBatch, uids: Mapping[int, str] | None = None) -> None:
     """Leave what the launcher leaves of each trial: lock, record, output. `uids` are those of the pods."""
     for trial in expected_trials(batch):
-        folder = results / batch.name / str(trial.index)
-        folder.mkdir(parents=True)
         uid = uids[trial.index] if uids else f"3f9a1c2e-0000-4000-8000-{trial.index:012}"
-        (folder / ".lock").touch()
-        (folder / f"{uid}.out").write_text(PRINTED)
-        (folder / f"{uid}.err").touch()
-        (folder / f"{uid}.json").write_text(to_line(a_record(batch, trial, uid)))
+        leave_record(results, a_record(batch, trial, uid))
+
+
+def leave_record(results: Path, record: Record) -> None:
+    """Leave what the launcher leaves of one trial."""
+    folder = results / record.batch / str(record.index)
+    folder.mkdir(parents=True)
+    (folder / ".lock").touch()
+    (folder / f"{record.uid}.out").write_text(PRINTED)
+    (folder / f"{record.uid}.err").touch()
+    (folder / f"{record.uid}.json").write_text(to_line(record))
 
 
 def a_record(batch: StoredBatch, trial: ExpectedTrial, uid: str) -> Record:

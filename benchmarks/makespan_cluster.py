@@ -78,7 +78,7 @@ def fake(runs: int, controller: str) -> bool:
             grown.push()
             batch = team.batch(ask.name)
             took[ask.name] = _ended(team, batch)
-            held.append(_told(team, batch))
+            held.append(recorded_by_pods(team, batch))
             print(f"{ask.name} took {took[ask.name]:.0f} s", flush=True)
         return judged(team.root, held, took)
 
@@ -95,7 +95,7 @@ def _ended(team: Team, batch: Batch) -> float:
     return _at(status["completionTime"]) - _at(status["startTime"])
 
 
-def _told(team: Team, batch: Batch) -> Held:
+def recorded_by_pods(team: Team, batch: Batch) -> Held:
     """Make records of a batch's trials, of the times of their pods."""
     (stored,) = (item for item in batches.in_work_tree(team.root) if item.name == batch.name)
     trials = {trial.index: trial for trial in expected_trials(stored)}

@@ -212,6 +212,14 @@ GITEA = Group(
 KUBE_ROUTER = Group(
     "kube-router", {"kube-router": "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"}, "4 minutes"
 )
+KARPENTER = Group(
+    "karpenter",
+    {"karpenter": "sigs.k8s.io/karpenter/kwok"},
+    "5 minutes",
+    module="sigs.k8s.io/karpenter",
+    files={"crds/core": "kwok/charts/crds", "crds/provider": "kwok/apis/crds"},
+)
+"""With the provider whose nodes kwok simulates."""
 
 API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
@@ -219,7 +227,7 @@ GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
-EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
+EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS, KARPENTER)
 """What `make cluster-tools` builds, with the chosen version of Kubernetes only."""
 KNOWN: Sequence[Group | Definitions] = (
     *EVERY,

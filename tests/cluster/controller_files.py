@@ -15,7 +15,7 @@ from tests.cluster.machine import Machine
 
 POD_ACCOUNT = Path("/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds who it is; /run is the box's own, and /var/run leads there."""
-VERSIONS = {"argoproj.io": "v1alpha1", "kueue.x-k8s.io": "v1beta1"}
+VERSIONS = {"argoproj.io": "v1alpha1", "autoscaling": "v2", "kueue.x-k8s.io": "v1beta1"}
 """Of the groups that are asked for; of all others v1."""
 READY_SECONDS = 180
 HANDLED_SECONDS = 180

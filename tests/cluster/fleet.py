@@ -37,10 +37,11 @@ metric: {{name: loss}}
 parameters: {{x: {{min: 0.0, max: 1.0}}}}
 command: [python3, code/train.py, "${{args}}"]
 run:
+  pool: {pool}
   code: {{path: code}}
   shape: {shape}
   parallelism: {parallelism}
-  resources: {{cpu: 1, memory: 256Mi}}
+  resources: {resources}
   timeout: 1h
 """
 
@@ -53,6 +54,8 @@ class Ask:
     trials: int
     parallelism: int
     shape: str = "indexed"
+    pool: str = "fake"
+    resources: str = "{cpu: 1, memory: 256Mi}"
 
 
 @dataclass

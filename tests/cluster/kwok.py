@@ -47,7 +47,8 @@ pools:
 def start(machine: Machine, *, nodes: int = 10, seconds: float = 0, pool: str = "fake") -> None:
     """Start kwok and wait until its nodes are ready; pods of Jobs end so long after they started."""
     restart(machine, seconds=seconds)
-    machine.server.apply(*(node(f"{pool}-{number:03}", pool) for number in range(nodes)))
+    if nodes:
+        machine.server.apply(*(node(f"{pool}-{number:03}", pool) for number in range(nodes)))
     until(f"{nodes} fake nodes are ready", lambda: _ready(machine) == nodes, seconds=READY_SECONDS)
 
 

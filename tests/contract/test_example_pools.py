@@ -1,5 +1,6 @@
 """examples/pools: three pools behind queues, and a sweep for each."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.workspace import parse_settings
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.formats import yaml
 from sweepledger.repo import kustomize
@@ -14,6 +16,9 @@ from sweepledger.structs.settings import Controller
 from tests.repository import Sandbox
 
 EXAMPLE = Path(__file__).parents[2] / "examples/pools"
+PAGE = Path(__file__).parents[2] / "docs/how-to/node-pools.md"
+NODE_POOLS = tuple(yaml.load_all((EXAMPLE / "karpenter.yaml").read_bytes()))
+YAML_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 POOLS = {"features": ("cpu", None), "probe": ("gpu-light", "Tesla-T4")}
 POOLS |= {"finetune": ("gpu-heavy", "NVIDIA-A100-SXM4-80GB")}
 
@@ -63,4 +68,43 @@ def test_the_queues_that_the_sweeps_name_are_those_that_bootstrap_makes(example:
         for made in yaml.load_all((example.root / "clusters/platform/bounds.yaml").read_bytes())
         if made["kind"] == "ResourceQuota" and made["metadata"]["namespace"] == "litbit"
     ]
-    assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "20"
+    assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "900"
+
+
+def test_the_node_pools_of_karpenter_have_what_the_pools_and_their_flavors_say(example: Sandbox) -> None:
+    bootstrap(
+        example.workspace,
+        BootstrapRequest(Controller.ARGOCD, "https://git.example/litbit/sweeps.git", "main"),
+    )
+    samples = yaml.load_all((example.root / "clusters/optional/kueue.yaml").read_bytes())
+    flavors = {
+        made["metadata"]["name"].removeprefix("litbit-"): made["spec"]
+        for made in samples
+        if made["kind"] == "ResourceFlavor"
+    }
+    pools = parse_settings(example.root / "sweepledger.yaml").pools
+
+    node_pools = {item["metadata"]["name"]: item["spec"] for item in NODE_POOLS}
+
+    assert node_pools.keys() == pools.keys()
+    for name, node_pool in node_pools.items():
+        pool, template = pools[name], node_pool["template"]
+        required = {item["key"]: item["values"] for item in template["spec"]["requirements"]}
+        tolerated = {toleration["key"] for toleration in flavors[name].get("tolerations", ())}
+        assert template["metadata"]["labels"] == flavors[name]["nodeLabels"]
+        assert {taint["key"] for taint in template["spec"].get("taints", ())} <= tolerated
+        assert node_pool["limits"] == {"nodes": pool.max_nodes}
+        assert required["karpenter.sh/capacity-type"] == (["spot"] if pool.spot else ["on-demand"])
+        # Pods of a spot pool do not ask to stay where they are.
+        assert not pool.spot or node_pool["disruption"]["consolidationPolicy"] == "WhenEmpty"
+
+
+def test_the_page_on_node_pools_shows_node_pools_and_settings_of_the_example() -> None:
+    blocks = [yaml.load(text) for text in YAML_BLOCK.findall(PAGE.read_text())]
+    settings = yaml.load((EXAMPLE / "sweepledger.yaml").read_text())
+
+    assert [block for block in blocks if "kind" in block] == [
+        item for item in NODE_POOLS if item["metadata"]["name"] != "gpu-light"
+    ]
+    (shown,) = [block for block in blocks if "kind" not in block]
+    assert shown["pools"] == settings["pools"]
