@@ -30,6 +30,8 @@ RELEASES = {"1.30": "1.30.14", "1.36": "1.36.3", "1.37": "1.37.2"}
 """As in tools/control-plane-*/go.mod, oldest first; the binaries say it only if told at link time."""
 KUBERNETES = RELEASES[os.environ.get("KUBERNETES") or "1.36"]
 """What the clusters of tests run: `make e2e KUBERNETES=1.30`, and so for every target."""
+MINOR = int(KUBERNETES.split(".")[1])
+"""Of Kubernetes 1.MINOR: tests of what older versions lack are skipped there."""
 ARGO_CD = "3.2.11"
 """As in tools/argocd/go.mod, likewise."""
 
