@@ -28,7 +28,16 @@ NEVER = Deadline()
 
 RELEASES = {"1.30": "1.30.14", "1.36": "1.36.3", "1.37": "1.37.2"}
 """As in tools/control-plane-*/go.mod, oldest first; the binaries say it only if told at link time."""
-KUBERNETES = RELEASES[os.environ.get("KUBERNETES") or "1.36"]
+
+
+def release_of(minor: str) -> str:
+    """Return the pinned release of a minor version. Raises SystemExit with the known ones."""
+    if minor not in RELEASES:
+        sys.exit(f"KUBERNETES: must be one of {', '.join(RELEASES)}, got {minor!r}")
+    return RELEASES[minor]
+
+
+KUBERNETES = release_of(os.environ.get("KUBERNETES") or "1.36")
 """What the clusters of tests run: `make e2e KUBERNETES=1.30`, and so for every target."""
 ARGO_CD = "3.2.11"
 """As in tools/argocd/go.mod, likewise."""

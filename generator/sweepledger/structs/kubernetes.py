@@ -42,11 +42,11 @@ GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
 """NVIDIA's feature discovery puts this label on nodes."""
 
 COLLECTOR_ACCOUNT = "sweep-collector"
+"""The service account of the collector, and the name of its CronJob, its Lease and its component."""
 COLLECTOR_READS = "sweep-collector-reads"
 """The collector's Role in the namespace of trials."""
 EXPIRY_ACCOUNT = "sweep-expiry"
 """The service account of the job that deletes old results, and the name of its CronJob."""
-"""The service account of the collector, and the name of its CronJob, its Lease and its component."""
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
 TRIAL_USER = 65532
