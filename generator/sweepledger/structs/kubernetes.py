@@ -55,6 +55,8 @@ COLLECTOR_READS = "sweep-collector-reads"
 """The collector's Role in the namespace of trials."""
 EXPIRY_ACCOUNT = "sweep-expiry"
 """The service account of the job that deletes old results, and the name of its CronJob."""
+TRIALS_QUOTA = "sweep-trials"
+"""The ResourceQuota of the trials' namespace, which `sweep bootstrap` computes from the pools."""
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
 TRIAL_USER = 65532
