@@ -124,6 +124,7 @@ CRDS = Definitions(
     left_out=frozenset({"training-operator/kubeflow.org_mpijobs.yaml"}),
 )
 NEWEST_CRDS = Definitions("crds-newest", {"github.com/kubeflow/trainer/v2": "manifests/base/crds"})
+AUTOSCALER_CRDS = Definitions("crds-autoscaler", {"k8s.io/autoscaler/cluster-autoscaler/apis": "config/crd"})
 WORKFLOW_CRDS = Definitions(
     "crds-workflows", {"github.com/argoproj/argo-workflows/v3": "manifests/base/crds/full"}
 )
@@ -200,6 +201,13 @@ KUEUE = Group(
     module="sigs.k8s.io/kueue",
     files={"config/components": "config/components", "config/default": "config/default"},
 )
+JOBSET = Group(
+    "jobset",
+    {"jobset": "sigs.k8s.io/jobset"},
+    "2 minutes",
+    module="sigs.k8s.io/jobset",
+    files={"config/components": "config/components", "config/default": "config/default"},
+)
 PROMETHEUS = Group(
     "prometheus",
     {program: f"github.com/prometheus/prometheus/cmd/{program}" for program in ("prometheus", "promtool")},
@@ -228,7 +236,7 @@ GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
-EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
+EVERY = (*GROUPS, JOBSET, AUTOSCALER_CRDS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
 """What `make cluster-tools` builds, with the chosen version of Kubernetes only."""
 KNOWN: Sequence[Group | Definitions] = (
     *EVERY,

@@ -59,7 +59,7 @@ def test_a_version_of_kubernetes_that_is_not_pinned_is_refused_with_those_that_a
 
 
 @pytest.mark.parametrize(
-    "group", [building.ARGOCD, building.FLUX, building.KUEUE], ids=lambda group: group.name
+    "group", [building.ARGOCD, building.FLUX, building.JOBSET, building.KUEUE], ids=lambda group: group.name
 )
 def test_a_controller_meets_the_definitions_of_its_own_release(group: Group) -> None:
     defined, programs = pins("crds"), pins(group.name)
