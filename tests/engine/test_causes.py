@@ -165,7 +165,7 @@ def test_a_pod_on_a_silent_node_is_lost() -> None:
 def test_a_job_that_cannot_create_pods_says_so_in_an_event(kind: CauseKind, message: str) -> None:
     results = kind_of(a_job(), creation_failures={"lr-b1-1": message})
 
-    assert results[:2] == (kind, message)
+    assert results[:2] == (kind, message.replace('pods "lr-b1-1-0-x"', "its pod"))
 
 
 REQUESTS = (
@@ -183,12 +183,23 @@ WEBHOOK = 'Error creating: admission webhook "gpu.example.org" denied the reques
         (f"{POD}exceeded quota: team, {REQUESTS}, {LIMITED.format(2)}", "it starts when other trials end"),
         (f"{POD}exceeded quota: team, {REQUESTS}, {LIMITED.format(2)}", "raise ResourceQuota team"),
         (f"{POD}exceeded quota: team, {REQUESTS}, {LIMITED.format(1)}", "more than the whole quota"),
+        (f"{POD}failed quota: team: must specify limits.cpu for: store", "change ResourceQuota team"),
         (f"{POD}maximum cpu usage per Container is 500m, but limit is 1", "LimitRange"),
         (f"{POD}cpu max limit to request ratio per Pod is 1, but provided ratio is 2.0", "LimitRange"),
         (WEBHOOK, "webhook gpu.example.org"),
         (NO_ADMISSION, "`sweep doctor`"),
     ],
-    ids=["our quota", "a quota", "its name", "too small", "a limit", "a ratio", "a webhook", "a policy"],
+    ids=[
+        "our quota",
+        "a quota",
+        "its name",
+        "too small",
+        "unspecified",
+        "a limit",
+        "a ratio",
+        "a webhook",
+        "a policy",
+    ],
 )
 def test_a_refusal_has_the_way_out_that_its_rule_leaves(message: str, words: str) -> None:
     assert words in causes.creation_remedy(message)

@@ -9,7 +9,7 @@ import pytest
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.distributed import trial_name
-from sweepledger.structs.kubernetes import REQUIRED_TOPOLOGY
+from sweepledger.structs.kubernetes import ANYWHERE, REQUIRED_TOPOLOGY
 from sweepledger.structs.node_pool import Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
@@ -149,6 +149,8 @@ def test_a_trial_asks_kueue_for_a_place_only_as_a_pool_does(name: str, tmp_path:
     assert refusals(policy(name), asks) == {
         "a trial asks Kueue for a place as a pool of sweepledger.yaml does"
     }
+    template["metadata"]["annotations"] = {ANYWHERE: "true"}  # as Kueue starts it
+    assert refusals(policy(name), asks) == set()
 
 
 def test_pods_bear_what_the_server_gives_every_pod(tmp_path: Path) -> None:

@@ -120,6 +120,8 @@ REMEDIES: Mapping[CauseKind, str] = {
     "trial is tried again",
 }
 
+POD_NAME = re.compile(r'\bpods "[^"]*"')
+"""Trials that are refused alike share a cause, whatever the names of their pods."""
 OF_QUOTA = re.compile(QUOTA.pattern + r": ([a-z0-9.-]+)")
 AMOUNTS = re.compile(r"(requested|limited): ((?:[^\s,=]+=[^\s,]+,?)+)")
 LIMIT_RANGE = re.compile(r"(?:maximum|minimum) \S+ usage per |max limit to request ratio per ")
@@ -146,11 +148,13 @@ def creation_remedy(message: str) -> str:
 
 def _quota_remedy(message: str) -> str:
     named = OF_QUOTA.search(message)
-    raised = (
-        "raise `max_nodes` of the pool, and run `sweep bootstrap`"
-        if named is None or named[1] == TRIALS_QUOTA
-        else f"raise ResourceQuota {named[1]}"
-    )
+    named_quota = f"ResourceQuota {TRIALS_QUOTA if named is None else named[1]}"
+    is_ours = named is None or named[1] == TRIALS_QUOTA
+    raised = "raise `max_nodes` of the pool, and run `sweep bootstrap`" if is_ours else f"raise {named_quota}"
+    if "must specify" in message:
+        return (
+            f"trials do not specify all that the quota limits: ask the platform team to change {named_quota}"
+        )
     if _exceeds_whole(message):
         return f"one pod requests more than the whole quota: lower `run.resources`, or have the platform team {raised}"
     return f"it starts when other trials end; else ask the platform team to {raised}"
@@ -284,7 +288,7 @@ class _Explainer:
         if failure and not is_full:
             kind = message_kind(failure)
             kind = CauseKind.REFUSED if kind is CauseKind.NOT_SYNCED else kind
-            return WaitCause(kind, shorten(failure), creation_remedy(failure))
+            return WaitCause(kind, shorten(POD_NAME.sub("its pod", failure)), creation_remedy(failure))
         if index in self.failures:
             return WaitCause(
                 CauseKind.RETRYING, f"the next attempt follows after a pause{self._last_end(index)}"
@@ -352,10 +356,10 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     checks = _check_messages(entry)
     if api_objects.value_at(entry, "spec", "active") is False:
         workload = api_objects.text_at(entry, "metadata", "name")
-        reason = api_objects.text_at(api_objects.condition(entry, "Evicted"), "message")
+        said = filter(None, (api_objects.text_at(api_objects.condition(entry, "Evicted"), "message"), checks))
         return WaitCause(
             CauseKind.SUSPENDED,
-            f"queue {queue} has given it up: {shorten(reason or checks or 'its Workload is not active')}",
+            f"queue {queue} has given it up: {shorten('; '.join(said) or 'its Workload is not active')}",
             f"`kubectl --namespace {namespace} patch workload {workload} {ACTIVATE}` lets it wait again; or "
             "`sweep cancel` the batch",
         )

@@ -17,6 +17,7 @@ from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_b
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import (
+    ANYWHERE,
     CHECKPOINTS_FOLDER,
     CODE_CONTAINER,
     CODE_VARIABLES,
@@ -614,6 +615,7 @@ def _topologies(settings: Settings, template: str) -> tuple[Rule, ...]:
         for key, value in {**pool.pod.annotations, **topology_annotations(pool, templates)}.items()
         if key.startswith(POD_SET_ANNOTATIONS)
     }
+    known.add(f"{ANYWHERE}=true")
     annotations = f"{template}.metadata.annotations"
     return (
         Rule(

@@ -110,12 +110,11 @@ def _topology(draft: Draft, pool: str) -> Iterator[Problem]:
             hint = "order the levels from the largest domains to the smallest"
             yield draft.problem(at, message, code="pool-queue", hint=hint)
     for key in ("require", "prefer"):
-        level = draft.get(*place, key, kind=str)
-        if level is not None and levels and level not in levels:
-            message = f"must be one of the levels, got {safe_repr(level)}"
-            yield draft.problem(
-                (*place, key), message, code="pool-queue", hint=did_you_mean(level, levels) or ""
-            )
+        asked = draft.get(*place, key, kind=str)
+        if asked is not None and levels and asked not in levels:
+            message = f"must be one of the levels, got {safe_repr(asked)}"
+            near = did_you_mean(asked, levels)
+            yield draft.problem((*place, key), message, code="pool-queue", hint=near)
     if {"require", "prefer"} <= {*draft.names(*place)}:
         message = "must not be given with require: Kueue takes one of them"
         yield draft.problem((*place, "prefer"), message, code="pool-queue", at_key=True)
@@ -148,9 +147,11 @@ NODES = {"selector": dict, "gpu_type": str, "tolerations": list, "spot": bool}
 def _lenders(draft: Draft) -> Iterator[Problem]:
     """Queues of a cohort lend quota on the same nodes only."""
     cohorts = {name: draft.get("pools", name, "cohort", kind=str) for name in draft.names("pools")}
-    nodes = {
-        name: {key: draft.get("pools", name, key, kind=kind) or None for key, kind in NODES.items()}
-        | {"levels": draft.get("pools", name, "topology", "levels", kind=list)}
+    nodes: dict[str, dict[str, object]] = {
+        name: {
+            **{key: draft.get("pools", name, key, kind=kind) or None for key, kind in NODES.items()},
+            "levels": draft.get("pools", name, "topology", "levels", kind=list),
+        }
         for name in cohorts
     }
     for name, cohort in cohorts.items():
