@@ -5,6 +5,7 @@ address, as nothing in the box answers cluster IPs. An operator makes its certif
 """
 
 import base64
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -41,7 +42,7 @@ class Operator:
     """Ports, fixed, and nobody's default."""
     options: tuple[str, ...] = ()
     certificates: Path | None = None
-    """Where it looks for its certificates in addition to the folder that its configuration names."""
+    """Where it looks for its certificates as it starts, beside the folder that its configuration names."""
 
     @property
     def namespace(self) -> str:
@@ -63,6 +64,7 @@ class Operator:
 def start(machine: Machine, operator: Operator, settings: Mapping[str, Any]) -> None:
     """Install an operator, start it with these settings and wait until it is ready. Raises NoClusterToolsError."""
     program = tool(operator.group, operator.name)
+    _forget_certificates(operator)  # those of an earlier box would pass for this one's
     made = [_placed(one, operator) for one in _built(program.parent / "config/default")]
     kept = [one for one in made if one["kind"] not in LEFT_OUT | LAST]
     machine.server.apply(*(one for one in kept if one["kind"] in {"Namespace", "CustomResourceDefinition"}))
@@ -81,6 +83,12 @@ def start(machine: Machine, operator: Operator, settings: Mapping[str, Any]) -> 
     )
     until(f"{operator.name} has made its certificate", lambda: _mounted(machine, operator), seconds=SECONDS)
     controller_files.until_ready(machine, operator.name, f"http://127.0.0.1:{operator.health}/readyz")
+    _forget_certificates(operator)
+
+
+def _forget_certificates(operator: Operator) -> None:
+    if operator.certificates is not None:
+        shutil.rmtree(operator.certificates, ignore_errors=True)
 
 
 def _built(folder: Path) -> list[Manifest]:
