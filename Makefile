@@ -132,7 +132,7 @@ e2e-argocd e2e-flux: e2e-%: $(STAMPS)/test $(STAMPS)/data # with one controller
 	@$(E2E) --controller $* 2>&1 | sed --unbuffered 's/^/$*: /'
 
 e2e-full: $(STAMPS)/test $(STAMPS)/data ## run all end-to-end tests with both controllers, the other cluster tests and bench-cluster (hours)
-	@$(BIN)/python -m tests.cluster.building kube-router
+	@$(BIN)/python -m tests.cluster.building kube-router karpenter jobset crds-autoscaler
 	@$(BIN)/python -m tests.cluster.images
 	@echo "==> all end-to-end tests, with Argo CD"
 	@$(E2E) --controller argocd --full

@@ -55,7 +55,10 @@ CUSTOM = (
     (
         "sigs.k8s.io/kueue@v0.15.0",
         "config/components/crd/bases",
-        ("ClusterQueue", "LocalQueue", "ResourceFlavor", "WorkloadPriorityClass"),
+        (
+            *("AdmissionCheck", "ClusterQueue", "LocalQueue", "ProvisioningRequestConfig", "ResourceFlavor"),
+            *("Topology", "WorkloadPriorityClass"),
+        ),
     ),
     (
         "github.com/argoproj/argo-cd/v3@v3.2.11",

@@ -28,7 +28,16 @@ NEVER = Deadline()
 
 RELEASES = {"1.30": "1.30.14", "1.36": "1.36.3", "1.37": "1.37.2"}
 """As in tools/control-plane-*/go.mod, oldest first; the binaries say it only if told at link time."""
-KUBERNETES = RELEASES[os.environ.get("KUBERNETES") or "1.36"]
+
+
+def release_of(minor: str) -> str:
+    """Return the pinned release of a minor version. Raises SystemExit with the known ones."""
+    if minor not in RELEASES:
+        sys.exit(f"KUBERNETES: must be one of {', '.join(RELEASES)}, got {minor!r}")
+    return RELEASES[minor]
+
+
+KUBERNETES = release_of(os.environ.get("KUBERNETES") or "1.36")
 """What the clusters of tests run: `make e2e KUBERNETES=1.30`, and so for every target."""
 MINOR = int(KUBERNETES.split(".")[1])
 """Of Kubernetes 1.MINOR: tests of what older versions lack are skipped there."""
@@ -117,6 +126,7 @@ CRDS = Definitions(
     left_out=frozenset({"training-operator/kubeflow.org_mpijobs.yaml"}),
 )
 NEWEST_CRDS = Definitions("crds-newest", {"github.com/kubeflow/trainer/v2": "manifests/base/crds"})
+AUTOSCALER_CRDS = Definitions("crds-autoscaler", {"k8s.io/autoscaler/cluster-autoscaler/apis": "config/crd"})
 WORKFLOW_CRDS = Definitions(
     "crds-workflows", {"github.com/argoproj/argo-workflows/v3": "manifests/base/crds/full"}
 )
@@ -193,6 +203,13 @@ KUEUE = Group(
     module="sigs.k8s.io/kueue",
     files={"config/components": "config/components", "config/default": "config/default"},
 )
+JOBSET = Group(
+    "jobset",
+    {"jobset": "sigs.k8s.io/jobset"},
+    "2 minutes",
+    module="sigs.k8s.io/jobset",
+    files={"config/components": "config/components", "config/default": "config/default"},
+)
 PROMETHEUS = Group(
     "prometheus",
     {program: f"github.com/prometheus/prometheus/cmd/{program}" for program in ("prometheus", "promtool")},
@@ -229,14 +246,16 @@ GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
-EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS, KARPENTER)
+EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
 """What `make cluster-tools` builds, with the chosen version of Kubernetes only."""
+RARE = (KUBE_ROUTER, KARPENTER, JOBSET, AUTOSCALER_CRDS)
+"""What only `make e2e-full` needs."""
 KNOWN: Sequence[Group | Definitions] = (
     *EVERY,
-    KUBE_ROUTER,
+    *RARE,
     *(group for group in CONTROL_PLANES.values() if group is not CONTROL_PLANE),
 )
-"""Also what only `make e2e-full` and comparisons of versions build."""
+"""Also what only `make e2e-full` and comparisons of versions build: `python -m tests.cluster.building NAME`."""
 
 
 def built(group: Group | Definitions) -> Path | None:

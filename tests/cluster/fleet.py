@@ -54,6 +54,7 @@ class Ask:
     trials: int
     parallelism: int
     shape: str = "indexed"
+    nodes: int = 1
     pool: str = "fake"
     resources: str = "{cpu: 1, memory: 256Mi}"
 
@@ -70,7 +71,8 @@ class Fleet:
     def ask(self, *asks: Ask) -> tuple[str, ...]:
         """Write specs, generate and commit; what comes of it is not pushed yet. Gives the batches' names."""
         for ask in asks:
-            self.team.write(f"sweeps/{ask.name}.yaml", SPEC.format(**vars(ask)))
+            nodes = f"  nodes: {ask.nodes}\n" if ask.nodes > 1 else ""
+            self.team.write(f"sweeps/{ask.name}.yaml", SPEC.format(**vars(ask)) + nodes)
         self.team.sweep("generate", *(ask.name for ask in asks))
         self.team.git("add", "--all")
         self.team.git("commit", "-q", "-m", f"Ask for {len(asks)} sweeps")
@@ -96,7 +98,12 @@ def cluster(*, nodes: int = 10, seconds: float = 0, tuning: Tuning | None = None
 
 
 def start_fleet(
-    machine: Machine, follower: str | None, *, pool: str = kwok.POOL, pace: argocd.Pace | None = None
+    machine: Machine,
+    follower: str | None,
+    *,
+    pool: str = kwok.POOL,
+    pace: argocd.Pace | None = None,
+    shapes: tuple[str, ...] = (),
 ) -> Fleet:
     """Start a team: repository, platform, volumes, and who follows it; nobody where none is named."""
     controller = CONTROLLERS[follower](machine) if follower else None
@@ -108,14 +115,15 @@ def start_fleet(
     forge.create(REPOSITORY)
     for name in (PERSON, READER):
         forge.user(name, PASSWORDS[name], may_write=name == PERSON)
-    fleet = Fleet(machine, forge, _begun(machine, forge, follower or "none", pool), controller)
+    team = _begun(machine, forge, follower or "none", pool, shapes)
+    fleet = Fleet(machine, forge, team, controller)
     apply_platform(fleet.team, lambda: _without_collector(machine))
     if controller is not None:
         controller.follow(fleet.team)
     return fleet
 
 
-def _begun(machine: Machine, forge: Forge, follower: str, pool: str) -> Team:
+def _begun(machine: Machine, forge: Forge, follower: str, pool: str, shapes: tuple[str, ...]) -> Team:
     """Make a repository with settings and platform, and push it."""
     team = Team(machine.folder / "fleet", forge, machine.server, follower)
     team.root.mkdir()
@@ -127,7 +135,8 @@ def _begun(machine: Machine, forge: Forge, follower: str, pool: str) -> Team:
     team.git("add", "--all")
     team.git("commit", "-q", "-m", "Start")  # what nobody committed cannot be bootstrapped
     tool = "argocd" if follower == "argocd" else "flux"
-    team.sweep("bootstrap", tool, "--repo", forge.url(REPOSITORY), "--branch", "main")
+    allowed = [argument for shape in shapes for argument in ("--shape", shape)]
+    team.sweep("bootstrap", tool, "--repo", forge.url(REPOSITORY), "--branch", "main", *allowed)
     team.git("add", "--all")
     team.git("commit", "-q", "-m", "Bootstrap")
     team.git("push", "-q", "origin", "main")

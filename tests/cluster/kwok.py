@@ -4,7 +4,7 @@ The API server, the scheduler and every controller are real; so this is for what
 machine has room for. Real pods stay away by the nodes' taint, trials come by a pool of the settings.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,15 @@ def start(machine: Machine, *, nodes: int = 10, seconds: float = 0, pool: str = 
     """Start kwok and wait until its nodes are ready; pods of Jobs end so long after they started."""
     restart(machine, seconds=seconds)
     if nodes:
-        machine.server.apply(*(node(f"{pool}-{number:03}", pool) for number in range(nodes)))
-    until(f"{nodes} fake nodes are ready", lambda: _ready(machine) == nodes, seconds=READY_SECONDS)
+        add(machine, *(node(f"{pool}-{number:03}", pool) for number in range(nodes)))
+
+
+def add(machine: Machine, *nodes: Mapping[str, Any]) -> None:
+    """Add fake nodes and wait until they are ready."""
+    before = _ready(machine)
+    machine.server.apply(*nodes)
+    count = before + len(nodes)
+    until(f"{count} fake nodes are ready", lambda: _ready(machine) == count, seconds=READY_SECONDS)
 
 
 def restart(machine: Machine, *, seconds: float, most: float | None = None) -> None:
@@ -71,10 +78,11 @@ def restart(machine: Machine, *, seconds: float, most: float | None = None) -> N
     )
 
 
-def node(name: str, pool: str) -> dict[str, Any]:
-    """Make a node that is larger than any."""
-    room = {"cpu": CPU, "memory": MEMORY, "pods": PODS, "ephemeral-storage": MEMORY}
+def node(name: str, pool: str, *, cpu: str = CPU, **labels: str) -> dict[str, Any]:
+    """Make a node that is larger than any, unless its CPUs are given; further labels are of the domain example.org."""
+    room = {"cpu": cpu, "memory": MEMORY, "pods": PODS, "ephemeral-storage": MEMORY}
     marks = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    marks |= {f"example.org/{label}": value for label, value in labels.items()}
     return {
         "apiVersion": "v1",
         "kind": "Node",

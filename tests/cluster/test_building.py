@@ -52,8 +52,14 @@ def test_what_programs_say_of_themselves_is_what_is_pinned() -> None:
     assert pins("argocd")["github.com/argoproj/argo-cd/v3"] == f"v{building.ARGO_CD}"
 
 
+def test_a_version_of_kubernetes_that_is_not_pinned_is_refused_with_those_that_are() -> None:
+    assert building.release_of("1.36") == building.RELEASES["1.36"]
+    with pytest.raises(SystemExit, match=r"^KUBERNETES: must be one of 1\.30, 1\.36, 1\.37, got '1\.29'$"):
+        building.release_of("1.29")
+
+
 @pytest.mark.parametrize(
-    "group", [building.ARGOCD, building.FLUX, building.KUEUE], ids=lambda group: group.name
+    "group", [building.ARGOCD, building.FLUX, building.JOBSET, building.KUEUE], ids=lambda group: group.name
 )
 def test_a_controller_meets_the_definitions_of_its_own_release(group: Group) -> None:
     defined, programs = pins("crds"), pins(group.name)

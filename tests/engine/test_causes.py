@@ -165,7 +165,45 @@ def test_a_pod_on_a_silent_node_is_lost() -> None:
 def test_a_job_that_cannot_create_pods_says_so_in_an_event(kind: CauseKind, message: str) -> None:
     results = kind_of(a_job(), creation_failures={"lr-b1-1": message})
 
-    assert results[:2] == (kind, message)
+    assert results[:2] == (kind, message.replace('pods "lr-b1-1-0-x"', "its pod"))
+
+
+REQUESTS = (
+    "requested: requests.nvidia.com/gpu=2,requests.cpu=500m, used: requests.nvidia.com/gpu=1,requests.cpu=1"
+)
+LIMITED = "limited: requests.nvidia.com/gpu={},requests.cpu=2"
+POD = 'pods "lr-b1-1-0-x" is forbidden: '
+WEBHOOK = 'Error creating: admission webhook "gpu.example.org" denied the request: name your project'
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (f"{POD}exceeded quota: sweep-trials, {REQUESTS}, {LIMITED.format(2)}", "raise `max_nodes`"),
+        (f"{POD}exceeded quota: team, {REQUESTS}, {LIMITED.format(2)}", "it starts when other trials end"),
+        (f"{POD}exceeded quota: team, {REQUESTS}, {LIMITED.format(2)}", "raise ResourceQuota team"),
+        (f"{POD}exceeded quota: team, {REQUESTS}, {LIMITED.format(1)}", "more than the whole quota"),
+        (f"{POD}failed quota: team: must specify limits.cpu for: store", "change ResourceQuota team"),
+        (f"{POD}maximum cpu usage per Container is 500m, but limit is 1", "LimitRange"),
+        (f"{POD}cpu max limit to request ratio per Pod is 1, but provided ratio is 2.0", "LimitRange"),
+        (WEBHOOK, "webhook gpu.example.org"),
+        (NO_ADMISSION, "`sweep doctor`"),
+    ],
+    ids=[
+        "our quota",
+        "a quota",
+        "its name",
+        "too small",
+        "unspecified",
+        "a limit",
+        "a ratio",
+        "a webhook",
+        "a policy",
+    ],
+)
+def test_a_refusal_has_the_way_out_that_its_rule_leaves(message: str, words: str) -> None:
+    assert words in causes.creation_remedy(message)
+    assert words in kind_of(a_job(), creation_failures={"lr-b1-1": message})[2]
 
 
 def test_trials_beyond_the_parallelism_wait_for_their_turn_even_if_an_older_event_stands() -> None:
@@ -203,6 +241,12 @@ def test_trials_beyond_the_parallelism_wait_for_their_turn_even_if_an_older_even
             "capacity is Pending",
             id="an admission check is pending",
         ),
+        pytest.param(
+            condition("QuotaReserved", "True", "Quota reserved in ClusterQueue gpu")
+            | {"admissionChecks": [{"name": "capacity", "state": "Pending", "message": "no nodes yet"}]},
+            "with its quota reserved: admission check capacity is Pending: no nodes yet",
+            id="an admission check says why it is pending",
+        ),
         pytest.param(None, "Kueue says nothing", id="Kueue does not know it"),
     ],
 )
@@ -215,6 +259,18 @@ def test_a_job_that_a_queue_holds_back_says_what_kueue_says(entry: dict[str, Any
     assert kind is CauseKind.SUSPENDED
     assert text.startswith("it waits in queue gpu")
     assert words in text
+
+
+def test_a_job_that_its_queue_has_given_up_says_how_to_activate_it() -> None:
+    job = a_job(spec={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "gpu"})
+    evicted = condition("Evicted", "True", "The workload is deactivated due to Admission check(s): capacity")
+    entry = {"metadata": {"name": "job-lr-b1-1-0f"}, "spec": {"active": False}, "status": evicted}
+
+    kind, text, remedy = kind_of(job, queue_entries={"job": entry})
+
+    assert kind is CauseKind.SUSPENDED
+    assert text == f"queue gpu has given it up: {evicted['conditions'][0]['message']}"
+    assert "kubectl --namespace sweeps patch workload job-lr-b1-1-0f --type=merge" in remedy
 
 
 def test_a_job_that_a_person_suspended_says_how_to_resume_it() -> None:

@@ -39,7 +39,18 @@ POD = {
 DEVICES = {"kubernetes": "1.34", "pools": {"dra": {**NODE, "pod": {"claims": {"gpu": "one-gpu"}}}}}
 QUEUES = {
     "cpu": {**NODE, "queue": "cpu", "min_parallelism": 2, "cohort": "team", "spot": True},
-    "gpu": {**GPU_NODE, "queue": "gpu", "tolerations": [{"key": "gpu", "effect": "NoSchedule"}]},
+    "gpu": {
+        **GPU_NODE,
+        "queue": "gpu",
+        "tolerations": [{"key": "gpu", "effect": "NoSchedule"}],
+        "topology": {"levels": ["example.org/rack", "kubernetes.io/hostname"], "require": "example.org/rack"},
+        "provisioning": {
+            "class": "check-capacity.autoscaling.x-k8s.io",
+            "parameters": {"ValidUntilSeconds": "600"},
+            "selector": {"example.org/request": "Name"},
+            "retries": 1,
+        },
+    },
 }
 
 

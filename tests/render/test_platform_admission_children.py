@@ -9,6 +9,8 @@ import pytest
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.distributed import trial_name
+from sweepledger.structs.kubernetes import ANYWHERE, REQUIRED_TOPOLOGY
+from sweepledger.structs.node_pool import Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 from tests.cluster.templates import pods
@@ -131,6 +133,24 @@ def test_pods_of_a_job_that_got_its_turn_are_admitted(kind: str, tmp_path: Path)
 
     assert refusals(policy("trial-pods"), owned(pod, kind)) == set()
     assert len(refusals(policy("trial-pods"), pod)) == 2
+
+
+@pytest.mark.parametrize("name", ["trial-jobs", "trial-pods"])
+def test_a_trial_asks_kueue_for_a_place_only_as_a_pool_does(name: str, tmp_path: Path) -> None:
+    topology = Topology(("example.org/rack",), required="example.org/rack")
+    heavy = replace(PLATFORM_SETTINGS.pools["queued"], topology=topology)
+    settings = replace(PLATFORM_SETTINGS, pools={**PLATFORM_SETTINGS.pools, "queued": heavy})
+    job = a_job(tmp_path)
+    template = job["spec"]["template"]
+    template["metadata"].setdefault("annotations", {})[REQUIRED_TOPOLOGY] = "example.org/rack"
+    asks = job if name == "trial-jobs" else template
+
+    assert refusals(policy(name, settings), asks) == set()
+    assert refusals(policy(name), asks) == {
+        "a trial asks Kueue for a place as a pool of sweepledger.yaml does"
+    }
+    template["metadata"]["annotations"] = {ANYWHERE: "true"}  # as Kueue starts it
+    assert refusals(policy(name), asks) == set()
 
 
 def test_pods_bear_what_the_server_gives_every_pod(tmp_path: Path) -> None:

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from sweepledger.spec import parse_settings
-from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Toleration
+from sweepledger.structs.node_pool import (
+    NodeCapacity,
+    PodSettings,
+    Pool,
+    Provisioning,
+    Toleration,
+    Topology,
+)
 from sweepledger.structs.settings import (
     CodeSource,
     Controller,
@@ -98,7 +105,17 @@ pools:
       annotations: {{sidecar.istio.io/inject: "false"}}
       resources: {{vpc.amazonaws.com/efa: 2}}
       grace: 2m
-  heavy: {{queue: heavy, selector: {{a: b}}, tolerations: [{{key: c}}], node: {{cpu: 96, memory: 800Gi}}}}
+  heavy:
+    queue: heavy
+    topology: {{levels: [rack, kubernetes.io/hostname], prefer: rack}}
+    provisioning:
+      class: check-capacity.autoscaling.x-k8s.io
+      parameters: {{ValidUntilSeconds: "60"}}
+      selector: {{d: e}}
+      retries: 0
+    selector: {{a: b}}
+    tolerations: [{{key: c}}]
+    node: {{cpu: 96, memory: 800Gi}}
 labels: {{example.org/team: vision}}
 image_pull_secret: registry-read
 priority_class: batch-low
@@ -180,7 +197,15 @@ GPUS = Pool(
     ),
 )
 HEAVY = Pool(
-    "heavy", NodeCapacity("96", "800Gi"), queue="heavy", selector={"a": "b"}, tolerations=(Toleration("c"),)
+    "heavy",
+    NodeCapacity("96", "800Gi"),
+    queue="heavy",
+    topology=Topology(("rack", "kubernetes.io/hostname"), preferred="rack"),
+    provisioning=Provisioning(
+        "check-capacity.autoscaling.x-k8s.io", {"ValidUntilSeconds": "60"}, {"d": "e"}, 0
+    ),
+    selector={"a": "b"},
+    tolerations=(Toleration("c"),),
 )
 
 

@@ -38,15 +38,20 @@ class Bases:
 
 
 SHAPE_FOLDERS: Mapping[Shape, str] = MappingProxyType(
-    {shape: f"{shape}/v1" for shape in Shape} | {Shape.INDEXED: "trial/v2", Shape.JOBS: "jobs/v2"}
+    {shape: f"{shape}/v1" for shape in Shape}
+    | {shape: f"{shape}/v2" for shape in (Shape.JOBS, Shape.JOB_SET, Shape.TRAIN_JOB)}
+    | {Shape.INDEXED: "trial/v2"}
 )
 """The folder below `base/` that new batches of each shape build on; a lock names those of an existing batch."""
 
 LAUNCHERS = ("launcher/v1", LAUNCHER)
 """The launchers of all versions."""
 SHAPE_VERSIONS: Mapping[Shape, tuple[str, ...]] = MappingProxyType(
-    {shape: (folder,) for shape, folder in SHAPE_FOLDERS.items()}
-    | {Shape.INDEXED: ("trial/v1", "trial/v2"), Shape.JOBS: ("jobs/v1", "jobs/v2")}
+    {
+        shape: tuple(f"{name}/v{number}" for number in range(1, int(newest) + 1))
+        for shape, folder in SHAPE_FOLDERS.items()
+        for name, _, newest in [folder.partition("/v")]
+    }
 )
 """The folders below `base/` that batches of each shape build on, in all versions."""
 

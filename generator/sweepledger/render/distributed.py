@@ -24,6 +24,7 @@ from sweepledger.structs.kubernetes import (
     TRIAL_LABEL,
     trial_folder_by_variable,
 )
+from sweepledger.structs.node_pool import Pool, topology_annotations
 from sweepledger.structs.settings import Settings
 
 
@@ -130,6 +131,7 @@ class _Pods:
     """Of all pods of the batch: the shared part."""
     own: Manifest
     """The part of this object's pods."""
+    pool: Pool | None
 
 
 def manifests(name: str, batch: Batch, settings: Settings, table: Table, bases: Bases) -> list[Manifest]:
@@ -144,18 +146,18 @@ def manifests(name: str, batch: Batch, settings: Settings, table: Table, bases: 
         ),
         pod.template(name, batch, settings, table.shards),
     )
-    made = []
+    pool, made = pod.pool_of(batch, settings), []
     if "batch" in where:
         base = _prepared(bases, f"{folder}/batch.yaml", batch, read_field_paths(where["batch"]))
         own = pod.output_mounts(settings, trial_folder_by_variable(name, INDEX_VARIABLE))
-        pods = _Pods(shared, own)
+        pods = _Pods(shared, own, pool)
         labels = pod.labels(name, batch, settings)
         metadata = {"name": name, "namespace": settings.namespace, "labels": labels}
         made.append(_filled(base, read_field_paths(where["batch"]), pods, metadata, name))
     read = read_field_paths(where["trial"])
     base = _prepared(bases, f"{folder}/trial.yaml", batch, read)
     for index in range(len(batch.trials)):
-        pods = _Pods(shared, pod.trial_template(name, batch, settings, table, index))
+        pods = _Pods(shared, pod.trial_template(name, batch, settings, table, index), pool)
         made.append(_filled(base, read, pods, _metadata(name, batch, settings, index), name))
     return made
 
@@ -196,9 +198,13 @@ def _filled(base: Manifest, where: FieldPaths, pods: _Pods, metadata: Manifest, 
     made = copy.deepcopy(base)
     made["metadata"] = merge(made["metadata"], metadata)
     gone = tuple(f"{others.entry}." for others in where.others if not _is_there(made, others.entry))
-    for template in where.templates:
-        if not template.path.startswith(gone):
-            set_field(made, template.path, _pod(get_field(made, template.path), template, pods))
+    templates = [template for template in where.templates if not template.path.startswith(gone)]
+    asked = {} if pods.pool is None else topology_annotations(pods.pool, len(templates))
+    for template in templates:
+        placed = _pod(get_field(made, template.path), template, pods)
+        if asked:
+            placed = merge(placed, {"metadata": {"annotations": asked}})
+        set_field(made, template.path, placed)
     for part in where.containers:
         set_field(made, part.path, merge(get_field(made, part.path), _container(part, pods)))
     for path, text in where.names.items():

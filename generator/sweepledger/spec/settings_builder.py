@@ -16,8 +16,10 @@ from sweepledger.structs.node_pool import (
     NodeCapacity,
     PodSettings,
     Pool,
+    Provisioning,
     ServiceToken,
     Toleration,
+    Topology,
 )
 from sweepledger.structs.settings import (
     AddedContainer,
@@ -64,6 +66,8 @@ def build_pool(name: str, data: Mapping[str, Any]) -> Pool:
         queue=data.get("queue"),
         min_parallelism=int(data["min_parallelism"]) if "min_parallelism" in data else None,
         cohort=data.get("cohort"),
+        topology=_topology(data["topology"]) if "topology" in data else None,
+        provisioning=_provisioning(data["provisioning"]) if "provisioning" in data else None,
         selector=MappingProxyType(dict(data.get("selector", {}))),
         tolerations=tuple(Toleration(**toleration) for toleration in data.get("tolerations", ())),
         gpu_resource=data.get("gpu_resource", GPU_RESOURCE),
@@ -79,6 +83,19 @@ def build_pool(name: str, data: Mapping[str, Any]) -> Pool:
 
 def _gpu_shares(data: Mapping[str, Any] | None) -> GpuShares | None:
     return None if data is None else GpuShares(GpuSharing(data["by"]), int(data["count"]))
+
+
+def _topology(data: Mapping[str, Any]) -> Topology:
+    return Topology(tuple(data["levels"]), data.get("require"), data.get("prefer"))
+
+
+def _provisioning(data: Mapping[str, Any]) -> Provisioning:
+    return Provisioning(
+        data["class"],
+        MappingProxyType(dict(data.get("parameters", {}))),
+        MappingProxyType(dict(data.get("selector", {}))),
+        int(data["retries"]) if "retries" in data else None,
+    )
 
 
 def _pod_settings(data: Mapping[str, Any]) -> PodSettings:

@@ -8,7 +8,14 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import BATCH_LABEL, GPU_PRODUCT_LABEL, SWEEP_LABEL
+from sweepledger.structs.kubernetes import (
+    BATCH_LABEL,
+    GPU_PRODUCT_LABEL,
+    POD_SET_GROUP,
+    PREFERRED_TOPOLOGY,
+    REQUIRED_TOPOLOGY,
+    SWEEP_LABEL,
+)
 from sweepledger.structs.run_config import RunConfig
 
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -115,6 +122,31 @@ class PodSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Topology:
+    """How the nodes of a queue are connected, by labels of nodes; Kueue then counts the room in each domain."""
+
+    levels: tuple[str, ...]
+    """Labels from the largest domains to the smallest, such as block, rack and host."""
+    required: str | None = None
+    """The level whose domains must contain all pods of a distributed trial."""
+    preferred: str | None = None
+    """The level whose domains should contain them; if none has room, one of the next larger level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioning:
+    """A ProvisioningRequest of Kueue for each workload: the autoscaler confirms nodes before anything starts."""
+
+    provisioning_class: str
+    parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Parameters of the class."""
+    selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Labels of the provisioned nodes, each with the detail of the request that has its value."""
+    retries: int | None = None
+    """How often Kueue asks again after a failure; None: its default, 3."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
     """Nodes of one type; with a Kueue queue, its flavor has the selector and the tolerations, and pods have none."""
 
@@ -126,6 +158,10 @@ class Pool:
     """The fewest trials of a batch that the queue may admit together; None: all that may run at once."""
     cohort: str | None = None
     """Queues that lend each other what they do not use."""
+    topology: Topology | None = None
+    """None: Kueue compares amounts with the quota alone, wherever nodes have room."""
+    provisioning: Provisioning | None = None
+    """None: a workload starts as soon as the quota allows it."""
     selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tolerations: tuple[Toleration, ...] = ()
     gpu_resource: str = GPU_RESOURCE
@@ -255,6 +291,21 @@ def trial_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
             for key, skew in sorted(pool.pod.spread.items())
         ]
     return fields
+
+
+def topology_annotations(pool: Pool, templates: int) -> dict[str, str]:
+    """Return what the pod templates of a distributed trial ask Kueue for, given their number in its object.
+
+    Independent trials ask for nothing: their pods do not communicate, and in a queue with a topology Kueue places pods
+    that ask for nothing wherever a domain has room.
+    """
+    topology = pool.topology
+    if topology is None:
+        return {}
+    levels = {REQUIRED_TOPOLOGY: topology.required, PREFERRED_TOPOLOGY: topology.preferred}
+    asked = {key: level for key, level in levels.items() if level is not None}
+    # Without a group, each of two templates could be in a domain of its own.
+    return asked | ({POD_SET_GROUP: "trial"} if asked and templates > 1 else {})
 
 
 def tolerations_of(pool: Pool) -> list[dict[str, Any]]:

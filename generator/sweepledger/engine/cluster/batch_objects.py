@@ -21,6 +21,8 @@ SOURCE = "sweeps"
 """Name of Flux's source, and of the Kustomization that applies those of the batches."""
 EVENTS = "/api/v1/namespaces/{}/events"
 QUEUE_ENTRIES = "/apis/kueue.x-k8s.io/v1beta1/namespaces/{}/workloads"
+CREATION_FAILURES = ("FailedCreate", "FailedCreatePod", "JobCreationFailed", "MPIJobFailed")
+"""Reasons of events of the Job controller, Kubeflow's training operator, JobSet and the MPI operator."""
 MOUNT_FAILURES = ("FailedMount", "FailedAttachVolume")
 MOST_PODS = 5
 """Waiting pods whose events are read: those of one batch wait for the same volumes."""
@@ -127,7 +129,11 @@ def _creation_failures(
     }
     if not names:
         return {}
-    pages = _pages(kubectl, EVENTS.format(namespace), fields="reason=FailedCreate")
+    pages = (
+        page
+        for reason in CREATION_FAILURES
+        for page in _pages(kubectl, EVENTS.format(namespace), fields=f"reason={reason}")
+    )
     return _newest_messages((event for page in pages for event in page), names, "name")
 
 
@@ -160,6 +166,8 @@ def _newest_messages(events: Iterable[Manifest], wanted: set[str], key: str) -> 
     newest: dict[str, tuple[float, str]] = {}
     for event in events:
         name = api_objects.text_at(event, "involvedObject", key)
+        while name not in wanted and "-" in name:  # a Job of a JobSet has the JobSet's name and more
+            name = name.rpartition("-")[0]
         if name not in wanted:
             continue
         moment = max(

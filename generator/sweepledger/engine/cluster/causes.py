@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 
 from sweepledger.engine.cluster import api_objects
@@ -11,7 +13,8 @@ from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.waiting_pods import Obstacle, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.problems import escape_line
-from sweepledger.structs.kubernetes import QUEUE_LABEL, SWEEP_LABEL, Manifest
+from sweepledger.structs.kubernetes import QUEUE_LABEL, SWEEP_LABEL, TRIALS_QUOTA, Manifest
+from sweepledger.structs.quantities import parse_quantity
 from sweepledger.structs.run_config import Pack
 
 MAX_MESSAGE = 400
@@ -83,7 +86,7 @@ class BatchObjects:
     pods: Sequence[TrialPod] = ()
     """Pods that have not succeeded."""
     creation_failures: Mapping[str, str] = field(default_factory=dict)
-    """Newest message of each workload's event `FailedCreate`, by name of the workload."""
+    """Newest message about a pod or Job that could not be created, by name of the workload."""
     mount_failures: Mapping[str, str] = field(default_factory=dict)
     """Newest message about a volume, by uid of the pod."""
     queue_entries: Mapping[str, Manifest] = field(default_factory=dict)
@@ -93,7 +96,7 @@ class BatchObjects:
 REFUSAL = re.compile(
     r"denied (?:the )?request|violates PodSecurity|admission webhook|is invalid: |is forbidden: |failed quota"
 )
-QUOTA = re.compile(r"exceeded quota|failed quota")
+QUOTA = re.compile(r"(?:exceeded|failed|status unknown for) quota")
 
 
 def message_kind(message: str) -> CauseKind:
@@ -110,16 +113,68 @@ def shorten(message: str) -> str:
 
 
 REMEDIES: Mapping[CauseKind, str] = {
-    CauseKind.REFUSED: "the message names the rule: change the spec or the settings, `sweep cancel` the batch "
-    "with --replace, and merge; `sweep doctor` compares the platform with the repository",
-    CauseKind.QUOTA: "it starts when other trials end; else ask the platform team to raise `max_nodes` of "
-    "the pool, and run `sweep bootstrap`",
     CauseKind.UNSCHEDULABLE: "wait for nodes, or `sweep cancel` the batch with --replace and lower "
     "`run.resources` or choose another `run.pool`",
     CauseKind.VOLUME: "`sweep doctor` says which claims and Secrets are missing",
     CauseKind.NODE_LOST: "it continues when the node returns; if the node is gone, `kubectl delete node NAME`, and the "
     "trial is tried again",
 }
+
+POD_NAME = re.compile(r'\bpods "[^"]*"')
+"""Trials that are refused alike share a cause, whatever the names of their pods."""
+OF_QUOTA = re.compile(QUOTA.pattern + r": ([a-z0-9.-]+)")
+AMOUNTS = re.compile(r"(requested|limited): ((?:[^\s,=]+=[^\s,]+,?)+)")
+LIMIT_RANGE = re.compile(r"(?:maximum|minimum) \S+ usage per |max limit to request ratio per ")
+WEBHOOK = re.compile(r'admission webhook "([^"]+)"')
+
+
+def creation_remedy(message: str) -> str:
+    """Return what to do about an object that the API server refuses, by the rule that its message names."""
+    if QUOTA.search(message):
+        return _quota_remedy(message)
+    changed = "`sweep cancel` the batch with --replace, and merge"
+    if LIMIT_RANGE.search(message):
+        return (
+            f"a LimitRange of the namespace bounds each pod: change `run.resources`, {changed}; or ask the platform "
+            "team, which sees it by `kubectl get limitrange`"
+        )
+    if webhook := WEBHOOK.search(message):
+        return f"webhook {webhook[1]} is none of sweepledger: change what it names, {changed}; or ask the platform team"
+    return (
+        f"the message names the rule: change the spec or the settings, {changed}; `sweep doctor` compares the "
+        "platform with the repository"
+    )
+
+
+def _quota_remedy(message: str) -> str:
+    named = OF_QUOTA.search(message)
+    named_quota = f"ResourceQuota {TRIALS_QUOTA if named is None else named[1]}"
+    is_ours = named is None or named[1] == TRIALS_QUOTA
+    raised = "raise `max_nodes` of the pool, and run `sweep bootstrap`" if is_ours else f"raise {named_quota}"
+    if "must specify" in message:
+        return (
+            f"trials do not specify all that the quota limits: ask the platform team to change {named_quota}"
+        )
+    if _exceeds_whole(message):
+        return f"one pod requests more than the whole quota: lower `run.resources`, or have the platform team {raised}"
+    return f"it starts when other trials end; else ask the platform team to {raised}"
+
+
+def _exceeds_whole(message: str) -> bool:
+    """Return whether a pod would not fit in the quota if nothing else ran."""
+    amounts = {key: dict(_amounts(text)) for key, text in AMOUNTS.findall(message)}
+    limits = amounts.get("limited", {})
+    return any(
+        amount > limits[name] for name, amount in amounts.get("requested", {}).items() if name in limits
+    )
+
+
+def _amounts(text: str) -> Iterator[tuple[str, Decimal]]:
+    for pair in text.strip(",").split(","):
+        name, _, amount = pair.partition("=")
+        with suppress(ValueError):
+            yield name, parse_quantity(amount)
+
 
 NO_NODE = re.compile(r"didn't match [Pp]od's node affinity|node\(s\) had untolerated taint")
 ABSENT_IMAGE = re.compile(r"not found|manifest unknown|does not exist", re.IGNORECASE)
@@ -233,7 +288,7 @@ class _Explainer:
         if failure and not is_full:
             kind = message_kind(failure)
             kind = CauseKind.REFUSED if kind is CauseKind.NOT_SYNCED else kind
-            return WaitCause(kind, shorten(failure), REMEDIES[kind])
+            return WaitCause(kind, shorten(POD_NAME.sub("its pod", failure)), creation_remedy(failure))
         if index in self.failures:
             return WaitCause(
                 CauseKind.RETRYING, f"the next attempt follows after a pause{self._last_end(index)}"
@@ -298,6 +353,23 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
             f"it waits in queue {queue}, of which Kueue says nothing",
             "`sweep doctor` says whether the queue exists, and whether the cluster has Kueue",
         )
+    checks = _check_messages(entry)
+    if api_objects.value_at(entry, "spec", "active") is False:
+        workload = api_objects.text_at(entry, "metadata", "name")
+        said = filter(None, (api_objects.text_at(api_objects.condition(entry, "Evicted"), "message"), checks))
+        return WaitCause(
+            CauseKind.SUSPENDED,
+            f"queue {queue} has given it up: {shorten('; '.join(said) or 'its Workload is not active')}",
+            f"`kubectl --namespace {namespace} patch workload {workload} {ACTIVATE}` lets it wait again; or "
+            "`sweep cancel` the batch",
+        )
+    if checks and api_objects.condition(entry, "QuotaReserved").get("status") == "True":
+        return WaitCause(
+            CauseKind.SUSPENDED,
+            f"it waits in queue {queue}, with its quota reserved: {shorten(checks)}",
+            f"it starts when the check is Ready; `kubectl --namespace {namespace} get provisioningrequests` shows what "
+            "the autoscaler says",
+        )
     for type_, wanted in (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False")):
         condition = api_objects.condition(entry, type_)
         if condition.get("status") == wanted and api_objects.text_at(condition, "message"):
@@ -307,14 +379,30 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
                 f"it starts when the queue has room; `kubectl --namespace {namespace} describe localqueue {queue}` "
                 "shows the use",
             )
-    checks = ", ".join(
-        f"{api_objects.text_at(check, 'name')} is {api_objects.text_at(check, 'state')}"
-        for check in api_objects.objects_at(entry, "status", "admissionChecks")
-        if api_objects.text_at(check, "state") != "Ready"
-    )
     why = f": {shorten(checks)}" if checks else ""
     return WaitCause(
         CauseKind.SUSPENDED, f"it waits in queue {queue}{why}", "it starts when the queue admits it"
+    )
+
+
+ACTIVATE = """--type=merge --patch '{"spec": {"active": true}}'"""
+"""What makes a Workload wait in its queue again that Kueue, or a person, has deactivated."""
+
+
+def _check_messages(entry: Manifest) -> str:
+    """Return the admission checks of a Workload that are not ready, with what their controllers say."""
+    return "; ".join(
+        ": ".join(
+            filter(
+                None,
+                (
+                    f"admission check {api_objects.text_at(check, 'name')} is {api_objects.text_at(check, 'state')}",
+                    api_objects.text_at(check, "message"),
+                ),
+            )
+        )
+        for check in api_objects.objects_at(entry, "status", "admissionChecks")
+        if api_objects.text_at(check, "state") != "Ready"
     )
 
 
@@ -342,7 +430,9 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
         return WaitCause(
             kind,
             f"Argo CD: {shorten(message)}",
-            REMEDIES.get(kind, f"fix what it reports, then `argocd app sync {batch}`"),
+            f"fix what it reports, then `argocd app sync {batch}`"
+            if kind is CauseKind.NOT_SYNCED
+            else creation_remedy(message),
         )
     if api_objects.text_at(operation, "phase") == "Succeeded":
         return WaitCause(
@@ -428,6 +518,8 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
         return WaitCause(
             kind,
             f"Flux: {title}: {shorten(message)}",
-            REMEDIES.get(kind, "fix what it reports: Flux tries again by itself"),
+            "fix what it reports: Flux tries again by itself"
+            if kind is CauseKind.NOT_SYNCED
+            else creation_remedy(message),
         )
     return WaitCause(CauseKind.NOT_SYNCED, f"Flux has not finished with {title}", "wait a moment")

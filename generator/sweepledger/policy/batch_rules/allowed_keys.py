@@ -17,8 +17,11 @@ from sweepledger.structs.kubernetes import (
     GENERATOR_LABELS,
     INDEX_LABEL,
     MIN_PARALLELISM,
+    POD_SET_GROUP,
+    PREFERRED_TOPOLOGY,
     PRIORITY_LABEL,
     QUEUE_LABEL,
+    REQUIRED_TOPOLOGY,
     SWEEP_LABEL,
     TRIAL_LABEL,
 )
@@ -56,6 +59,8 @@ ANNOTATIONS: Form = {
     TRIAL_LABEL: None,
     MIN_PARALLELISM: None,
 }
+TOPOLOGY = (POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY)
+"""What pods of a distributed trial may ask Kueue for; another rule compares it with their pool."""
 STEADY: Mapping[str, Form] = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": None,
     "karpenter.sh/do-not-disrupt": None,
@@ -156,7 +161,7 @@ def template(settings: Settings, *, distributed: bool = False) -> Form:
     own = () if bucket is None else bucket.pod_annotations
     metadata: Form = {
         "labels": _pod_labels(settings, distributed=distributed),
-        "annotations": dict.fromkeys((*of_pools, *STEADY, *own)),
+        "annotations": dict.fromkeys((*of_pools, *STEADY, *own, *(TOPOLOGY if distributed else ()))),
         "finalizers": (None,),
     }
     return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}

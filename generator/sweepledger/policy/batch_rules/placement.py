@@ -7,8 +7,21 @@ from sweepledger.policy.batch_rules.allowed_keys import STEADY
 from sweepledger.policy.batch_rules.identity import RUNTIME_KIND, BatchContext
 from sweepledger.policy.objects import Finding, Object, Pod
 from sweepledger.reader.messages import safe_json, safe_repr
-from sweepledger.structs.kubernetes import MIN_PARALLELISM, PRIORITY_LABEL, QUEUE_LABEL, TRIAL_ACCOUNT
-from sweepledger.structs.node_pool import GPU_RESOURCE, TOKENS_VOLUME, PodSettings, Pool, trial_fields
+from sweepledger.structs.kubernetes import (
+    JOB,
+    MIN_PARALLELISM,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    TRIAL_ACCOUNT,
+)
+from sweepledger.structs.node_pool import (
+    GPU_RESOURCE,
+    TOKENS_VOLUME,
+    PodSettings,
+    Pool,
+    topology_annotations,
+    trial_fields,
+)
 from sweepledger.structs.settings import Settings
 
 CODE, ACCOUNT_CODE = "placement-not-ours", "pod-not-ours"
@@ -45,7 +58,8 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     for pod in obj.pods:
         fitting = _fitting(pod, pools, queue)
         if fitting:
-            yield from _named(pod, fitting, trials.settings)
+            templates = len(obj.pods) if obj.kind != JOB.kind else 0
+            yield from _named(pod, fitting, templates, trials.settings)
         else:
             requested = _fields(pod) | _devices(pod)
             message = f"must ask for nodes as one pool of the settings does, got {safe_json(requested)}"
@@ -84,17 +98,20 @@ def _fits(pool: Pool, fields: Mapping[str, Any], devices: Mapping[str, Any]) -> 
     return own == wanted and trial_fields(pool, has_gpus=pool.gpu_resource in devices) == fields
 
 
-def _named(pod: Pod, pools: tuple[Pool | None, ...], settings: Settings) -> Iterator[Finding]:
-    """Yield what differs from the pod settings of each fitting pool: as one of them says, all must be."""
-    differences = [tuple(_differences(pod, pool, settings)) for pool in pools]
+def _named(pod: Pod, pools: tuple[Pool | None, ...], templates: int, settings: Settings) -> Iterator[Finding]:
+    """Yield what differs from the pod settings of each fitting pool: as one of them says, all must be.
+
+    `templates`: the number of pod templates in the object of a distributed trial, otherwise 0.
+    """
+    differences = [
+        (*_differences(pod, pool, settings), *_annotations(pod, pool, templates, settings)) for pool in pools
+    ]
     if all(differences):
         yield from min(differences, key=len)
 
 
 def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Finding]:
     own, secret = PodSettings() if pool is None else pool.pod, settings.image_pull_secret
-    bucket = settings.results.bucket
-    of_bucket = {} if bucket is None else bucket.pod_annotations
     wanted = {
         "imagePullSecrets": None if secret is None else [{"name": secret}],
         "priorityClassName": own.priority_class or settings.priority_class,
@@ -108,14 +125,7 @@ def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Fi
     if tokens != own.token_volume:
         message = f"must have tokens as the pool of the settings has them, got {safe_json(tokens)}"
         yield Finding(pod.at, message, ACCOUNT_CODE)
-    annotations = {
-        key: value for key, value in (pod.metadata.get("annotations") or {}).items() if key not in STEADY
-    }
-    # A batch may be older than the pool's annotations and labels; none of another pool may stand in them.
-    for key, value in annotations.items():
-        if of_bucket.get(key, own.annotations.get(key)) != value:
-            message = f"must be absent or as the pool of the settings has it, got {safe_json(value)}"
-            yield Finding((*pod.path, "metadata", "annotations", key), message, CODE)
+    # A batch may be older than the pool's labels; none of another pool may stand in them.
     of_others = {
         name for other in settings.pools.values() for name in other.pod.labels
     } - settings.labels.keys()
@@ -123,3 +133,16 @@ def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Fi
         if key in of_others and own.labels.get(key) != value:
             message = f"must be absent or as the pool of the settings has it, got {safe_json(value)}"
             yield Finding((*pod.path, "metadata", "labels", key), message, CODE)
+
+
+def _annotations(pod: Pod, pool: Pool | None, templates: int, settings: Settings) -> Iterator[Finding]:
+    """Yield annotations of another pool; a batch may be older than those of its own."""
+    bucket = settings.results.bucket
+    own = {} if pool is None else {**pool.pod.annotations}
+    if pool is not None and templates:
+        own |= topology_annotations(pool, templates)
+    own |= {} if bucket is None else bucket.pod_annotations
+    for key, value in (pod.metadata.get("annotations") or {}).items():
+        if key not in STEADY and own.get(key) != value:
+            message = f"must be absent or as the pool of the settings has it, got {safe_json(value)}"
+            yield Finding((*pod.path, "metadata", "annotations", key), message, CODE)

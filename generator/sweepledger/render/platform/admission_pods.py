@@ -17,6 +17,7 @@ from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_b
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import (
+    ANYWHERE,
     CHECKPOINTS_FOLDER,
     CODE_CONTAINER,
     CODE_VARIABLES,
@@ -26,6 +27,7 @@ from sweepledger.structs.kubernetes import (
     MPI_WORKER_COMMAND,
     PARENT_FOLDER_VARIABLE,
     PARENT_PATH,
+    POD_SET_ANNOTATIONS,
     QUEUE_LABEL,
     RECORD_FINALIZER,
     STORE_COMMAND,
@@ -35,7 +37,7 @@ from sweepledger.structs.kubernetes import (
     SWEEP_LABEL,
     TRIAL_ACCOUNT,
 )
-from sweepledger.structs.node_pool import PodSettings, scheduling_fields
+from sweepledger.structs.node_pool import PodSettings, scheduling_fields, topology_annotations
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
@@ -182,6 +184,7 @@ def job_template_rules(settings: Settings, source: GitSource, bases: Mapping[str
         *_commands(settings, bases, ()),
         *_variables(settings, bases, "false"),
         *_places(settings, queued if _has_queues(settings) else "false", "false"),
+        *_topologies(settings, "object.spec.template"),
     )
 
 
@@ -211,6 +214,7 @@ def pod_rules(settings: Settings, source: GitSource, bases: Mapping[str, bytes])
         # What the cluster adds to pods, a Job that was judged before did not ask for.
         *_variables(settings, bases, owned_by(["Job"])),
         *_places(settings, f"{judged} || {TURN}", owned_by(["Job"])),
+        *_topologies(settings, "object"),
     )
 
 
@@ -597,6 +601,29 @@ def _has_affinity_of(settings: Settings) -> str:
         f" && has({nodes}) && !has({nodes}.preferredDuringSchedulingIgnoredDuringExecution) && has({required})"
         f" && {required}.nodeSelectorTerms.all(t, !has(t.matchFields)"
         f" && has(t.matchExpressions) && t.matchExpressions.all(e, {expression})))"
+    )
+
+
+def _topologies(settings: Settings, template: str) -> tuple[Rule, ...]:
+    """Return the rule for what pods ask Kueue for, if there are queues."""
+    if not _has_queues(settings):
+        return ()
+    known = {
+        f"{key}={value}"
+        for pool in settings.pools.values()
+        for templates in (1, 2)
+        for key, value in {**pool.pod.annotations, **topology_annotations(pool, templates)}.items()
+        if key.startswith(POD_SET_ANNOTATIONS)
+    }
+    known.add(f"{ANYWHERE}=true")
+    annotations = f"{template}.metadata.annotations"
+    return (
+        Rule(
+            "a trial asks Kueue for a place as a pool of sweepledger.yaml does",
+            f"!has({template}.metadata) || !has({annotations}) || {annotations}.all(k,"
+            f" !k.startsWith({literal(POD_SET_ANNOTATIONS)})"
+            f" || (k + '=' + {annotations}[k]) in {list_literal(sorted(known))})",
+        ),
     )
 
 

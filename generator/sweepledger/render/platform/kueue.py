@@ -4,11 +4,17 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import GPU_PRODUCT_LABEL
-from sweepledger.structs.node_pool import Pool, tolerations_of
+from sweepledger.structs.node_pool import Pool, Provisioning, tolerations_of
 from sweepledger.structs.settings import Settings
 
 GROUP = "kueue.x-k8s.io/v1beta1"
 """Served by every supported version; newer ones convert it."""
+
+CHECK = "kueue.x-k8s.io/v1beta2/AdmissionCheck"
+"""Served by every supported version, too. Of `v1beta1`, Kueue 0.15 accepts no second server-side apply."""
+
+PROVISIONING = "kueue.x-k8s.io/provisioning-request"
+"""The controller of checks that ask an autoscaler for nodes."""
 
 NODE_POOL = "sweepledger.dev/pool"
 """The label of a pool's nodes, if the pool has neither a selector nor a GPU type."""
@@ -21,7 +27,9 @@ NO_BOUND = "1Ei"
 
 
 def objects(settings: Settings) -> list[Manifest]:
-    """Return a flavor, a cluster queue and a local queue for each pool with a queue, and three priorities.
+    """Return what Kueue needs for each pool with a queue, and three priorities.
+
+    A pool has a flavor, a cluster queue and a local queue, with the topology and the admission check of its settings.
 
     A pool without `max_nodes` gets none: its quota would be a guess. Pools of a cohort on the same nodes have one
     flavor: Kueue lends quota of a flavor only to queues that have this flavor.
@@ -34,12 +42,17 @@ def objects(settings: Settings) -> list[Manifest]:
     flavors: dict[str, str] = {}
     objects: list[Manifest] = []
     for pool in pools:
-        spec = _flavor(pool)
+        spec, levels = _flavor(pool), () if pool.topology is None else pool.topology.levels
         flavor = flavors.setdefault(
-            repr((pool.cohort, pool.cohort or pool.name, spec)), f"{prefix}-{pool.name}"
+            repr((pool.cohort, pool.cohort or pool.name, spec, levels)), f"{prefix}-{pool.name}"
         )
         if flavor == f"{prefix}-{pool.name}":
+            if levels:
+                objects.append(_topology(flavor, levels, settings))
+                spec = {**spec, "topologyName": flavor}
             objects.append(manifest(f"{GROUP}/ResourceFlavor", flavor, settings, spec=spec))
+        if pool.provisioning is not None:
+            objects += _check(f"{prefix}-{pool.name}", pool.provisioning, settings)
         objects += _queues(pool, flavor, settings)
     return objects + classes
 
@@ -66,6 +79,7 @@ def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
     shared = f"{names.trials}-{pool.name}"
     chosen = {"matchLabels": {"kubernetes.io/metadata.name": names.trials}}
     quota = _quota(pool)
+    checks = {"admissionChecks": [{"name": shared}]}
     return [
         manifest(
             f"{GROUP}/ClusterQueue",
@@ -75,6 +89,7 @@ def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
                 "namespaceSelector": chosen,
                 "queueingStrategy": "BestEffortFIFO",
                 **_sharing(pool, names),
+                **({"admissionChecksStrategy": checks} if pool.provisioning else {}),
                 "resourceGroups": [
                     {
                         "coveredResources": [amount["name"] for amount in quota],
@@ -102,6 +117,37 @@ def _sharing(pool: Pool, names: Names) -> Manifest:
         "cohort": f"{names.trials}-{pool.cohort}",
         "preemption": {**preemption, "reclaimWithinCohort": "Any"},
     }
+
+
+def _topology(name: str, levels: tuple[str, ...], settings: Settings) -> Manifest:
+    nodes = [{"nodeLabel": level} for level in levels]
+    return manifest(f"{GROUP}/Topology", name, settings, spec={"levels": nodes})
+
+
+def _check(name: str, provisioning: Provisioning, settings: Settings) -> list[Manifest]:
+    """Return the check that a queue makes before it admits a workload, and what it requests of the autoscaler."""
+    retries = {} if provisioning.retries is None else {"backoffLimitCount": provisioning.retries}
+    selector = [
+        {"key": label, "valueFromProvisioningClassDetail": detail}
+        for label, detail in sorted(provisioning.selector.items())
+    ]
+    config = {
+        "provisioningClassName": provisioning.provisioning_class,
+        **({"parameters": dict(sorted(provisioning.parameters.items()))} if provisioning.parameters else {}),
+        **({"podSetUpdates": {"nodeSelector": selector}} if selector else {}),
+        **({"retryStrategy": retries} if retries else {}),
+    }
+    kind = "ProvisioningRequestConfig"
+    reference = {"apiGroup": GROUP.partition("/")[0], "kind": kind, "name": name}
+    return [
+        manifest(f"{GROUP}/{kind}", name, settings, spec=config),
+        manifest(
+            CHECK,
+            name,
+            settings,
+            spec={"controllerName": PROVISIONING, "parameters": reference},
+        ),
+    ]
 
 
 def _flavor(pool: Pool) -> Manifest:

@@ -7,6 +7,7 @@ from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, labels, manifest
 from sweepledger.structs import quantities
+from sweepledger.structs.kubernetes import TRIALS_QUOTA
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.settings import DnsSettings, Settings
 
@@ -48,7 +49,7 @@ def trials_bounds(settings: Settings) -> list[Manifest]:
     place = Names.of(settings).trials
     return [
         manifest(
-            "v1/ResourceQuota", "sweep-trials", settings, namespace=place, spec={"hard": _quota(settings)}
+            "v1/ResourceQuota", TRIALS_QUOTA, settings, namespace=place, spec={"hard": _quota(settings)}
         ),
         manifest(
             "v1/LimitRange", "sweep-trials", settings, namespace=place, spec={"limits": _limits(settings)}

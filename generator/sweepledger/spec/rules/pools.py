@@ -17,7 +17,9 @@ from sweepledger.spec.rules.cluster import (
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.kubernetes import (
     CLAIMS_VERSION,
+    HOSTNAME_LABEL,
     OLDEST_VERSION,
+    POD_SET_ANNOTATIONS,
     TRIAL_ACCOUNT,
     format_version,
     parse_version,
@@ -35,6 +37,9 @@ API_SERVERS = re.compile(
 )
 """Audiences by which API servers commonly know themselves."""
 MIN_GRACE_SECONDS, MAX_GRACE_SECONDS = GRACE_SECONDS, 3600
+DOMAIN_NAME = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII
+)
 OWN_DOMAINS = ("sweepledger.dev", "batch.kubernetes.io")
 """Domains of annotations by which trials and their attempts are counted."""
 
@@ -67,7 +72,7 @@ def queue_keys(draft: Draft) -> Iterator[Problem]:
     """Keys of queues need a queue, and a controller that leaves alone what Kueue writes into a Job."""
     for name in draft.names("pools"):
         place = ("pools", name)
-        for key in ("min_parallelism", "cohort"):
+        for key in ("min_parallelism", "cohort", "topology", "provisioning"):
             if key in draft.names(*place) and "queue" not in draft.names(*place):
                 message = "needs a queue, which the pool does not have"
                 yield draft.problem((*place, key), message, code="pool-queue", at_key=True)
@@ -84,7 +89,55 @@ def queue_keys(draft: Draft) -> Iterator[Problem]:
         if cohort is not None and not DNS_LABEL.fullmatch(cohort):
             message = f"must be lower-case letters, digits and inner hyphens, got {safe_repr(cohort)}"
             yield draft.problem((*place, "cohort"), message, code="cluster-name")
+        yield from _topology(draft, name)
+        yield from _provisioning(draft, name)
     yield from _lenders(draft)
+
+
+def _topology(draft: Draft, pool: str) -> Iterator[Problem]:
+    """Levels are labels of nodes, each once and hosts last, and a trial asks for one of them, once."""
+    place: DocumentPath = ("pools", pool, "topology")
+    levels = [level for level in draft.get(*place, "levels", kind=list) or () if isinstance(level, str)]
+    for index, level in enumerate(levels):
+        at = (*place, "levels", index)
+        if not is_label_key(level):
+            message = f"must be a label of nodes such as topology.kubernetes.io/zone, got {safe_repr(level)}"
+            yield draft.problem(at, message, code="label")
+        elif level in levels[:index]:
+            yield draft.problem(at, f"must be given once, got {safe_repr(level)} again", code="pool-queue")
+        elif level == HOSTNAME_LABEL and index + 1 < len(levels):
+            message = f"must be the last level, got {safe_repr(level)} before {safe_repr(levels[index + 1])}"
+            hint = "order the levels from the largest domains to the smallest"
+            yield draft.problem(at, message, code="pool-queue", hint=hint)
+    for key in ("require", "prefer"):
+        asked = draft.get(*place, key, kind=str)
+        if asked is not None and levels and asked not in levels:
+            message = f"must be one of the levels, got {safe_repr(asked)}"
+            near = did_you_mean(asked, levels)
+            yield draft.problem((*place, key), message, code="pool-queue", hint=near)
+    if {"require", "prefer"} <= {*draft.names(*place)}:
+        message = "must not be given with require: Kueue takes one of them"
+        yield draft.problem((*place, "prefer"), message, code="pool-queue", at_key=True)
+    for key in draft.names("pools", pool, "pod", "annotations") if draft.names(*place) else ():
+        if key.startswith(POD_SET_ANNOTATIONS):
+            message = f"must not be given with topology, which writes it, got {safe_repr(key)}"
+            hint = f"pools.{pool}.topology.require or prefer"
+            at = ("pools", pool, "pod", "annotations", key)
+            yield draft.problem(at, message, code="pool-queue", hint=hint, at_key=True)
+
+
+def _provisioning(draft: Draft, pool: str) -> Iterator[Problem]:
+    """The class of ProvisioningRequests has the form of one, and the nodes' labels that of labels."""
+    place: DocumentPath = ("pools", pool, "provisioning")
+    name = draft.get(*place, "class", kind=str)
+    if name is not None and not DOMAIN_NAME.fullmatch(name):
+        message = f"must be a provisioning class, got {safe_repr(name)}"
+        hint = "for example check-capacity.autoscaling.x-k8s.io"
+        yield draft.problem((*place, "class"), message, code="pool-queue", hint=hint)
+    for key in draft.names(*place, "selector"):
+        if not is_label_key(key):
+            message = f"must be a label of nodes, got {safe_repr(key)}"
+            yield draft.problem((*place, "selector", key), message, code="label", at_key=True)
 
 
 NODES = {"selector": dict, "gpu_type": str, "tolerations": list, "spot": bool}
@@ -94,8 +147,11 @@ NODES = {"selector": dict, "gpu_type": str, "tolerations": list, "spot": bool}
 def _lenders(draft: Draft) -> Iterator[Problem]:
     """Queues of a cohort lend quota on the same nodes only."""
     cohorts = {name: draft.get("pools", name, "cohort", kind=str) for name in draft.names("pools")}
-    nodes = {
-        name: {key: draft.get("pools", name, key, kind=kind) or None for key, kind in NODES.items()}
+    nodes: dict[str, dict[str, object]] = {
+        name: {
+            **{key: draft.get("pools", name, key, kind=kind) or None for key, kind in NODES.items()},
+            "levels": draft.get("pools", name, "topology", "levels", kind=list),
+        }
         for name in cohorts
     }
     for name, cohort in cohorts.items():
@@ -103,7 +159,9 @@ def _lenders(draft: Draft) -> Iterator[Problem]:
         is_named = nodes[name]["selector"] or nodes[name]["gpu_type"]
         if cohort is None or not others or (is_named and nodes[name] in [nodes[other] for other in others]):
             continue
-        message = "needs the selector, gpu_type, tolerations and spot of another pool of the cohort"
+        message = (
+            "needs selector, gpu_type, tolerations, spot and topology.levels of another pool of the cohort"
+        )
         hint = "queues lend quota of the same nodes, which selector or gpu_type name: make them equal, or remove cohort"
         yield draft.problem(("pools", name, "cohort"), message, code="pool-queue", hint=hint, at_key=True)
 
