@@ -124,10 +124,14 @@ def answer(fleet: Fleet, name: str, type_: str, message: str) -> None:
 
 
 def requested(fleet: Fleet, known: set[str]) -> str:
-    """Wait for a request that is not known, and give its name."""
-    until("Kueue asks the autoscaler", lambda: requests(fleet).keys() - known, seconds=PATIENCE)
-    (name,) = requests(fleet).keys() - known
+    """Wait for a request whose uid is not known, and give its name."""
+    until("Kueue asks the autoscaler", lambda: uids(fleet) - known, seconds=PATIENCE)
+    (name,) = (name for name, one in requests(fleet).items() if one["metadata"]["uid"] not in known)
     return name
+
+
+def uids(fleet: Fleet) -> set[str]:
+    return {one["metadata"]["uid"] for one in requests(fleet).values()}
 
 
 def test_the_pods_of_each_distributed_trial_are_in_one_rack(fleet: Fleet) -> None:
@@ -168,7 +172,7 @@ def test_independent_trials_run_in_any_racks(fleet: Fleet) -> None:
 
 
 def test_a_batch_starts_when_the_autoscaler_has_provided_its_nodes(fleet: Fleet) -> None:
-    known = {*requests(fleet)}
+    known = uids(fleet)
     (batch,) = submit(fleet, Ask("provided", 2, 2, pool="asked"))
     name = requested(fleet, known)
 
@@ -184,8 +188,10 @@ def test_a_batch_starts_when_the_autoscaler_has_provided_its_nodes(fleet: Fleet)
     until("all have run", lambda: all(map(is_complete, jobs(fleet, batch))), seconds=PATIENCE)
 
 
-def test_a_batch_that_the_autoscaler_refuses_is_given_up_until_a_person_activates_it(fleet: Fleet) -> None:
-    known = {*requests(fleet)}
+def test_a_batch_that_the_autoscaler_refuses_is_given_up_until_a_person_lets_it_wait_again(
+    fleet: Fleet,
+) -> None:
+    known = uids(fleet)
     (batch,) = submit(fleet, Ask("refused", 2, 2, pool="asked"))
     name = requested(fleet, known)
     answer(fleet, name, "Failed", "no zone has such machines")
@@ -196,6 +202,7 @@ def test_a_batch_that_the_autoscaler_refuses_is_given_up_until_a_person_activate
     assert "were rejected" in says
     command = remedy.split("`")[1]
     assert command.startswith("kubectl ")
+    known = uids(fleet)
     fleet.team.run(shlex.split(command))
-    answer(fleet, requested(fleet, known | {name}), "Provisioned", "capacity was found")
+    answer(fleet, requested(fleet, known), "Provisioned", "capacity was found")
     until("all have run", lambda: all(map(is_complete, jobs(fleet, batch))), seconds=PATIENCE)

@@ -261,7 +261,7 @@ def test_a_job_that_a_queue_holds_back_says_what_kueue_says(entry: dict[str, Any
     assert words in text
 
 
-def test_a_job_that_its_queue_has_given_up_says_how_to_activate_it() -> None:
+def test_a_job_that_its_queue_has_given_up_says_how_it_waits_again() -> None:
     job = a_job(spec={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "gpu"})
     evicted = condition("Evicted", "True", "The workload is deactivated due to Admission check(s): capacity")
     entry = {"metadata": {"name": "job-lr-b1-1-0f"}, "spec": {"active": False}, "status": evicted}
@@ -270,7 +270,7 @@ def test_a_job_that_its_queue_has_given_up_says_how_to_activate_it() -> None:
 
     assert kind is CauseKind.SUSPENDED
     assert text == f"queue gpu has given it up: {evicted['conditions'][0]['message']}"
-    assert "kubectl --namespace sweeps patch workload job-lr-b1-1-0f --type=merge" in remedy
+    assert "kubectl --namespace sweeps delete workload job-lr-b1-1-0f`" in remedy
 
 
 def test_a_job_that_a_person_suspended_says_how_to_resume_it() -> None:

@@ -360,8 +360,9 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
         return WaitCause(
             CauseKind.SUSPENDED,
             f"queue {queue} has given it up: {shorten('; '.join(said) or 'its Workload is not active')}",
-            f"`kubectl --namespace {namespace} patch workload {workload} {ACTIVATE}` lets it wait again; or "
-            "`sweep cancel` the batch",
+            # Kueue 0.15 does not queue a Workload again that is activated after an admission check rejected it.
+            f"`kubectl --namespace {namespace} delete workload {workload}` lets it wait again, as Kueue creates it "
+            "anew; or `sweep cancel` the batch",
         )
     if checks and api_objects.condition(entry, "QuotaReserved").get("status") == "True":
         return WaitCause(
@@ -383,10 +384,6 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     return WaitCause(
         CauseKind.SUSPENDED, f"it waits in queue {queue}{why}", "it starts when the queue admits it"
     )
-
-
-ACTIVATE = """--type=merge --patch '{"spec": {"active": true}}'"""
-"""What makes a Workload wait in its queue again that Kueue, or a person, has deactivated."""
 
 
 def _check_messages(entry: Manifest) -> str:
