@@ -2,17 +2,11 @@
 
 from tests.e2e.team import Team
 
-BRIEF = "brief"
-"""Any node, and hardly any time for a pod to begin: its deadline is its trial's timeout and little more."""
 ROOMS = ("room-2", "room-3")
 """Nodes that bear this label, and a taint that keeps all other pods away."""
 LABEL = TAINT = "example.org/room"
 
-POOLS = f"""pools:
-  {BRIEF}:
-    node: {{cpu: 2, memory: 8Gi}}
-    startup: 1s
-""" + "".join(
+POOLS = "pools:\n" + "".join(
     f"""  {name}:
     node: {{cpu: 2, memory: 8Gi}}
     selector: {{{LABEL}-{name}: "yes"}}

@@ -11,13 +11,15 @@ import pytest
 from tests.cluster.children import until
 from tests.e2e.ends import PROGRAM, SCRIPT, Hand, PlannedBatch
 from tests.e2e.founding import Ground
-from tests.e2e.pools import BRIEF, have_pools
 from tests.e2e.team import Team
 
 pytestmark = pytest.mark.full
 
 SECONDS = 1200
 TIMEOUT = 20
+DEADLINE = TIMEOUT + 40
+UNTIL_DEADLINE = {"ends-hung", "ends-nowhere"}
+"""Sweeps whose pods only their deadline ends."""
 COMMAND = ("python3", SCRIPT, "${args}")
 RUN = {"resources": {"cpu": "100m", "memory": "128Mi", "scratch": "16Mi"}, "retries": 1}
 
@@ -39,11 +41,11 @@ SINGLE = ("well", "stops", "bad", "fails", "killed", "launcher-oom")
 SWEEPS: Mapping[str, tuple[tuple[str, ...], Mapping[str, object]]] = {
     "ends": (FROM_OUTSIDE, {"shape": "indexed", "parallelism": 10, "timeout": "10m"}),
     "ends-late": (("late",), {"shape": "indexed", "timeout": f"{TIMEOUT}s"}),
-    "ends-hung": (("hangs",), {"shape": "indexed", "timeout": f"{TIMEOUT}s", "pool": BRIEF}),
+    "ends-hung": (("hangs",), {"shape": "indexed", "timeout": f"{TIMEOUT}s"}),
     "ends-all": (STOPPED, {"shape": "indexed", "parallelism": 2, "timeout": "10m"}),
     "ends-few": (FEW, {"parallelism": 2, "timeout": "10m", "max_failed": 1, "retries": 0}),
     "ends-single": (SINGLE, {"shape": "jobs", "parallelism": 6, "timeout": "10m"}),
-    "ends-nowhere": (("well",), {"shape": "indexed", "timeout": f"{TIMEOUT}s", "pool": BRIEF}),
+    "ends-nowhere": (("well",), {"shape": "indexed", "timeout": f"{TIMEOUT}s"}),
 }
 """Everything at once, so that all of it costs one wait: by sweep how its trials end, and how they are run."""
 
@@ -83,7 +85,6 @@ class Endings:
 @pytest.fixture(scope="module")
 def endings(team: Team, ground: Ground) -> Iterator[Endings]:
     """Seven sweeps, from the merge to their results."""
-    have_pools(team)
     team.write(SCRIPT, PROGRAM)
     team.commit("Let trials end in many ways")
     for name, (hows, run) in SWEEPS.items():
@@ -108,6 +109,9 @@ def follow(result: Endings) -> None:
     while waiting:
         assert time.monotonic() < began + SECONDS, f"not recorded: {sorted(waiting)}"
         result.hand.pass_over(waiting.values())
+        for name in UNTIL_DEADLINE & waiting.keys():
+            for pod in result.team.pods(waiting[name].batch):
+                result.team.shorten_deadline(pod, DEADLINE)
         for name, planned in list(waiting.items()):
             for job in result.team.jobs(planned.batch):
                 for condition in job["status"].get("conditions", ()):

@@ -104,9 +104,7 @@ def end_waiting_for_image(result: Repeated, batch: Batch) -> None:
 
     until(f"the image of {batch.name} cannot be pulled", waits, seconds=PATIENCE, pause=0.5)
     (pod,) = team.pods(batch)
-    name, space = pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}"
-    patch = json.dumps({"spec": {"activeDeadlineSeconds": 1}})
-    team.server.kubectl("patch", "pod", name, space, "--type=merge", f"--patch={patch}")
+    team.shorten_deadline(pod, 1)
     result.say(f"the pod of {batch.name} has waited long enough for its image")
 
 
