@@ -195,12 +195,26 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     ),
     "a projected certificate": (
         "token or certificate",
-        a_volume(projected={"sources": [{"podCertificate": {"signerName": "x/y", "keyType": "ED25519"}}]}),
+        a_volume(
+            projected={
+                "sources": [
+                    {
+                        "podCertificate": {
+                            "signerName": "example.org/x",
+                            "keyType": "ED25519",
+                            "credentialBundlePath": "x",
+                        }
+                    }
+                ]
+            }
+        ),
     ),
     "a projected trust bundle": (
         "token or certificate",
         a_volume(
-            projected={"sources": [{"configMap": {"name": "x"}}, {"clusterTrustBundle": {"path": "x"}}]}
+            projected={
+                "sources": [{"configMap": {"name": "x"}}, {"clusterTrustBundle": {"name": "x", "path": "x"}}]
+            }
         ),
     ),
     "no deadline": ("has a deadline", lambda pod: pod.pop("activeDeadlineSeconds")),
