@@ -21,6 +21,7 @@ from tests.e2e.founding import followed_team, prepared
 
 SCRIPT = """printf '{"score": 1}' > "$SWEEP_RESULT"\n"""
 COLUMN = 100
+RESULTS_MEGABYTES = 2048
 SECONDS, PLANE_SECONDS = 15 * 60.0, 60.0
 """The bars, for ten thousand trials: of the whole, and of the control plane's CPU."""
 
@@ -28,7 +29,7 @@ SECONDS, PLANE_SECONDS = 15 * 60.0, 60.0
 def measure(trials: int, pack: int, controller: str) -> None:
     """Run one packed sweep, and print what it took."""
     made = machine.start()
-    team = followed_team(prepared(made, controller))
+    team = followed_team(prepared(made, controller, megabytes=RESULTS_MEGABYTES))
     team.write("code/trivial.sh", SCRIPT)
     team.commit("Write a program")
     team.write_spec(

@@ -12,7 +12,7 @@ from tests.cluster.forge import Forge
 from tests.cluster.images import Images
 from tests.cluster.machine import Machine
 from tests.e2e.controllers import CONTROLLERS
-from tests.e2e.storage import Storage
+from tests.e2e.storage import RESULTS_MEGABYTES, Storage
 from tests.e2e.team import (
     COLLECTOR,
     NAMESPACE,
@@ -68,7 +68,7 @@ class Ground:
     controller: str
 
 
-def prepared(machine: Machine, controller: str) -> Ground:
+def prepared(machine: Machine, controller: str, *, megabytes: int = RESULTS_MEGABYTES) -> Ground:
     """Lay the ground: images on the node, volumes, a git server. Raises NoClusterToolsError."""
     made = images.built()
     if made is None:
@@ -76,7 +76,7 @@ def prepared(machine: Machine, controller: str) -> Ground:
     assert machine.node is not None
     for image in (made.pause, made.collector, made.trainer):
         machine.node.load(image.archive)
-    storage = Storage(machine.folder / "volumes")
+    storage = Storage(machine.folder / "volumes", megabytes)
     storage.make()
     forge = Forge.serve(machine.children, machine.folder / "forge", address=box.ADDRESS)
     return Ground(machine, forge, made, storage, controller)

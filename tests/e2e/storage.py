@@ -22,6 +22,8 @@ class Storage:
     """Folders of the machine, which stand for an export that every node mounts."""
 
     folder: Path
+    megabytes: int = RESULTS_MEGABYTES
+    """Of the file system of results."""
 
     @property
     def results(self) -> Path:
@@ -33,8 +35,8 @@ class Storage:
         self.results.mkdir(parents=True)
         image = self.folder / "results.ext4"
         with image.open("wb") as file:
-            file.truncate(RESULTS_MEGABYTES * 2**20)
-        subprocess.run(["mkfs.ext4", "-q", "-N", "16384", str(image)], check=True)
+            file.truncate(self.megabytes * 2**20)
+        subprocess.run(["mkfs.ext4", "-q", "-N", str(256 * self.megabytes), str(image)], check=True)
         box.do("mount", "-o", "loop", str(image), str(self.results))
         (self.results / "lost+found").rmdir()
         os.chown(self.results, 0, GROUP)
