@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sweepledger.commands.generation.next_batch import Generated, plan_batches
 from sweepledger.commands.reports.outputs import log_link
@@ -128,6 +128,8 @@ class BatchObserver:
     """Batches of the base commit."""
     collector: CollectorState | ToolError | None
     """The collector of the cluster; the error if it cannot be read."""
+    _lost: dict[str, dict[str, LostTrial]] = field(default_factory=dict, compare=False)
+    """Computed once for each sweep, which may have many batches."""
 
     @classmethod
     def of(cls, workspace: Workspace, kubectl: Kubectl | None, now: float) -> "BatchObserver":
@@ -179,7 +181,11 @@ class BatchObserver:
 
     def lost(self, sweep: str) -> dict[str, LostTrial]:
         """Return the trials of a sweep that infrastructure ended and that may be repeated, by id."""
-        return {} if self.tip is None else lost_trials_at(self.workspace.repository, self.tip, sweep)
+        if self.tip is None:
+            return {}
+        if sweep not in self._lost:
+            self._lost[sweep] = lost_trials_at(self.workspace.repository, self.tip, sweep)
+        return self._lost[sweep]
 
     def _recorded(self, batch: StoredBatch, cause: WaitCause) -> Iterator[TrialCauses]:
         """Yield the causes for a recorded batch: of what infrastructure ended, why it is or is not requested again."""

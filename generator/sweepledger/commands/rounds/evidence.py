@@ -194,7 +194,8 @@ class EvidenceSource:
         waiting = tuple(batch for batch in counted if not self._is_recorded(batch, files))
         results = [self._results(sweep, batch, files) for batch in counted if batch not in waiting]
         warm_start = {name: list(one) for name, one in self._started(sweep)}
-        losses = _losses(_infrastructure(sweep, counted), counted, results)
+        infrastructure = _infrastructure(sweep, counted)
+        losses = _losses(infrastructure, counted, results)
         observations = [*_observations(sweep, results, program, frozenset(losses.last))]
         foreign = dict(foreign_evidence(self.repository, self.commit, sweep))
         started = [
@@ -206,7 +207,7 @@ class EvidenceSource:
         stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start.values()))
         pending = tuple(trial for batch in waiting for trial in _pending_trials(batch, program))
         names = tuple(batch.name for batch in waiting)
-        repeated = tuple(_repeated_trials(sweep, program, counted, losses))
+        repeated = tuple(_repeated_trials(sweep, program, counted, infrastructure, losses))
         return RoundEvidence(
             sweep, program, counted, names, tuple(observations), pending, stop, foreign, repeated, losses
         )
@@ -269,14 +270,17 @@ def _losses(
 
 
 def _repeated_trials(
-    sweep: Sweep, program: str, stored: Sequence[StoredBatch], losses: Losses
+    sweep: Sweep,
+    program: str,
+    stored: Sequence[StoredBatch],
+    infrastructure: Infrastructure | None,
+    losses: Losses,
 ) -> Iterator[Trial]:
     """Yield the trials that infrastructure ended and that may be requested again.
 
     Not those that a later batch lists, whose batch was cancelled, that have another program, or that the spec does
     not contain any more.
     """
-    infrastructure = _infrastructure(sweep, stored)
     if infrastructure is None or not losses.last:
         return
     newest = {trial.digest: batch.name for batch in stored for trial in batch.trials}

@@ -1,6 +1,6 @@
 """Reads from a cluster what tells why the trials of a batch do not run: controller, workloads, pods, queue, events."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from sweepledger.engine.cluster import api_objects, causes, pods, workloads
 from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
@@ -129,12 +129,21 @@ def _creation_failures(
     }
     if not names:
         return {}
-    pages = (
-        page
+    failures = (
+        (_workload_name(event, names), event)
         for reason in CREATION_FAILURES
         for page in _pages(kubectl, EVENTS.format(namespace), fields=f"reason={reason}")
+        for event in page
     )
-    return _newest_messages((event for page in pages for event in page), names, "name")
+    return _newest_messages((name, event) for name, event in failures if name in names)
+
+
+def _workload_name(event: Manifest, names: Container[str]) -> str:
+    """Return which of the objects with these names an event is about: a Job of a JobSet has its name and more."""
+    name = api_objects.text_at(event, "involvedObject", "name")
+    while name not in names and "-" in name:
+        name = name.rpartition("-")[0]
+    return name
 
 
 def _mount_failures(
@@ -150,7 +159,10 @@ def _mount_failures(
         for reason in MOUNT_FAILURES:
             fields = f"involvedObject.uid={uid},reason={reason}"
             pages = _pages(kubectl, EVENTS.format(namespace), fields=fields)
-            found = _newest_messages((event for page in pages for event in page), {uid}, "uid")
+            events = (event for page in pages for event in page)
+            found = _newest_messages(
+                (uid, event) for event in events if api_objects.text_at(event, "involvedObject", "uid") == uid
+            )
             yield from found.items()
 
 
@@ -162,14 +174,10 @@ def _queue_entries(kubectl: Kubectl, namespace: str) -> Iterator[tuple[str, Mani
                 yield api_objects.text_at(owner, "uid"), entry
 
 
-def _newest_messages(events: Iterable[Manifest], wanted: set[str], key: str) -> dict[str, str]:
+def _newest_messages(events: Iterable[tuple[str, Manifest]]) -> dict[str, str]:
+    """Return the newest message by what the events are about."""
     newest: dict[str, tuple[float, str]] = {}
-    for event in events:
-        name = api_objects.text_at(event, "involvedObject", key)
-        while name not in wanted and "-" in name:  # a Job of a JobSet has the JobSet's name and more
-            name = name.rpartition("-")[0]
-        if name not in wanted:
-            continue
+    for name, event in events:
         moment = max(
             api_objects.time_at(event, "lastTimestamp") or 0.0,
             api_objects.time_at(event, "eventTime") or 0.0,

@@ -146,8 +146,8 @@ def egress_names(draft: Draft) -> Iterator[Problem]:
 
 
 LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
-LABEL_PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", re.ASCII)
-LONGEST_PREFIX = 253
+DOMAIN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", re.ASCII)
+LONGEST_DOMAIN = 253
 RESERVED_DOMAINS = (
     "sweepledger.dev",
     "kubernetes.io",
@@ -162,11 +162,15 @@ RESERVED_LABELS = frozenset({"controller-uid", "job-name"})
 """Labels without a domain that Kubernetes writes on a Job's pods."""
 
 
+def is_domain_name(text: str) -> bool:
+    """Return whether a text is a DNS subdomain, as Kubernetes has it."""
+    return DOMAIN_NAME.fullmatch(text) is not None and len(text) <= LONGEST_DOMAIN
+
+
 def is_label_key(text: str) -> bool:
     """Return whether a text is a label's key: a name with an optional domain."""
     prefix, slash, name = text.rpartition("/")
-    fits = LABEL_PREFIX.fullmatch(prefix) and len(prefix) <= LONGEST_PREFIX
-    return LABEL_NAME.fullmatch(name) is not None and bool(fits if slash else not prefix)
+    return LABEL_NAME.fullmatch(name) is not None and (is_domain_name(prefix) if slash else not prefix)
 
 
 def is_resource_name(text: str) -> bool:

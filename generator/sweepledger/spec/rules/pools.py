@@ -10,6 +10,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.cluster import (
     DNS_LABEL,
     RESERVED_DOMAINS,
+    is_domain_name,
     is_label_key,
     is_reserved_label,
     is_resource_name,
@@ -37,9 +38,6 @@ API_SERVERS = re.compile(
 )
 """Audiences by which API servers commonly know themselves."""
 MIN_GRACE_SECONDS, MAX_GRACE_SECONDS = GRACE_SECONDS, 3600
-DOMAIN_NAME = re.compile(
-    r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII
-)
 OWN_DOMAINS = ("sweepledger.dev", "batch.kubernetes.io")
 """Domains of annotations by which trials and their attempts are counted."""
 
@@ -130,7 +128,7 @@ def _provisioning(draft: Draft, pool: str) -> Iterator[Problem]:
     """The class of ProvisioningRequests has the form of one, and the nodes' labels that of labels."""
     place: DocumentPath = ("pools", pool, "provisioning")
     name = draft.get(*place, "class", kind=str)
-    if name is not None and not DOMAIN_NAME.fullmatch(name):
+    if name is not None and not is_domain_name(name):
         message = f"must be a provisioning class, got {safe_repr(name)}"
         hint = "for example check-capacity.autoscaling.x-k8s.io"
         yield draft.problem((*place, "class"), message, code="pool-queue", hint=hint)
