@@ -220,6 +220,12 @@ def after_another(sandbox: Sandbox) -> None:
     lock.write_text(lock.read_text().replace(f'parent: "{third.name}"', f'parent: "{first.name}"'))
 
 
+def skipping_one(sandbox: Sandbox) -> None:
+    lock = newest(sandbox) / "batch.yaml"
+    assert "\nround: 4\n" in lock.read_text()
+    lock.write_text(lock.read_text().replace("\nround: 4\n", "\nround: 5\n"))
+
+
 def test_the_collector_may_push_a_round_beside_others_that_are_active(overlapping: Sandbox) -> None:
     assert push(overlapping) == ""
 
@@ -247,7 +253,8 @@ def test_the_collector_may_record_and_follow_batches_that_were_paused_and_resume
 TOO_MANY: dict[str, tuple[Fault, str]] = {
     "more than the lock allows": (without_a_result, "4 batches of hill would be active, and 3 may be"),
     "a lock that allows more": (with_more_ahead, "is not made as"),
-    "a round after another than the newest": (after_another, "is not the round after"),
+    "a round after another than the newest": (after_another, "has not the number after"),
+    "another round than the next": (skipping_one, "is not the round after"),
 }
 
 
