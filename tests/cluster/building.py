@@ -27,22 +27,28 @@ BUILT = ROOT / ".tools"
 NEVER = Deadline()
 
 RELEASES = {"1.30": "1.30.14", "1.36": "1.36.3", "1.37": "1.37.2"}
-"""As in tools/control-plane-*/go.mod, oldest first; the binaries say it only if told at link time."""
+"""Of Kubernetes, as in tools/control-plane-*/go.mod, oldest first; the binaries say it only if told at link time."""
+ARGO_CDS = {"3.0": "3.0.23", "3.2": "3.2.11"}
+"""As in tools/argocd*/go.mod, likewise. What the module proxy has of 3.3 and newer lacks a part."""
+FLUXES = {"2.7": "1.7.3", "2.8": "1.9.5"}
+"""Releases of kustomize-controller, which applies what is merged. The one of Flux 2.10 needs Go 1.27."""
 
 
-def release_of(minor: str) -> str:
-    """Return the pinned release of a minor version. Raises SystemExit with the known ones."""
-    if minor not in RELEASES:
-        sys.exit(f"KUBERNETES: must be one of {', '.join(RELEASES)}, got {minor!r}")
-    return RELEASES[minor]
+def chosen(variable: str, known: Mapping[str, str], usual: str) -> str:
+    """Return the minor version that a variable of the environment chooses. Raises SystemExit with the known ones."""
+    minor = os.environ.get(variable) or usual
+    if minor not in known:
+        sys.exit(f"{variable}: must be one of {', '.join(known)}, got {minor!r}")
+    return minor
 
 
-KUBERNETES = release_of(os.environ.get("KUBERNETES") or "1.36")
+KUBERNETES = RELEASES[chosen("KUBERNETES", RELEASES, "1.36")]
 """What the clusters of tests run: `make e2e KUBERNETES=1.30`, and so for every target."""
 MINOR = int(KUBERNETES.split(".")[1])
 """Of Kubernetes 1.MINOR: tests of what older versions lack are skipped there."""
-ARGO_CD = "3.2.11"
-"""As in tools/argocd/go.mod, likewise."""
+ARGO_CD = chosen("ARGO_CD", ARGO_CDS, "3.2")
+FLUX_CD = chosen("FLUX", FLUXES, "2.8")
+"""Likewise."""
 
 _VERSION = "k8s.io/component-base/version.git"
 
@@ -181,14 +187,28 @@ FLUX = Group(
     },
     "5 minutes",
 )
-ARGOCD = Group(
-    "argocd",
-    {"argocd": "github.com/argoproj/argo-cd/v3/cmd"},
-    "5 minutes",
-    (f"-X github.com/argoproj/argo-cd/v3/common.version={ARGO_CD}",),
-    module="github.com/argoproj/argo-cd/v3",
-    files={"install.yaml": "manifests/install.yaml"},
+OLDEST_KUSTOMIZE_CONTROLLER = Group(
+    "kustomize-controller-1.7",
+    {"kustomize-controller": "github.com/fluxcd/kustomize-controller"},
+    "4 minutes",
 )
+KUSTOMIZE_CONTROLLER = FLUX if FLUX_CD == "2.8" else OLDEST_KUSTOMIZE_CONTROLLER
+
+
+def _argo_cd(minor: str, name: str) -> Group:
+    module = "github.com/argoproj/argo-cd/v3"
+    return Group(
+        name,
+        {"argocd": f"{module}/cmd"},
+        "5 minutes",
+        (f"-X {module}/common.version={ARGO_CDS[minor]}",),
+        module=module,
+        files={"install.yaml": "manifests/install.yaml"},
+    )
+
+
+NEWEST_ARGOCD, OLDEST_ARGOCD = _argo_cd("3.2", "argocd"), _argo_cd("3.0", "argocd-3.0")
+ARGOCD = NEWEST_ARGOCD if ARGO_CD == "3.2" else OLDEST_ARGOCD
 KWOK = Group(
     "kwok",
     {"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
@@ -210,6 +230,15 @@ JOBSET = Group(
     module="sigs.k8s.io/jobset",
     files={"config/components": "config/components", "config/default": "config/default"},
 )
+TRAINER = Group(
+    "trainer",
+    {"trainer": "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"},
+    "3 minutes",
+    module="github.com/kubeflow/trainer/v2",
+    files={"config/base": "manifests/base"},
+)
+COREDNS = Group("coredns", {"coredns": "sweepledger.dev/tests/cluster/tools/coredns"}, "3 minutes")
+"""From a main package of its own, which takes the plugins of a cluster and none for the services of clouds."""
 PROMETHEUS = Group(
     "prometheus",
     {program: f"github.com/prometheus/prometheus/cmd/{program}" for program in ("prometheus", "promtool")},
@@ -242,17 +271,19 @@ KARPENTER = Group(
 
 API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
-GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
+GROUPS = (*API, CONTAINERS, FLUX, NEWEST_ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
 EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
 """What `make cluster-tools` builds, with the chosen version of Kubernetes only."""
-RARE = (KUBE_ROUTER, KARPENTER, JOBSET, AUTOSCALER_CRDS)
+RARE = (KUBE_ROUTER, KARPENTER, JOBSET, TRAINER, COREDNS, AUTOSCALER_CRDS)
 """What only `make e2e-full` needs."""
 KNOWN: Sequence[Group | Definitions] = (
     *EVERY,
     *RARE,
+    OLDEST_ARGOCD,
+    OLDEST_KUSTOMIZE_CONTROLLER,
     *(group for group in CONTROL_PLANES.values() if group is not CONTROL_PLANE),
 )
 """Also what only `make e2e-full` and comparisons of versions build: `python -m tests.cluster.building NAME`."""
@@ -308,7 +339,8 @@ def say(line: str) -> None:
 
 def _folder(name: str, wanted: object) -> Path:
     """Name the folder after the pins and after the programs that are built from them."""
-    parts = [(PINS / name / file).read_bytes() for file in ("go.mod", "go.sum")]
+    files = ("go.mod", "go.sum", *sorted(path.name for path in (PINS / name).glob("*.go")))
+    parts = [(PINS / name / file).read_bytes() for file in files]
     parts.append(json.dumps(wanted, sort_keys=True).encode())
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
     return BUILT / f"{name}-{digest[:12]}"

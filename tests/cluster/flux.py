@@ -111,7 +111,7 @@ def _run(machine: Machine, more: Sequence[str]) -> None:
     }
     for name in NAMES:
         argv = [
-            str(tool(building.FLUX, name)),
+            str(tool(building.KUSTOMIZE_CONTROLLER if name == KUSTOMIZE else building.FLUX, name)),
             *_options(name),
             *_own(machine, name),
             *more,

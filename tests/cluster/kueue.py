@@ -5,13 +5,14 @@ from typing import Any
 
 from tests.cluster import building, controller_files, operators
 from tests.cluster.machine import Machine
-from tests.cluster.operators import Manifest, Operator
+from tests.cluster.operators import Manifest, Names, Operator
 
 JOBS, JOB_SETS = "batch/job", "jobset.x-k8s.io/jobset"
 """Kinds that it can queue."""
 OPERATOR = Operator(
     "kueue",
     building.KUEUE,
+    Names.of_kubebuilder("kueue"),
     webhooks=9543,
     health=9544,
     options=("--feature-gates=VisibilityOnDemand=false",),
@@ -21,7 +22,8 @@ OPERATOR = Operator(
 def start(machine: Machine, *frameworks: str) -> None:
     """Install Kueue and start it for Jobs, or for these kinds. Raises NoClusterToolsError."""
     settings = {
-        "namespace": OPERATOR.namespace,  # otherwise that of Argo CD, whose processes have a pod's files in this box
+        # Otherwise that of Argo CD, whose processes have a pod's files in this box.
+        "namespace": OPERATOR.names.namespace,
         "integrations": {"frameworks": [*(frameworks or (JOBS,))]},
     }
     operators.start(machine, OPERATOR, settings)

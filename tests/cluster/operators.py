@@ -28,58 +28,75 @@ LEFT_OUT = frozenset({"Deployment", "APIService", "Service"})
 LAST = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 """They refuse every pod while nobody answers them."""
 
+SERVING_CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")  # noqa: S108 - no option moves it
+"""Where controller-runtime looks for certificates if it is told nothing; each box has its own (`box.EMPTIED`)."""
+
 Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Names:
+    """What an operator's own manifests call what its process needs to know."""
+
+    namespace: str
+    account: str
+    service: str
+    """Of its webhooks."""
+    secret: str
+    """With the certificate of its webhooks."""
+
+    @classmethod
+    def of_kubebuilder(cls, name: str) -> "Names":
+        """Return the names that kubebuilder gives."""
+        made = ("system", "controller-manager", "webhook-service", "webhook-server-cert")
+        return cls(*(f"{name}-{ending}" for ending in made))
+
+
+@dataclass(frozen=True)
 class Operator:
-    """A controller whose manifests have the names that kubebuilder gives."""
+    """A controller with webhooks, and a configuration file of the form that controller-runtime has for them."""
 
     name: str
     group: Group
+    names: Names
     webhooks: int
     health: int
     """Ports, fixed, and nobody's default."""
     options: tuple[str, ...] = ()
-    certificates: Path | None = None
-    """Where it looks for its certificates as it starts, beside the folder that its configuration names."""
-
-    @property
-    def namespace(self) -> str:
-        return f"{self.name}-system"
-
-    @property
-    def account(self) -> str:
-        return f"{self.name}-controller-manager"
-
-    @property
-    def service(self) -> str:
-        return f"{self.name}-webhook-service"
-
-    @property
-    def secret(self) -> str:
-        return f"{self.name}-webhook-server-cert"
+    fixed_folder: Path | None = None
+    """Where it looks for its certificates as it starts, whatever its configuration says."""
+    has_folder: bool = True
+    """Whether its configuration can name a folder of certificates."""
 
 
-def start(machine: Machine, operator: Operator, settings: Mapping[str, Any]) -> None:
-    """Install an operator, start it with these settings and wait until it is ready. Raises NoClusterToolsError."""
+def start(
+    machine: Machine,
+    operator: Operator,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    manifests: Path | None = None,
+) -> None:
+    """Install an operator, start it with these settings and wait until it is ready. Raises NoClusterToolsError.
+
+    Its manifests are a folder for kustomize, `config/default` of its module unless another is given.
+    """
     program = tool(operator.group, operator.name)
-    _forget_certificates(operator)  # those of an earlier box would pass for this one's
-    made = [_placed(one, operator) for one in _built(program.parent / "config/default")]
+    _forget_certificates(operator)  # those of an earlier operator would pass for this one's
+    made = [_placed(one, operator) for one in _built(manifests or program.parent / "config/default")]
     kept = [one for one in made if one["kind"] not in LEFT_OUT | LAST]
     machine.server.apply(*(one for one in kept if one["kind"] in {"Namespace", "CustomResourceDefinition"}))
     machine.server.until_served("crd", "--all")
     machine.server.apply(*kept, _service(machine, operator), *(one for one in made if one["kind"] in LAST))
-    folder = machine.folder / operator.name
+    folder, names = machine.folder / operator.name, operator.names
     folder.mkdir()
     (config,) = (one for one in kept if one["kind"] == "ConfigMap")
     (text,) = config["data"].values()
-    configured = yaml.load(text) | _of_a_process(operator, folder) | settings
+    configured = yaml.load(text) | _of_a_process(operator, folder) | dict(settings or {})
     (folder / "config.yaml").write_text(yaml.dump(configured))
     machine.children.start(
         operator.name,
         [str(program), f"--config={folder / 'config.yaml'}", *operator.options],
-        env={"KUBECONFIG": str(controller_files.kubeconfig(machine, operator.namespace, operator.account))},
+        env={"KUBECONFIG": str(controller_files.kubeconfig(machine, names.namespace, names.account))},
     )
     until(f"{operator.name} has made its certificate", lambda: _mounted(machine, operator), seconds=SECONDS)
     controller_files.until_ready(machine, operator.name, f"http://127.0.0.1:{operator.health}/readyz")
@@ -87,8 +104,8 @@ def start(machine: Machine, operator: Operator, settings: Mapping[str, Any]) -> 
 
 
 def _forget_certificates(operator: Operator) -> None:
-    if operator.certificates is not None:
-        shutil.rmtree(operator.certificates, ignore_errors=True)
+    if operator.fixed_folder is not None:
+        shutil.rmtree(operator.fixed_folder, ignore_errors=True)
 
 
 def _built(folder: Path) -> list[Manifest]:
@@ -102,17 +119,17 @@ def _of_a_process(operator: Operator, folder: Path) -> Manifest:
     return {
         "health": {"healthProbeBindAddress": f"127.0.0.1:{operator.health}"},
         "metrics": {"bindAddress": "0"},
-        "webhook": {"port": operator.webhooks, "certDir": str(folder)},
+        "webhook": {"port": operator.webhooks} | ({"certDir": str(folder)} if operator.has_folder else {}),
         "leaderElection": {"leaderElect": False},
     }
 
 
 def _mounted(machine: Machine, operator: Operator) -> bool:
     """Do what the kubelet does for its pod: lay out the Secret that it wrote."""
-    name = operator.name
+    name, names = operator.name, operator.names
     assert machine.children.is_alive(name), f"{name} ended:\n{machine.children.tail(name)}"
-    data = controller_files.got(machine, ("secret", operator.namespace, operator.secret)).get("data") or {}
-    for folder in filter(None, (machine.folder / name, operator.certificates)):
+    data = controller_files.got(machine, ("secret", names.namespace, names.secret)).get("data") or {}
+    for folder in filter(None, (machine.folder / name, operator.fixed_folder)):
         folder.mkdir(parents=True, exist_ok=True)
         for file, content in data.items():
             (folder / file).write_bytes(base64.b64decode(content))
@@ -123,7 +140,7 @@ def _service(machine: Machine, operator: Operator) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": operator.service, "namespace": operator.namespace},
+        "metadata": {"name": operator.names.service, "namespace": operator.names.namespace},
         "spec": {"type": "ExternalName", "externalName": machine.address},
     }
 
@@ -131,7 +148,8 @@ def _service(machine: Machine, operator: Operator) -> Manifest:
 def _placed(manifest: Mapping[str, Any], operator: Operator) -> Manifest:
     """Let the API server find the webhooks at their port: there is no Service that would map it."""
     made = deepcopy(dict(manifest))
-    where = {"name": operator.service, "namespace": operator.namespace, "port": operator.webhooks}
+    names = operator.names
+    where = {"name": names.service, "namespace": names.namespace, "port": operator.webhooks}
     for client in _clients(made):
         client["service"] |= where
     return made

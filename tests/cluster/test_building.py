@@ -49,17 +49,28 @@ def test_every_program_is_a_pinned_tool(group: Group) -> None:
 def test_what_programs_say_of_themselves_is_what_is_pinned() -> None:
     for release, group in building.CONTROL_PLANES.items():
         assert pins(group.name)["k8s.io/kubernetes"] == f"v{release}"
-    assert pins("argocd")["github.com/argoproj/argo-cd/v3"] == f"v{building.ARGO_CD}"
+    for group, release in zip(
+        (building.OLDEST_ARGOCD, building.NEWEST_ARGOCD), building.ARGO_CDS.values(), strict=True
+    ):
+        assert pins(group.name)["github.com/argoproj/argo-cd/v3"] == f"v{release}"
+    for group, release in zip(
+        (building.OLDEST_KUSTOMIZE_CONTROLLER, building.FLUX), building.FLUXES.values(), strict=True
+    ):
+        assert pins(group.name)["github.com/fluxcd/kustomize-controller"] == f"v{release}"
 
 
-def test_a_version_of_kubernetes_that_is_not_pinned_is_refused_with_those_that_are() -> None:
-    assert building.release_of("1.36") == building.RELEASES["1.36"]
+def test_a_version_that_is_not_pinned_is_refused_with_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES", raising=False)
+    assert building.chosen("KUBERNETES", building.RELEASES, "1.36") == "1.36"
+    monkeypatch.setenv("KUBERNETES", "1.29")
     with pytest.raises(SystemExit, match=r"^KUBERNETES: must be one of 1\.30, 1\.36, 1\.37, got '1\.29'$"):
-        building.release_of("1.29")
+        building.chosen("KUBERNETES", building.RELEASES, "1.36")
 
 
 @pytest.mark.parametrize(
-    "group", [building.ARGOCD, building.FLUX, building.JOBSET, building.KUEUE], ids=lambda group: group.name
+    "group",
+    [building.NEWEST_ARGOCD, building.FLUX, building.JOBSET, building.KUEUE],
+    ids=lambda group: group.name,
 )
 def test_a_controller_meets_the_definitions_of_its_own_release(group: Group) -> None:
     defined, programs = pins("crds"), pins(group.name)

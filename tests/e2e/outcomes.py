@@ -1,8 +1,9 @@
 """What tests of the collector demand of batches: that they have trained, that they are recorded rightly."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from sweepledger.render.overlay import NOT_ARCHIVED
 from tests.cluster.children import until
@@ -11,10 +12,15 @@ from tests.e2e.controllers import APPLICATION, Controller
 from tests.e2e.team import PATIENCE, REPOSITORY, Batch, Team, has_ended
 
 
-def trained(team: Team, scores: Mapping[str, Sequence[float]]) -> tuple[Batch, ...]:
-    """Merge sweeps, a trial for each score, and let them run to their end."""
+def trained(
+    team: Team, scores: Mapping[str, Sequence[float]], *, packed: Collection[str] = ()
+) -> tuple[Batch, ...]:
+    """Merge sweeps, a trial for each score, and let them run to their end; the trials of packed ones share a pod."""
     for name, values in scores.items():
-        team.write_spec(name, parameters={"x": values})
+        pack: dict[str, Any] = (
+            {"shape": "indexed", "pack": {"trials": len(values), "at_once": 2}} if name in packed else {}
+        )
+        team.write_spec(name, parameters={"x": values}, **pack)
     batches = team.merge_specs(*scores)
     until_trained(team, *batches)
     return batches

@@ -62,7 +62,8 @@ def killed_before_it_is_taken(team: Team, record: Path) -> list[Run]:
 
 
 def test_killed_at_any_step_it_records_each_batch_once(team: Team, ground: Ground) -> None:
-    first, second = outcomes.trained(team, {"killed": (0.0, 0.5), "killed-later": (1.0, 1.5)})
+    scores = {"killed": (0.0, 0.5), "killed-later": (1.0, 1.5)}
+    first, second = outcomes.trained(team, scores, packed={"killed-later"})
     record = next((ground.storage.results / first.name).glob("0/*.json"))
 
     early = killed_before_it_is_taken(team, record)
@@ -86,7 +87,7 @@ def test_killed_at_any_step_it_records_each_batch_once(team: Team, ground: Groun
 
 
 def test_started_twice_at_once_one_of_them_records_and_the_other_finds_nothing_left(team: Team) -> None:
-    (batch,) = outcomes.trained(team, {"twice": (0.0, 1.0)})
+    (batch,) = outcomes.trained(team, {"twice": (0.0, 1.0)}, packed={"twice"})
 
     with gate(team.forge, "pre-receive") as server:
         runs = [Run.start(team) for _ in range(2)]
@@ -121,7 +122,7 @@ def test_refused_once_it_ends_with_the_servers_words_and_the_next_run_wins_again
 
 
 def test_whoever_does_not_hear_that_his_push_was_taken_records_nothing_twice(team: Team) -> None:
-    (batch,) = outcomes.trained(team, {"unheard": (0.0, 1.0)})
+    (batch,) = outcomes.trained(team, {"unheard": (0.0, 1.0)}, packed={"unheard"})
     team.forge.faults(Fault(Cutting(), times=1, by=COLLECTOR))
 
     unheard = Run.start(team).ended()
@@ -135,7 +136,7 @@ def test_whoever_does_not_hear_that_his_push_was_taken_records_nothing_twice(tea
 def test_records_that_come_after_their_job_has_ended_are_told_by_pods_or_waited_for(
     team: Team, ground: Ground
 ) -> None:
-    batch, late = outcomes.trained(team, {"told": (0.0, 1.0), "late": (2.0, 3.0)})
+    batch, late = outcomes.trained(team, {"told": (0.0, 1.0), "late": (2.0, 3.0)}, packed={"late"})
     pods = f"--selector=sweepledger.dev/batch={late.name}"
     team.server.kubectl("delete", "pods", f"--namespace={NAMESPACE}", pods)
 

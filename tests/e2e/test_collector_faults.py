@@ -44,7 +44,8 @@ def test_losing_the_race_fifty_times_it_wins_the_next_within_its_time(team: Team
 
 @pytest.mark.full
 def test_killed_at_twelve_moments_in_turn_it_records_each_batch_once(team: Team, by_hand: None) -> None:
-    first, second = outcomes.trained(team, {"moments": (0.0, 0.5), "moments-later": (1.0, 1.5)})
+    scores = {"moments": (0.0, 0.5), "moments-later": (1.0, 1.5)}
+    first, second = outcomes.trained(team, scores, packed={"moments-later"})
 
     for moment in MOMENTS:
         run = Run.start(team)
