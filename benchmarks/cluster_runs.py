@@ -25,15 +25,14 @@ from tests.cluster.fleet import Ask, Fleet
 from tests.e2e.team import NAMESPACE
 
 LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
-TUNING = Tuning(
-    controllers=(*LIMITS, "--node-monitor-grace-period=120s"),  # two cores under load: no lease comes in time
-    scheduler=LIMITS,
-)
+PATIENT = "--node-monitor-grace-period=120s"  # two cores under load: no lease comes in time
+TUNING = Tuning(controllers=(*LIMITS, PATIENT), scheduler=LIMITS)
+USUAL = Tuning(controllers=(PATIENT,))
 PACE = Pace(seconds=120)  # as Argo CD comes
 CONDITIONS = """\
 fake nodes: 10, by kwok; client limits of controller manager and scheduler: 500 requests a second, bursts of
-1,000 (by default 20 and 30, 50 and 100); controllers hear of a push by webhook, and look by themselves every
-minute (Flux), 30 s (ApplicationSet), 2 minutes (Applications)"""
+1,000, but for `many` as they come (20 and 30, 50 and 100); controllers hear of a push by webhook, and look
+by themselves every minute (Flux), 30 s (ApplicationSet), 2 minutes (Applications)"""
 LONGEST = 3600.0
 FIRST_RUNS = 10
 COLLECTOR_BARS = (10.0, 150.0)
@@ -74,8 +73,8 @@ class Row:
 
 
 @contextmanager
-def _followed(follower: str, seconds: float) -> Iterator[Fleet]:
-    with fleet.cluster(seconds=seconds, tuning=TUNING) as machine:
+def _followed(follower: str, seconds: float, tuning: Tuning = TUNING) -> Iterator[Fleet]:
+    with fleet.cluster(seconds=seconds, tuning=tuning) as machine:
         yield fleet.start_fleet(machine, follower, pace=PACE)
 
 
@@ -193,12 +192,12 @@ def shapes(follower: str, trials: int = 1_000) -> Iterator[Row]:
 
 
 def many(follower: str, sweeps: int = 50, trials: int = 100) -> Iterator[Row]:
-    """Many sweeps in one merge."""
+    """Many sweeps in one merge, where pods are made at the pace that clusters come with."""
     parallelism, seconds = 10, 30
     what = f"{sweeps} sweeps of {trials} (indexed, {parallelism} at once, {seconds} s each), {follower}"
     asks = tuple(Ask(f"many-{at:02}", trials, parallelism) for at in range(sweeps))
-    with _followed(follower, seconds) as made, Jobs(made.machine) as jobs:
-        yield from _run(made, jobs, what, asks, last_created=60)
+    with _followed(follower, seconds, USUAL) as made, Jobs(made.machine) as jobs:
+        yield from _run(made, jobs, what, asks, last_created=40)
         ran = Counter((job, index) for job, index, _ in _pods(made))
         assert len(ran) == sweeps * trials, len(ran)
         yield Row(what, "Jobs made twice", jobs.made_twice, "", 0)

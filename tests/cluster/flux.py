@@ -1,6 +1,6 @@
 """Flux in the box: its controllers for sources, kustomizations and receivers as processes.
 
-They are started as Flux's own manifests do, and speak to the API server as the administrator, as in a
+They are started as Flux's own manifests and the project's pages say, and speak to the API server as the administrator, as in a
 cluster: what a batch may be is bounded by the account that its Kustomization names, which they impersonate.
 """
 
@@ -22,6 +22,10 @@ HEALTH = {SOURCE: 9441, KUSTOMIZE: 9442, NOTIFICATION: 9443}
 ARTIFACTS, EVENTS, HOOKS = 9440, 9190, 9292
 """Fixed, and not the defaults, which Argo CD's programs have, too."""
 KINDS = ("source.toolkit.fluxcd.io_", "kustomize.toolkit.fluxcd.io_", "notification.toolkit.fluxcd.io_")
+RUNTIMES_FIRST = (
+    () if building.FLUX_CD == "2.7" else ("--custom-apply-stage-kinds=trainer.kubeflow.org/TrainingRuntime",)
+)
+"""As docs/how-to/distributed.md has it: a TrainJob is refused while its runtime is not there. Flux 2.7 cannot."""
 REQUESTED = "reconcile.fluxcd.io/requestedAt"
 
 
@@ -134,7 +138,7 @@ def _options(name: str) -> tuple[str, ...]:
 
 def _own(machine: Machine, name: str) -> tuple[str, ...]:
     if name == KUSTOMIZE:
-        return ("--no-cross-namespace-refs", "--requeue-dependency=5s")
+        return ("--no-cross-namespace-refs", "--requeue-dependency=5s", *RUNTIMES_FIRST)
     if name == NOTIFICATION:
         listens = (f"--events-addr=127.0.0.1:{EVENTS}", f"--receiverAddr={machine.address}:{HOOKS}")
         return ("--no-cross-namespace-refs", *listens)
