@@ -6,12 +6,12 @@ from tests.cluster.machine import Machine
 
 NAMESPACE, ACCOUNT = "kube-system", "coredns"
 READY = "127.0.0.1:9581"
-COREFILE = f""".:53 {{
-    bind {box.SERVICE}
-    ready {READY}
+COREFILE = """.:53 {{
+    bind {address}
+    ready {ready}
     errors
     kubernetes cluster.local {{
-        kubeconfig {{kubeconfig}}
+        kubeconfig {kubeconfig}
         ttl 1
     }}
 }}
@@ -43,6 +43,7 @@ def start(machine: Machine) -> None:
         },
     )
     file = machine.folder / "Corefile"
-    file.write_text(COREFILE.format(kubeconfig=controller_files.kubeconfig(machine, NAMESPACE, ACCOUNT)))
+    kubeconfig = controller_files.kubeconfig(machine, NAMESPACE, ACCOUNT)
+    file.write_text(COREFILE.format(address=box.SERVICE, ready=READY, kubeconfig=kubeconfig))
     machine.children.start("coredns", [str(program), "-conf", str(file)])
     controller_files.until_ready(machine, "coredns", f"http://{READY}/ready")

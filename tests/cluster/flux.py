@@ -1,7 +1,8 @@
 """Flux in the box: its controllers for sources, kustomizations and receivers as processes.
 
-They are started as Flux's own manifests and the project's pages say, and speak to the API server as the administrator, as in a
-cluster: what a batch may be is bounded by the account that its Kustomization names, which they impersonate.
+They are started as Flux's own manifests and the project's pages say, and speak to the API server as the
+administrator, as in a cluster: what a batch may be is bounded by the account that its Kustomization names,
+which they impersonate.
 """
 
 import os

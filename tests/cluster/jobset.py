@@ -15,5 +15,5 @@ OPERATOR = Operator(
 
 
 def start(machine: Machine) -> None:
-    """Install JobSet and start it, before Argo CD, whose files of a pod it would read. Raises NoClusterToolsError."""
+    """Install JobSet and start it. Raises NoClusterToolsError."""
     operators.start(machine, OPERATOR)

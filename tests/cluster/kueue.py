@@ -21,12 +21,7 @@ OPERATOR = Operator(
 
 def start(machine: Machine, *frameworks: str) -> None:
     """Install Kueue and start it for Jobs, or for these kinds. Raises NoClusterToolsError."""
-    settings = {
-        # Otherwise that of Argo CD, whose processes have a pod's files in this box.
-        "namespace": OPERATOR.names.namespace,
-        "integrations": {"frameworks": [*(frameworks or (JOBS,))]},
-    }
-    operators.start(machine, OPERATOR, settings)
+    operators.start(machine, OPERATOR, {"integrations": {"frameworks": [*(frameworks or (JOBS,))]}})
 
 
 def workloads(machine: Machine, namespace: str) -> list[Manifest]:
