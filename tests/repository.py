@@ -25,7 +25,7 @@ print(f"x={x} bias={bias}")
 with open(os.environ["SWEEP_RESULT"], "w") as file:
     file.write(f'{{"score": {1.0 - (x - 2) ** 2 - bias}}}')
 '''
-"""Without argparse and json, which take longer than Python itself to start: tests run it a thousand times."""
+"""Without argparse and json, which take longer than Python itself to start."""
 
 SPEC = """name: {name}
 description: Where does the parabola peak?

@@ -17,10 +17,13 @@ def trained(
 ) -> tuple[Batch, ...]:
     """Merge sweeps, a trial for each score, and let them run to their end; the trials of packed ones share a pod."""
     for name, values in scores.items():
-        pack: dict[str, Any] = (
-            {"shape": "indexed", "pack": {"trials": len(values), "at_once": 2}} if name in packed else {}
-        )
-        team.write_spec(name, parameters={"x": values}, **pack)
+        count = len(values)
+        pack: dict[str, Any] = {
+            "pack": {"trials": count, "at_once": count},
+            "parallelism": count,
+            "shape": "indexed",
+        }
+        team.write_spec(name, parameters={"x": values}, **(pack if name in packed else {}))
     batches = team.merge_specs(*scores)
     until_trained(team, *batches)
     return batches

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sweepledger import policy
+from sweepledger.structs.kubernetes import SYNC_WAVE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Dataset, Settings
 from tests.policy import building
@@ -337,6 +338,23 @@ def test_a_runtimes_trials_run_the_locked_image(plain: Rendered) -> None:
 
     results = codes(plain[Shape.TRAIN_JOB], change, SETTINGS, "sweepledger.invalid/local")
     assert results == {"container-not-ours"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "wave", "refused"),
+    [
+        ("TrainingRuntime", "-1", set()),
+        ("TrainingRuntime", "1", {"gitops-unsafe"}),
+        ("TrainJob", "-1", {"gitops-unsafe"}),
+    ],
+)
+def test_only_a_runtime_has_a_wave_which_is_the_first(
+    plain: Rendered, kind: str, wave: str, refused: set[str]
+) -> None:
+    def change(all_: list[Any]) -> None:
+        of_kind(all_, kind)["metadata"]["annotations"][SYNC_WAVE] = wave
+
+    assert codes(plain[Shape.TRAIN_JOB], change, SETTINGS) == refused
 
 
 def test_a_dataset_on_the_volume_of_results_has_a_folder_of_its_own(plain: Rendered) -> None:

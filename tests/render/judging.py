@@ -22,7 +22,7 @@ def refusals(
     held = evaluated(f"[{', '.join(rule['expression'] for rule in rules)}]", given)
     if not isinstance(held, list):  # the error of one of them
         held = [evaluated(rule["expression"], given) for rule in rules]
-    return {rule["message"] for rule, holds in zip(rules, held, strict=True) if not holds}
+    return {rule["message"] for rule, holds in zip(rules, held, strict=True) if holds is not True}
 
 
 def evaluated(expression: str, given: dict[str, Any]) -> Any:

@@ -35,6 +35,8 @@ GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
 """With the collector's credential and signing key."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+"""The annotation by which Argo CD makes objects of lower numbers first and deletes them last."""
 MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
 """Annotation of a Job that Kueue may admit with fewer pods at once."""
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"

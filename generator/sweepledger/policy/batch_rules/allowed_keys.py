@@ -23,6 +23,7 @@ from sweepledger.structs.kubernetes import (
     QUEUE_LABEL,
     REQUIRED_TOPOLOGY,
     SWEEP_LABEL,
+    SYNC_WAVE,
     TRIAL_LABEL,
 )
 from sweepledger.structs.node_pool import GPU_RESOURCE
@@ -51,7 +52,7 @@ LABELS = (
     "trainer.kubeflow.org/framework",
 )
 QUEUE = (PRIORITY_LABEL, QUEUE_LABEL)
-ANNOTATIONS: Form = {
+ANNOTATIONS: Mapping[str, "Form"] = {
     "sweepledger.dev/generator": None,
     "sweepledger.dev/program": None,
     "sweepledger.dev/spec": None,
@@ -126,13 +127,15 @@ def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
 
 def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
     """Return the kinds of objects that a batch may have, and the keys of each kind."""
-    metadata: Form = {
+    metadata: Mapping[str, Form] = {
         "name": None,
         "namespace": None,
         "labels": labels(settings),
         "annotations": ANNOTATIONS,
     }
     common: Mapping[str, Form] = {"apiVersion": None, "kind": None, "metadata": metadata}
+    in_a_wave: Form = {**metadata, "annotations": {**ANNOTATIONS, SYNC_WAVE: None}}
+    runtime = (kubernetes.TRAINING_RUNTIME.api_version, kubernetes.TRAINING_RUNTIME.kind)
     job: Form = {
         "activeDeadlineSeconds": None,
         "backoffLimit": None,
@@ -150,6 +153,7 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
         ("v1", "ConfigMap"): {**common, "immutable": None, "data": {ANY_KEY: None}},
         ("batch/v1", "Job"): {**common, "spec": job},
         **{kind: {**common, "spec": ANYTHING} for kind in DISTRIBUTED},
+        runtime: {**common, "metadata": in_a_wave, "spec": ANYTHING},
         TRAIN_JOB: {**common, "spec": _TRAIN_JOB},
     }
 

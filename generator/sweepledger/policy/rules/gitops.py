@@ -7,18 +7,20 @@ from typing import Any
 from sweepledger.policy.objects import Finding, Object
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_repr
-from sweepledger.structs.kubernetes import WORKLOAD_KINDS_BY_NAME
+from sweepledger.structs.kubernetes import SYNC_WAVE, WORKLOAD_KINDS_BY_NAME
 
 CODE, TOO_LARGE = "gitops-unsafe", "object-too-large"
 
 OBJECT_BYTES = 1024 * 1024
 ORDERED = (
     "argocd.argoproj.io/hook",
-    "argocd.argoproj.io/sync-wave",
+    SYNC_WAVE,
     "helm.sh/hook",
     "kustomize.toolkit.fluxcd.io/force",
 )
 """Beginnings of the keys of hooks, waves and force."""
+FIRST = ("TrainingRuntime", SYNC_WAVE, "-1")
+"""Kind, key and value of the only wave: the TrainJobs of a runtime cannot be deleted once it is gone."""
 OPTIONS = "argocd.argoproj.io/sync-options"
 REWRITING = ("Force=true", "Replace=true")
 LIFETIME = "ttlSecondsAfterFinished"
@@ -37,7 +39,7 @@ def check(obj: Object) -> Iterator[Finding]:
         yield Finding(("metadata", "generateName"), message, CODE, "write a name")
     for key, value in (obj.metadata.get("annotations") or {}).items():
         rewrites = key == OPTIONS and any(option in str(value) for option in REWRITING)
-        if rewrites or key.startswith(ORDERED):
+        if rewrites or (key.startswith(ORDERED) and (obj.kind, key, value) != FIRST):
             message = f"must be absent: what is merged is applied as it is, got {safe_repr(value)}"
             yield Finding(("metadata", "annotations", key), message, CODE)
     kind = WORKLOAD_KINDS_BY_NAME.get(obj.kind)
