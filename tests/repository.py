@@ -15,17 +15,15 @@ from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Workspace
 
 TRAIN = '''"""Score a point: no framework, no sweepledger; arguments in, one JSON out."""
-import os, sys
-words = [word for argument in sys.argv[1:] for word in argument.split("=", 1)]
-given = dict(zip(words[::2], words[1::2]))
-x, bias = float(given.pop("--x")), float(given.pop("--bias", 0))
-if given:
-    sys.exit(2)
-print(f"x={x} bias={bias}")
+import argparse, json, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+parser.add_argument("--bias", type=float, default=0.0)
+args = parser.parse_args()
+print(f"x={args.x} bias={args.bias}")
 with open(os.environ["SWEEP_RESULT"], "w") as file:
-    file.write(f'{{"score": {1.0 - (x - 2) ** 2 - bias}}}')
+    json.dump({"score": 1.0 - (args.x - 2) ** 2 - args.bias}, file)
 '''
-"""Without argparse and json, which take longer than Python itself to start."""
 
 SPEC = """name: {name}
 description: Where does the parabola peak?

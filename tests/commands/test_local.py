@@ -239,7 +239,9 @@ def test_after_a_kill_no_process_stays_even_before_the_restart(ready: Sandbox) -
 @pytest.mark.full_suite("whole runs")
 def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
     path = sandbox.root / "code/train.py"
-    path.write_text(path.read_text() + "\nif x == 1: sys.exit(42)\nif x == 2: sys.exit(7)\n")
+    path.write_text(
+        path.read_text() + "\nimport sys\nif args.x == 1: sys.exit(42)\nif args.x == 2: sys.exit(7)\n"
+    )
     sandbox.commit("Fail sometimes")
     sandbox.push()
     sandbox.merged()
