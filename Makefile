@@ -39,7 +39,7 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 .DEFAULT_GOAL := help
 .PHONY: help demo sweep test test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
-.PHONY: kubernetes-versions controller-versions faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training docs
+.PHONY: kubernetes-versions flux-versions faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training docs
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -125,7 +125,7 @@ e2e: $(STAMPS)/test $(STAMPS)/data ## run the end-to-end tests on a cluster, wit
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 e2e-argocd e2e-flux
 
 # Nodes, containers and volumes lie on a disk, unlike the temporary files of other tests (tests/conftest.py).
-e2e-argocd e2e-flux e2e-full kubernetes-versions controller-versions bench-cluster: export TMPDIR := $(or $(TMPDIR),/tmp)
+e2e-argocd e2e-flux e2e-full kubernetes-versions flux-versions bench-cluster: export TMPDIR := $(or $(TMPDIR),/tmp)
 
 e2e-argocd e2e-flux: SHELL := /bin/bash -o pipefail
 e2e-argocd e2e-flux: e2e-%: $(STAMPS)/test $(STAMPS)/data # with one controller
@@ -140,10 +140,10 @@ e2e-full: $(STAMPS)/test $(STAMPS)/data ## run all end-to-end tests with both co
 	@$(E2E) --controller flux --full
 	@echo "==> tests of the controllers, of queues, of refusals, of fake nodes, of node pools, of pauses and of network policies"
 	@for file in controllers kueue kueue_nodes refusals kwok karpenter pauses network_policies; do $(BOX) $(BIN)/python -m pytest -m "" -rs tests/cluster/test_$$file.py || exit; done
-	@$(MAKE) --no-print-directory kubernetes-versions controller-versions bench-cluster
+	@$(MAKE) --no-print-directory kubernetes-versions flux-versions bench-cluster
 
 # The objects that are rendered, before the API server, and the hazards of a batch on a node: with other versions.
-kubernetes-versions controller-versions: FILES = $(addprefix tests/e2e/test_,$(addsuffix .py,$(ON_A_NODE)))
+kubernetes-versions flux-versions: FILES = $(addprefix tests/e2e/test_,$(addsuffix .py,$(ON_A_NODE)))
 kubernetes-versions: $(STAMPS)/test $(STAMPS)/data ## run the core of the cluster tests with the oldest and the newest version of Kubernetes (an hour)
 	@for minor in $(or $(KUBERNETES),1.30 1.37); do \
 	  echo "==> Kubernetes $$minor" && export KUBERNETES=$$minor && \
@@ -152,12 +152,9 @@ kubernetes-versions: $(STAMPS)/test $(STAMPS)/data ## run the core of the cluste
 	  $(E2E) --controller $(or $(CONTROLLER),flux) || exit; \
 	done
 
-controller-versions: $(STAMPS)/test $(STAMPS)/data ## run the core of the cluster tests with the oldest versions of Argo CD and of Flux (half an hour)
-	@$(BIN)/python -m tests.cluster.building argocd-3.0 kustomize-controller-1.7
+flux-versions: $(STAMPS)/test $(STAMPS)/data ## run the core of the cluster tests with the oldest version of Flux (a quarter of an hour)
+	@$(BIN)/python -m tests.cluster.building kustomize-controller-1.7
 	@$(BIN)/python -m tests.cluster.images
-	@echo "==> Argo CD 3.0"
-	@ARGO_CD=3.0 $(E2E) --controller argocd
-	@echo "==> Flux 2.7"
 	@FLUX=2.7 $(E2E) --controller flux
 
 cluster: cluster-tools $(STAMPS)/data ## start a whole cluster for manual experiments (CONTROLLER=argocd or flux)

@@ -28,8 +28,8 @@ NEVER = Deadline()
 
 RELEASES = {"1.30": "1.30.14", "1.36": "1.36.3", "1.37": "1.37.2"}
 """Of Kubernetes, as in tools/control-plane-*/go.mod, oldest first; the binaries say it only if told at link time."""
-ARGO_CDS = {"3.0": "3.0.23", "3.2": "3.2.11"}
-"""As in tools/argocd*/go.mod, likewise. What the module proxy has of 3.3 and newer lacks a part."""
+ARGO_CD = "3.2.11"
+"""As in tools/argocd/go.mod, likewise. What the module proxy has of 3.3 and newer lacks a part."""
 FLUXES = {"2.7": "1.7.3", "2.8": "1.9.5"}
 """Releases of kustomize-controller, which applies what is merged. The one of Flux 2.10 needs Go 1.27."""
 
@@ -46,7 +46,6 @@ KUBERNETES = RELEASES[chosen("KUBERNETES", RELEASES, "1.36")]
 """What the clusters of tests run: `make e2e KUBERNETES=1.30`, and so for every target."""
 MINOR = int(KUBERNETES.split(".")[1])
 """Of Kubernetes 1.MINOR: tests of what older versions lack are skipped there."""
-ARGO_CD = chosen("ARGO_CD", ARGO_CDS, "3.2")
 FLUX_CD = chosen("FLUX", FLUXES, "2.8")
 """Likewise."""
 
@@ -193,22 +192,14 @@ OLDEST_KUSTOMIZE_CONTROLLER = Group(
     "4 minutes",
 )
 KUSTOMIZE_CONTROLLER = FLUX if FLUX_CD == "2.8" else OLDEST_KUSTOMIZE_CONTROLLER
-
-
-def _argo_cd(minor: str, name: str) -> Group:
-    module = "github.com/argoproj/argo-cd/v3"
-    return Group(
-        name,
-        {"argocd": f"{module}/cmd"},
-        "5 minutes",
-        (f"-X {module}/common.version={ARGO_CDS[minor]}",),
-        module=module,
-        files={"install.yaml": "manifests/install.yaml"},
-    )
-
-
-NEWEST_ARGOCD, OLDEST_ARGOCD = _argo_cd("3.2", "argocd"), _argo_cd("3.0", "argocd-3.0")
-ARGOCD = NEWEST_ARGOCD if ARGO_CD == "3.2" else OLDEST_ARGOCD
+ARGOCD = Group(
+    "argocd",
+    {"argocd": "github.com/argoproj/argo-cd/v3/cmd"},
+    "5 minutes",
+    (f"-X github.com/argoproj/argo-cd/v3/common.version={ARGO_CD}",),
+    module="github.com/argoproj/argo-cd/v3",
+    files={"install.yaml": "manifests/install.yaml"},
+)
 KWOK = Group(
     "kwok",
     {"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
@@ -271,7 +262,7 @@ KARPENTER = Group(
 
 API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
-GROUPS = (*API, CONTAINERS, FLUX, NEWEST_ARGOCD, KWOK, KUEUE)
+GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
@@ -282,7 +273,6 @@ RARE = (KUBE_ROUTER, KARPENTER, JOBSET, TRAINER, COREDNS, AUTOSCALER_CRDS)
 KNOWN: Sequence[Group | Definitions] = (
     *EVERY,
     *RARE,
-    OLDEST_ARGOCD,
     OLDEST_KUSTOMIZE_CONTROLLER,
     *(group for group in CONTROL_PLANES.values() if group is not CONTROL_PLANE),
 )

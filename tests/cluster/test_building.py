@@ -49,10 +49,7 @@ def test_every_program_is_a_pinned_tool(group: Group) -> None:
 def test_what_programs_say_of_themselves_is_what_is_pinned() -> None:
     for release, group in building.CONTROL_PLANES.items():
         assert pins(group.name)["k8s.io/kubernetes"] == f"v{release}"
-    for group, release in zip(
-        (building.OLDEST_ARGOCD, building.NEWEST_ARGOCD), building.ARGO_CDS.values(), strict=True
-    ):
-        assert pins(group.name)["github.com/argoproj/argo-cd/v3"] == f"v{release}"
+    assert pins("argocd")["github.com/argoproj/argo-cd/v3"] == f"v{building.ARGO_CD}"
     for group, release in zip(
         (building.OLDEST_KUSTOMIZE_CONTROLLER, building.FLUX), building.FLUXES.values(), strict=True
     ):
@@ -69,7 +66,7 @@ def test_a_version_that_is_not_pinned_is_refused_with_those_that_are(monkeypatch
 
 @pytest.mark.parametrize(
     "group",
-    [building.NEWEST_ARGOCD, building.FLUX, building.JOBSET, building.KUEUE],
+    [building.ARGOCD, building.FLUX, building.JOBSET, building.KUEUE],
     ids=lambda group: group.name,
 )
 def test_a_controller_meets_the_definitions_of_its_own_release(group: Group) -> None:
