@@ -51,13 +51,6 @@ def followed_by(controller: str) -> str:
 MAX_STATE = 300
 """Files, settings and variables that a merge is recognized by."""
 
-TRACKED = ".git/refs/remotes/origin/main"
-UNUSUAL = (
-    *("hooks", "index.lock", "MERGE_HEAD", "objects/info/alternates", "objects/pack", "packed-refs"),
-    *("refs/replace", "refs/tags", "shallow"),
-)
-"""Files, and folders with anything in them, of repositories for which git itself pushes and pulls."""
-
 
 def _temporary_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="sandbox-"))
@@ -85,25 +78,6 @@ def _link(source: str, target: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _link_objects(source: Path, target: Path) -> None:
-    """Give a repository all objects of another, which has no packs."""
-    for folder in os.scandir(source):
-        if len(folder.name) != len("ab"):
-            continue
-        known = f"{target}{os.sep}{folder.name}"
-        os.makedirs(known, exist_ok=True)  # noqa: PTH103 - hundreds of times per test
-        names = {entry.name for entry in os.scandir(known)}
-        for entry in os.scandir(folder.path):
-            copy = f"{known}{os.sep}{entry.name}"
-            if entry.name not in names and not _link(entry.path, copy):
-                shutil.copy2(entry.path, copy)
-
-
-def _ref(path: Path) -> str | None:
-    """Return the commit of a branch that is a file of its own."""
-    return path.read_text().strip() if path.exists() else None
 
 
 @cache
@@ -150,7 +124,7 @@ class Sandbox:
         made.write("sweepledger.yaml", "version: 1\n")
         made.write(".gitignore", ".sweepledger/\n")
         made.commit("Start")
-        made.git("push", "-q", "origin", "main")
+        made.push()
         return made
 
     @property
@@ -193,53 +167,10 @@ class Sandbox:
             return self.git("rev-parse", "HEAD").strip()
 
     def push(self) -> None:
-        """Push main, without the seven processes of git where nothing is in the way."""
-        own, theirs = self._heads()
-        if own is None or (theirs is not None and not self._descends(own, theirs)):
-            self.git("push", "-q", "origin", "main")
-            return
-        _link_objects(self.root / ".git/objects", self.remote / "objects")
-        for ref in (self.remote / "refs/heads/main", self.root / TRACKED):
-            ref.parent.mkdir(parents=True, exist_ok=True)
-            ref.write_text(f"{own}\n")
+        self.git("push", "-q", "origin", "main")
 
     def pull(self) -> None:
-        """Pull main, likewise."""
-        own, theirs = self._heads()
-        if own is None or theirs is None:
-            self.git("pull", "-q", "--ff-only", "origin", "main")
-            return
-        _link_objects(self.remote / "objects", self.root / ".git/objects")
-        (self.root / TRACKED).write_text(f"{theirs}\n")
-        self.git("merge", "-q", "--ff-only", theirs)
-
-    def _heads(self) -> tuple[str | None, str | None]:
-        """Return main here, and main of the remote if it has one; None and None if only git can tell, or do more.
-
-        That is so if either has hooks, settings of its own, packs, tags or borrowed objects.
-        """
-        plain, own_folder = _template(), self.root / ".git"
-        config = (plain.root / ".git/config").read_text().replace(str(plain.remote), str(self.remote))
-        is_plain = (
-            (own_folder / "HEAD").read_text() == "ref: refs/heads/main\n"
-            and (own_folder / "config").read_text() == config
-            and (self.remote / "config").read_text() == (plain.remote / "config").read_text()
-            and not any(
-                os.path.isfile(path) or (os.path.isdir(path) and list(os.scandir(path)))  # noqa: PTH112, PTH113
-                for folder in (own_folder, self.remote)
-                for path in (f"{folder}{os.sep}{name}" for name in UNUSUAL)
-            )
-        )
-        own = _ref(self.root / ".git/refs/heads/main")
-        return (own, _ref(self.remote / "refs/heads/main")) if is_plain else (None, None)
-
-    def _descends(self, own: str, theirs: str) -> bool:
-        """Return whether a commit is another, or is made on it; not if that is unknown here."""
-        command = ["git", "merge-base", "--is-ancestor", theirs, own]
-        return (
-            own == theirs
-            or not subprocess.run(command, cwd=self.root, check=False, capture_output=True).returncode
-        )
+        self.git("pull", "-q", "--ff-only", "origin", "main")
 
     def use_as_laptop(self) -> None:
         """Remove the remote, and name the person who commits."""
