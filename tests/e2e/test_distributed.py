@@ -18,7 +18,8 @@ from tests.e2e import losses
 from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
 from tests.e2e.losses import FIRST
-from tests.e2e.pools import LABEL, TAINT
+from tests.e2e.pools import LABEL, TAINT, have_pools
+from tests.e2e.stores import change_store
 from tests.e2e.team import PATIENCE, REPOSITORY, Batch, Team
 
 pytestmark = pytest.mark.full
@@ -101,10 +102,9 @@ def pair(team: Team, controller: Controller, ground: Ground) -> Iterator[Team]:
     team.have_program("code/pair.py", PAIR)
     losses.start_node(ground, NUMBER, ROOM)
     machine.server.kubectl("label", "node", FIRST, f"{LABEL}-{ROOM}=yes")
-    team.pull()
+    have_pools(team)
     settings = (team.root / "sweepledger.yaml").read_text()
-    assert "pools:\n" not in settings
-    team.write("sweepledger.yaml", settings + POOL)
+    team.write("sweepledger.yaml", settings.replace("pools:\n", POOL))
     source = ("--repo", team.forge.url(REPOSITORY), "--branch", "main")
     team.sweep("bootstrap", team.controller, *source, *(f"--shape={shape}" for shape in SHAPES))
     team.commit("Let distributed trials run")
@@ -114,6 +114,8 @@ def pair(team: Team, controller: Controller, ground: Ground) -> Iterator[Team]:
     until_in_sync(controller)
     yield team
     team.until_idle()
+    team.pull()
+    change_store(team, controller, POOL, "pools:\n")
     machine.server.kubectl("label", "node", FIRST, f"{LABEL}-{ROOM}-")
 
 
