@@ -4,19 +4,15 @@ import gc
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.internal import charmap
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
-from hypothesis.internal.intervalsets import IntervalSet
 
 from sweepledger.errors import ToolError
 from sweepledger.repo import kustomize
@@ -43,12 +39,6 @@ settings.load_profile("suite")
 # Each worker would also parse every imported module for them.
 NO_CONSTANTS = Constants()
 providers._get_local_constants = lambda: NO_CONSTANTS  # noqa: SLF001
-
-# In a new clone, Hypothesis encodes all characters one by one to learn that UTF-8 has all but surrogates: 3 CPU seconds
-# of each worker.
-UTF_8 = IntervalSet([(0, 0xD7FF), (0xE000, sys.maxunicode)]), IntervalSet([])
-intervals_of = charmap.intervals_from_codec
-charmap.intervals_from_codec = cache(lambda codec: UTF_8 if codec == "utf-8" else intervals_of(codec))
 
 # Much of what is tested waits for a disk until it holds what was written. Temporary files lie in memory where there is
 # room, and where programs may run.

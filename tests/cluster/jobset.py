@@ -10,7 +10,6 @@ OPERATOR = Operator(
     Names.of_kubebuilder("jobset"),
     webhooks=9545,
     health=9546,
-    fixed_folder=operators.SERVING_CERTIFICATES,
 )
 
 

@@ -5,7 +5,6 @@ address, as nothing in the box answers cluster IPs. An operator makes its certif
 """
 
 import base64
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -29,12 +28,16 @@ LEFT_OUT = frozenset({"Deployment", "APIService", "Service"})
 LAST = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 """They refuse every pod while nobody answers them."""
 
-SERVING_CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")  # noqa: S108 - no option moves it
-"""Where controller-runtime looks for certificates if it is told nothing; each box has its own (`box.EMPTIED`)."""
+CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")  # noqa: S108 - no option of every operator moves it
+HIDE = (
+    f"mkdir -p {POD_ACCOUNT} {CERTIFICATES} && mount -t tmpfs none {POD_ACCOUNT} "
+    f'&& mount --bind "$0" {CERTIFICATES} && exec "$@"'
+)
+AS_IN_A_POD = ("unshare", "--mount", "sh", "-c", HIDE)
+"""The folder of an operator's certificates follows: it is where its pod would have it.
 
-HIDE = f'mkdir -p {POD_ACCOUNT} && mount -t tmpfs none {POD_ACCOUNT} && exec "$@"'
-WITHOUT_POD = ("unshare", "--mount", "sh", "-c", HIDE, "sh")
-"""Else an operator takes the namespace of Argo CD for its own: its processes have a pod's files in this box."""
+The files of Argo CD's pod are hidden, in which an operator would look for its own namespace.
+"""
 
 Manifest = dict[str, Any]
 
@@ -68,10 +71,6 @@ class Operator:
     health: int
     """Ports, fixed, and nobody's default."""
     options: tuple[str, ...] = ()
-    fixed_folder: Path | None = None
-    """Where it looks for its certificates as it starts, whatever its configuration says."""
-    has_folder: bool = True
-    """Whether its configuration can name a folder of certificates."""
 
 
 def start(
@@ -86,31 +85,35 @@ def start(
     Its manifests are a folder for kustomize, `config/default` of its module unless another is given.
     """
     program = tool(operator.group, operator.name)
-    _forget_certificates(operator)  # those of an earlier operator would pass for this one's
     made = [_placed(one, operator) for one in _built(manifests or program.parent / "config/default")]
     kept = [one for one in made if one["kind"] not in LEFT_OUT | LAST]
     machine.server.apply(*(one for one in kept if one["kind"] in {"Namespace", "CustomResourceDefinition"}))
     machine.server.until_served("crd", "--all")
     machine.server.apply(*kept, _service(machine, operator), *(one for one in made if one["kind"] in LAST))
     folder, names = machine.folder / operator.name, operator.names
-    folder.mkdir()
+    certificates = folder / "certificates"
+    certificates.mkdir(parents=True)
     (config,) = (one for one in kept if one["kind"] == "ConfigMap")
     (text,) = config["data"].values()
-    configured = yaml.load(text) | _of_a_process(operator, folder) | dict(settings or {})
+    configured = yaml.load(text) | _of_a_process(operator) | dict(settings or {})
     (folder / "config.yaml").write_text(yaml.dump(configured))
     machine.children.start(
         operator.name,
-        [*WITHOUT_POD, str(program), f"--config={folder / 'config.yaml'}", *operator.options],
+        [
+            *AS_IN_A_POD,
+            str(certificates),
+            str(program),
+            f"--config={folder / 'config.yaml'}",
+            *operator.options,
+        ],
         env={"KUBECONFIG": str(controller_files.kubeconfig(machine, names.namespace, names.account))},
     )
-    until(f"{operator.name} has made its certificate", lambda: _mounted(machine, operator), seconds=SECONDS)
+    until(
+        f"{operator.name} has made its certificate",
+        lambda: _laid_out(machine, operator, certificates),
+        seconds=SECONDS,
+    )
     controller_files.until_ready(machine, operator.name, f"http://127.0.0.1:{operator.health}/readyz")
-    _forget_certificates(operator)
-
-
-def _forget_certificates(operator: Operator) -> None:
-    if operator.fixed_folder is not None:
-        shutil.rmtree(operator.fixed_folder, ignore_errors=True)
 
 
 def _built(folder: Path) -> list[Manifest]:
@@ -119,25 +122,23 @@ def _built(folder: Path) -> list[Manifest]:
     return [one for one in pyyaml.load_all(done.stdout, Loader=pyyaml.CSafeLoader) if one]
 
 
-def _of_a_process(operator: Operator, folder: Path) -> Manifest:
+def _of_a_process(operator: Operator) -> Manifest:
     """Return what a process beside others must change of the configuration that comes with the operator."""
     return {
         "health": {"healthProbeBindAddress": f"127.0.0.1:{operator.health}"},
         "metrics": {"bindAddress": "0"},
-        "webhook": {"port": operator.webhooks} | ({"certDir": str(folder)} if operator.has_folder else {}),
+        "webhook": {"port": operator.webhooks},
         "leaderElection": {"leaderElect": False},
     }
 
 
-def _mounted(machine: Machine, operator: Operator) -> bool:
+def _laid_out(machine: Machine, operator: Operator, certificates: Path) -> bool:
     """Do what the kubelet does for its pod: lay out the Secret that it wrote."""
     name, names = operator.name, operator.names
     assert machine.children.is_alive(name), f"{name} ended:\n{machine.children.tail(name)}"
     data = controller_files.got(machine, ("secret", names.namespace, names.secret)).get("data") or {}
-    for folder in filter(None, (machine.folder / name, operator.fixed_folder)):
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, content in data.items():
-            (folder / file).write_bytes(base64.b64decode(content))
+    for file, content in data.items():
+        (certificates / file).write_bytes(base64.b64decode(content))
     return "tls.crt" in data
 
 

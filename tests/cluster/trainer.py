@@ -18,8 +18,6 @@ OPERATOR = Operator(
     Names("kubeflow-system", account=NAME, service=NAME, secret=SECRET),
     webhooks=9547,
     health=9548,
-    fixed_folder=operators.SERVING_CERTIFICATES,
-    has_folder=False,
 )
 
 
