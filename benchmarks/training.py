@@ -1,6 +1,6 @@
 """The trainer against the same trainings as people first write them (`training_reference.py`): CPU seconds.
 
-    python benchmarks/training.py [resnet9|small|start|epoch|grid|gpu]... [--rounds 3]
+    python benchmarks/training.py [resnet9|small|eidf|start|epoch|grid|gpu]... [--rounds 3]
 
 Both take turns, a process each and one thread, and medians are compared: what else the machine does, it does
 to both. Images: `python -m tests.trainer.sources` fetches them. `gpu` needs CUDA and, for an accuracy on
@@ -126,6 +126,25 @@ def small(folders: dict[str, Path], rounds: int) -> None:
         )
 
 
+def eidf(folders: dict[str, Path], rounds: int) -> None:
+    """Compare PyTorch's MNIST example, in the precision that the trainer chooses here."""
+    count = ["--width=32", "--train_images=2048", "--test_images=100"]
+    sides = steady(
+        "mnist",
+        folders["mnist"],
+        ["eidf", *count, "--epochs=2"],
+        ["--network=eidf", *count, "--epochs=4", "--test_every=99"],
+    )
+    theirs, ours = alternately(rounds, *sides)
+    say(
+        "PyTorch's MNIST example, images a CPU second",
+        theirs,
+        ours,
+        ours / theirs,
+        "bar 2 in fp32, 3.5 in bf16",
+    )
+
+
 def whole(folder: Path) -> list[Callable[[], float]]:
     """Give both sides of a comparison of the CPU seconds of a whole process."""
     return [
@@ -237,6 +256,7 @@ def main() -> None:
     measures: dict[str, Callable[[dict[str, Path], int], None]] = {
         "resnet9": resnet9,
         "small": small,
+        "eidf": eidf,
         "start": start,
         "epoch": epoch,
         "grid": grid,

@@ -108,14 +108,16 @@ def webhook(machine: Machine, namespace: str, name: str) -> str:
 def _run(machine: Machine, more: Sequence[str]) -> None:
     scratch = machine.folder / "flux"
     (scratch / "artifacts").mkdir(parents=True, exist_ok=True)
+    (scratch / "memory").mkdir(exist_ok=True)
     environment = {
         "KUBECONFIG": str(machine.server.kubeconfig),
         "RUNTIME_NAMESPACE": NAMESPACE,
-        "TMPDIR": str(scratch),
+        "TMPDIR": str(scratch / "memory"),
         "PATH": os.environ["PATH"],
     }
     for name in NAMES:
         argv = [
+            *(controller_files.IN_MEMORY if name == KUSTOMIZE else ()),
             str(tool(building.KUSTOMIZE_CONTROLLER if name == KUSTOMIZE else building.FLUX, name)),
             *_options(name),
             *_own(machine, name),

@@ -168,6 +168,21 @@ def test_the_server_accepts_every_golden_overlay(overlay: Path, platform: Server
 
 
 @OVERLAY
+def test_what_the_server_applies_may_have_no_unknown_field_though_nobody_validates_it(
+    overlay: Path, platform: Server, tmp_path: Path
+) -> None:
+    """Argo CD is told not to validate: it would read the whole schema of an API for each object."""
+    made = next(one for one in built(tmp_path, overlay) if one["kind"] not in submission.KEPT_NAME_KINDS)
+    made["spec"]["unheardOf"] = "nothing"
+    argocd = ("apply", "--server-side", "--dry-run=server", "--validate=false", "-f", "-")
+
+    refused = platform.kubectl(*argocd, given=[made], check=False)
+
+    assert refused.returncode
+    assert ".spec.unheardOf: field not declared in schema" in refused.stderr
+
+
+@OVERLAY
 def test_the_platform_admits_the_pods_of_every_golden_overlay_and_no_stranger_among_them(
     overlay: Path, platform: Server, tmp_path: Path
 ) -> None:

@@ -35,7 +35,8 @@ def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
     assert (spec["goTemplate"], spec["goTemplateOptions"]) == (True, ["missingkey=error"])
     assert spec["syncPolicy"]["applicationsSync"] == "create-delete"
     assert template["spec"]["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
-    assert {"ServerSideApply=true", "RespectIgnoreDifferences=true"} <= set(
+    # Without validation by the client only because the server, which applies, refuses unknown fields.
+    assert {"ServerSideApply=true", "RespectIgnoreDifferences=true", "Validate=false"} <= set(
         template["spec"]["syncPolicy"]["syncOptions"]
     )
     assert template["metadata"]["annotations"] == {
