@@ -29,9 +29,7 @@ PATIENT = "--node-monitor-grace-period=120s"  # two cores under load: no lease c
 TUNING = Tuning(controllers=(*LIMITS, PATIENT), scheduler=LIMITS)
 USUAL = Tuning(controllers=(PATIENT,))
 UNPACKED = ("--redis-compress=none",)
-PACE = Pace(
-    seconds=120, more={argocd.REPO: UNPACKED, argocd.CONTROLLER: UNPACKED, argocd.SERVER: UNPACKED}
-)
+PACE = Pace(seconds=120, more={argocd.REPO: UNPACKED, argocd.CONTROLLER: UNPACKED, argocd.SERVER: UNPACKED})
 """As Argo CD comes, with the settings of docs/how-to/many-sweeps.md."""
 CONDITIONS = """\
 fake nodes: 10, by kwok; client limits of controller manager and scheduler: 500 requests a second, bursts of
