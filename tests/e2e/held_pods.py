@@ -68,8 +68,7 @@ class HeldPods:
         outcomes.is_recorded_once(team, batch, 0.0, 1.0)
 
     def test_of_two_collectors_at_once_one_records_and_no_pod_stays(self, team: Team) -> None:
-        name = f"{self.store}-twice"
-        (batch,) = outcomes.trained(team, {name: (0.0, 1.0)}, packed={name})
+        (batch,) = outcomes.trained(team, {f"{self.store}-twice": (0.0, 1.0)})
 
         with gate(team.forge, "pre-receive") as server:
             runs = [Run.start(team) for _ in range(2)]
