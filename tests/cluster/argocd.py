@@ -151,13 +151,9 @@ def _run(machine: Machine, pace: Pace) -> None:
     accounts = _accounts(machine)
     for name, options in _options().items():
         environment = {**_environment(machine, pace), **accounts.get(name, {}), "ARGOCD_BINARY_NAME": name}
-        argv = [
-            *(controller_files.IN_MEMORY if name == REPO else ()),
-            program,
-            *options,
-            *pace.more.get(name, ()),
-        ]
-        machine.children.start(name, argv, env=environment, cwd=folder)
+        machine.children.start(
+            name, [program, *options, *pace.more.get(name, ())], env=environment, cwd=folder
+        )
     for name, url in {
         REPO: f"http://127.0.0.1:{REPO_METRICS}/healthz",
         CONTROLLER: f"http://127.0.0.1:{CONTROLLER_METRICS}/healthz",

@@ -19,9 +19,6 @@ VERSIONS = {"argoproj.io": "v1alpha1", "autoscaling": "v2", "kueue.x-k8s.io": "v
 """Of the groups that are asked for; of all others v1."""
 READY_SECONDS = 180
 HANDLED_SECONDS = 180
-IN_MEMORY = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$TMPDIR" && exec "$0" "$@"')
-"""For a process whose pod has its temporary files in memory, as docs/how-to/many-sweeps.md says; nobody else
-sees the mount, and it ends with the process."""
 TOKEN_LIVES = "24h"  # noqa: S105 - a time
 
 

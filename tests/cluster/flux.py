@@ -27,6 +27,8 @@ RUNTIMES_FIRST = (
     () if building.FLUX_CD == "2.7" else ("--custom-apply-stage-kinds=trainer.kubeflow.org/TrainingRuntime",)
 )
 """As docs/how-to/distributed.md has it: a TrainJob is refused while its runtime is not there. Flux 2.7 cannot."""
+IN_MEMORY = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$TMPDIR" && exec "$0" "$@"')
+"""As docs/how-to/many-sweeps.md has it; nobody else sees the mount, and it ends with the process."""
 REQUESTED = "reconcile.fluxcd.io/requestedAt"
 
 
@@ -117,7 +119,7 @@ def _run(machine: Machine, more: Sequence[str]) -> None:
     }
     for name in NAMES:
         argv = [
-            *(controller_files.IN_MEMORY if name == KUSTOMIZE else ()),
+            *(IN_MEMORY if name == KUSTOMIZE else ()),
             str(tool(building.KUSTOMIZE_CONTROLLER if name == KUSTOMIZE else building.FLUX, name)),
             *_options(name),
             *_own(machine, name),
