@@ -243,6 +243,7 @@ class Node:
             "healthzPort": 0,
             "imageGCHighThresholdPercent": 100,
             "nodeStatusUpdateFrequency": "2s",
+            "volumeStatsAggPeriod": "10s",  # else a minute passes before it sees what a pod has written
             "podLogsDir": f"{self.folder / 'logs'}",
             "podPidsLimit": MOST_PROCESSES,
             "registerNode": True,

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.full
 
 SECONDS = 1500
 TIMEOUT = 75
-"""Seconds: a kubelet may take half a minute to see how much a pod has on its disk."""
+"""Seconds: a kubelet looks every ten seconds at how much a pod has on its disk, and every ten whom to evict."""
 SLOW = 8
 """Seconds of a trial that runs beside one that ends their pod."""
 COMMAND = ("python3", SCRIPT, "${args}")
