@@ -110,11 +110,10 @@ def webhook(machine: Machine, namespace: str, name: str) -> str:
 def _run(machine: Machine, more: Sequence[str]) -> None:
     scratch = machine.folder / "flux"
     (scratch / "artifacts").mkdir(parents=True, exist_ok=True)
-    (scratch / "memory").mkdir(exist_ok=True)
     environment = {
         "KUBECONFIG": str(machine.server.kubeconfig),
         "RUNTIME_NAMESPACE": NAMESPACE,
-        "TMPDIR": str(scratch / "memory"),
+        "TMPDIR": str(scratch),
         "PATH": os.environ["PATH"],
     }
     for name in NAMES:
