@@ -55,6 +55,22 @@ class Server:
     folder: Path
     kubeconfig: Path
 
+    @property
+    def address(self) -> str:
+        """Give its URL."""
+        return str(self._cluster["server"])
+
+    @property
+    def authority(self) -> Path:
+        """Give the certificate that those who reach it trust."""
+        return Path(self._cluster["certificate-authority"])
+
+    @property
+    def _cluster(self) -> dict[str, str]:
+        (one,) = json.loads(self.kubeconfig.read_text())["clusters"]
+        cluster: dict[str, str] = one["cluster"]
+        return cluster
+
     def kubectl(
         self, *arguments: str, given: object = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
@@ -77,10 +93,9 @@ class Server:
 
     def ask(self, path: str) -> dict[str, Any] | None:
         """Get what the API has at a path; None where there is nothing. A hundredth of what kubectl costs."""
-        cluster = json.loads(self.kubeconfig.read_text())["clusters"][0]["cluster"]
-        trusted = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        trusted = ssl.create_default_context(cafile=self.authority)
         request = urllib.request.Request(  # noqa: S310 - the address is our own server's
-            cluster["server"] + path, headers={"Authorization": f"Bearer {TOKEN}"}
+            self.address + path, headers={"Authorization": f"Bearer {TOKEN}"}
         )
         try:
             with urllib.request.urlopen(request, timeout=READY_SECONDS, context=trusted) as answer:  # noqa: S310

@@ -6,6 +6,8 @@ its token where a pod would, and so the files that name it work unchanged. There
 notifications or for commits.
 """
 
+import base64
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -15,7 +17,7 @@ from typing import Any
 import yaml
 
 from tests.cluster import building, controller_files
-from tests.cluster.apiserver import NoClusterToolsError, tool
+from tests.cluster.apiserver import TOKEN, NoClusterToolsError, Server, tool
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
 
@@ -95,6 +97,23 @@ def restart(machine: Machine, pace: Pace | None = None) -> None:
     """End its processes and start them anew."""
     stop(machine)
     _run(machine, pace or Pace())
+
+
+def register(machine: Machine, name: str, server: Server) -> None:
+    """Let it apply to another cluster, as the administrator, under a name."""
+    access = {
+        "bearerToken": TOKEN,
+        "tlsClientConfig": {"caData": base64.b64encode(server.authority.read_bytes()).decode()},
+    }
+    labels = {"argocd.argoproj.io/secret-type": "cluster"}
+    machine.server.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+            "stringData": {"name": name, "server": server.address, "config": json.dumps(access)},
+        }
+    )
 
 
 def refresh(machine: Machine, application: str, *, is_hard: bool = False) -> None:

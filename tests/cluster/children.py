@@ -21,6 +21,8 @@ class Children:
     """Processes by name; each writes `<folder>/<name>.log`, which a restart goes on with."""
 
     folder: Path
+    enter: Sequence[str] = ()
+    """Command in front of each, which enters another machine of the box."""
     _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(
@@ -32,7 +34,7 @@ class Children:
         bare = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LANG": "C.UTF-8"}
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
-                list(argv),
+                [*self.enter, *argv],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -66,6 +68,11 @@ class Children:
         process = self._running.pop(name)
         process.send_signal(signal.SIGKILL)
         process.wait()
+
+    def kill_all(self) -> None:
+        """Kill all of them without a word, the last one first."""
+        for name in reversed(list(self._running)):
+            self.kill(name)
 
     def end_all(self) -> None:
         """End all of them, the last one first."""

@@ -40,6 +40,10 @@ class ControlPlane:
     folder: Path
     children: Children
     tuning: Tuning = field(default_factory=Tuning)
+    address: str = box.ADDRESS
+    """Of its machine."""
+    endpoint: str = box.SERVICE
+    """Address by which all but pods reach the API server."""
 
     @property
     def server(self) -> Server:
@@ -51,22 +55,26 @@ class ControlPlane:
         self.folder.mkdir(parents=True)
         make_keys(self.folder)
         _make_certificates(self.folder)
-        (self.folder / "kubeconfig").write_text(kubeconfig(self.folder, f"{box.SERVICE}:443"))
-        self.start_etcd()
-        self.start_apiserver()
-        self.start_controllers()
-        self.start_scheduler()
+        (self.folder / "kubeconfig").write_text(kubeconfig(self.folder, f"{self.endpoint}:443"))
+        self.resume()
 
     def start_etcd(self) -> None:
         """Start the store."""
         self._start("etcd", *etcd_flags(self.folder, ETCD_CLIENT, ETCD_PEER))
+
+    def resume(self) -> None:
+        """Start all four with what the store holds."""
+        self.start_etcd()
+        self.start_apiserver()
+        self.start_controllers()
+        self.start_scheduler()
 
     def start_apiserver(self) -> None:
         """Start the API server and wait until it is ready."""
         flags = [
             *apiserver_flags(self.folder, ETCD_CLIENT, 443),
             "--bind-address=0.0.0.0",  # of the box, which is no one's network
-            f"--advertise-address={box.ADDRESS}",
+            f"--advertise-address={self.address}",
             f"--client-ca-file={self.folder / AUTHORITY}.crt",
             f"--kubelet-client-certificate={self.folder / 'apiserver-client'}.crt",
             f"--kubelet-client-key={self.folder / 'apiserver-client'}.key",
@@ -118,10 +126,7 @@ class ControlPlane:
         for name in ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"):
             self.children.end(name)
         action()
-        self.start_etcd()
-        self.start_apiserver()
-        self.start_controllers()
-        self.start_scheduler()
+        self.resume()
 
     def _start(self, name: str, *flags: str) -> None:
         self.children.start(name, [str(tool(building.CONTROL_PLANE, name)), *flags])

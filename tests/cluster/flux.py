@@ -120,7 +120,7 @@ def _run(machine: Machine, more: Sequence[str]) -> None:
         argv = [
             *(IN_MEMORY if name == KUSTOMIZE else ()),
             str(tool(building.KUSTOMIZE_CONTROLLER if name == KUSTOMIZE else building.FLUX, name)),
-            *_options(name),
+            *_options(machine, name),
             *_own(machine, name),
             *more,
         ]
@@ -129,14 +129,14 @@ def _run(machine: Machine, more: Sequence[str]) -> None:
         controller_files.until_ready(machine, name, _probe(machine, name))
 
 
-def _options(name: str) -> tuple[str, ...]:
+def _options(machine: Machine, name: str) -> tuple[str, ...]:
     """Give the options of Flux's own manifests, but for the leader: there is nobody to elect it from."""
     return (
         "--watch-all-namespaces",
         "--log-level=info",
         "--log-encoding=json",
         f"--metrics-addr=127.0.0.1:{METRICS[name]}",
-        f"--health-addr=127.0.0.1:{HEALTH[name]}",
+        f"--health-addr={machine.address}:{HEALTH[name]}",
     )
 
 
@@ -158,7 +158,7 @@ def _own(machine: Machine, name: str) -> tuple[str, ...]:
 def _probe(machine: Machine, name: str) -> str:
     if name == SOURCE:
         return f"http://{machine.address}:{ARTIFACTS}/"
-    return f"http://127.0.0.1:{HEALTH[name]}/readyz"
+    return f"http://{machine.address}:{HEALTH[name]}/readyz"
 
 
 def _group(kind: str) -> str:

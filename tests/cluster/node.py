@@ -55,6 +55,8 @@ class Place:
     """What nodes of one box must not have in common, by their number."""
 
     number: int = 1
+    has_machine: bool = False
+    """Whether the node is the only one of another machine of the box, not a further one of the first."""
 
     @property
     def name(self) -> str:
@@ -86,6 +88,11 @@ class Place:
         return name if self.number == 1 else f"{name}-{self.number}"
 
     @property
+    def pods(self) -> str:
+        """Give the addresses of its pods."""
+        return f"10.210.{self.number}.0/24"
+
+    @property
     def network(self) -> dict[str, object]:
         """Say by which plugins its pods reach others."""
         return {
@@ -100,7 +107,7 @@ class Place:
                     "ipam": {
                         "type": "host-local",
                         "dataDir": "/run/cni",
-                        "ranges": [[{"subnet": f"10.210.{self.number}.0/24"}]],
+                        "ranges": [[{"subnet": self.pods}]],
                         "routes": [{"dst": "0.0.0.0/0"}],
                     },
                 },
@@ -127,7 +134,8 @@ class Node:
         (self.folder / "cni").mkdir()
         (self.folder / "cni/10-pods.conflist").write_text(json.dumps(self.place.network))
         if self.place.number > 1:
-            box.do("ip", "address", "add", f"{self.place.address}/24", "dev", box.BRIDGE)
+            if not self.place.has_machine:
+                box.do("ip", "address", "add", f"{self.place.address}/24", "dev", box.BRIDGE)
             box.make_cgroups(self.place.cgroup)
         self.start_containerd()
         self.start_kubelet()

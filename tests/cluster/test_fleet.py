@@ -3,19 +3,17 @@
 The second cluster is an API server alone: no pod runs in either.
 """
 
-import base64
 import json
 import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cluster import argocd, controller_files, flux
-from tests.cluster.apiserver import TOKEN, Server, running
+from tests.cluster.apiserver import Server, running
 from tests.cluster.children import until
 from tests.cluster.forge import Forge
 from tests.cluster.machine import Machine
@@ -89,7 +87,7 @@ def fleet(
     fleet = Fleet(team, second)
     url = git.create(team.repository)
     team.run(sys.executable, "-m", "sweepledger.cli", "init", str(team.root), cwd=folder)
-    us = f"{{argocd: {{server: '{address(second)}'}}}}" if team.controller == "argocd" else "{}"
+    us = f"{{argocd: {{server: '{second.address}'}}}}" if team.controller == "argocd" else "{}"
     settings = SETTINGS.format(namespace=team.namespace, digest="a" * 64)
     team.write("sweepledger.yaml", f"{settings}controller: {team.controller}\n{CLUSTERS.format(us=us)}")
     team.run("git", "remote", "add", "origin", git.url(team.repository, user="ana"))
@@ -98,7 +96,7 @@ def fleet(
     )
     team.pushed("Bootstrap")
     if team.controller == "argocd":
-        cluster.server.kubectl("apply", "--server-side", "-f", "-", given=registered(second))
+        argocd.register(cluster, "us", second)
     values = {"username": READER, "password": PASSWORD, "token": argocd.WEBHOOK_SECRET, "signing": "unused"}
     for name, content in values.items():
         (folder / name).write_text(content)
@@ -125,25 +123,6 @@ def typed(fleet: Fleet, command: list[str], server: Server) -> None:
     assert program == "kubectl"
     paths = [str(fleet.team.root / one) if one.startswith("clusters/") else one for one in arguments]
     server.kubectl(*paths)
-
-
-def address(server: Server) -> str:
-    (one,) = json.loads(server.kubeconfig.read_text())["clusters"]
-    return str(one["cluster"]["server"])
-
-
-def registered(server: Server) -> dict[str, Any]:
-    """Return the Secret by which Argo CD knows a cluster."""
-    (one,) = json.loads(server.kubeconfig.read_text())["clusters"]
-    authority = Path(one["cluster"]["certificate-authority"]).read_bytes()
-    access = {"bearerToken": TOKEN, "tlsClientConfig": {"caData": base64.b64encode(authority).decode()}}
-    labels = {"argocd.argoproj.io/secret-type": "cluster"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "us", "namespace": argocd.NAMESPACE, "labels": labels},
-        "stringData": {"name": "us", "server": address(server), "config": json.dumps(access)},
-    }
 
 
 def is_deleted(job: dict[str, Any] | None) -> bool:

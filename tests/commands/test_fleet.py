@@ -262,6 +262,8 @@ def test_a_cluster_is_given_up_and_its_trials_run_elsewhere_once(
         bootstrapped(sandbox)
     cancel(sandbox.workspace, "in-us", replace=True)
     bootstrapped(sandbox)
+    # Without the empty folder, its Flux would delete no Job when the cluster comes back.
+    assert [path.name for path in (sandbox.root / "clusters/us").rglob("*") if path.is_file()] == [".gitkeep"]
     sandbox.commit("Its platform is no more")
     sandbox.push()
 

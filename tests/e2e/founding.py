@@ -92,7 +92,7 @@ def set_up_team(ground: Ground, *, namespace: str = NAMESPACE, python: str = sys
     server = ground.machine.server
     team = Team(root, ground.forge, server, ground.controller, namespace=namespace, python=python)
     url = ground.forge.url(namespace)
-    _initialise(team, ground, url)
+    initialise(team, ground, url)
     team.sweep("bootstrap", ground.controller, "--repo", url, "--branch", "main")
     team.git("add", "--all")
     team.git("commit", "-q", "-m", f"Bootstrap {ground.controller}")
@@ -100,7 +100,7 @@ def set_up_team(ground: Ground, *, namespace: str = NAMESPACE, python: str = sys
     team.git("branch", "-q", "--set-upstream-to=origin/main", "main")  # so that `git pull` needs no words
 
     def prepare() -> None:
-        ground.storage.offer(server, namespace, team.collectors, {"mnist": _digits(ground)})
+        ground.storage.offer(server, namespace, team.collectors, {"mnist": digits(ground)})
         secret(team, team.collectors, "sweep-git-write", COLLECTOR, signing=signing_key(team).read_text())
 
     apply_platform(team, prepare)
@@ -118,7 +118,8 @@ def followed_team(ground: Ground) -> Team:
     return team
 
 
-def _initialise(team: Team, ground: Ground, url: str) -> None:
+def initialise(team: Team, ground: Ground, url: str, *, more: str = "") -> None:
+    """Make a repository with the settings of a team, and `more`, and a program of its trials."""
     command = [team.python, "-m", "sweepledger.cli", "init", str(team.root)]
     team.root.parent.mkdir(exist_ok=True)
     here = Path(__file__).parents[2]
@@ -142,7 +143,8 @@ def _initialise(team: Team, ground: Ground, url: str) -> None:
             node=box.ADDRESS,
             port=ground.forge.port,
             service=box.SERVICE,
-        ),
+        )
+        + more,
     )
     team.write("code/work.py", WORK)
     team.git("rm", "-q", "-r", "--cached", "sweeps")
@@ -158,12 +160,12 @@ def apply_platform(team: Team, prepare: Callable[[], None]) -> None:
     for command in first:
         team.run(command)
     prepare()
-    _let_the_controller_in(team)
+    let_the_controller_in(team)
     if team.controller != "none":
         team.run(last)
 
 
-def _let_the_controller_in(team: Team) -> None:
+def let_the_controller_in(team: Team) -> None:
     """Make the Secrets by which a controller reads the repository and knows its git server."""
     if team.controller == "flux":
         space = f"{team.namespace}-flux"
@@ -194,7 +196,8 @@ def signing_key(team: Team) -> Path:
     return key
 
 
-def _digits(ground: Ground) -> Path:
+def digits(ground: Ground) -> Path:
+    """Make the dataset that the settings name, once; give its folder."""
     folder = ground.storage.folder / "mnist"
     if folder.exists():
         return folder

@@ -19,6 +19,8 @@ from tests.e2e.team import PATIENCE, Batch, Team
 pytestmark = pytest.mark.full
 
 SECONDS = 900
+NODE = 4
+"""Tests of lost nodes have two and three."""
 REFUSING, WITHOUT_IMAGE = ROOMS
 NOT_PULLED = ("ErrImagePull", "ImagePullBackOff")
 SPEC: Mapping[str, Any] = {"retries": 0, "timeout": "20s", "infrastructure": {"retries": 1}}
@@ -113,7 +115,7 @@ def repeated(team: Team, ground: Ground) -> Iterator[Repeated]:
     """Three sweeps: one refused by a node, one without an image for a while, one without an image for good."""
     have_pools(team)
     kubectl = ground.machine.server.kubectl
-    node = start_node_without_trainer(ground, 2, WITHOUT_IMAGE)
+    node = start_node_without_trainer(ground, NODE, WITHOUT_IMAGE)
     team.write_spec("refused", parameters={"x": [1]}, pool=REFUSING, **SPEC)
     team.write_spec("unpulled", parameters={"x": [1]}, pool=WITHOUT_IMAGE, **SPEC)
     team.write_spec("hopeless", parameters={"x": [1]}, image=nowhere(team), **SPEC)
@@ -148,7 +150,7 @@ def recorded(result: Repeated, sweep: str) -> list[tuple[str, str | None, str | 
 
 def test_a_trial_that_a_node_refused_ends_well_on_another_node(repeated: Repeated) -> None:
     assert recorded(repeated, "refused") == [
-        ("failed", "refused-by-node", "node-2"),
+        ("failed", "refused-by-node", f"node-{NODE}"),
         ("ok", None, FIRST),
     ]
     (row,) = repeated.team.summary("refused")
@@ -159,7 +161,7 @@ def test_a_trial_whose_image_no_registry_served_ends_well_once_one_does(repeated
     (first, second) = recorded(repeated, "unpulled")
 
     assert first[:2] in {("failed", "start-failed"), ("failed", "image-not-pulled")}
-    assert second == ("ok", None, "node-2")
+    assert second == ("ok", None, f"node-{NODE}")
     (row,) = repeated.team.summary("unpulled")
     assert (row["status"], row["attempts"]) == ("ok", "1")
 

@@ -714,6 +714,11 @@ class Settings:
         """The names of the clusters that were not given up, sorted."""
         return tuple(sorted(name for name, cluster in self.clusters.items() if not cluster.is_lost))
 
+    @property
+    def lost_clusters(self) -> tuple[str, ...]:
+        """The names of the clusters that were given up, sorted."""
+        return tuple(sorted(name for name, cluster in self.clusters.items() if cluster.is_lost))
+
     def in_cluster(self, name: str) -> "Settings":
         """Return the settings of one of the clusters. Raises KeyError."""
         cluster = self.clusters[name]

@@ -78,7 +78,7 @@ def list_of_clusters(settings: Settings, source: GitSource) -> str:
         for name, cluster in sorted(settings.clusters.items())
         if not cluster.is_lost
     ]
-    lost = sorted(name for name, cluster in settings.clusters.items() if cluster.is_lost)
+    lost = settings.lost_clusters
     listed = "\n".join(["| cluster | weight | pools |", "|---|---|---|", *rows])
     given_up = f"\nGiven up: {', '.join(lost)}.\n" if lost else ""
     return (

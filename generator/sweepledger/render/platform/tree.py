@@ -47,6 +47,10 @@ def platform_tree(
     for own in settings.in_clusters:
         batches = [name for name, cluster in active.items() if cluster == own.cluster]
         files |= _cluster_files(own, source, bases, batches)
+    if settings.controller is Controller.FLUX:
+        # If a cluster comes back, its Flux deletes the Jobs there only if it finds the folder empty: without the
+        # folder, it applies and prunes nothing.
+        files |= {f"{flux.active_folder(name)}/.gitkeep": b"" for name in settings.lost_clusters}
     if settings.signers:
         files[manual_setup.SIGNERS_FILE] = manual_setup.allowed_signers(settings)
     files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(settings, source, bases)
