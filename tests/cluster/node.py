@@ -158,6 +158,7 @@ class Node:
         # The shim is looked for beside containerd's PATH.
         path = {"PATH": f"{programs}:{os.environ['PATH']}"}
         argv = [str(programs / "containerd"), "--config", str(config)]
+        self.place.socket.unlink(missing_ok=True)  # of one that was killed
         self.children.start(self.place.process("containerd"), argv, env=path)
         until("containerd answers", self.place.socket.exists, seconds=READY_SECONDS, pause=0.3)
 

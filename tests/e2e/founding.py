@@ -118,8 +118,8 @@ def followed_team(ground: Ground) -> Team:
     return team
 
 
-def initialise(team: Team, ground: Ground, url: str, *, more: str = "") -> None:
-    """Make a repository with the settings of a team, and `more`, and a program of its trials."""
+def initialise(team: Team, ground: Ground, url: str) -> None:
+    """Make a repository with the settings of a team, and a program of its trials."""
     command = [team.python, "-m", "sweepledger.cli", "init", str(team.root)]
     team.root.parent.mkdir(exist_ok=True)
     here = Path(__file__).parents[2]
@@ -143,8 +143,7 @@ def initialise(team: Team, ground: Ground, url: str, *, more: str = "") -> None:
             node=box.ADDRESS,
             port=ground.forge.port,
             service=box.SERVICE,
-        )
-        + more,
+        ),
     )
     team.write("code/work.py", WORK)
     team.git("rm", "-q", "-r", "--cached", "sweeps")

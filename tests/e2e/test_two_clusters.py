@@ -15,7 +15,6 @@ import pytest
 from tests.cluster import argocd, flux, platforms, second
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
-from tests.e2e.controllers import Controller
 from tests.e2e.founding import (
     Ground,
     digits,
@@ -30,7 +29,8 @@ from tests.e2e.team import COLLECTOR, PATIENCE, Batch, Team
 pytestmark = pytest.mark.full
 
 NAMESPACE = "fleet"
-CLUSTERS = "clusters:\n  eu: {{}}\n  us: {us}\n"
+SETTINGS = "controller: {controller}\nclusters:\n  eu: {{}}\n  us: {us}\n"
+"""In place of the line that says that there is no controller."""
 OF_THE_SERVER = ("managedFields", "resourceVersion")
 WAITS = f'''"""A trial of which the second never ends in the cluster that is to be lost."""
 import argparse, json, os, time
@@ -93,12 +93,20 @@ def platform_of(team: Team) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def fleet(ground: Ground, controller: Controller, team: Team) -> Iterator[Fleet]:
-    """Set the team up by the pages of its clusters; `team` is the other one."""
-    machine = second.start()
-    assert machine.node is not None
+def machine_of_us(ground: Ground) -> Iterator[Machine]:
+    """The second cluster, with images."""
+    made = second.start()
+    assert made.node is not None
     for image in (ground.images.pause, ground.images.collector, ground.images.trainer):
-        machine.node.load(image.archive)
+        made.node.load(image.archive)
+    yield made
+    made.children.end_all()
+
+
+@pytest.fixture(scope="module")
+def fleet(ground: Ground, team: Team, machine_of_us: Machine) -> Iterator[Fleet]:
+    """Set the team up by the pages of its clusters; `team` is the other one, which a controller follows."""
+    machine = machine_of_us
     if ground.controller == "flux":
         flux.start(machine)
     else:
@@ -109,7 +117,10 @@ def fleet(ground: Ground, controller: Controller, team: Team) -> Iterator[Fleet]
     eu = Team(root, ground.forge, ground.machine.server, ground.controller, namespace=NAMESPACE)
     made = Fleet(ground, eu, replace(eu, server=machine.server), machine, platform_of(team))
     url = ground.forge.url(NAMESPACE)
-    initialise(eu, ground, url, more=CLUSTERS.format(us=made.settings_of_us()))
+    initialise(eu, ground, url)
+    settings = (root / "sweepledger.yaml").read_text()
+    several = SETTINGS.format(controller=ground.controller, us=made.settings_of_us())
+    eu.write("sweepledger.yaml", settings.replace("controller: none\n", several))
     eu.sweep("bootstrap", ground.controller, "--repo", url, "--branch", "main")
     eu.git("add", "--all")
     eu.git("commit", "-q", "-m", "Follow the branch in two clusters")
@@ -126,15 +137,12 @@ def fleet(ground: Ground, controller: Controller, team: Team) -> Iterator[Fleet]
         if has_controller:
             let_the_controller_in(own)
         (own if has_controller else eu).run(last)
-    try:
-        yield made
-    finally:
-        _leave(made)
+    yield made
+    _leave(made)
 
 
 def _leave(fleet: Fleet) -> None:
-    """End the second cluster, and what of the team would trouble other tests in the first one."""
-    fleet.second.children.end_all()
+    """Remove what of the team would trouble other tests in the first cluster."""
     if fleet.eu.controller == "argocd":
         application = f"{NAMESPACE}-us-platform"
         delete = ("delete", "--namespace=argocd", "--ignore-not-found")
@@ -205,6 +213,7 @@ def again(fleet: Fleet, lost: Batch) -> Batch:
     eu.sweep("bootstrap", eu.controller)
     eu.commit("It is no more")
     eu.until_recorded(lost)
+    eu.git("branch", "-q", "-d", f"ask-{lost.sweep}")
     (batch,) = eu.merge_specs(lost.sweep)
     fleet.look()
     eu.until_recorded(batch)
@@ -214,7 +223,8 @@ def again(fleet: Fleet, lost: Batch) -> Batch:
 def test_trials_of_a_lost_cluster_run_once_in_the_other(fleet: Fleet, lost: Batch, again: Batch) -> None:
     eu = fleet.eu
 
-    assert (lost.name != again.name, again.lock["cluster"]) == (True, "eu")
+    assert lost.name != again.name
+    assert eu.batch("lost", "archive").lock["cluster"] == "eu"
     assert [record["node"] for record in eu.records(again)] == ["node-1"] * 2
     assert not [record for record in eu.records(lost) if record["status"] == "ok"]
     assert [(row["status"], row["batch"]) for row in eu.summary("lost")] == [("ok", again.name)] * 2
