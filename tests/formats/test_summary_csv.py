@@ -135,6 +135,7 @@ def test_only_an_ok_row_has_a_metric_to_rank() -> None:
         ("[1]", '"""[1]"""'),
         ([1, "a"], '"[1,""a""]"'),
         ([], '"[]"'),
+        ("{1}", '"""{1}"""'),
     ],
 )
 def test_a_value_has_one_cell_that_reads_back(value: Value, cell: str) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import os
 import re
+import site
 import subprocess
 import sys
 import venv
@@ -96,10 +97,10 @@ def test_a_virtual_environment_has_its_own_distributions(
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     venv.create(tmp_path / "venv", symlinks=True)
-    (site,) = (tmp_path / "venv").glob("lib/python3.*/site-packages")
-    distributions(site, "alone-1.0.dist-info")
+    (packages,) = (tmp_path / "venv").glob("lib/python3.*/site-packages")
+    distributions(packages, "alone-1.0.dist-info")
     linked = distributions(tmp_path / "editable", "edited-0.1.dist-info")
-    (site / "paths.pth").write_text(
+    (packages / "paths.pth").write_text(
         f"# a comment\nimport os; open({str(tmp_path / 'ran')!r}, 'w')\n{linked}\n"
     )
 
@@ -109,13 +110,30 @@ def test_a_virtual_environment_has_its_own_distributions(
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_virtual_environment_may_see_the_distributions_outside_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.delenv("PYTHONNOUSERSITE", raising=False)
+    of_user = distributions(tmp_path / "user", "of_the_user-2.0.dist-info")
+    monkeypatch.setattr(site, "getusersitepackages", lambda: str(of_user))
+    listed = {}
+    for sees_base in (False, True):
+        folder = tmp_path / f"venv-{sees_base}"
+        venv.create(folder, symlinks=True, system_site_packages=sees_base)
+        listed[sees_base] = launch.list_distributions(str(folder / "bin" / "python"))
+
+    assert listed[False] == b""
+    assert b"of-the-user==2.0\n" in listed[True]
+
+
 def test_another_interpreter_is_asked_for_its_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    site = distributions(tmp_path / "site", "elsewhere-4.0.dist-info")
+    packages = distributions(tmp_path / "site", "elsewhere-4.0.dist-info")
     other = tmp_path / "python9"
-    other.write_text(f"#!/bin/sh\nprintf '\\n\\n{site}\\n'\n")
+    other.write_text(f"#!/bin/sh\nprintf '\\n\\n{packages}\\n'\n")
     other.chmod(0o755)
 
     assert launch.list_distributions(str(other)) == b"elsewhere==4.0\n"

@@ -459,3 +459,17 @@ def test_an_image_without_digest_is_told_how_to_find_it() -> None:
 
 def test_the_settings_of_this_repository_have_no_problem() -> None:
     assert isinstance(parse_settings((ROOT / "sweepledger.yaml").read_bytes(), "sweepledger.yaml"), Settings)
+
+
+def test_the_collector_can_run_in_a_pool() -> None:
+    found = settings("pools: {tools: {node: {cpu: 4, memory: 8Gi}}}\ncollector: {pool: tools}")
+
+    assert isinstance(found, Settings)
+    assert found.collector.pool == "tools"
+
+
+def test_a_link_to_logs_has_a_longest_length() -> None:
+    link = "https://logs.example.org/".ljust(2000, "a")
+
+    assert isinstance(settings(f"logs: {{link: '{link}'}}"), Settings)
+    assert settings(f"logs: {{link: '{link}a'}}") == [("logs.link", "log-link")]

@@ -252,3 +252,7 @@ def test_a_spec_is_a_mapping(text: str) -> None:
 
     assert isinstance(sweep, tuple)
     assert [(problem.code, problem.line, problem.hint) for problem in sweep] == [("wrong-type", 1, None)]
+
+
+def test_a_value_of_two_kinds_is_told_both() -> None:
+    assert messages(rounds=3) == ["must be a mapping or text, got 3"]

@@ -20,7 +20,7 @@ def test_a_resource_grows(minimum: int, maximum: int, eta: int) -> None:
         Resource("epochs", minimum, maximum, eta)
 
 
-@pytest.mark.parametrize("key", ["size", "max", "patience"])
+@pytest.mark.parametrize("key", ["size", "max", "patience", "ahead", "startup"])
 def test_numbers_of_rounds_are_positive(key: str) -> None:
     assert Rounds(**{"size": 1, key: 1})
     with pytest.raises(ValueError, match=f"{key} must be at least 1, but got 0"):
