@@ -71,6 +71,8 @@ COMPARISONS = {
     ast.In: "not in",
     ast.NotIn: "in",
 }
+MARK = "__reached__({}) if '__reached__' in globals() else None"
+"""The launcher copies a part of itself into a module of its own, which has no such function."""
 OPERATORS = {
     ast.Add: "-",
     ast.Sub: "+",
@@ -254,9 +256,9 @@ def instrumented(source: bytes, points: Iterable[tuple[Mutant, int]], module: in
             line = min(part.lineno for part in (first, *getattr(first, "decorator_list", ())))
             if line > node.lineno:
                 indent = " " * first.col_offset
-                inserted.append((starts[line - 1], 0, f"{indent}__reached__({module})\n"))
+                inserted.append((starts[line - 1], 0, f"{indent}{MARK.format(module)}\n"))
     for mutant, number in points:
-        marked = [(mutant.start, 1, f"(__reached__({number}) or ("), (mutant.end, -1, "))")]
+        marked = [(mutant.start, 1, f"(({MARK.format(number)}) or ("), (mutant.end, -1, "))")]
         with suppress(SyntaxError):  # in a pattern, for example
             compile(_with(source, marked), mutant.file, "exec")
             inserted += marked

@@ -41,12 +41,16 @@ def follower(path: Path, stop: tuple[dict[str, Any], ...] = ()) -> Any:
     return launch.Follower(members, launch.Files("/nowhere"), lambda: None)
 
 
-def test_a_threshold_that_appears_while_the_trial_runs_prunes_it(trial_folder: TrialFolder) -> None:
+@pytest.mark.parametrize("is_variable", [False, True], ids=["of the launch file", "of a variable"])
+def test_a_threshold_that_appears_while_the_trial_runs_prunes_it(
+    trial_folder: TrialFolder, *, is_variable: bool
+) -> None:
     path = trial_folder.root / "thresholds.json"
-    trial_folder.changes = {
-        "metric": {"name": "test_accuracy", "source": "stdout"},
-        "thresholds_file": str(path),
-    }
+    trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "stdout"}}
+    if is_variable:
+        trial_folder.environment = {"SWEEP_THRESHOLDS": str(path)}
+    else:
+        trial_folder.changes["thresholds_file"] = str(path)
     trial_folder.command = shell(
         "i=0; touch up; while :; do i=$((i+1)); echo step=$i test_accuracy=0.5; sleep 0.02; done"
     )

@@ -110,12 +110,12 @@ def kill_tree(pid: int) -> None:
 
 
 def test_every_row_runs_with_the_threads_of_a_pod_of_its_own(packed: Packed) -> None:
-    packed.folder.command = shell(f"echo $OMP_NUM_THREADS >> threads; {REPORT}")
+    packed.folder.command = shell(f"echo ${{SWEEP_ROWS-none}},$OMP_NUM_THREADS >> seen; {REPORT}")
 
-    assert packed.run().code == 0
+    assert packed.run(SWEEP_ROWS="0-3").code == 0
 
     assert packed.records() == dict.fromkeys(range(ROWS), OK)
-    assert (packed.folder.root / "threads").read_text().split() == ["3"] * ROWS
+    assert (packed.folder.root / "seen").read_text().split() == ["none,3"] * ROWS
 
 
 def test_a_second_pod_starts_nothing_that_has_ended(packed: Packed) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.structs.early_stopping import TargetStop
 from sweepledger.structs.search_block import Rounds
 from tests.written_specs import (
     a_spec,
@@ -251,7 +252,8 @@ def test_a_metrics_target_needs_a_method_or_a_stop_that_uses_it() -> None:
     assert hints(**DRAWN, metric=metric) == [
         "it belongs to adaptive methods, to sweeps with rounds, and to early_terminate: {type: target}"
     ]
-    assert good(**DRAWN, metric=metric, early_terminate={"type": "target"})
+    stop = good(**DRAWN, metric=metric, early_terminate={"type": "target", "min_iter": 2}).early_stop
+    assert stop == TargetStop(2)
     stopped = {"early_terminate": {"type": "target"}, "metric": {**metric, "impute": "worst"}}
     assert bad(**DRAWN, **stopped) == [("metric.impute", "method-key")]
     assert bad(**DRAWN, metric={**CURVE, "impute": "worst"}) == [("metric.impute", "method-key")]
