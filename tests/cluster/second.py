@@ -3,6 +3,8 @@
 Only names of processes and folders differ from the first cluster; all ports are the same.
 """
 
+from pathlib import Path
+
 from tests.cluster import box
 from tests.cluster.children import Children
 from tests.cluster.control_plane import ControlPlane
@@ -11,7 +13,9 @@ from tests.cluster.node import Node, Place
 
 SPACE = "second"
 PLACE = Place(9, has_machine=True)
-ENTER = ("nsenter", f"--net=/run/netns/{SPACE}")
+NETWORK = Path("/run", SPACE)
+"""Not below /run/netns: `ip netns add` would mount that folder over the networks of pods, which then cannot end."""
+ENTER = ("nsenter", f"--net={NETWORK}")
 
 
 def start() -> Machine:
@@ -43,9 +47,10 @@ def resume(cluster: Machine) -> None:
 
 def _make_machine() -> None:
     """Make the namespace, and lead packets to it and to its pods."""
-    inside = ("ip", "-n", SPACE)
-    box.do("ip", "netns", "add", SPACE)
-    box.do("ip", "link", "add", SPACE, "type", "veth", "peer", "name", "eth0", "netns", SPACE)
+    inside = (*ENTER, "ip")
+    NETWORK.touch()
+    box.do("unshare", f"--net={NETWORK}", "true")
+    box.do("ip", "link", "add", SPACE, "type", "veth", "peer", "name", "eth0", "netns", str(NETWORK))
     box.do("ip", "link", "set", SPACE, "master", box.BRIDGE, "up")
     box.do("ip", "route", "add", PLACE.pods, "via", PLACE.address)
     for link in ("lo", "eth0"):

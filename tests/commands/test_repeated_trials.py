@@ -10,7 +10,7 @@ from sweepledger.cli.envelopes import pushed_round_data
 from sweepledger.cli.text.rounds import pushed_round_text
 from sweepledger.commands.cancel import cancel, pause
 from sweepledger.commands.check import check
-from sweepledger.commands.collect import collect_from_state
+from sweepledger.commands.collect import Collection, collect_from_state
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.status import status
@@ -102,6 +102,19 @@ def values(batch: StoredBatch | None) -> list[object]:
 def statuses(sandbox: Sandbox) -> list[str]:
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
     return [line.split(",")[5] for line in lines]
+
+
+def test_a_run_that_collects_several_times_reports_each_request_once(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    play(sandbox, tmp_path, requested(sandbox), {}, {}, REFUSED)
+    (repeat,) = push_due(target(sandbox))
+    blocked = RoundBlocked("other", "its values are used up")
+    steps = [(repeat,), (blocked,), (blocked,)]
+
+    joined = Collection.joined(Collection(rounds=rounds) for rounds in steps)
+
+    assert joined.rounds == (repeat, blocked)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ class Repeated:
     team: Team
     first: Mapping[str, Batch]
     """The batch that a person merged, by sweep."""
+    failed_before: set[str]
+    """Runs of the collector that had failed in other tests."""
     began: float = field(default_factory=time.monotonic)
 
     def say(self, what: str) -> None:
@@ -120,7 +122,7 @@ def repeated(team: Team, ground: Ground) -> Iterator[Repeated]:
     team.write_spec("unpulled", parameters={"x": [1]}, pool=WITHOUT_IMAGE, **SPEC)
     team.write_spec("hopeless", parameters={"x": [1]}, image=nowhere(team), **SPEC)
     batches = team.merge_specs("refused", "unpulled", "hopeless")
-    result = Repeated(team, {batch.sweep: batch for batch in batches})
+    result = Repeated(team, {batch.sweep: batch for batch in batches}, failed_runs(team))
     try:
         let_a_node_refuse_it(result, ground, node, result.first["refused"])
         for sweep in ("unpulled", "hopeless"):
@@ -137,6 +139,13 @@ def repeated(team: Team, ground: Ground) -> Iterator[Repeated]:
     finally:
         kubectl("delete", "node", node.place.name, "--ignore-not-found")
         kubectl("label", "node", FIRST, f"{LABEL}-{REFUSING}-")
+
+
+def failed_runs(team: Team) -> set[str]:
+    """Name the runs of the collector that have failed, of those that the cluster still knows."""
+    listed = team.server.ask(f"/apis/batch/v1/namespaces/{team.collectors}/jobs")
+    assert listed is not None
+    return {job["metadata"]["name"] for job in listed["items"] if job["status"].get("failed")}
 
 
 def recorded(result: Repeated, sweep: str) -> list[tuple[str, str | None, str | None]]:
@@ -188,6 +197,10 @@ def test_at_the_bound_nothing_more_is_requested_and_why_says_so(repeated: Repeat
     assert "infrastructure ended it in 2 batches" in said
     assert "run.infrastructure.retries was 1, so nothing requests it again" in said
     assert "sweep retry hopeless" in said
+
+
+def test_no_run_of_the_collector_failed(repeated: Repeated) -> None:
+    assert failed_runs(repeated.team) <= repeated.failed_before
 
 
 def test_the_results_can_be_verified(repeated: Repeated) -> None:

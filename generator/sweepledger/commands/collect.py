@@ -102,10 +102,14 @@ class Collection:
     def joined(cls, collections: Iterable["Collection"]) -> "Collection":
         """Return all that collections recorded and added, and what the last one left."""
         *before, last = collections
+        rounds: list[PushedBatch | RoundBlocked] = []
+        for round_ in (round_ for one in (*before, last) for round_ in one.rounds):
+            if round_ not in rounds:  # overlays have no hash
+                rounds.append(round_)
         return replace(
             last,
             collected=tuple(commit for one in (*before, last) for commit in one.collected),
-            rounds=tuple(dict.fromkeys(round_ for one in (*before, last) for round_ in one.rounds)),
+            rounds=tuple(rounds),
             remarks=tuple(dict.fromkeys(remark for one in (*before, last) for remark in one.remarks)),
         )
 
