@@ -8,6 +8,7 @@ which they impersonate.
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tests.cluster import building, controller_files
@@ -80,6 +81,14 @@ def refresh(machine: Machine, namespace: str, name: str, *, kind: str = "gitrepo
         )
 
     until(f"Flux looked at {kind} {name}", is_handled, seconds=controller_files.HANDLED_SECONDS)
+
+
+def refresh_all(machine: Machine, namespace: str, name: str) -> None:
+    """Have a source fetched, and the Kustomizations of its namespace applied, the root of the same name first."""
+    refresh(machine, namespace, name)
+    for each in (name, *(other for other in ready(machine, namespace) if other != name)):
+        with suppress(AssertionError):  # it may go away at this moment
+            refresh(machine, namespace, each, kind="kustomization")
 
 
 def ready(machine: Machine, namespace: str) -> dict[str, Standing]:

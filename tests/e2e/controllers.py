@@ -73,10 +73,7 @@ class Flux:
 
     def look(self) -> None:
         """Have the source fetched, and every Kustomization applied."""
-        flux.refresh(self.machine, self.SPACE, SOURCE)
-        for name in (ROOT, *(name for name in flux.ready(self.machine, self.SPACE) if name != ROOT)):
-            with suppress(AssertionError):  # it may go away at this moment
-                flux.refresh(self.machine, self.SPACE, name, kind="kustomization")
+        flux.refresh_all(self.machine, self.SPACE, SOURCE)
 
     def restart(self) -> None:
         """Start it anew."""

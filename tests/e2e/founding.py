@@ -11,6 +11,7 @@ from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.forge import Forge
 from tests.cluster.images import Images
 from tests.cluster.machine import Machine
+from tests.cluster.node import Node
 from tests.e2e.controllers import CONTROLLERS
 from tests.e2e.storage import RESULTS_MEGABYTES, Storage
 from tests.e2e.team import (
@@ -74,12 +75,17 @@ def prepared(machine: Machine, controller: str, *, megabytes: int = RESULTS_MEGA
     if made is None:
         raise NoClusterToolsError("no images (run `make cluster-tools`)")
     assert machine.node is not None
-    for image in (made.pause, made.collector, made.trainer):
-        machine.node.load(image.archive)
+    load(made, machine.node)
     storage = Storage(machine.folder / "volumes", megabytes)
     storage.make()
     forge = Forge.serve(machine.children, machine.folder / "forge", address=box.ADDRESS)
     return Ground(machine, forge, made, storage, controller)
+
+
+def load(made: Images, node: Node) -> None:
+    """Let a node have all images."""
+    for image in (made.pause, made.collector, made.trainer):
+        node.load(image.archive)
 
 
 def set_up_team(ground: Ground, *, namespace: str = NAMESPACE, python: str = sys.executable) -> Team:

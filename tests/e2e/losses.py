@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from tests.cluster.children import until
 from tests.cluster.node import Node, Place
-from tests.e2e.founding import Ground
+from tests.e2e.founding import Ground, load
 from tests.e2e.pools import LABEL, TAINT
 from tests.e2e.team import PATIENCE, Batch, Team
 
@@ -19,8 +19,7 @@ def start_node(ground: Ground, number: int, room: str) -> Node:
     labels, taints = {f"{LABEL}-{room}": "yes"}, {TAINT: "NoSchedule"}
     made = Node(machine.folder / place.name, machine.children, machine.server, place, labels, taints)
     made.start()
-    for image in (ground.images.pause, ground.images.collector, ground.images.trainer):
-        made.load(image.archive)
+    load(ground.images, made)
     return made
 
 

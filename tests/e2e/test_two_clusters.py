@@ -5,8 +5,7 @@ Another team has its own repository, and its platform in the first cluster.
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from tests.e2e.founding import (
     digits,
     initialise,
     let_the_controller_in,
+    load,
     secret,
     signing_key,
 )
@@ -54,7 +54,7 @@ class Fleet:
     us: Team
     """The same team before its second cluster."""
     second: Machine
-    other: dict[str, Any] = field(default_factory=dict)
+    other: dict[str, Any]
     """The platform of the other team before this one came."""
 
     def settings_of_us(self, *more: str) -> str:
@@ -68,18 +68,9 @@ class Fleet:
             for name in ("eu", "us"):
                 argocd.refresh_set(self.ground.machine, f"{NAMESPACE}-{name}")
         else:
-            look_by_flux(self.ground.machine)
-            if self.second.children.is_alive(flux.KUSTOMIZE):
-                look_by_flux(self.second)
-
-
-def look_by_flux(machine: Machine) -> None:
-    """Have the Flux of a cluster fetch the branch, and apply what is in it."""
-    space = f"{NAMESPACE}-flux"
-    flux.refresh(machine, space, "sweeps")
-    for name in ("sweeps", *(name for name in flux.ready(machine, space) if name != "sweeps")):
-        with suppress(AssertionError):  # it may go away at this moment
-            flux.refresh(machine, space, name, kind="kustomization")
+            for machine in (self.ground.machine, self.second):
+                if machine.children.is_alive(flux.KUSTOMIZE):
+                    flux.refresh_all(machine, f"{NAMESPACE}-flux", "sweeps")
 
 
 def platform_of(team: Team) -> dict[str, Any]:
@@ -97,8 +88,7 @@ def machine_of_us(ground: Ground) -> Iterator[Machine]:
     """The second cluster, with images."""
     made = second.start()
     assert made.node is not None
-    for image in (ground.images.pause, ground.images.collector, ground.images.trainer):
-        made.node.load(image.archive)
+    load(ground.images, made.node)
     yield made
     made.children.end_all()
 
