@@ -244,8 +244,8 @@ class TrialFolder:
         """Lay out all that the launcher reads."""
         (self.root / "table").mkdir(exist_ok=True)
         (self.root / "scratch").mkdir(exist_ok=True)
-        (self.root / "table" / "hyperparams.csv").write_text(self.table, encoding="utf-8", newline="")
-        (self.root / "launch.json").write_text(json.dumps(self.launch_json()), encoding="utf-8")
+        replace(self.root / "table" / "hyperparams.csv", self.table)
+        replace(self.root / "launch.json", json.dumps(self.launch_json()))
 
     def start(
         self, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE, /, **variables: str
@@ -307,6 +307,13 @@ class TrialFolder:
         """Run the launcher and read its record; its exit code goes along as `exit`."""
         run = self.run(**variables)
         return self.record() | {"exit": run.code, "said": run.said}
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file so that a launcher which started before reads it whole, as it was or as it is now."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(text, encoding="utf-8", newline="")
+    beside.replace(path)
 
 
 def is_read_at_start(variable: str) -> bool:
