@@ -37,7 +37,7 @@ GITLAB := $(addprefix generator/sweepledger/workflows/.gitlab,-ci.yml $(addprefi
 AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo sweep test test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
+.PHONY: help demo sweep test suite test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
 .PHONY: kubernetes-versions flux-versions faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training docs
 
@@ -49,7 +49,11 @@ demo: $(STAMPS)/sweep $(STAMPS)/torch $(STAMPS)/data ## run a sweep of sixteen n
 
 sweep: $(STAMPS)/sweep ## install only the command, as .venv/bin/sweep
 
-test: check ## check format, lint and types, and run the tests, in minutes; needs neither Go nor root
+# mypy takes a minute of one core when nothing is cached, in which the tests have the other one.
+test: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## check format, lint and types, and run the tests, in minutes; needs neither Go nor root
+	@$(MAKE) --no-print-directory --jobs=2 check suite
+
+suite: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data
 	@echo "==> tests"
 	@$(PYTEST) $(TESTFLAGS)
 

@@ -1,12 +1,9 @@
 """What a person does with a sweep on one machine is the same whatever `results.store` says: all files are kept here."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from sweepledger.repo import batches
+from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
 
 REPOSITORY, _, DIGEST = IMAGE.partition("@")
@@ -31,14 +28,7 @@ print("trained " + _os.environ["SWEEP_TRIAL_ID"])
 
 def sweep(sandbox: Sandbox, *arguments: str, code: int = 0) -> str:
     """Run a command without any credential and without a cluster; give what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "sweepledger.cli", *arguments],
-        cwd=sandbox.root,
-        env={**os.environ, "KUBECONFIG": "/nowhere"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = run_sweep(*arguments, cwd=sandbox.root, KUBECONFIG="/nowhere")
     assert done.returncode == code, f"{arguments}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 

@@ -82,6 +82,43 @@ def test_after_a_lost_race_the_change_is_made_again_from_the_new_commit(
     assert subjects(sandbox) == ["ours", "rival 3", "rival 2", "rival 1", "Start"]
 
 
+def test_what_was_fetched_or_pushed_last_is_not_fetched_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    repository = Repository.find(sandbox.root)
+    fetch(repository, "origin", "main")
+    sandbox.git("remote", "set-url", "--push", "origin", str(sandbox.remote))
+    sandbox.git("remote", "set-url", "origin", str(tmp_path / "nowhere"))
+
+    publish(repository, "origin", "main", lambda _: Change("one", {"one": b"1"}))
+    publish(repository, "origin", "main", lambda _: Change("two", {"two": b"1"}))
+
+    assert subjects(sandbox) == ["two", "one", "Start"]
+
+
+def test_what_leaves_nothing_to_change_is_fetched_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    repository = Repository.find(sandbox.root)
+    start = fetch(repository, "origin", "main")
+    publish(Repository.find(other), "origin", "main", lambda _: Change("rival", {"r": b"1"}))
+
+    made = publish(
+        repository, "origin", "main", lambda base: None if base == start else Change("ours", {"ours": b"1"})
+    )
+
+    assert made
+    assert subjects(sandbox) == ["ours", "rival", "Start"]
+
+
+def test_what_was_taken_from_a_branch_does_not_come_back(sandbox: Sandbox) -> None:
+    repository = Repository.find(sandbox.root)
+    publish(repository, "origin", "main", lambda _: Change("taken back", {"secret": b"1"}))
+    subprocess.run(["git", "update-ref", "refs/heads/main", "main~1"], cwd=sandbox.remote, check=True)
+
+    publish(repository, "origin", "main", lambda _: Change("ours", {"ours": b"1"}))
+
+    assert subjects(sandbox) == ["ours", "Start"]
+
+
 def test_endless_lost_races_end_with_the_time_budget(sandbox: Sandbox, tmp_path: Path) -> None:
     other = tmp_path / "other"
     subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)

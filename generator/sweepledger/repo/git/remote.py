@@ -1,6 +1,8 @@
 """A branch of a remote: fetch it, and publish one commit on top of it.
 
 If another writer pushes first, the change is made again from the new commit: nothing is merged, rebased or forced.
+A push is accepted only on top of the branch's commit, so the first attempt starts from the commit that this process
+fetched or pushed last: the git host is asked again only if that is no longer the branch's, or leaves nothing to change.
 """
 
 import random
@@ -32,21 +34,31 @@ def publish(
     *,
     budget: float = PUSH_BUDGET_SECONDS,
 ) -> str | None:
-    """Fetch a branch, make a change to it and push; start again if another writer was faster.
+    """Make a change to a branch and push it; start again if another writer was faster.
 
     Return the new commit; None if there is nothing to change. Raises ContentionError after `budget` seconds,
     RepositoryError if the server refuses.
     """
     deadline = time.monotonic() + budget
     attempt = 0
+    ref = f"refs/heads/{branch}"
+    base, is_fresh = repository.remote_tips.pop(tracking_ref(remote, branch), ""), False
     while True:
-        base = fetch(repository, remote, branch)
+        if not base:
+            base, is_fresh = fetch(repository, remote, branch), True
         change = make(base)
         commit = create_commit(repository, base, change) if change else None
         if commit is None:
-            return None
+            made_from = base
+            if is_fresh or (base := fetch(repository, remote, branch)) == made_from:
+                return None
+            is_fresh = True
+            continue
         try:
-            repository.run("push", "--porcelain", remote, f"{commit}:refs/heads/{branch}")
+            # The lease refuses a branch that was set back: a push would bring back what was taken from it.
+            repository.run(
+                "push", "--porcelain", f"--force-with-lease={ref}:{base}", remote, f"{commit}:{ref}"
+            )
         except RepositoryError as error:
             if LOST_RACE.search(error.output) is None:
                 if _has_arrived(repository, remote, branch, commit):
@@ -57,10 +69,12 @@ def publish(
                     f"other writers pushed to {branch} first for {budget:.0f} s; nothing was lost",
                     hint="run it again",
                 ) from error
+            base = ""
             attempt += 1
             pause = min(LONGEST_PAUSE_SECONDS, 0.05 * 2**attempt)
             time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads writers, protects nothing
         else:
+            repository.remote_tips[tracking_ref(remote, branch)] = commit
             return commit
 
 
@@ -95,6 +109,7 @@ def fetch(repository: Repository, remote: str, branch: str) -> str:
     commit = repository.commit(target)
     if commit is None:
         raise RepositoryError(f"branch {branch} of {remote} has no commit")
+    repository.remote_tips[target] = commit
     return commit
 
 

@@ -214,6 +214,8 @@ class Repository:
         """Small blobs, which never change either."""
         self._local: set[str] = set()
         """Objects that a partial clone is known to have."""
+        self.remote_tips: dict[str, str] = {}
+        """Commits of branches of remotes, as this object fetched or pushed them last, by their tracking refs."""
         self._git_paths: dict[str, Path] = {}
         """Paths in git's own folder by their names; they stay where they are."""
         forget_redirections()
