@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -127,10 +128,13 @@ def test_a_slow_reader_that_takes_only_what_fits_loses_nothing(trial_folder: Tri
     assert content == bytes(300_000)
 
 
-def test_a_reader_that_has_stopped_reading_does_not_hold_the_timeout(trial_folder: TrialFolder) -> None:
+@pytest.mark.parametrize("opened", [os.pipe, os.openpty], ids=["pipe", "terminal"])
+def test_a_reader_that_has_stopped_reading_does_not_hold_the_timeout(
+    opened: Callable[[], tuple[int, int]], trial_folder: TrialFolder
+) -> None:
     trial_folder.changes = {"timeout_seconds": 0.3}
     trial_folder.command = shell("head -c 1000000 /dev/zero")
-    reader, writer = os.pipe()
+    reader, writer = opened()
     launcher = trial_folder.start(writer)
     os.close(writer)
 

@@ -79,8 +79,9 @@ def test_a_grid_walks_no_continuum(domain: dict[str, Any]) -> None:
     assert good(method="random", seed=0, run_cap=3, parameters={"a": domain})
 
 
-def test_a_grid_has_no_probabilities() -> None:
-    domain = {"values": [1, 2], "probabilities": [0.5, 0.5]}
+@pytest.mark.parametrize("kind", [{}, {"distribution": "categorical_w_probabilities"}])
+def test_a_grid_has_no_probabilities(kind: dict[str, str]) -> None:
+    domain = {"values": [1, 2], "probabilities": [0.5, 0.5], **kind}
 
     assert bad(parameters={"a": domain}) == [("parameters.a.probabilities", "grid-domain")]
 

@@ -92,6 +92,7 @@ def commit_results(
     stored, is_own = batches.in_commit(repository, tip), recorded_by(target, tip)
     active = [batch for batch in stored if batch.is_active and is_own(batch)]
     cancelled = [*filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))]
+    batches.prefetch(batch for batch in active if batch.name in ended)
     reader = _AttemptsReader(results, ended, alive or (), complete, pods, running)
     now = reader.gather((*active, *(() if alive is None else cancelled)))
     attempts = late_attempts(repository, tip, results, stored, by_engine=reader.by_engine)
@@ -285,8 +286,10 @@ class _Recording:
 
     def _marks(self, base: str) -> bool:
         """Return whether new results are marked as made on a laptop."""
+        if not self.target.is_laptop:
+            return False
         settings = at_commit.settings_or_defaults(self.repository, base)
-        return self.target.is_laptop and settings.results.from_pull_request is PullRequestResults.MARKED
+        return settings.results.from_pull_request is PullRequestResults.MARKED
 
     def adds_round(self, base: str | None) -> bool:
         """Return whether the commit on top of `base` adds a round of a search."""
@@ -296,6 +299,7 @@ class _Recording:
     def change(self, base: str) -> tuple[Change | None, ResultsCommit | None]:
         """Return what the commit on top of `base` changes and records; None if nothing is left to record."""
         stored = batches.of_sweep_in_commit(self.repository, base, self.sweep)
+        batches.prefetch(stored)
         pending = batch_records.unrecorded_batches(self.repository, base, stored)
         files = self.repository.read(base, results_folder(self.sweep))
         late = self._late_records(stored, files)

@@ -63,8 +63,8 @@ class SpecAtCommit:
     @classmethod
     def at(cls, repository: Repository, commit: str, path: str) -> "SpecAtCommit":
         """Read a spec and the files that it names. Raises RepositoryError."""
+        content = repository.read(commit, path, SETTINGS_FILE).get(path)  # both with one process
         sweep = read_sweep(repository, commit, path, settings_or_defaults(repository, commit))
-        content = repository.read(commit, path).get(path)
         return cls(sweep if isinstance(sweep, Sweep) else None, content)
 
     @property
