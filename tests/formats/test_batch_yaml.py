@@ -55,6 +55,9 @@ def lock_with(path: str, value: Any) -> str:
         ("columns", {"x": "colour"}, "columns must be names and types"),
         ("blobs", {"job.yaml": "abc"}, "blobs must be names and ids of git"),
         ("store", "tape", "store must be a store of results"),
+        ("infrastructure", {"retries": -1}, "infrastructure must be"),
+        ("infrastructure", {"retries": 1, "exit_codes": ["79"]}, "infrastructure must be"),
+        ("infrastructure", {"exit_codes": [79]}, "infrastructure must be"),
     ],
 )
 def test_a_lock_with_a_wrong_value_is_refused_by_its_key(path: str, value: Any, rule: str) -> None:

@@ -14,6 +14,7 @@ from sweepledger.structs.node_pool import (
     Topology,
 )
 from sweepledger.structs.settings import (
+    AddedContainer,
     CodeSource,
     Controller,
     Dataset,
@@ -120,6 +121,7 @@ labels: {{example.org/team: vision}}
 image_pull_secret: registry-read
 priority_class: batch-low
 signers: ["{SIGNER}"]
+sidecars: {{istio-proxy: {{image: docker.io/istio/proxyv2, volumes: [envoy, token]}}}}
 """
 
 
@@ -170,6 +172,9 @@ def test_settings_say_all_that_they_can() -> None:
         image_pull_secret="registry-read",  # noqa: S106 - the name of one
         priority_class="batch-low",
         signers=(SIGNER,),
+        sidecars={
+            "istio-proxy": AddedContainer("istio-proxy", "docker.io/istio/proxyv2", ("envoy", "token"))
+        },
     )
     assert found.image_of(None) == f"registry.example.org:5000/team/train:1.4@{DIGEST}"
 
