@@ -99,6 +99,13 @@ def test_a_column_has_one_type(values: tuple[Value, ...], kind: ColumnType) -> N
     assert hyperparams_csv.choose_columns(("a",), rows) == (Column("a", kind),)
 
 
+@pytest.mark.parametrize(("replicates", "names"), [(1, ["a"]), (2, ["replicate", "a"])])
+def test_the_replicate_is_a_column_where_there_are_two(replicates: int, names: list[str]) -> None:
+    rows = [Row(f"t{number:011d}", {"a": 1}, number) for number in range(replicates)]
+
+    assert [column.name for column in hyperparams_csv.choose_columns(("a",), rows)] == names
+
+
 def test_a_large_table_is_cut_into_shards_that_know_their_rows() -> None:
     rows = rows_of(*({"a": number} for number in range(10)))
     columns = hyperparams_csv.choose_columns(("a",), rows)

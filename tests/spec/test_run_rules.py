@@ -556,3 +556,11 @@ def test_a_stack_has_nothing_that_needs_a_process_for_each_trial(place: str, cha
     run = {"stack": {"trials": 2, "parameters": ["rate"]}, **changes.get("run", {})}
 
     assert (place, "stack-conflict") in bad(**{**changes, "run": run})
+
+
+@pytest.mark.parametrize(("path", "is_own"), [("out/loss.csv", False), ("$SWEEP_ARTIFACTS/loss.csv", True)])
+def test_trials_of_a_stack_write_to_paths_of_their_own(path: str, *, is_own: bool) -> None:
+    metric = {"name": "loss", "goal": "minimize", "source": "file", "path": path, "format": "csv"}
+    run = {"stack": {"trials": 2, "parameters": ["rate"]}}
+
+    assert (("metric.path", "stack-conflict") in bad(metric=metric, run=run)) is not is_own

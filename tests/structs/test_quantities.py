@@ -28,3 +28,11 @@ def test_cpus_are_counted_in_thousandths_and_rounded_up() -> None:
 def test_invalid_quantities_are_refused(text: object) -> None:
     with pytest.raises(ValueError, match="must be a quantity"):
         quantities.parse_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0"), (1000, "1000"), (1024, "1Ki"), (1536, "1536"), (3 * 2**20, "3Mi"), (2**30 + 2**20, "1025Mi")],
+)
+def test_bytes_are_written_in_the_largest_unit_that_fits(size: int, text: str) -> None:
+    assert quantities.format_bytes(size) == text
