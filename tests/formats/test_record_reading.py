@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sweepledger.formats import record_json
+from sweepledger.formats.json import RejectedInput
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.structs.record import Artifact, Record, Status
 
@@ -259,3 +260,13 @@ def test_brackets_inside_text_have_no_depth() -> None:
     record = record_json.read(content(details={"log": '[{"' * 200}))
 
     assert isinstance(record, Record)
+
+
+def test_a_list_of_artifacts_is_followed_by_nothing() -> None:
+    listed = b'[{"path": "model", "bytes": 3, "sha256": "%s"}]' % (b"0" * 64)
+
+    assert [artifact.path for artifact in record_json.read_artifacts(listed)] == ["model"]
+    with pytest.raises(RejectedInput) as refused:
+        record_json.read_artifacts(listed + b',"version": 1')
+
+    assert str(refused.value) == "trailing-data"
