@@ -12,6 +12,7 @@ from tests.written_specs import (
     good,
     good_spec,
     hints,
+    messages,
     problems_of,
 )
 
@@ -383,3 +384,9 @@ def test_only_a_population_needs_the_checkpoints_of_its_members() -> None:
 
     assert good(**{**AUTO, "method": "asha"}, resource=anew)
     assert bad(**{**AUTO, "method": "pbt"}, resource=anew) == [("resource.continues", "out-of-range")]
+
+
+def test_a_key_of_adaptive_searches_does_not_fit_blocks() -> None:
+    blocks = [{"method": "grid"}, {"method": "grid"}]
+
+    assert "must not be given with blocks, got engine" in messages(method=..., blocks=blocks, engine="egobox")

@@ -15,6 +15,7 @@ from sweepledger.structs.node_pool import (
 )
 from sweepledger.structs.settings import (
     AddedContainer,
+    BucketSettings,
     CodeSource,
     Controller,
     Dataset,
@@ -478,3 +479,35 @@ def test_a_link_to_logs_has_a_longest_length() -> None:
 
     assert isinstance(settings(f"logs: {{link: '{link}'}}"), Settings)
     assert settings(f"logs: {{link: '{link}a'}}") == [("logs.link", "log-link")]
+
+
+@pytest.mark.parametrize(
+    ("url", "names"),
+    [
+        ("s3://b/x", ("AWS_ALLOW_HTTP", "AWS_ENDPOINT_URL")),
+        ("az://b/x", ("AZURE_ALLOW_HTTP", "AZURE_STORAGE_ENDPOINT")),
+        ("gs://b/x", ("GOOGLE_ALLOW_HTTP", "GOOGLE_BASE_URL")),
+    ],
+)
+def test_an_endpoint_is_given_to_the_client_of_each_cloud(url: str, names: tuple[str, str]) -> None:
+    in_the_clear, endpoint = names
+
+    assert BucketSettings(url, "store").variables == {}
+    assert BucketSettings(url, "store", "https://s.example").variables == {endpoint: "https://s.example"}
+    assert BucketSettings(url, "store", "http://s.example").variables == {
+        endpoint: "http://s.example",
+        in_the_clear: "true",
+    }
+
+
+@pytest.mark.parametrize("key", ["claim: c", "path: p", "nfs: {server: a, path: /}", "version: v"])
+def test_a_copy_from_the_bucket_has_no_key_of_a_volume(key: str) -> None:
+    text = f"""\
+datasets: {{d: {{bucket: data/d, size: 2Gi, digest: "{DIGEST}", {key}}}}}
+results: {{store: bucket, bucket: {{url: "s3://sweeps/vision", egress: bucket}}}}
+"""
+
+    found = settings(text)
+
+    assert isinstance(found, list)
+    assert (f"datasets.d.{key.partition(':')[0]}", "data-source") in found

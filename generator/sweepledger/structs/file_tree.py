@@ -15,7 +15,7 @@ class FileTree:
 
     def __post_init__(self) -> None:
         for path in self.files:
-            if path.startswith("/") or ".." in path.split("/") or "" in path.split("/"):
+            if not {"", ".."}.isdisjoint(path.split("/")):
                 raise ValueError(f"a path must stay inside its tree, but got {path!r}")
         object.__setattr__(self, "files", MappingProxyType(dict(sorted(self.files.items()))))
 
