@@ -49,8 +49,8 @@ SUITES = {
 BAR = 0.88
 FIRST_FILES, FIRST_TESTS = 2, 40
 """Files, and tests of these, that are tried before the others: most mutants are noticed by one of them."""
-BUDGET = 40
-"""CPU seconds of tests for one mutant; a mutant that survives them counts as unnoticed."""
+BUDGET = 0.1
+"""The share of the CPU time of all tests that is spent on one mutant; if it survives, it counts as unnoticed."""
 TIMEOUT_SECONDS = 600
 WORKERS = 2
 LIBRARIES = (
@@ -418,7 +418,7 @@ def plan(mutant: Mutant, number: int, chosen: list[Mutant], runs: list[TestRun])
     def key(run: TestRun) -> tuple[bool, bool, float]:
         return run.file not in nearest, run.test not in names, run.seconds
 
-    left: float = BUDGET
+    left = BUDGET * sum(run.seconds for run in runs)
     first: list[str] = []
     others: list[str] = []
     for run in sorted(called, key=key):
