@@ -44,6 +44,7 @@ SLOW = [
     r"(?:\w?\w)" * 40 + "(?P<value>-)",
     "(?:a|b|)" * 40 + "(?P<value>a)",
     r"(?:\b|)" * 40 + r"(?P<value>\b)",
+    r"[^ab]*[^cd]*[^ef]*(?P<value>x)",
 ]
 INVALID = [r"loss=(.)", r"(?P<value>x)(?P<other>y)", "(", "(" * 5000, r"(?P<value>x{99999999999})", r"\p{L}"]
 USUAL = [
@@ -55,6 +56,7 @@ USUAL = [
     r"(?i)LOSS (?P<value>\d+)(?=\s|$)",
     r"^epoch=(?P<step>\d+)\s.*loss=(?P<value>\S+)\s*$",
     r"(?P<value>.*)$",
+    r"^[^,]*,[^,]*,(?P<value>\d+)",
 ]
 
 

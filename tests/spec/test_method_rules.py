@@ -390,3 +390,24 @@ def test_a_key_of_adaptive_searches_does_not_fit_blocks() -> None:
     blocks = [{"method": "grid"}, {"method": "grid"}]
 
     assert "must not be given with blocks, got engine" in messages(method=..., blocks=blocks, engine="egobox")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("zip", [["a", "b"]]),
+        ("constraints", ["a > 0"]),
+        ("derived", {"c": "a"}),
+        ("run_cap", 2),
+        ("grid_order", "written"),
+        ("assignments", [{"a": 1}]),
+        ("file", "x.csv"),
+    ],
+)
+def test_beside_blocks_stands_nothing_that_a_method_uses(key: str, value: Any) -> None:
+    blocks = [{"method": "grid"}, {"method": "grid"}]
+    parameters = {"a": {"values": [1, 2]}, "b": {"values": [1, 2]}}
+
+    found = bad(method=..., blocks=blocks, parameters=parameters, **{key: value})
+
+    assert (key, "method-key") in found

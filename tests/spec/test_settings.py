@@ -511,3 +511,15 @@ results: {{store: bucket, bucket: {{url: "s3://sweeps/vision", egress: bucket}}}
 
     assert isinstance(found, list)
     assert (f"datasets.d.{key.partition(':')[0]}", "data-source") in found
+
+
+@pytest.mark.parametrize("place", ["results", "datasets.d", "clusters.c"])
+def test_an_export_has_an_absolute_path_wherever_it_is_given(place: str) -> None:
+    section, _, name = place.partition(".")
+    export = "nfs: {server: nfs.example.org, path: relative}"
+    inner = f"{{{name}: {{{export}}}}}" if name else f"{{{export}}}"
+
+    found = settings(f"{section}: {inner}\n")
+
+    assert isinstance(found, list)
+    assert f"{place}.nfs.path" in [path for path, _ in found]
