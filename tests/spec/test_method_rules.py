@@ -120,6 +120,7 @@ def test_a_list_lies_beside_the_spec(name: str) -> None:
 
 def test_beside_a_list_parameters_are_constants() -> None:
     assert good(method="list", parameters={"a": {"value": 1}}, assignments=[{"b": 1}])
+    assert good(method="list", parameters={"a": {"value": 1, "when": {"b": 1}}}, assignments=[{"b": 1}])
     for domain in ({"values": [1, 2]}, {"min": 1, "max": 2}, {"distribution": "normal"}):
         assert listed(parameters={"a": domain}) == [("parameters.a", "list-domain")]
 
