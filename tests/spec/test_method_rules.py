@@ -16,6 +16,7 @@ from tests.written_specs import (
     problems_of,
 )
 
+BLOCKS = [{"method": "grid"}, {"method": "grid"}]
 DRAWS = ["random", "sobol", "halton", "latin-hypercube"]
 
 
@@ -88,9 +89,7 @@ def test_a_grid_has_no_probabilities(kind: dict[str, str]) -> None:
 
 
 def test_a_shared_parameter_is_reported_once() -> None:
-    blocks = [{"method": "grid"}, {"method": "grid"}]
-
-    assert bad(method=..., parameters={"a": {"min": 0.5, "max": 1}}, blocks=blocks) == [
+    assert bad(method=..., parameters={"a": {"min": 0.5, "max": 1}}, blocks=BLOCKS) == [
         ("parameters.a", "grid-domain")
     ]
 
@@ -388,9 +387,7 @@ def test_only_a_population_needs_the_checkpoints_of_its_members() -> None:
 
 
 def test_a_key_of_adaptive_searches_does_not_fit_blocks() -> None:
-    blocks = [{"method": "grid"}, {"method": "grid"}]
-
-    assert "must not be given with blocks, got engine" in messages(method=..., blocks=blocks, engine="egobox")
+    assert "must not be given with blocks, got engine" in messages(method=..., blocks=BLOCKS, engine="egobox")
 
 
 @pytest.mark.parametrize(
@@ -406,9 +403,8 @@ def test_a_key_of_adaptive_searches_does_not_fit_blocks() -> None:
     ],
 )
 def test_beside_blocks_stands_nothing_that_a_method_uses(key: str, value: Any) -> None:
-    blocks = [{"method": "grid"}, {"method": "grid"}]
     parameters = {"a": {"values": [1, 2]}, "b": {"values": [1, 2]}}
 
-    found = bad(method=..., blocks=blocks, parameters=parameters, **{key: value})
+    found = bad(method=..., blocks=BLOCKS, parameters=parameters, **{key: value})
 
     assert (key, "method-key") in found

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from sweepledger.commands.collection.attempts import BatchAttempts
@@ -101,16 +102,16 @@ class Collection:
     @classmethod
     def joined(cls, collections: Iterable["Collection"]) -> "Collection":
         """Return all that collections recorded and added, and what the last one left."""
-        *before, last = collections
+        every = tuple(collections)
         rounds: list[PushedBatch | RoundBlocked] = []
-        for round_ in (round_ for one in (*before, last) for round_ in one.rounds):
+        for round_ in chain.from_iterable(one.rounds for one in every):
             if round_ not in rounds:  # overlays have no hash
                 rounds.append(round_)
         return replace(
-            last,
-            collected=tuple(commit for one in (*before, last) for commit in one.collected),
+            every[-1],
+            collected=tuple(commit for one in every for commit in one.collected),
             rounds=tuple(rounds),
-            remarks=tuple(dict.fromkeys(remark for one in (*before, last) for remark in one.remarks)),
+            remarks=tuple(dict.fromkeys(remark for one in every for remark in one.remarks)),
         )
 
 

@@ -41,18 +41,17 @@ def publish(
     """
     deadline = time.monotonic() + budget
     attempt = 0
-    ref = f"refs/heads/{branch}"
-    base, is_fresh = repository.remote_tips.pop(tracking_ref(remote, branch), ""), False
+    ref, tracked = f"refs/heads/{branch}", tracking_ref(remote, branch)
+    known = repository.remote_tips.pop(tracked, None)
+    base, is_fresh = known or fetch(repository, remote, branch), known is None
     while True:
-        if not base:
-            base, is_fresh = fetch(repository, remote, branch), True
         change = make(base)
         commit = create_commit(repository, base, change) if change else None
         if commit is None:
-            made_from = base
-            if is_fresh or (base := fetch(repository, remote, branch)) == made_from:
+            latest = base if is_fresh else fetch(repository, remote, branch)
+            if latest == base:
                 return None
-            is_fresh = True
+            base, is_fresh = latest, True
             continue
         try:
             # The lease refuses a branch that was set back: a push would bring back what was taken from it.
@@ -69,12 +68,12 @@ def publish(
                     f"other writers pushed to {branch} first for {budget:.0f} s; nothing was lost",
                     hint="run it again",
                 ) from error
-            base = ""
             attempt += 1
             pause = min(LONGEST_PAUSE_SECONDS, 0.05 * 2**attempt)
             time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads writers, protects nothing
+            base, is_fresh = fetch(repository, remote, branch), True
         else:
-            repository.remote_tips[tracking_ref(remote, branch)] = commit
+            repository.remote_tips[tracked] = commit
             return commit
 
 
