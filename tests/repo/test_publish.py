@@ -109,6 +109,30 @@ def test_what_leaves_nothing_to_change_is_fetched_again(sandbox: Sandbox, tmp_pa
     assert subjects(sandbox) == ["ours", "rival", "Start"]
 
 
+def test_of_two_writers_of_the_same_commit_one_publishes(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-01-02T03:04:05Z")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-02T03:04:05Z")
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    repository = Repository.find(sandbox.root)
+    start = fetch(repository, "origin", "main")
+    rivals: list[str | None] = []
+
+    def make(base: str) -> Change | None:
+        if base != start:
+            return None
+        if not rivals:
+            rivals.append(None)
+            rivals.append(publish(Repository.find(other), "origin", "main", make))
+        return Change("the same", {"same": b"1"})
+
+    assert publish(repository, "origin", "main", make) is None
+    assert rivals[-1] == sandbox.git("ls-remote", "origin", "main").split()[0]
+    assert subjects(sandbox) == ["the same", "Start"]
+
+
 def test_what_was_taken_from_a_branch_does_not_come_back(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
     publish(repository, "origin", "main", lambda _: Change("taken back", {"secret": b"1"}))

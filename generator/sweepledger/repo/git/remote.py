@@ -21,6 +21,7 @@ LOST_RACE = re.compile(
     re.MULTILINE,
 )
 """Matches git's own line about the ref, never the server's output, which is untrusted."""
+ALREADY_THERE = re.compile(r"^=\t", re.MULTILINE)
 LEFT_LOCK = re.compile(r"refs/\S+\.lock': File exists")
 PUSH_BUDGET_SECONDS = 600.0
 LONGEST_PAUSE_SECONDS = 5.0
@@ -55,7 +56,7 @@ def publish(
             continue
         try:
             # The lease refuses a branch that was set back: a push would bring back what was taken from it.
-            repository.run(
+            pushed = repository.run(
                 "push", "--porcelain", f"--force-with-lease={ref}:{base}", remote, f"{commit}:{ref}"
             )
         except RepositoryError as error:
@@ -74,7 +75,9 @@ def publish(
             base, is_fresh = fetch(repository, remote, branch), True
         else:
             repository.remote_tips[tracked] = commit
-            return commit
+            if ALREADY_THERE.search(pushed) is None:
+                return commit
+            base, is_fresh = commit, True  # another writer made the same commit within the same second
 
 
 def _has_arrived(repository: Repository, remote: str, branch: str, commit: str) -> bool:
