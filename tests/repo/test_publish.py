@@ -133,6 +133,25 @@ def test_of_two_writers_of_the_same_commit_one_publishes(
     assert subjects(sandbox) == ["the same", "Start"]
 
 
+def test_what_cannot_be_changed_is_fetched_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    repository = Repository.find(sandbox.root)
+    start = fetch(repository, "origin", "main")
+
+    def make(base: str) -> Change:
+        if base == start:
+            raise RepositoryError("a file is broken")
+        return Change("ours", {"ours": b"1"})
+
+    with pytest.raises(RepositoryError, match="a file is broken"):
+        publish(repository, "origin", "main", make)
+    publish(Repository.find(other), "origin", "main", lambda _: Change("repaired", {"r": b"1"}))
+
+    assert publish(repository, "origin", "main", make)
+    assert subjects(sandbox) == ["ours", "repaired", "Start"]
+
+
 def test_what_was_taken_from_a_branch_does_not_come_back(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
     publish(repository, "origin", "main", lambda _: Change("taken back", {"secret": b"1"}))

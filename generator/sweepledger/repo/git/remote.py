@@ -2,7 +2,8 @@
 
 If another writer pushes first, the change is made again from the new commit: nothing is merged, rebased or forced.
 A push is accepted only on top of the branch's commit, so the first attempt starts from the commit that this process
-fetched or pushed last: the git host is asked again only if that is no longer the branch's, or leaves nothing to change.
+fetched or pushed last: the git host is asked again only if that is no longer the branch's, or leaves nothing to change,
+or cannot be changed.
 """
 
 import random
@@ -11,8 +12,9 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum, auto
 
-from sweepledger.errors import ContentionError, RepositoryError
+from sweepledger.errors import ContentionError, GeneratorError, RepositoryError
 from sweepledger.repo.git.commit import Change, create_commit
 from sweepledger.repo.git.repository import Repository
 
@@ -38,46 +40,74 @@ def publish(
     """Make a change to a branch and push it; start again if another writer was faster.
 
     Return the new commit; None if there is nothing to change. Raises ContentionError after `budget` seconds,
-    RepositoryError if the server refuses.
+    RepositoryError if the server refuses, and what `make` raises for the newest commit.
     """
     deadline = time.monotonic() + budget
     attempt = 0
-    ref, tracked = f"refs/heads/{branch}", tracking_ref(remote, branch)
-    known = repository.remote_tips.pop(tracked, None)
+    known = repository.remote_tips.pop(tracking_ref(remote, branch), None)
     base, is_fresh = known or fetch(repository, remote, branch), known is None
     while True:
-        change = make(base)
-        commit = create_commit(repository, base, change) if change else None
+        commit, error = _commit(repository, base, make)
         if commit is None:
             latest = base if is_fresh else fetch(repository, remote, branch)
+            if latest == base and error is not None:
+                raise error
             if latest == base:
                 return None
             base, is_fresh = latest, True
             continue
-        try:
-            # The lease refuses a branch that was set back: a push would bring back what was taken from it.
-            pushed = repository.run(
-                "push", "--porcelain", f"--force-with-lease={ref}:{base}", remote, f"{commit}:{ref}"
-            )
-        except RepositoryError as error:
-            if LOST_RACE.search(error.output) is None:
-                if _has_arrived(repository, remote, branch, commit):
-                    return commit
-                raise
-            if time.monotonic() >= deadline:
-                raise ContentionError(
-                    f"other writers pushed to {branch} first for {budget:.0f} s; nothing was lost",
-                    hint="run it again",
-                ) from error
-            attempt += 1
-            pause = min(LONGEST_PAUSE_SECONDS, 0.05 * 2**attempt)
-            time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads writers, protects nothing
-            base, is_fresh = fetch(repository, remote, branch), True
-        else:
-            repository.remote_tips[tracked] = commit
-            if ALREADY_THERE.search(pushed) is None:
+        match _push(repository, remote, branch, base, commit):
+            case _Push.ACCEPTED:
                 return commit
-            base, is_fresh = commit, True  # another writer made the same commit within the same second
+            case _Push.KNOWN:
+                base, is_fresh = commit, True
+            case _Push.LATE:
+                if time.monotonic() >= deadline:
+                    raise ContentionError(
+                        f"other writers pushed to {branch} first for {budget:.0f} s; nothing was lost",
+                        hint="run it again",
+                    )
+                attempt += 1
+                pause = min(LONGEST_PAUSE_SECONDS, 0.05 * 2**attempt)
+                time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads writers, protects nothing
+                base, is_fresh = fetch(repository, remote, branch), True
+
+
+def _commit(
+    repository: Repository, base: str, make: Callable[[str], Change | None]
+) -> tuple[str | None, GeneratorError | None]:
+    """Return the commit of a change, if there is one, or why it cannot be made."""
+    try:
+        change = make(base)
+        return create_commit(repository, base, change) if change else None, None
+    except GeneratorError as error:
+        return None, error
+
+
+class _Push(Enum):
+    """What became of a commit that was pushed."""
+
+    ACCEPTED = auto()
+    KNOWN = auto()
+    """Another writer had pushed the same commit: made on the same one, and within the same second."""
+    LATE = auto()
+    """The branch is no longer where the commit begins."""
+
+
+def _push(repository: Repository, remote: str, branch: str, base: str, commit: str) -> _Push:
+    ref = f"refs/heads/{branch}"
+    try:
+        # The lease refuses a branch that was set back: a push would bring back what was taken from it.
+        lease = f"--force-with-lease={ref}:{base}"
+        pushed = repository.run("push", "--porcelain", lease, remote, f"{commit}:{ref}")
+    except RepositoryError as error:
+        if LOST_RACE.search(error.output) is not None:
+            return _Push.LATE
+        if _has_arrived(repository, remote, branch, commit):
+            return _Push.ACCEPTED
+        raise
+    repository.remote_tips[tracking_ref(remote, branch)] = commit
+    return _Push.ACCEPTED if ALREADY_THERE.search(pushed) is None else _Push.KNOWN
 
 
 def _has_arrived(repository: Repository, remote: str, branch: str, commit: str) -> bool:
