@@ -30,7 +30,9 @@ def job(name: str) -> dict[str, Any]:
     return made
 
 
-def run_job(name: str, clone: Path, remote: Path, tools: Path) -> subprocess.CompletedProcess[str]:
+def run_job(
+    name: str, clone: Path, remote: Path, tools: Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run the script of a job in a clone, with the variables that GitLab sets."""
     install_sweep(tools)
     (tools / "python3").write_text(FAKE_PYTHON.format(here=tools))
@@ -53,7 +55,11 @@ def run_job(name: str, clone: Path, remote: Path, tools: Path) -> subprocess.Com
             "CI_COMMIT_SHA": commit,
             "CI_COMMIT_BEFORE_SHA": before,
             "CI_DEFAULT_BRANCH": "main",
+            "CI_PROJECT_ID": "7",
+            "CI_MERGE_REQUEST_PROJECT_ID": "7",
+            "CI_MERGE_REQUEST_PROJECT_PATH": "lab/sweeps",
             "GENERATE_TOKEN": "of-a-test",
+            **variables,
         },
         capture_output=True,
         text=True,
@@ -127,6 +133,34 @@ def test_a_wrong_spec_fails_on_its_line(team: Sandbox, tools: Path, tmp_path: Pa
     assert entry["location"] == {"path": "sweeps/peak.yaml", "lines": {"begin": 6}}
 
 
+def test_a_fork_checks_nothing_itself(team: Sandbox, tools: Path, tmp_path: Path) -> None:
+    team.spec("peak")
+    clone = requested(team, tmp_path)
+
+    done = run_job("check", clone, remote_of(team), tools, CI_PROJECT_ID="8")
+
+    assert done.returncode == 1
+    assert "Let a member of lab/sweeps run one there" in done.stderr
+    assert not (clone / "report").exists()
+
+
+@pytest.mark.usefixtures("needs_kustomize")
+def test_what_an_interrupted_job_left_stops_no_later_one_and_is_run_by_none(
+    team: Sandbox, tools: Path, tmp_path: Path
+) -> None:
+    team.spec("peak")
+    clone = requested(team, tmp_path)
+    clone.with_name("project.report").mkdir()
+    planted = clone.with_name("project.sweep") / "lib/planted.pth"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("import planted\n")
+
+    done = run_job("check", clone, remote_of(team), tools)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not planted.exists()
+
+
 def test_a_merged_spec_gets_its_batch_by_the_token(team: Sandbox, tools: Path, tmp_path: Path) -> None:
     team.spec("peak")
     team.commit("Ask")
@@ -138,6 +172,12 @@ def test_a_merged_spec_gets_its_batch_by_the_token(team: Sandbox, tools: Path, t
     team.git("fetch", "-q", "origin")
     assert team.git("log", "-1", "--format=%s", "origin/main").strip() == "generate(peak): 3 trials"
     assert "of-a-test" not in done.stdout + done.stderr + (tools / "gitconfig").read_text()
+
+
+def test_all_results_are_verified_where_no_commit_came_before(team: Sandbox, tools: Path) -> None:
+    done = run_job("results", team.root, remote_of(team), tools, CI_COMMIT_BEFORE_SHA="0" * 40)
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_results_are_verified_and_pages_are_built(team: Sandbox, tools: Path) -> None:
