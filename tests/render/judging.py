@@ -56,5 +56,4 @@ def _plain(value: Any) -> Any:
 def is_judged(policy: Manifest, manifest: Manifest, old: Manifest) -> bool:
     """Tell whether the rules look at an update at all."""
     given = {"object": manifest, "oldObject": old, "request": {"operation": "UPDATE"}}
-    (condition,) = policy["spec"]["matchConditions"]
-    return bool(evaluated(condition["expression"], given))
+    return all(evaluated(condition["expression"], given) for condition in policy["spec"]["matchConditions"])

@@ -89,6 +89,24 @@ def test_an_object_gets_an_owner_once_and_keeps_it() -> None:
         assert refusals(policy, change, "UPDATE", old=ours) == {"belongs to another repository"}
 
 
+@pytest.mark.parametrize("controller", CONTROLLERS)
+def test_each_platform_has_a_policy_of_its_own(controller: Controller) -> None:
+    policy = the(
+        "ValidatingAdmissionPolicy",
+        "speech-owner",
+        a_platform(Settings(namespace="speech", controller=controller)),
+    )
+    tree = a_platform(Settings(namespace="speech", controller=controller))
+    own = [
+        made for folder in ("platform", str(controller)) for made in manifests(tree, f"clusters/{folder}/")
+    ]
+
+    for made in own:
+        assert is_judged(policy, made, made) or made["kind"] in POLICIES, made["metadata"]
+    for made in applied(controller):
+        assert not is_judged(policy, made, made), made["metadata"]
+
+
 def test_the_commands_of_two_repositories_apply_under_two_names_and_force_nothing() -> None:
     pages = [
         a_platform(replace(PLATFORM_SETTINGS, controller=controller), a_source(url=url))[

@@ -134,8 +134,9 @@ def owner_policy_name(settings: Settings) -> str:
 def owner_policy(settings: Settings, objects: Sequence[Manifest]) -> list[Manifest]:
     """Return the policy that no object of a platform changes its owner, with its binding.
 
-    It holds for the platform of every repository, whichever applied the policy: two with the same namespace have the
-    same objects. The API server asks no policy about policies: `sweep doctor` compares their owners.
+    It holds for these objects, whichever repository applied the policy: two with the same namespace have the same
+    objects. Of other platforms in the cluster it says nothing: each has a policy of its own. The API server asks no
+    policy about policies: `sweep doctor` compares their owners.
     """
     kinds: dict[str, set[str]] = {}
     for made in objects:
@@ -160,7 +161,10 @@ def owner_policy(settings: Settings, objects: Sequence[Manifest]) -> list[Manife
                 "objectSelector": {"matchLabels": {PART_OF: PLATFORM}},
                 "resourceRules": rules,
             },
-            "matchConditions": [{"name": "has-an-owner", "expression": has_owner.format("oldObject")}],
+            "matchConditions": [
+                {"name": "is-of-this-platform", "expression": _is_one_of(objects, settings)},
+                {"name": "has-an-owner", "expression": has_owner.format("oldObject")},
+            ],
             "validations": [
                 {
                     "expression": f"{has_owner.format('object')} && {same}",
@@ -180,6 +184,22 @@ def owner_policy(settings: Settings, objects: Sequence[Manifest]) -> list[Manife
         spec={"policyName": name, "validationActions": ["Deny"]},
     )
     return [policy, binding]
+
+
+def _is_one_of(objects: Sequence[Manifest], settings: Settings) -> str:
+    """Return the condition that an object lies in a namespace of the platform, or is one of those outside of them."""
+    names = Names.of(settings)
+    own = (names.trials, names.collector, names.flux)
+    outside = {
+        f"{made['metadata'].get('namespace', '')}/{made['metadata']['name']}"
+        for made in objects
+        if made["apiVersion"] != REGISTRATION and made["metadata"].get("namespace") not in own
+    }
+    namespace = "(has(oldObject.metadata.namespace) ? oldObject.metadata.namespace : '')"
+    return (
+        f"{namespace} in {list_literal(own)} || "
+        f"{namespace} + '/' + oldObject.metadata.name in {list_literal(sorted(outside))}"
+    )
 
 
 def _plural(kind: str) -> str:
