@@ -338,7 +338,85 @@ def test_a_server_without_hooks_keeps_all_of_clusters_from_the_collector(sandbox
     )
 
     assert "clusters/**/*" in argocd
-    assert "clusters/*, clusters/flux/*, clusters/platform/**/*, clusters/optional/**/*" in flux
+    assert (
+        "clusters/*, clusters/extra/**/*, clusters/flux/*, clusters/platform/**/*, clusters/optional/**/*"
+        in flux
+    )
+
+
+def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:
+    assert "/.github/ @<the platform team>" in run_bootstrap(sandbox).owners
+    sandbox.write(".gitlab-ci.yml", "---\n")
+
+    bootstrapped = run_bootstrap(sandbox)
+
+    assert {"/.gitlab/ @<the platform team>", "/.gitlab-ci.yml @<the platform team>"} <= {
+        *bootstrapped.owners
+    }
+    assert ".gitlab/**/*, .gitlab-ci.yml, sweeps/**/*" in bootstrapped.ruleset
+    assert ".github" not in bootstrapped.ruleset
+
+
+NAMED = """version: 1
+kubernetes: "1.34"
+authorities: {config_map: company-ca}
+priority_class: batch-low
+collector: {priority_class: services}
+pools:
+  plain: {node: {cpu: 4, memory: 16Gi}}
+  gpu:
+    node: {cpu: 4, memory: 16Gi}
+    pod: {runtime_class: gvisor, service_account: trainer, priority_class: batch-low, claims: {a: one, b: one}}
+"""
+
+
+def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(
+    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    sandbox.write("sweepledger.yaml", NAMED)
+
+    done = run_sweep("bootstrap", "flux", "--repo", URL, "--branch", "main", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    listed = done.stdout.partition("Create these objects")[2].partition("\n\n")[0].splitlines()[1:]
+    assert [line.strip() for line in listed] == [
+        "ConfigMap sweeps/company-ca (authorities)",
+        "ConfigMap sweeps-collector/company-ca (authorities)",
+        "PriorityClass batch-low (trials)",
+        "PriorityClass services (collector)",
+        "RuntimeClass gvisor (pool gpu)",
+        "ServiceAccount sweeps/trainer (pool gpu)",
+        "ResourceClaimTemplate sweeps/one (pool gpu)",
+    ]
+    page = (sandbox.root / "clusters/README.md").read_text()
+    for line in listed:
+        assert line.strip() in page
+    assert "optional/priority-class.yaml`, unless the cluster has PriorityClass `batch-low`" in page
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (
+            "ssh://git@git.example.org/lab.git",
+            "egress.git.ports: 443, without 22 of ssh://git@git.example.org/",
+        ),
+        ("https://git.example.org:8443/lab.git", "without 8443"),
+        ("https://git.example.org/lab.git", None),
+    ],
+)
+def test_an_egress_for_git_that_opens_other_ports_is_a_gap(
+    sandbox: Sandbox, url: str, words: str | None
+) -> None:
+    opened = (
+        "{git: {cidrs: [192.0.2.4/32], ports: [443]}, api-server: {cidrs: [192.0.2.1/32], ports: [6443]}}"
+    )
+    sandbox.write("sweepledger.yaml", f"version: 1\negress: {opened}\n")
+
+    gaps = [gap for gap in run_bootstrap(sandbox, url=url).gaps if gap.startswith("egress")]
+
+    assert len(gaps) == (words is not None)
+    assert words is None or words in gaps[0]
 
 
 # --- the rule on the git server ---------------------------------------------------------------------------

@@ -152,8 +152,9 @@ def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -
 MORE = f"""images: {{collector: {{repository: registry.example/sweep, digest: 'sha256:{"c" * 64}'}}}}
 pools: {{gpu: {{queue: research, node: {{cpu: 8, memory: 32Gi, gpu: 1}}, max_nodes: 4}}}}
 datasets: {{digits: {{claim: digits, path: v2, version: '2'}}}}
+authorities: {{config_map: company-ca}}
 """
-"""A collector that runs, a queue, and a claim that no file of the platform describes."""
+"""A collector that runs, a queue, and a claim and certificates that no file of the platform describes."""
 
 
 def a_claim(namespace: str, mode: str) -> dict[str, Any]:
@@ -197,7 +198,16 @@ def complete(
         ),
     )
     claim = a_claim(namespace, "ReadWriteMany")
-    apiserver.apply(queue, claim, *map(a_secret, needed))
+    authorities = [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "company-ca", "namespace": place},
+            "data": {"ca.crt": ""},
+        }
+        for place in (namespace, f"{namespace}-collector")
+    ]
+    apiserver.apply(queue, claim, *authorities, *map(a_secret, needed))
     for item in [*made, claim]:
         status = reported(item)
         if status:
@@ -260,6 +270,7 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
     apiserver.kubectl("label", "namespace", complete, "pod-security.kubernetes.io/enforce-")
     apiserver.kubectl("delete", "localqueue", "research", f"--namespace={complete}")
     apiserver.kubectl("delete", "secret", "sweep-git-write", f"--namespace={collector}")
+    apiserver.kubectl("delete", "configmap", "company-ca", f"--namespace={collector}")
     emptied = json.dumps([{"op": "remove", "path": "/data/token"}])
     apiserver.kubectl(
         "patch", "secret", "tracker", f"--namespace={complete}", "--type=json", "--patch", emptied
@@ -277,6 +288,7 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
         f"Namespace {complete}": HealthStatus.WRONG,
         f"LocalQueue {complete}/research": HealthStatus.MISSING,
         f"Secret {collector}/sweep-git-write": HealthStatus.MISSING,
+        f"ConfigMap {collector}/company-ca": HealthStatus.MISSING,
         f"Secret {complete}/tracker": HealthStatus.WRONG,
         f"PersistentVolumeClaim {complete}/digits": HealthStatus.WRONG,
     }

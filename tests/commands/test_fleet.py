@@ -1,6 +1,8 @@
 """Several clusters that follow one branch: whose batch is which, who applies it, and who records it."""
 
+import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,19 +11,24 @@ import pytest
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
 from sweepledger.commands.collect import Collection, collect_from_cluster
+from sweepledger.commands.collection.reader_pod import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
+from sweepledger.commands.plan import plan
+from sweepledger.commands.reports.metrics import metrics
 from sweepledger.commands.reports.why import why
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
+from sweepledger.commands.scaffold.upgrade import upgrade
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import yaml
+from sweepledger.problems import Severity
 from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.settings import Controller
+from sweepledger.structs.settings import Controller, Settings
 from tests.commands.clusters import Cluster
 from tests.commands.test_bootstrap import URL, install, push
 from tests.commands.test_collect import leave
@@ -98,6 +105,49 @@ def test_without_a_name_the_rule_decides_and_further_batches_stay(sandbox: Sandb
     assert (newest.lock.number, newest.lock.cluster) == (2, first.lock.cluster)
 
 
+def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: Sandbox) -> None:
+    with_settings(sandbox, controller="argocd")
+    ask(sandbox, "peak", None)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    sandbox.push()
+    with_settings(sandbox, "clusters: {eu: {weight: 0}, us: {weight: 0}}\n", controller="argocd")
+    sandbox.commit("Let no cluster take new sweeps")
+    sandbox.push()
+    path = sandbox.root / "sweeps/peak.yaml"
+    path.write_text(path.read_text().replace("1, 2, 3", "1, 2, 3, 4"))
+    generate(sandbox.workspace)
+    sandbox.commit("Ask for one more")
+
+    assert [(one.code, one.severity) for one in check(sandbox.workspace).problems] == [
+        ("unknown-cluster", Severity.WARNING)
+    ]
+    ask(sandbox, "other", None)
+    with pytest.raises(RepositoryError, match="no cluster can run the next batch of other"):
+        generate(sandbox.workspace)
+
+
+POOL = "pools: {small: {node: {cpu: 4, memory: 16Gi}, max_nodes: 1}}\n"
+
+
+def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sandbox) -> None:
+    with_settings(sandbox, f"{TWO}{POOL}", controller="argocd")
+    for name, cluster in (("in-eu", "eu"), ("new-in-eu", "eu"), ("new-in-us", "us")):
+        path = sandbox.spec(name)
+        path.write_text(f"{path.read_text()}  expected_minutes: 5\n  pool: small\n  cluster: {cluster}\n")
+    generate(sandbox.workspace, ["in-eu"])
+    sandbox.commit("Ask")
+    sandbox.push()
+
+    (here,) = plan(sandbox.workspace, ["new-in-eu"]).reviews
+    (there,) = plan(sandbox.workspace, ["new-in-us"]).reviews
+
+    assert (here.cluster, there.cluster) == ("eu", "us")
+    assert here.forecast is not None
+    assert there.forecast is not None
+    assert (here.forecast.ahead, there.forecast.ahead) == (1, 0)
+
+
 def test_no_one_writes_another_cluster_into_a_lock(sandbox: Sandbox) -> None:
     with_settings(sandbox, controller="argocd")
     sandbox.commit("Set up")
@@ -161,6 +211,98 @@ def test_one_argo_cd_tells_its_clusters_apart(sandbox: Sandbox) -> None:
         objects = [one for path in folder.glob("*.yaml") for one in yaml.load_all(path.read_bytes())]
         named[cluster] = {(one["kind"], one["metadata"]["name"]) for one in objects if "metadata" in one}
     assert not named["eu"] & named["us"], "both are in one namespace of one cluster"
+
+
+def test_each_object_that_stays_is_named_with_its_cluster(
+    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    with_settings(sandbox)
+    bootstrapped(sandbox)
+    with_settings(sandbox, LOST)
+    sandbox.commit("Give us up")
+    again = ("bootstrap", "flux", "--repo", URL, "--branch", "main")
+
+    printed = run_sweep(*again, cwd=sandbox.root).stdout
+    sandbox.git("checkout", "-q", "--", "clusters")
+    data = json.loads(run_sweep(*again, "--format=json", cwd=sandbox.root).stdout)["data"]
+
+    assert {one["cluster"] for one in data["undeclared"]} == {"us"}
+    lines = printed.partition("No file declares")[2].splitlines()
+    heading = lines.index("  in cluster us, if it comes back, and in no other:")
+    assert "    kubectl delete namespace sweeps" in lines[heading + 1 :]
+    assert not [line for line in lines[:heading] if "kubectl" in line]
+
+
+def test_a_secret_is_made_once_in_the_cluster_that_reads_it(sandbox: Sandbox) -> None:
+    clusters = "clusters: {eu: {argocd: {cluster: gpu-eu}}, us: {argocd: {cluster: gpu-us}}}\n"
+    with_settings(sandbox, clusters, controller="argocd")
+    central = bootstrap(sandbox.workspace, BootstrapRequest(Controller.ARGOCD, url=URL, branch="main"))
+    with_settings(sandbox, "clusters: {eu: {}, us: {argocd: {cluster: gpu-us}}}\n", controller="argocd")
+    beside = bootstrap(sandbox.workspace, BootstrapRequest(Controller.ARGOCD, url=URL, branch="main"))
+
+    def places(result: Bootstrapped) -> dict[str | None, list[str]]:
+        return {cluster: [one.name for one in group] for cluster, group in result.secrets_by_cluster}
+
+    assert places(central) == {
+        None: ["sweeps-git-read"],
+        "eu": ["sweep-git-write"],
+        "us": ["sweep-git-write"],
+    }
+    assert places(beside) == {"eu": ["sweeps-git-read", "sweep-git-write"], "us": ["sweep-git-write"]}
+
+
+def test_what_only_one_cluster_lacks_is_said_of_it(sandbox: Sandbox) -> None:
+    with_settings(sandbox, "clusters: {eu: {nfs: {server: a.example.org, path: /eu}}, us: {}}\n")
+
+    result = bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, url=URL, branch="main"))
+
+    (gap,) = (gap for gap in result.gaps if gap.startswith("results.nfs"))
+    assert gap.endswith("(only in cluster us)")
+    assert not [gap for gap in result.gaps if gap.startswith("signers") and "only" in gap]
+    assert [line for line in result.results_folder if line.startswith("mkdir")] == [
+        "mkdir -p /eu",
+        "mkdir -p <the export's folder>",
+    ]
+
+
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
+def test_an_upgrade_says_what_to_apply_in_each_cluster(sandbox: Sandbox, controller: Controller) -> None:
+    with_settings(sandbox, controller=str(controller))
+    bootstrapped(sandbox, controller)
+    for cluster in ("eu", "us"):
+        file = next((sandbox.root / "clusters" / cluster / str(controller)).glob("*.yaml"))
+        file.unlink()  # as if this version had added it
+
+    *_, last = upgrade(sandbox.workspace, check=True).steps
+
+    for cluster in ("eu", "us"):
+        assert f"in cluster {cluster}, kubectl apply" in last
+        assert f"-k clusters/{cluster}/{controller}" in last
+
+
+def test_the_metrics_of_a_batch_name_its_cluster(sandbox: Sandbox) -> None:
+    founded(sandbox)
+
+    (merged,) = (one for one in metrics(sandbox.workspace) if one.name == "batch_merged_timestamp_seconds")
+
+    assert {labels["sweep"]: labels["cluster"] for labels, _ in merged.samples} == {
+        "in-eu": "eu",
+        "in-us": "us",
+    }
+
+
+def test_a_reader_pod_waits_in_a_queue_of_its_own_cluster(sandbox: Sandbox) -> None:
+    pools = "pools:\n  a: {queue: a, node: {cpu: 8, memory: 32Gi}}\n  b: {queue: b, node: {cpu: 8, memory: 32Gi}}\n"
+    with_settings(sandbox, f"clusters: {{eu: {{pools: [b]}}, us: {{pools: [a]}}}}\n{pools}")
+
+    queues = {
+        cluster: reader_queue(sandbox.workspace.in_cluster(cluster).cluster_settings)
+        for cluster in ("eu", "us")
+    }
+
+    assert queues == {"eu": "b", "us": "a"}
+    assert reader_queue(Settings(controller=Controller.ARGOCD)) is None
+    assert reader_queue(Settings(namespace="lab", controller=Controller.SUBMIT)) == "lab-user-queue"
 
 
 def test_an_active_batch_of_no_cluster_forbids_clusters(sandbox: Sandbox) -> None:
@@ -258,7 +400,7 @@ def test_a_cluster_is_given_up_and_its_trials_run_elsewhere_once(
     ask(sandbox, "in-us", None)
     sandbox.commit("Give us up")
     sandbox.push()
-    with pytest.raises(RepositoryError, match="active in cluster 'us'"):
+    with pytest.raises(RepositoryError, match="active in cluster 'us', which was given up"):
         bootstrapped(sandbox)
     cancel(sandbox.workspace, "in-us", replace=True)
     bootstrapped(sandbox)

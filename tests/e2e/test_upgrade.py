@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.scaffold.upgrade import BRANCH, HOOK_FILE
+from sweepledger.commands.scaffold.upgrade import BRANCH
 from sweepledger.render.overlay import NOT_ARCHIVED
+from sweepledger.render.platform.manual_setup import HOOK_FILE
 from tests import earlier_release
 from tests.cluster.children import until
 from tests.e2e.controllers import Controller

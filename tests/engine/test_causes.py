@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from sweepledger.engine.cluster import causes
+from sweepledger.engine.cluster import batch_objects, causes
 from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState, parse_collector, unknown_collector
+from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import parse_pod
 from sweepledger.engine.cluster.workloads import parse_workload
 from sweepledger.structs.kubernetes import JOB
+from sweepledger.structs.settings import Controller
 from tests.engine.trial_pods import a_pod, ended
 
 MOMENT = "2026-01-01T00:00:00Z"
@@ -321,6 +323,22 @@ def test_argo_cd_says_why_a_batch_is_not_applied(
 
     assert kind_of(None, missing=missing)[0] is kind
     assert words in missing.text
+
+
+def test_the_application_set_of_one_of_several_clusters_is_looked_for_by_its_own_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def get(_kubectl: Kubectl, kind: str, name: str, _namespace: str) -> None:
+        asked.append((kind.partition(".")[0], name))
+
+    monkeypatch.setattr(Kubectl, "get", get)
+    batch_objects.read_controller_cause(
+        Kubectl(), Controller.ARGOCD, "lr-b1-1", project="ml-eu", controller_namespace="argocd"
+    )
+
+    assert asked == [("applications", "lr-b1-1"), ("applicationsets", "ml-eu")]
 
 
 READY = {"status": condition("Ready", "True")}

@@ -197,7 +197,9 @@ esac"""
 
 def fetched(into: Path, *batches: str) -> list[str]:
     into.mkdir(exist_ok=True)
-    helper_pods.copy_batches(Kubectl(), POD, batches or ("batch",), into, patience=5)
+    with helper_pods.running_reader_pod(Kubectl(), POD, patience=5) as reader:
+        for batch in batches or ("batch",):
+            reader.copy(batch, into)
     return sorted(path.relative_to(into).as_posix() for path in into.rglob("*.*"))
 
 
@@ -327,7 +329,8 @@ from pathlib import Path
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from tests.engine.test_untrusted_cluster import POD
-helper_pods.copy_batches(Kubectl(), POD, ["batch"], Path({str(tmp_path / "into")!r}), patience=5)
+with helper_pods.running_reader_pod(Kubectl(), POD, patience=5) as reader:
+    reader.copy("batch", Path({str(tmp_path / "into")!r}))
 print(re.search(r"VmHWM:\\s+([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 """
     (tmp_path / "into").mkdir()

@@ -12,6 +12,7 @@ import yaml
 from sweepledger.render import platform
 from sweepledger.render.platform import monitoring
 from sweepledger.structs.settings import (
+    ClusterSettings,
     Controller,
     Egress,
     MessageService,
@@ -24,7 +25,7 @@ from sweepledger.structs.settings import (
 )
 from tests.cluster import building
 from tests.cluster.apiserver import NoClusterToolsError, tool
-from tests.render.platforms import a_platform, a_source
+from tests.render.platforms import a_platform, a_source, manifests
 
 SETTINGS = Settings(
     controller=Controller.ARGOCD,
@@ -149,6 +150,58 @@ def test_flux_sends_messages_and_statuses_with_secrets_that_the_bootstrap_lists(
 
     assert [one["spec"]["type"] for one in providers] == ["slack", "gitea"]
     assert {one["spec"]["secretRef"]["name"] for one in providers} <= listed
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("https://bitbucket.org/lab/sweeps.git", "bitbucket"),
+        ("https://bitbucket.example.org/scm/lab/sweeps.git", "bitbucketserver"),
+        ("https://dev.azure.com/lab/project/_git/sweeps", "azuredevops"),
+        ("ssh://git@ssh.dev.azure.com/v3/lab/project/sweeps", "azuredevops"),
+        ("https://gitlab.example.org/lab/sweeps.git", "gitlab"),
+        ("https://github.com/lab/sweeps.git", "github"),
+        ("https://git.example.org/lab/sweeps.git", "gitea"),
+    ],
+)
+def test_flux_sends_commit_statuses_as_the_git_host_takes_them(url: str, kind: str) -> None:
+    tree = a_platform(FLUX, a_source(url=url))
+    made = yaml.safe_load_all(tree["clusters/monitoring/notifications.yaml"])
+
+    (provider,) = (
+        one for one in made if one["metadata"]["name"] == "sweep-commit-status" if "type" in one["spec"]
+    )
+    assert provider["spec"]["type"] == kind
+
+
+def test_each_cluster_asks_for_its_own_batches_and_project() -> None:
+    fleet = replace(SETTINGS, clusters={"eu": ClusterSettings("eu"), "us": ClusterSettings("us")})
+    tree = a_platform(fleet, a_source())
+
+    for cluster in ("eu", "us"):
+        (rules,) = yaml.safe_load_all(tree[f"clusters/{cluster}/monitoring/prometheus-rules.yaml"])
+        asked = {rule["alert"]: rule["expr"] for rule in rules["groups"][0]["rules"]}
+        (project,) = (
+            one["metadata"]["name"]
+            for one in manifests(tree, f"clusters/{cluster}/argocd/")
+            if one["kind"] == "ApplicationSet"
+        )
+        assert f'project="{project}"' in asked["SweepBatchNotSynced"]
+        assert f',cluster="{cluster}"}}' in asked["SweepBatchWithoutJobs"]
+
+
+def test_dashboards_of_long_namespaces_differ() -> None:
+    uids = {
+        json.loads(
+            a_platform(replace(SETTINGS, namespace=f"team-{'hyperparameter-' * 2}sweeps-{end}"))[
+                "clusters/monitoring/dashboard.json"
+            ]
+        )["uid"]
+        for end in ("vision", "voice")
+    }
+
+    assert len(uids) == 2
+    assert {len(uid) for uid in uids} == {40}
 
 
 @pytest.fixture(scope="module")

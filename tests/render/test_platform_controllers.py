@@ -7,8 +7,8 @@ import pytest
 
 from sweepledger.render.platform import GitSource, url_fault
 from sweepledger.render.platform.flux import batch_file, batch_kustomization
-from sweepledger.structs.node_pool import Toleration
-from sweepledger.structs.settings import ArgoCdSettings, Controller, Settings
+from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
+from sweepledger.structs.settings import ArgoCdSettings, CollectorSettings, Controller, Settings
 from tests.render.platforms import (
     DISTRIBUTED,
     PLATFORM_SETTINGS,
@@ -240,6 +240,52 @@ def test_a_flavor_has_the_selector_and_the_taints_of_its_pool_so_that_queued_pod
         "kubernetes.azure.com/scalesetpriority",
         "amd.com/gpu",
     ]
+
+
+def test_pools_of_a_cohort_on_the_same_nodes_have_one_flavor_that_tolerates_what_any_of_them_must() -> None:
+    gpus = Pool(
+        "gpus",
+        NodeCapacity("8", "32Gi", 4),
+        queue="gpus",
+        max_nodes=2,
+        cohort="all",
+        selector={"example.org/p": "x"},
+    )
+    plain = replace(gpus, name="plain", queue="plain", node=NodeCapacity("8", "32Gi"))
+    tree = a_platform(replace(ARGOCD, pools={"plain": plain, "gpus": gpus}))
+
+    flavors = [made for made in manifests(tree) if made["kind"] == "ResourceFlavor"]
+
+    assert [flavor["metadata"]["name"] for flavor in flavors] == ["research-gpus"]
+    assert [taint["key"] for taint in flavors[0]["spec"]["tolerations"]] == ["nvidia.com/gpu"]
+    for name in ("gpus", "plain"):
+        (group,) = the("ClusterQueue", f"research-{name}", tree)["spec"]["resourceGroups"]
+        assert [flavor["name"] for flavor in group["flavors"]] == ["research-gpus"]
+
+
+def test_the_collector_has_its_queue_in_its_own_namespace() -> None:
+    settings = replace(ARGOCD, pools=THREE_POOLS, collector=CollectorSettings(pool="cpu"))
+    made = manifests(a_platform(settings), "clusters/optional")
+
+    places = {
+        (one["metadata"]["name"], one["metadata"]["namespace"]) for one in made if one["kind"] == "LocalQueue"
+    }
+    admitted = {
+        one["metadata"]["name"]: one["spec"]["namespaceSelector"]
+        for one in made
+        if one["kind"] == "ClusterQueue"
+    }
+
+    assert places == {
+        ("cpu", "research"),
+        ("cpu", "research-collector"),
+        ("light", "research"),
+        ("heavy", "research"),
+    }
+    (expression,) = admitted.pop("research-cpu")["matchExpressions"]
+    assert expression["values"] == ["research", "research-collector"]
+    for selector in admitted.values():
+        assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "research"}}
 
 
 def test_two_repositories_share_a_cluster_with_kueue() -> None:

@@ -118,10 +118,17 @@ def test_what_is_no_parameter_name(name: str) -> None:
         ("sweeps", "sweeps"),
         ("vision-sweeps", "vision-sweeps"),
         ("kube-system", "in-kube-system-sweeps"),
-        ("a" * 100, f"{'a' * 40}-sweeps"),
-        ("-".join("a" * 100), "-".join("a" * 20) + "-sweeps"),
+        ("a" * 100, f"{'a' * 31}-28165978-sweeps"),
+        ("-".join("a" * 100), "-".join("a" * 16) + "-18bcd450-sweeps"),
         ("...", "sweeps"),
     ],
 )
 def test_the_namespace_of_a_new_repository_comes_from_its_name(name: str, namespace: str) -> None:
     assert names.repository_namespace(name) == namespace
+
+
+def test_long_names_that_differ_at_the_end_have_namespaces_of_their_own() -> None:
+    first, second = (names.repository_namespace(f"{'a' * 60}-{end}") for end in ("one", "two"))
+
+    assert first != second
+    assert len(first) == len(second) <= 47

@@ -184,13 +184,27 @@ def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
         "settings": list(result.changed_settings),
         "secrets": [
             {
+                "cluster": cluster,
+                "is_elsewhere": secret.is_elsewhere,
                 "purpose": secret.purpose,
                 "namespace": secret.namespace,
                 "name": secret.name,
                 "keys": list(secret.keys),
                 "commands": list(secret.commands),
             }
-            for secret in result.secrets
+            for cluster, secrets in result.secrets_by_cluster
+            for secret in secrets
+        ],
+        "objects": [
+            {
+                "cluster": cluster,
+                "kind": one.kind,
+                "namespace": one.namespace,
+                "name": one.name,
+                "purpose": one.purpose,
+            }
+            for cluster, objects in result.required_objects
+            for one in objects
         ],
         "key_pair": list(result.key_pair),
         "results_folder": list(result.results_folder),
@@ -199,7 +213,13 @@ def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
         "gaps": list(result.gaps),
         "former_url": result.former_url,
         "undeclared": [
-            {"kind": one.kind, "name": one.name, "namespace": one.namespace or None, "command": one.deletion}
+            {
+                "cluster": one.cluster or None,
+                "kind": one.kind,
+                "name": one.name,
+                "namespace": one.namespace or None,
+                "command": one.deletion,
+            }
             for one in result.undeclared
         ],
     }

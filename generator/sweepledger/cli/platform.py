@@ -249,17 +249,18 @@ def _former_owner(result: "Bootstrapped", former: str) -> list[str]:
 
 def _undeclared(result: "Bootstrapped") -> list[str]:
     """Name the objects that stay in the cluster although no file declares them."""
-    several = len({one.folder for one in result.undeclared}) > 1
-    return [
+    lines = [
         "",
         "No file declares these objects any more, and no controller deletes objects of a platform: with Argo CD, its",
         "Application stays out of sync. Delete them once no batch of the former settings is active. The data of a",
         "volume stays, but back it up first:",
-        *(
-            f"  {one.deletion}" + (f"    # cluster of {one.folder}" if several else "")
-            for one in result.undeclared
-        ),
     ]
+    for cluster, objects in result.undeclared_by_cluster:
+        if cluster:
+            lost = cluster in result.settings.lost_clusters
+            lines.append(f"  in cluster {cluster}{', if it comes back' if lost else ''}, and in no other:")
+        lines += [f"  {'  ' if cluster else ''}{one.deletion}" for one in objects]
+    return lines
 
 
 def _manual_steps(result: "Bootstrapped") -> list[str]:
@@ -274,11 +275,20 @@ def _manual_steps(result: "Bootstrapped") -> list[str]:
         "Create these Secrets, which are never committed. Each key is read from a file of its name; the",
     ]
     lines += ["file of a user name, password or token must not end with a newline (printf %s, not echo):"]
-    for cluster, secrets in result.secrets_by_cluster:
-        lines += [] if cluster is None else [f"  in cluster {cluster}:"]
+    groups = result.secrets_by_cluster
+    for cluster, secrets in groups:
+        if len(groups) > 1 or cluster is not None:
+            here = "the cluster of the trials" if cluster is None else f"cluster {cluster}"
+            is_elsewhere = any(secret.is_elsewhere for secret in secrets)
+            lines.append(f"  in {'the cluster of Argo CD' if is_elsewhere else here}:")
         for secret in secrets:
             lines.append(f"  {secret.purpose}: {secret.namespace}/{secret.name}")
             lines += [f"    {command}" for command in secret.commands]
+    if result.required_objects:
+        lines += ["", "Create these objects, which the settings name; no file declares them:"]
+        for cluster, objects in result.required_objects:
+            lines += [] if cluster is None else [f"  in cluster {cluster}:"]
+            lines += [f"  {one.title} ({one.purpose})" for one in objects]
     if result.results_folder:
         lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
         lines += [f"  {command}" for command in result.results_folder]
@@ -289,7 +299,8 @@ def _manual_steps(result: "Bootstrapped") -> list[str]:
 
 
 def _required_secrets(result: "Bootstrapped") -> list[str]:
-    secrets = ", ".join(f"{secret.namespace}/{secret.name}" for secret in result.secrets)
+    names = (f"{secret.namespace}/{secret.name}" for secret in result.secrets)
+    secrets = ", ".join(dict.fromkeys(names))
     return [f"required Secrets: {secrets} (--format json prints the commands; `sweep doctor` checks them)"]
 
 

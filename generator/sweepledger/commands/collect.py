@@ -25,14 +25,13 @@ from sweepledger.commands.collection.cluster_evidence import (
 from sweepledger.commands.collection.cluster_scope import recorded_by
 from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.progress_branch import update_progress_branches
-from sweepledger.commands.collection.reader_pod import READER_POD, reader_image, reader_queue
+from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.collection.record_store import RecordStore, bucket_results
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import PushedBatch, push_due, push_repeats
-from sweepledger.engine.cluster import helper_pods
 from sweepledger.engine.cluster.collector_lease import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
@@ -41,7 +40,6 @@ from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches
 from sweepledger.repo.git import remote_contains
-from sweepledger.structs.settings import Settings
 
 
 @contextmanager
@@ -54,7 +52,7 @@ def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterato
     if target.remote is None:
         yield ()
         return
-    lease = Lease(kubectl, Names.of(Settings(namespace=namespace)).collector)
+    lease = Lease(kubectl, Names(namespace).collector)
     refusal = lease.acquire()
     last = lease.last_commit
     try:
@@ -334,14 +332,9 @@ def collect_by_pod(
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
         cluster = replace(find_cluster_batches(kubectl, settings.namespace, active), over=over)
         if on_volume:
-            manifest = helper_pods.reader_pod_manifest(
-                READER_POD,
-                settings.namespace,
-                settings.results.claim,
-                reader_image(settings, image),
-                reader_queue(settings),
-            )
-            helper_pods.copy_batches(kubectl, manifest, on_volume, Path(scratch), patience=patience)
+            with ReaderPodOptions(workspace, kubectl, image, patience).running() as reader:
+                for name in on_volume:
+                    reader.copy(name, Path(scratch))
         stored = None if bucket is None else bucket_results(bucket)
         store = PodStore(kubectl, settings.namespace, clock(), stored)
         collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)

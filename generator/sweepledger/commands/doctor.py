@@ -13,6 +13,7 @@ from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.scaffold.bootstrap import recorded_source
 from sweepledger.engine.cluster import api_objects, collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
@@ -23,7 +24,7 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, platform, pod
 from sweepledger.render.base_files import Bases
-from sweepledger.render.platform import GitSource, RequiredSecret, manual_setup
+from sweepledger.render.platform import GitSource, RequiredObject, RequiredSecret, manual_setup
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
@@ -32,7 +33,9 @@ from sweepledger.structs.kubernetes import (
     RESULTS_VOLUME,
     TRIAL_ACCOUNT,
     format_version,
+    parse_server_version,
 )
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
 
@@ -61,6 +64,8 @@ def examine_cluster(
             yield _claim_finding(name, settings, kubectl, nodes=nodes)
     for required in _needed_secrets(workspace):
         yield _secret_finding(required, kubectl)
+    for needed in platform.required_objects(settings):
+        yield _required_finding(needed, kubectl)
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
         yield from _collector_findings(settings, kubectl, clock())
     yield from _held_findings(workspace, kubectl, clock())
@@ -159,7 +164,7 @@ def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
         f"{api_objects.text_at(node, 'metadata', 'name')} ({version})"
         for node in nodes
         if (version := api_objects.text_at(node, "status", "nodeInfo", "kubeletVersion"))
-        and _version(version) < OLDEST_KUBELET
+        and (parse_server_version(version) or NEWEST_VERSION) < OLDEST_KUBELET
     ]
     if old:
         wanted = format_version(OLDEST_KUBELET)
@@ -167,13 +172,6 @@ def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
         hint = "upgrade these nodes, or keep trials from them by the selector of a pool"
         return HealthFinding("cluster", what, HealthStatus.WRONG, text, hint)
     return HealthFinding("cluster", what, HealthStatus.OK, f"{len(nodes)} nodes")
-
-
-def _version(text: str) -> tuple[int, int]:
-    """Return major and minor of a version such as v1.30.2; the newest if it is none."""
-    major, _, rest = text.removeprefix("v").partition(".")
-    minor = rest.partition(".")[0].rstrip("+")
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else NEWEST_VERSION
 
 
 def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patience: float) -> HealthFinding:
@@ -266,9 +264,8 @@ def _followed_source(workspace: Workspace) -> GitSource | None:
     if content is None:
         return None
     try:
-        recorded = bootstrap_yaml.read(content)
-        return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
-    except ValueError:
+        return recorded_source(bootstrap_yaml.read(content))
+    except (ValueError, RepositoryError):
         return None  # `sweep bootstrap` reports an invalid file
 
 
@@ -295,14 +292,26 @@ def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep bootstrap` lists them."""
     settings, source = workspace.cluster_settings, _followed_source(workspace)
     if source is not None:
-        elsewhere = settings.argocd.namespace if _is_remote(settings) else None
         needed = platform.required_secrets(settings, source)
-        return tuple(secret for secret in needed if secret.namespace != elsewhere)
+        return tuple(secret for secret in needed if not secret.is_elsewhere)
     nowhere = GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
     trials = platform.Names.of(settings).trials
     return tuple(
         secret for secret in platform.required_secrets(settings, nowhere) if secret.namespace == trials
     )
+
+
+def _required_finding(needed: RequiredObject, kubectl: Kubectl) -> HealthFinding:
+    try:
+        is_there = kubectl.get(needed.resource, needed.name, needed.namespace) is not None
+    except ClusterError as error:
+        if error.reason != "UnknownKind":
+            return _unchecked_finding(needed.title, error)
+        is_there = False
+    if is_there:
+        return HealthFinding("cluster", needed.title, HealthStatus.OK, needed.purpose)
+    hint = f"make it, or name another in {SETTINGS_FILE}"
+    return HealthFinding("cluster", needed.title, HealthStatus.MISSING, f"{needed.purpose} needs it", hint)
 
 
 def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
@@ -358,7 +367,8 @@ def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFin
             )
         return _unchecked_finding(what, error)
     if queue is None:
-        hint = "make it, or name another at the pool: clusters/optional/kueue.yaml is a sample"
+        sample = f"{platform.platform_folder(settings.cluster)}/optional/kueue.yaml"
+        hint = f"make it, or name another at the pool: {sample} is a sample"
         return HealthFinding("cluster", what, HealthStatus.MISSING, "trials would wait for ever", hint)
     return HealthFinding("cluster", what, HealthStatus.OK)
 
@@ -469,11 +479,10 @@ def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
         _, server = kubectl.versions()
     except ToolError as error:
         return HealthFinding("cluster", what, HealthStatus.MISSING, str(error), error.hint)
-    major, _, rest = server.removeprefix("v").partition(".")
-    minor = rest.partition(".")[0].rstrip("+")
-    if not (major.isdigit() and minor.isdigit()):
+    version = parse_server_version(server)
+    if version is None:
         return HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"{server!r} is no version")
-    if (int(major), int(minor)) < oldest:
+    if version < oldest:
         wanted = format_version(oldest)
         return HealthFinding(
             "cluster", what, HealthStatus.WRONG, f"{server} is older than {wanted}", "upgrade the cluster"

@@ -155,7 +155,7 @@ class _PlanContext:
 
     @cached_property
     def timing(self) -> Timing:
-        return Timing(self.workspace.repository, self.base, self.merged)
+        return Timing(self.workspace.repository, self.base, self.merged, self.workspace.settings)
 
     @cached_property
     def specs(self) -> Mapping[str, bytes]:
@@ -227,6 +227,7 @@ class _PlanContext:
             else (),
             self.written(sweep),
             bounds,
+            self.timing.next_cluster(sweep),
         )
 
     def in_waves(
@@ -279,9 +280,9 @@ class _PlanContext:
                 rounds = bounds.rounds
         if not new:
             return None
-        history, pool = self.timing.past(program, sweep.name), sweep.pool
-        workload = PlannedTrials(run, new, pool, history, rounds)
-        return forecast(workload, self.timing.ahead(pool) if pool else (), seed=len(new))
+        history = self.timing.past(program, sweep.name)
+        workload = PlannedTrials(run, new, sweep.pool, history, rounds)
+        return forecast(workload, self.timing.ahead(sweep), seed=len(new))
 
     def written(self, sweep: Sweep) -> str | None:
         """Return the active batch of the work tree that a merge would add."""

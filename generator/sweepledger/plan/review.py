@@ -105,6 +105,8 @@ class Review:
     """The new batch that lists the new trials, if it is generated already."""
     further_rounds: RoundBounds | None = None
     """Bounds of all further rounds of a search, whose trials count as new; None for static methods."""
+    cluster: str | None = None
+    """Where its next batch would run; None: in the only cluster, or in none."""
 
     @property
     def is_change(self) -> bool:

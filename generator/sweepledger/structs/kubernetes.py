@@ -280,6 +280,13 @@ def parse_version(text: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
+def parse_server_version(text: str) -> tuple[int, int] | None:
+    """Return major and minor of what a server or a node says of itself, such as `v1.30.2` or `v1.30+`."""
+    major, _, rest = text.removeprefix("v").partition(".")
+    minor = rest.partition(".")[0].rstrip("+")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
+
+
 def format_version(version: tuple[int, int]) -> str:
     """Return a version such as `1.30`."""
     return ".".join(map(str, version))

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from hashlib import sha256
 
 MAX_REPOSITORY_PART = 40
 """Characters of a repository's name in its namespace: names of other objects begin with the namespace."""
@@ -53,6 +54,18 @@ def is_cluster_name(text: str) -> bool:
     return CLUSTER_NAME.fullmatch(text) is not None
 
 
+PLATFORM_SUFFIX = "-platform"
+"""What Argo CD's project of a platform is called after that of its batches; no cluster is called so after another."""
+
+
+def shortened(name: str, longest: int) -> str:
+    """Return a name, or if it is longer its beginning and a digest: no two such names are the same."""
+    if len(name) <= longest:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: longest - 1 - len(digest)].rstrip('-')}-{digest}"
+
+
 def suggest_sweep_name(text: str) -> str | None:
     """Return the sweep name nearest to a text; None if no part of the text can be one."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("-0123456789")[:MAX_SWEEP_NAME_LENGTH].strip("-")
@@ -62,9 +75,10 @@ def suggest_sweep_name(text: str) -> str | None:
 def repository_namespace(name: str) -> str:
     """Return the Kubernetes namespace of a new repository with this name, such as `vision-sweeps`.
 
-    It is written into the settings once: a repository that is renamed keeps its namespace.
+    It is written into the settings once: a repository that is renamed keeps its namespace. Names that differ only in
+    letter case, in other characters than letters and digits, or in `sweeps` at the end have the same.
     """
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower())[:MAX_REPOSITORY_PART].strip("-")
+    plain = shortened(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"), MAX_REPOSITORY_PART)
     if plain.endswith("sweeps"):
         return plain
     # Names of the cluster's own namespaces begin with `kube-`.

@@ -6,10 +6,10 @@ from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings import ClusterSettings, Settings
 
 
-def eligible_clusters(settings: Settings, run: RunConfig) -> tuple[ClusterSettings, ...]:
-    """Return the clusters that could run these trials: they were not given up, and have the pool."""
+def eligible_clusters(settings: Settings, pool: str | None) -> tuple[ClusterSettings, ...]:
+    """Return the clusters that could run trials of a pool: they were not given up, and have it."""
     live = (settings.clusters[name] for name in settings.live_clusters)
-    return tuple(cluster for cluster in live if cluster.has_pool(run.pool))
+    return tuple(cluster for cluster in live if cluster.has_pool(pool))
 
 
 def choose_cluster(settings: Settings, sweep: str, run: RunConfig, *, last: str | None) -> str | None:
@@ -17,7 +17,7 @@ def choose_cluster(settings: Settings, sweep: str, run: RunConfig, *, last: str 
 
     None if the settings name no clusters, or if none of them can run it.
     """
-    eligible = {cluster.name: cluster for cluster in eligible_clusters(settings, run)}
+    eligible = {cluster.name: cluster for cluster in eligible_clusters(settings, run.pool)}
     if run.cluster is not None:
         return run.cluster if run.cluster in eligible else None
     if last in eligible:

@@ -43,7 +43,9 @@ def _generated_parts(generated: Generated, *, check: bool) -> Iterator[Renderabl
         yield search_space_table(generated.sweep.blocks)
         verb = "unchanged" if generated.is_written else "missing" if check else "wrote"
         lock = generated.batch.lock
-        yield Text(f"  {verb} {ACTIVE}/{generated.batch.name}/ ({lock.trials} trials, shape {lock.shape})")
+        where = "" if lock.cluster is None else f", cluster {lock.cluster}"
+        facts = f"{lock.trials} trials, shape {lock.shape}{where}"
+        yield Text(f"  {verb} {ACTIVE}/{generated.batch.name}/ ({facts})")
     for stale in generated.stale:
         yield Text(f"  {'stale' if check else 'removed'} {stale.folder}/")
 

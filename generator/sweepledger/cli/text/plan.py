@@ -326,6 +326,8 @@ def summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]:
     yield "cost", cost_bound(review)
     if usage := pool_usage(review.pool_usage):
         yield "pool", usage
+    if review.cluster is not None:
+        yield "cluster", review.cluster
     yield from (("budget", line) for line in forecast.budget_lines(review, planned.month, planned.currency))
     if limit := limit_text(review):
         yield "limit", limit

@@ -10,7 +10,7 @@ from sweepledger.errors import RepositoryError
 from sweepledger.formats import bootstrap_yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity
-from sweepledger.render.platform import flux
+from sweepledger.render.platform import CLUSTERS, flux
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.spec import ParsedSpec
@@ -61,7 +61,7 @@ def _batch_files_elsewhere(context: CheckContext) -> Iterator[str]:
 
     A cluster that was removed may follow its folder still.
     """
-    folder = f"{bootstrap.CLUSTERS_FOLDER}/"
+    folder = f"{CLUSTERS}/"
     for path in (*context.index, *context.uncommitted(folder)):
         is_own = path.startswith(EXTRA) or not path.startswith(folder)
         if not is_own and bootstrap.is_batch_file(path) and (context.workspace.root / path).is_file():
@@ -138,7 +138,7 @@ def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Pro
 
 def _touches_platform(context: CheckContext) -> bool:
     """Return whether the change touches what sets the cluster up; files of batches do not."""
-    places = (SETTINGS_FILE, f"{bootstrap.CLUSTERS_FOLDER}/")
+    places = (SETTINGS_FILE, f"{CLUSTERS}/")
     changed = context.changed_paths(*places) | context.uncommitted(*places)
     own = {path for path in changed if not bootstrap.is_batch_file(path) and not path.startswith(EXTRA)}
     return bool(own or context.edited_bases)
@@ -187,9 +187,5 @@ def _shape_problems(
 def _cluster_problems(context: CheckContext) -> Iterator[Problem]:
     """Yield a problem for each active batch that no controller applies: its Jobs would be deleted, or never made."""
     for batch, cluster in bootstrap.unapplied_batches(context.present, context.workspace.settings):
-        where = "in the only cluster" if cluster is None else f"in cluster {cluster!r}"
-        message = f"is active {where}, which {SETTINGS_FILE} does not have"
-        hint = (
-            f"wait until it is recorded, or `sweep cancel {batch.sweep} --replace`; then change the clusters"
-        )
+        message, hint = bootstrap.unapplied_text(batch, cluster, context.workspace.settings)
         yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)

@@ -20,10 +20,15 @@ def recorded_by(target: Target, tip: str | None) -> Callable[[StoredBatch], bool
         return lambda _: True
     settings = at_commit.settings_or_defaults(target.repository, tip)
     live = settings.live_clusters
+    if cluster in settings.lost_clusters:
+        raise RepositoryError(
+            f"cluster {cluster} was given up: nothing of it is recorded",
+            hint=f"if it is back, remove `lost` from clusters.{cluster}",
+        )
     if cluster not in live:
         raise RepositoryError(
-            f"cluster {cluster} was given up, or is none of {SETTINGS_FILE}: nothing of it is recorded",
-            hint=f"if it is back, remove `lost` from clusters.{cluster}",
+            f"must be a cluster of {SETTINGS_FILE}, got {cluster!r}: nothing of it is recorded",
+            hint=f"it has {', '.join(live) or 'none'}",
         )
 
     def is_recorded(batch: StoredBatch) -> bool:

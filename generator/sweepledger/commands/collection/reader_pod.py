@@ -12,7 +12,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import Controller, Settings
 
 READER_POD = "sweep-reader"
 """Name of the pod. Only one can exist at a time; the cluster refuses a second."""
@@ -33,7 +33,7 @@ class ReaderPodOptions:
     @contextmanager
     def running(self) -> Iterator[ReaderPod]:
         """Start the pod for a block. Raises ClusterError, RepositoryError if no image is known."""
-        settings = self.workspace.settings
+        settings = self.workspace.cluster_settings
         claim = self.claim or settings.results.claim
         manifest = helper_pods.reader_pod_manifest(
             READER_POD, settings.namespace, claim, reader_image(settings, self.image), reader_queue(settings)
@@ -59,6 +59,11 @@ def reader_image(settings: Settings, image: str | None) -> str:
 
 
 def reader_queue(settings: Settings) -> str | None:
-    """Return the queue that admits the pod."""
-    pools = [pool.queue for _, pool in sorted(settings.pools.items()) if pool.queue is not None]
-    return pools[0] if pools else submission.project_queue(settings.namespace)
+    """Return the queue that admits the pod: that of the first pool with one, or of the project where a person submits.
+
+    None: the cluster has no queues that the settings know of.
+    """
+    queues = [pool.queue for _, pool in sorted(settings.pools.items()) if pool.queue is not None]
+    if queues:
+        return queues[0]
+    return submission.project_queue(settings.namespace) if settings.controller is Controller.SUBMIT else None

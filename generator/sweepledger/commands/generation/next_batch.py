@@ -517,7 +517,7 @@ def _in_waves(
 
 
 def _timing(workspace: Workspace, stored: StoredBatches) -> Timing:
-    return Timing(workspace.repository, stored.commit, stored.merged)
+    return Timing(workspace.repository, stored.commit, stored.merged, workspace.settings)
 
 
 def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Problem]:

@@ -77,7 +77,7 @@ def choose_waves(
         return None
     trials = [one for one in configurations for _ in range(sweep.replicates)]
     workload = PlannedTrials(sweep.run, trials, sweep.pool, timing.past(program, sweep.name))
-    ahead = timing.ahead(sweep.pool) if sweep.pool else ()
+    ahead = timing.ahead(sweep)
     at_once = forecast(workload, ahead, seed=len(trials))
     for count in _counts(len(configurations)):
         size = _size(len(configurations), count)

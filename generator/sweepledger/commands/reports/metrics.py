@@ -53,7 +53,9 @@ def _batch_metrics(workspace: Workspace, tip: str) -> Iterator[GitMetric]:
         since = present_since(repository, tip, batch.folder) if batch.is_active else None
         if since is not None:
             kind = WORKLOAD_KINDS[batch.lock.shape].kind
-            merged.append(({**place, "sweep": batch.sweep, "batch": batch.name, "kind": kind}, since))
+            cluster = {} if batch.lock.cluster is None else {"cluster": batch.lock.cluster}
+            labels = {**place, **cluster, "sweep": batch.sweep, "batch": batch.name, "kind": kind}
+            merged.append((labels, since))
     text = "Time when an active batch came to the branch."
     yield GitMetric("batch_merged_timestamp_seconds", text, tuple(merged))
     recorded = present_since(repository, tip, RESULTS)

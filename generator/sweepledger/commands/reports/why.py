@@ -238,7 +238,7 @@ class BatchObserver:
             self.kubectl,
             settings.controller,
             batch.name,
-            namespace=names.trials,
+            project=names.project,
             controller_namespace=self._controller_namespace,
         )
         observed = batch_objects.read_batch_objects(

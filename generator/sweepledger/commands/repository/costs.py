@@ -32,6 +32,7 @@ from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS, batch_of_records
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import RunConfig
@@ -52,6 +53,7 @@ class Timing:
     repository: Repository
     commit: str | None
     merged: tuple[StoredBatch, ...]
+    settings: Settings
     _pasts: dict[str, TimingHistory] = field(default_factory=dict)
     """By program digest; each is computed once."""
 
@@ -62,12 +64,24 @@ class Timing:
             self._pasts[digest] = self._past(program, sweep)
         return self._pasts[digest]
 
-    def ahead(self, pool: Pool) -> tuple[PlannedTrials, ...]:
-        """Return the active workloads of a pool."""
+    def next_cluster(self, sweep: Sweep) -> str | None:
+        """Return the cluster of a sweep's next batch; None: the only one, or none could run it."""
+        if not self.settings.clusters:
+            return None
+        newest = batches.newest(batches.readable(batches.of_sweep(self.merged, sweep.name)))
+        former = newest.lock.cluster if newest else None
+        return choose_cluster(self.settings, sweep.name, sweep.run, last=former)
+
+    def ahead(self, sweep: Sweep) -> tuple[PlannedTrials, ...]:
+        """Return the active workloads of the pool in which a sweep's next batch would run, in the same cluster."""
+        pool, cluster = sweep.pool, self.next_cluster(sweep)
+        if pool is None:
+            return ()
         named = f'\npool: "{pool.name}"\n'.encode()
         active = [batch for batch in self.merged if batch.is_active and _lock_contains(batch, named)]
         batches.prefetch(active)
-        timed = ((batch, run_of(batch)) for batch in batches.readable(active))
+        there = (batch for batch in batches.readable(active) if batch.lock.cluster == cluster)
+        timed = ((batch, run_of(batch)) for batch in there)
         return tuple(
             PlannedTrials(
                 run, [row.values for row in batch.rows], pool, self.past(batch.lock.program, batch.sweep)

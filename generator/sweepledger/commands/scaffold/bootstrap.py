@@ -5,7 +5,8 @@ A file that was edited is kept and reported until `--force`; `sweep check` compa
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 from sweepledger import storage
@@ -17,7 +18,7 @@ from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.render import platform
-from sweepledger.render.platform import GitSource, RequiredSecret, flux
+from sweepledger.render.platform import CLUSTERS, GitSource, RequiredObject, RequiredSecret, flux
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.spec import ParsedSpec
@@ -34,10 +35,9 @@ from sweepledger.structs.settings import (
 )
 from sweepledger.structs.values import bytes_digest
 
-CLUSTERS_FOLDER = "clusters"
 OBJECT_WORD = re.compile(r"[A-Za-z0-9.:-]{0,253}", re.ASCII)
 """A kind, a name or a namespace."""
-EXTRA_FOLDER = f"{CLUSTERS_FOLDER}/extra/"
+EXTRA_FOLDER = f"{CLUSTERS}/extra/"
 """A team's own files: nothing here writes, compares or applies them."""
 
 
@@ -45,8 +45,8 @@ EXTRA_FOLDER = f"{CLUSTERS_FOLDER}/extra/"
 class ClusterObject:
     """An object that a file of the platform declares."""
 
-    folder: str
-    """The folder of its cluster."""
+    cluster: str
+    """Empty: the only cluster."""
     kind: str
     namespace: str
     """Empty: it belongs to the cluster."""
@@ -124,6 +124,7 @@ class PlatformComparison:
 def _objects(path: str, content: bytes) -> Iterator[ClusterObject]:
     """Yield the objects in a file that the controller applies as a part of the platform."""
     folder, is_applied, _ = path.rpartition("/platform/")
+    cluster = folder.removeprefix(CLUSTERS).removeprefix("/")
     if not is_applied or not path.endswith(".yaml"):
         return
     try:
@@ -137,7 +138,7 @@ def _objects(path: str, content: bytes) -> Iterator[ClusterObject]:
             words = [word for word in given if isinstance(word, str) and OBJECT_WORD.fullmatch(word)]
             if len(words) == len(given):
                 kind, namespace, name = words
-                yield ClusterObject(folder, kind, namespace, name)
+                yield ClusterObject(cluster, kind, namespace, name)
 
 
 def read_bootstrap(root: Path) -> Bootstrap | None:
@@ -160,11 +161,11 @@ def compare_platform(
 
     Raises StorageError for links, RepositoryError if the files in `base/` are not those of a platform.
     """
-    standing = batches.readable(batch for batch in batches.in_work_tree(root) if batch.is_active)
-    active = {batch.name: batch.lock.cluster for batch in standing}
+    active = batches.readable(batch for batch in batches.in_work_tree(root) if batch.is_active)
+    clusters = {batch.name: batch.lock.cluster for batch in active}
     bases = base_files.read_bases(root).files
     try:
-        rendered = platform.platform_tree(settings, source, bases, active)
+        rendered = platform.platform_tree(settings, source, bases, clusters)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # An edited base can lack anything that the rendering relies on, down to being YAML at all.
         raise RepositoryError(
@@ -172,8 +173,8 @@ def compare_platform(
             hint="restore them: `git checkout COMMIT -- base`",
         ) from error
     expected = FileTree({**rendered.files, BOOTSTRAP_FILE: _bootstrap_file(settings, source, rendered)})
-    tree = files.read_folder(root / CLUSTERS_FOLDER)
-    existing = {f"{CLUSTERS_FOLDER}/{path}": content for path, content in tree}
+    tree = files.read_folder(root / CLUSTERS)
+    existing = {f"{CLUSTERS}/{path}": content for path, content in tree}
     # A record is a file of the repository as others: no entry makes a team's own file one of the platform's.
     recorded = {
         path: digest
@@ -254,6 +255,8 @@ class Bootstrapped:
 
     settings: Settings
     source: GitSource
+    workflows: tuple[str, ...]
+    """Folders and files of the git host's workflows in the repository."""
     written: tuple[str, ...]
     removed: tuple[str, ...]
     kept: tuple[str, ...]
@@ -271,10 +274,34 @@ class Bootstrapped:
 
     @property
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
-        """Return the same for each cluster."""
-        return tuple(
-            (own.cluster, platform.required_secrets(own, self.source)) for own in self.settings.in_clusters
+        """Return the same for each cluster; first, without a name, those of a cluster that has nothing but Argo CD."""
+        required = {
+            own.cluster: platform.required_secrets(own, self.source) for own in self.settings.in_clusters
+        }
+        here = {
+            cluster: tuple(secret for secret in secrets if not secret.is_elsewhere)
+            for cluster, secrets in required.items()
+        }
+        known = {secret for secrets in here.values() for secret in secrets}
+        elsewhere = dict.fromkeys(
+            secret
+            for secrets in required.values()
+            for secret in secrets
+            if secret.is_elsewhere and replace(secret, is_elsewhere=False) not in known
         )
+        return (*([(None, tuple(elsewhere))] if elsewhere else []), *here.items())
+
+    @property
+    def required_objects(self) -> tuple[tuple[str | None, tuple[RequiredObject, ...]], ...]:
+        """Return the other objects that a person makes, for each cluster that needs any."""
+        needed = ((own.cluster, platform.required_objects(own)) for own in self.settings.in_clusters)
+        return tuple((cluster, objects) for cluster, objects in needed if objects)
+
+    @property
+    def undeclared_by_cluster(self) -> tuple[tuple[str, tuple[ClusterObject, ...]], ...]:
+        """Return the objects that stay, for each cluster that has any."""
+        grouped = groupby(self.undeclared, key=lambda one: one.cluster)
+        return tuple((cluster, tuple(group)) for cluster, group in grouped)
 
     @property
     def owner_binding(self) -> str:
@@ -284,8 +311,15 @@ class Bootstrapped:
     @property
     def gaps(self) -> tuple[str, ...]:
         """Return settings that are missing, and what the platform lacks because of them."""
-        gaps = (gap for own in self.settings.in_clusters for gap in unset_settings(own, self.source))
-        return tuple(dict.fromkeys(gaps))
+        lacking: dict[str, list[str]] = {}
+        for own in self.settings.in_clusters:
+            for gap in unset_settings(own, self.source):
+                lacking.setdefault(gap, []).append(own.cluster or "")
+        every = len(self.settings.in_clusters)
+        return tuple(
+            gap if len(clusters) == every else f"{gap} (only in cluster {', '.join(clusters)})"
+            for gap, clusters in lacking.items()
+        )
 
     @property
     def results_folder(self) -> tuple[str, ...]:
@@ -295,7 +329,7 @@ class Bootstrapped:
     @property
     def ruleset(self) -> str:
         """Return how a server without hooks confines the collector."""
-        return platform.ruleset(self.settings, self.source)
+        return platform.ruleset(self.settings, self.source, self.workflows)
 
     @property
     def key_pair(self) -> tuple[str, ...]:
@@ -305,7 +339,7 @@ class Bootstrapped:
     @property
     def owners(self) -> tuple[str, ...]:
         """Return the lines of CODEOWNERS that make the platform team review its files."""
-        return platform.codeowners()
+        return platform.codeowners(self.workflows)
 
 
 def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
@@ -314,7 +348,7 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     Edited files are overwritten only with `force`. Raises UsageError, RepositoryError, SpecError.
     """
     active = (flux.active_folder(own.cluster) for own in workspace.settings.in_clusters)
-    files.refuse_links(workspace.root, CLUSTERS_FOLDER, *active, SETTINGS_FILE)
+    files.refuse_links(workspace.root, CLUSTERS, *active, SETTINGS_FILE)
     recorded = read_bootstrap(workspace.root)
     source = _source(workspace, request, recorded)
     edits = _edits(workspace.settings, request, source, recorded)
@@ -337,6 +371,7 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     return Bootstrapped(
         settings,
         source,
+        _workflows(workspace.root),
         written,
         compared.stale,
         kept,
@@ -355,18 +390,34 @@ def unapplied_batches(
     return tuple((batch, batch.lock.cluster) for batch in active if batch.lock.cluster not in own)
 
 
+def unapplied_text(batch: StoredBatch, cluster: str | None, settings: Settings) -> tuple[str, str]:
+    """Return where a batch is active that no cluster would run, and what to do about it."""
+    cancel = f"`sweep cancel {batch.sweep} --replace`"
+    if cluster in settings.lost_clusters:
+        spec = f"remove `cluster: {cluster}` from its spec if it has it"
+        return f"is active in cluster {cluster!r}, which was given up", f"{spec}, and run {cancel}"
+    where = "the only cluster" if cluster is None else f"cluster {cluster!r}"
+    return (
+        f"is active in {where}, which the settings do not have",
+        f"wait until it is recorded, or run {cancel}",
+    )
+
+
+def _workflows(root: Path) -> tuple[str, ...]:
+    """Return folders and files of the git host's workflows: those of GitLab if it has its own."""
+    is_gitlab = (root / ".gitlab-ci.yml").is_file()
+    return ("/.gitlab/", "/.gitlab-ci.yml") if is_gitlab else ("/.github/",)
+
+
 def _refuse_unapplied(root: Path, settings: Settings) -> None:
     """Refuse clusters without the ones that active batches run in: their controllers would delete the Jobs."""
     for batch, cluster in unapplied_batches(batches.in_work_tree(root), settings):
-        where = "the only cluster" if cluster is None else f"cluster {cluster!r}"
-        raise RepositoryError(
-            f"{batch.name} is active in {where}, which the settings do not have",
-            hint=f"wait until it is recorded, or `sweep cancel {batch.sweep} --replace`; then run this again",
-        )
+        text, hint = unapplied_text(batch, cluster, settings)
+        raise RepositoryError(f"{batch.name} {text}", hint=f"{hint}; then run this again")
 
 
 def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
-    """Return settings that are missing."""
+    """Return settings that are missing or do not fit, each with the consequence."""
     gaps = []
     names = platform.Names.of(settings)
     if "collector" not in settings.images:
@@ -395,27 +446,38 @@ def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
             "pools: without max_nodes for each, the quota bounds no cpu, memory or GPUs; nor is there a "
             "sample of such a pool's queue"
         )
+    return (*gaps, *_egress_gaps(settings, source))
+
+
+def _egress_gaps(settings: Settings, source: GitSource) -> Iterator[str]:
+    """Yield what could be reached without need, and what could not be reached although it must be."""
+    git = settings.egress.get(GIT_EGRESS)
+    if git is not None and source.port not in (None, *git.ports) and settings.proxy is None:
+        opened = ", ".join(map(str, git.ports))
+        yield (
+            f"egress.{GIT_EGRESS}.ports: {opened}, without {source.port} of {source.origin}, so the collector cannot "
+            f"reach the repository where the network enforces NetworkPolicies; add {source.port}"
+        )
     if (
         settings.results.keep_days is not None
         and GIT_EGRESS not in settings.egress
         and source.port is not None
     ):
-        gaps.append(
+        yield (
             f"egress.{GIT_EGRESS}: not set, so what deletes old results may reach every host on port {source.port}"
         )
     if settings.code is not None and GIT_EGRESS not in settings.egress and settings.proxy is None:
-        gaps.append(
+        yield (
             f"egress.{GIT_EGRESS}: not set, so trials cannot clone code where the network enforces NetworkPolicies; "
             "name the address of the git server"
         )
     ports = platform.ports_to_anywhere(settings, source)
     if ports:
         listed = ", ".join(map(str, ports))
-        gaps.append(
+        yield (
             f"egress.{GIT_EGRESS}, egress.{API_SERVER_EGRESS}: not both set, so the collector may reach every host "
             f"on ports {listed}; name the addresses of the git server and of the API server"
         )
-    return tuple(gaps)
 
 
 def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap | None) -> GitSource:

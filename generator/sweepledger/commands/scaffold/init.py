@@ -70,7 +70,7 @@ def init(
     if not REPOSITORY_NAME.fullmatch(called):
         raise UsageError(
             f"{called!r} is not a valid name for a repository",
-            hint="letters, digits, dashes and points: --name",
+            hint="letters, digits, hyphens, underscores and dots: --name",
         )
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is not an empty folder", hint="choose another, or empty it")

@@ -34,7 +34,7 @@ SETTINGS = """\
 # Settings of this repository, for every sweep in it. A spec can only use images, data and nodes that are named here.
 # `sweep schema settings` prints every key; keys that are not set have a default.
 version: 1
-namespace: {namespace}  # where trials run: of this repository alone, as are the objects whose names begin so
+namespace: {namespace}  # where trials run: no other repository of a cluster has it; names of objects begin so
 controller: {controller}
 generate: {generate}  # or on-merge: when overlays are written
 next: {next}             # or workflow, collector: who requests the next round of a search

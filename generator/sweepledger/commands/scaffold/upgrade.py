@@ -11,7 +11,7 @@ from sweepledger.commands.repository import at_commit, base_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.render.platform import manual_setup
+from sweepledger.render.platform import CLUSTERS, manual_setup, platform_folder
 from sweepledger.repo import files
 from sweepledger.repo.git import (
     Change,
@@ -25,7 +25,6 @@ from sweepledger.structs.settings import Controller
 
 PIN_FILE, GITLAB_PIN_FILE = ".github/sweep.in", ".gitlab/sweep.in"
 """Files that pin the version that checks; a repository has one of them."""
-HOOK_FILE = "clusters/pre-receive.sh"
 PIN = re.compile(r"^(sweepledger(?:\[[a-z,]+\])?==)\S+", re.MULTILINE)
 BRANCH = f"sweepledger/upgrade-{__version__}"
 """The branch of the pull request."""
@@ -49,7 +48,7 @@ def upgrade(workspace: Workspace, *, check: bool = False) -> Upgraded:
     """
     root = workspace.root
     pin_file = _pin_file(root)
-    files.refuse_links(root, pin_file, bootstrap.CLUSTERS_FOLDER)
+    files.refuse_links(root, pin_file, CLUSTERS)
     pinned = _new_pin(root, pin_file)
     platform, kept = _platform(workspace, check=check)
     if pinned is not None and not check:
@@ -120,9 +119,9 @@ def _platform(workspace: Workspace, *, check: bool) -> tuple[tuple[str, ...], tu
 
 def _steps(workspace: Workspace, written: tuple[str, ...]) -> list[str]:
     steps = []
-    if HOOK_FILE in written:
+    if manual_setup.HOOK_FILE in written:
         steps.append(
-            f"first install {HOOK_FILE} on the git server: the old hook may refuse the new collector"
+            f"first install {manual_setup.HOOK_FILE} on the git server: the old hook may refuse the new collector"
         )
     for pin_file in {PIN_FILE, GITLAB_PIN_FILE}.intersection(written):
         lock = f"{pin_file.removesuffix('.in')}.lock"
@@ -138,14 +137,18 @@ def _steps(workspace: Workspace, written: tuple[str, ...]) -> list[str]:
 
 def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[str]:
     """Yield the commands that apply changed files of the platform, as `clusters/README.md` has them."""
-    settings, recorded = workspace.settings, bootstrap.read_bootstrap(workspace.root)
+    recorded = bootstrap.read_bootstrap(workspace.root)
     if recorded is None:
         return
     source = bootstrap.recorded_source(recorded)
-    is_argocd = settings.controller is Controller.ARGOCD  # it keeps the platform applied itself
-    if not is_argocd and any(path.startswith("clusters/platform/") for path in written):
-        yield manual_setup.apply_platform_command(settings, source)
-    if any(path.startswith(f"clusters/{settings.controller.value}/") for path in written):
-        command = manual_setup.apply_controller_command(settings, source)
-        # Argo CD writes into its ApplicationSet.
-        yield f"{command} --force-conflicts" if is_argocd else command
+    for settings in workspace.settings.in_clusters:
+        place, where = platform_folder(settings.cluster), f"in cluster {settings.cluster}, "
+        where = "" if settings.cluster is None else where
+        is_argocd = settings.controller is Controller.ARGOCD  # it keeps the platform applied itself
+        if not is_argocd and any(path.startswith(f"{place}/platform/") for path in written):
+            yield f"{where}{manual_setup.apply_platform_command(settings, source)}"
+        if any(path.startswith(f"{place}/{settings.controller.value}/") for path in written):
+            command = manual_setup.apply_controller_command(settings, source)
+            # Argo CD runs where its objects are, and writes into its ApplicationSet.
+            where = "in the cluster of Argo CD, " if is_argocd and settings.argocd.is_remote else where
+            yield f"{where}{command} --force-conflicts" if is_argocd else f"{where}{command}"

@@ -59,7 +59,7 @@ def read_batch_objects(
 
 
 def read_controller_cause(
-    kubectl: Kubectl, controller: Controller, batch: str, *, namespace: str, controller_namespace: str | None
+    kubectl: Kubectl, controller: Controller, batch: str, *, project: str, controller_namespace: str | None
 ) -> WaitCause:
     """Return why the controller of a repository has not applied a batch. Raises ClusterError.
 
@@ -76,7 +76,7 @@ def read_controller_cause(
             return causes.argocd_cause(
                 batch,
                 _get(kubectl, "applications.argoproj.io", batch, controller_namespace),
-                _get(kubectl, "applicationsets.argoproj.io", namespace, controller_namespace),
+                _get(kubectl, "applicationsets.argoproj.io", project, controller_namespace),
             )
         case Controller.FLUX:
             kustomizations = "kustomizations.kustomize.toolkit.fluxcd.io"

@@ -449,7 +449,7 @@ def _without_application(application_set: Manifest | None) -> WaitCause:
         return WaitCause(
             CauseKind.NOT_SYNCED,
             "the cluster has no ApplicationSet of this repository",
-            "apply clusters/argocd as clusters/README.md says; `sweep doctor` lists what is missing",
+            "apply the files of the platform as clusters/README.md says; `sweep doctor` lists what is missing",
         )
     failed = api_objects.condition(application_set, "ErrorOccurred")
     if failed.get("status") == "True":
@@ -497,7 +497,7 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
         return WaitCause(
             CauseKind.NOT_SYNCED,
             f"the cluster has no {title}",
-            "apply clusters/flux as clusters/README.md says; `sweep doctor` lists what is missing",
+            "apply the files of the platform as clusters/README.md says; `sweep doctor` lists what is missing",
         )
     if api_objects.value_at(manifest, "spec", "suspend") is True:
         kind, _, name = title.partition(" ")

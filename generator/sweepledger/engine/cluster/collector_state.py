@@ -51,7 +51,10 @@ class CollectorState:
         if not self.is_known:
             return None
         if not self.exists:
-            remedy = "apply clusters/platform as clusters/README.md says; `sweep collect-by-pod --push` records now"
+            remedy = (
+                "apply the files of the platform as clusters/README.md says; "
+                "`sweep collect-by-pod --push` records now"
+            )
             return Trouble(f"the cluster has no CronJob {self.namespace}/{COLLECTOR_ACCOUNT}", remedy)
         if self.is_suspended:
             return Trouble(

@@ -6,7 +6,7 @@ writes to the volume as a trial does, which is the only way to check the mode of
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -330,21 +330,6 @@ def running_reader_pod(
         # The pod also ends by itself, and only the first error is reported.
         with suppress(ToolError):
             kubectl.delete("pods", name, namespace)
-
-
-def copy_batches(
-    kubectl: Kubectl,
-    pod: dict[str, Any],
-    batches: Iterable[str],
-    into: Path,
-    *,
-    patience: float,
-    clock: Callable[[], float] = time.monotonic,
-) -> None:
-    """Copy the folders of batches into `into` through a pod. Raises as `running_reader_pod` does."""
-    with running_reader_pod(kubectl, pod, patience=patience, clock=clock) as reader:
-        for batch in batches:
-            reader.copy(batch, into)
 
 
 def _await_pod(

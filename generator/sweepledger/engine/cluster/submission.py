@@ -8,7 +8,13 @@ import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sweepledger.structs.kubernetes import QUEUE_LABEL, TRIAL_LABEL, WORKLOAD_KINDS_BY_NAME, Manifest
+from sweepledger.structs.kubernetes import (
+    QUEUE_LABEL,
+    TRIAL_LABEL,
+    WORKLOAD_KINDS_BY_NAME,
+    Manifest,
+    parse_server_version,
+)
 
 KEPT_NAME_KINDS = frozenset({"ConfigMap", "TrainingRuntime"})
 """Kinds that others refer to by name: they keep their names, which contain the batch's digest."""
@@ -68,9 +74,8 @@ def resource_names(manifests: Iterable[Manifest]) -> tuple[str, ...]:
 
 def is_too_old(server: str, manifests: Iterable[Manifest]) -> bool:
     """Return whether a server would drop the field by which Indexed Jobs count failures per index."""
-    major, _, rest = server.removeprefix("v").partition(".")
-    minor = rest.partition(".")[0].rstrip("+")
-    is_old = major.isdigit() and minor.isdigit() and (int(major), int(minor)) < PER_INDEX_VERSION
+    version = parse_server_version(server)
+    is_old = version is not None and version < PER_INDEX_VERSION
     return is_old and any("backoffLimitPerIndex" in manifest.get("spec", {}) for manifest in manifests)
 
 

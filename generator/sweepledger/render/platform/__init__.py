@@ -4,26 +4,30 @@ from sweepledger.render.platform import manual_setup
 from sweepledger.render.platform.admission import owner_policy_name
 from sweepledger.render.platform.cron_jobs import SIGNING_KEY
 from sweepledger.render.platform.manual_setup import (
+    RequiredObject,
     RequiredSecret,
     codeowners,
     key_pair_commands,
+    required_objects,
     required_secrets,
     results_folder_commands,
     ruleset,
 )
 from sweepledger.render.platform.network import ports_to_anywhere
-from sweepledger.render.platform.objects import BANNER, Names, platform_folder
+from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names, platform_folder
 from sweepledger.render.platform.source import GitSource, url_fault
 from sweepledger.render.platform.tree import REMOTE, platform_tree
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
 
 __all__ = [
     "BANNER",
+    "CLUSTERS",
     "COLLECTOR_ACCOUNT",
     "REMOTE",
     "SIGNING_KEY",
     "GitSource",
     "Names",
+    "RequiredObject",
     "RequiredSecret",
     "codeowners",
     "key_pair_commands",
@@ -32,6 +36,7 @@ __all__ = [
     "platform_folder",
     "platform_tree",
     "ports_to_anywhere",
+    "required_objects",
     "required_secrets",
     "results_folder_commands",
     "ruleset",

@@ -84,7 +84,7 @@ def projects(settings: Settings, source: GitSource) -> list[Manifest]:
         ),
         manifest(
             f"{GROUP}/AppProject",
-            f"{names.project}-platform",
+            names.platform_project,
             settings,
             namespace=settings.argocd.namespace,
             spec=platform,
@@ -154,8 +154,8 @@ def _application(settings: Settings, source: GitSource) -> Manifest:
                 "ServerSideApply=true",
                 "RespectIgnoreDifferences=true",
                 "CreateNamespace=false",
-                # The server refuses unknown fields of what is applied by it; asking it for its schema before each
-                # object cost Argo CD a third of its time.
+                # With server-side apply, the API server itself refuses unknown fields; asking it for its schema
+                # before each object cost Argo CD a third of its time.
                 "Validate=false",
             ],
             "retry": RETRY,
@@ -171,11 +171,11 @@ def root(settings: Settings, source: GitSource) -> Manifest:
     names = Names.of(settings)
     application = manifest(
         f"{GROUP}/Application",
-        f"{names.project}-platform",
+        names.platform_project,
         settings,
         namespace=settings.argocd.namespace,
         spec={
-            "project": f"{names.project}-platform",
+            "project": names.platform_project,
             "source": {
                 "repoURL": source.url,
                 "targetRevision": source.revision,

@@ -1,7 +1,9 @@
 """Samples for Kueue and priorities, from pools with queues; quotas are the platform team's to say."""
 
+from collections.abc import Iterable
+
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform.objects import Names, manifest
+from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, manifest
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import GPU_PRODUCT_LABEL
 from sweepledger.structs.node_pool import Pool, Provisioning, tolerations_of
@@ -29,24 +31,26 @@ NO_BOUND = "1Ei"
 def objects(settings: Settings) -> list[Manifest]:
     """Return what Kueue needs for each pool with a queue, and three priorities.
 
-    A pool has a flavor, a cluster queue and a local queue, with the topology and the admission check of its settings.
+    A pool has a flavor, a cluster queue and a local queue, with the topology and the admission check of its settings;
+    that of the collector has a local queue in the collector's namespace, too.
 
     A pool without `max_nodes` gets none: its quota would be a guess. Pools of a cohort on the same nodes have one
-    flavor: Kueue lends quota of a flavor only to queues that have this flavor.
+    flavor, with the tolerations of all of them: Kueue lends quota of a flavor only to queues that have this flavor.
     """
     pools = [pool for _, pool in sorted(settings.pools.items()) if pool.queue and pool.max_nodes]
     if not pools:
         return []
     prefix = Names.of(settings).trials
     classes = [_priority(f"{prefix}-{name}", value, settings) for name, value in PRIORITIES.items()]
-    flavors: dict[str, str] = {}
+    sharing: dict[str, list[Pool]] = {}
+    for pool in pools:
+        sharing.setdefault(_nodes(pool), []).append(pool)
     objects: list[Manifest] = []
     for pool in pools:
-        spec, levels = _flavor(pool), () if pool.topology is None else pool.topology.levels
-        flavor = flavors.setdefault(
-            repr((pool.cohort, pool.cohort or pool.name, spec, levels)), f"{prefix}-{pool.name}"
-        )
-        if flavor == f"{prefix}-{pool.name}":
+        first, *_ = same = sharing[_nodes(pool)]
+        flavor = f"{prefix}-{first.name}"
+        if pool is first:
+            spec, levels = _flavor(same), () if pool.topology is None else pool.topology.levels
             if levels:
                 objects.append(_topology(flavor, levels, settings))
                 spec = {**spec, "topologyName": flavor}
@@ -77,7 +81,10 @@ def priority_class(settings: Settings) -> list[Manifest]:
 def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
     names = Names.of(settings)
     shared = f"{names.trials}-{pool.name}"
-    chosen = {"matchLabels": {"kubernetes.io/metadata.name": names.trials}}
+    places = [names.trials, *([names.collector] if settings.collector.pool == pool.name else [])]
+    chosen: Manifest = {"matchLabels": {NAMESPACE_LABEL: names.trials}}
+    if len(places) > 1:
+        chosen = {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "In", "values": places}]}
     quota = _quota(pool)
     checks = {"admissionChecks": [{"name": shared}]}
     return [
@@ -98,12 +105,15 @@ def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
                 ],
             },
         ),
-        manifest(
-            f"{GROUP}/LocalQueue",
-            str(pool.queue),
-            settings,
-            namespace=names.trials,
-            spec={"clusterQueue": shared},
+        *(
+            manifest(
+                f"{GROUP}/LocalQueue",
+                str(pool.queue),
+                settings,
+                namespace=place,
+                spec={"clusterQueue": shared},
+            )
+            for place in places
         ),
     ]
 
@@ -150,18 +160,31 @@ def _check(name: str, provisioning: Provisioning, settings: Settings) -> list[Ma
     ]
 
 
-def _flavor(pool: Pool) -> Manifest:
-    """Return the flavor's node labels and tolerations, which Kueue adds to pods when it starts them."""
+def _nodes(pool: Pool) -> str:
+    """Return a text that pools of one cohort have in common if their nodes are the same."""
+    levels = () if pool.topology is None else pool.topology.levels
+    whose = pool.name if pool.cohort is None else f"cohort {pool.cohort}"
+    return repr((whose, _node_labels(pool), tolerations_of(pool), levels))
+
+
+def _node_labels(pool: Pool) -> dict[str, str]:
     labels = dict(sorted(pool.selector.items()))
     if pool.gpu_type is not None:
         labels[GPU_PRODUCT_LABEL] = pool.gpu_type
-    tolerations = tolerations_of(pool)
-    taint = f"{pool.gpu_resource.partition('/')[0]}/gpu"
-    if pool.node.gpu and taint not in {toleration["key"] for toleration in tolerations}:
-        # What vendors put on their nodes, whatever slices of a GPU these offer.
-        tolerations.append({"key": taint, "operator": "Exists", "effect": "NoSchedule"})
-    flavor: Manifest = {"nodeLabels": labels or {NODE_POOL: pool.name}}
-    return flavor | ({"tolerations": tolerations} if tolerations else {})
+    return labels or {NODE_POOL: pool.name}
+
+
+def _flavor(pools: Iterable[Pool]) -> Manifest:
+    """Return node labels and tolerations of pools on the same nodes, which Kueue adds to pods when it starts them."""
+    first, *_ = pools = tuple(pools)
+    tolerations = tolerations_of(first)
+    known = {toleration["key"] for toleration in tolerations}
+    # What vendors put on their nodes, whatever slices of a GPU these offer.
+    taints = {f"{pool.gpu_resource.partition('/')[0]}/gpu" for pool in pools if pool.node.gpu}
+    tolerations += [
+        {"key": taint, "operator": "Exists", "effect": "NoSchedule"} for taint in sorted(taints - known)
+    ]
+    return {"nodeLabels": _node_labels(first), **({"tolerations": tolerations} if tolerations else {})}
 
 
 def _quota(pool: Pool) -> list[Manifest]:

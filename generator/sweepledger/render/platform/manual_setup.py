@@ -1,6 +1,6 @@
 """Setup steps for people: Secrets, the results folder, signing keys, the git server, kubectl commands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sweepledger.render.platform.cron_jobs import SIGNER, SIGNING_KEY
@@ -39,6 +39,8 @@ class RequiredSecret:
     type: str | None = None
     literals: tuple[str, ...] = ()
     label: str | None = None
+    is_elsewhere: bool = False
+    """It lies in the cluster of Argo CD, which is not that of the trials."""
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -51,6 +53,54 @@ class RequiredSecret:
         if self.label is None:
             return (make,)
         return (make, f"kubectl --namespace {self.namespace} label secret {self.name} {self.label}")
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredObject:
+    """An object that the settings name, and that neither the platform nor `sweep` makes."""
+
+    resource: str
+    """The plural of its kind, with the API group."""
+    kind: str
+    namespace: str | None
+    """None: it belongs to the cluster."""
+    name: str
+    purpose: str
+
+    @property
+    def title(self) -> str:
+        """Return kind and name, with the namespace."""
+        return f"{self.kind} {self.name if self.namespace is None else f'{self.namespace}/{self.name}'}"
+
+
+def required_objects(settings: Settings) -> tuple[RequiredObject, ...]:
+    """List the objects beside Secrets and volumes that pods need, and a person makes."""
+    names, made = Names.of(settings), list[RequiredObject]()
+    if settings.authorities is not None:
+        for place in (names.trials, names.collector):
+            name, purpose = settings.authorities.config_map, "authorities"
+            made.append(RequiredObject("configmaps", "ConfigMap", place, name, purpose))
+    classes = [(settings.priority_class, "trials"), (settings.collector.priority_class, "collector")]
+    classes += [(pool.pod.priority_class, f"pool {name}") for name, pool in sorted(settings.pools.items())]
+    for priority, purpose in classes:
+        if priority is not None:
+            resource = "priorityclasses.scheduling.k8s.io"
+            made.append(RequiredObject(resource, "PriorityClass", None, priority, purpose))
+    for name, pool in sorted(settings.pools.items()):
+        pod, purpose = pool.pod, f"pool {name}"
+        if pod.runtime_class is not None:
+            resource = "runtimeclasses.node.k8s.io"
+            made.append(RequiredObject(resource, "RuntimeClass", None, pod.runtime_class, purpose))
+        if pod.service_account is not None:
+            account = pod.service_account
+            made.append(RequiredObject("serviceaccounts", "ServiceAccount", names.trials, account, purpose))
+        for template in sorted(set(pod.claims.values())):
+            resource, kind = "resourceclaimtemplates.resource.k8s.io", "ResourceClaimTemplate"
+            made.append(RequiredObject(resource, kind, names.trials, template, purpose))
+    first: dict[str, RequiredObject] = {}
+    for one in made:
+        first.setdefault(one.title, one)
+    return tuple(first.values())
 
 
 def required_secrets(settings: Settings, source: GitSource) -> tuple[RequiredSecret, ...]:
@@ -143,6 +193,7 @@ def _controller(settings: Settings, source: GitSource, keys: tuple[str, ...]) ->
         ("sshPrivateKey",) if source.scheme == "ssh" else keys,
         literals=("type=git", f"url={source.url}"),
         label="argocd.argoproj.io/secret-type=repository",
+        is_elsewhere=settings.argocd.is_remote,
     )
 
 
@@ -156,16 +207,20 @@ def _listed(settings: Settings) -> list[RequiredSecret]:
 
 
 def results_folder_commands(settings: Settings) -> tuple[str, ...]:
-    """Return the commands that create the root of the results export on an NFS server.
+    """Return the commands that create the root of the results export on each NFS server.
 
     The kubelet makes a trial's folder as root with the mode of the folder above it, and fsGroup does
     nothing on NFS: the group and its setgid bit are what lets a trial write.
     """
     if settings.results.store is not ResultsStore.VOLUME:
         return ()
-    export = settings.results.nfs
-    path = "<the export's folder>" if export is None else export.path
-    return (f"mkdir -p {path}", f"chown root:{TRIAL_USER} {path}", f"chmod 2770 {path}")
+    exports = [own.results.nfs for own in settings.in_clusters]
+    paths = dict.fromkeys("<the export's folder>" if export is None else export.path for export in exports)
+    return tuple(
+        command
+        for path in paths
+        for command in (f"mkdir -p {path}", f"chown root:{TRIAL_USER} {path}", f"chmod 2770 {path}")
+    )
 
 
 def pre_receive_hook(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> bytes:
@@ -189,37 +244,40 @@ def allowed_signers(settings: Settings) -> bytes:
     return "".join(f"{line}\n" for line in (f"# {BANNER}", *settings.signers)).encode()
 
 
-def ruleset(settings: Settings, source: GitSource) -> str:
-    """Return the same for a server without hooks."""
+def ruleset(settings: Settings, source: GitSource, workflows: Iterable[str]) -> str:
+    """Return the same for a server without hooks, whose workflows are in these folders and files."""
     past = ", past which deploy keys may push" if settings.results.mode is ResultsMode.PUSH else ""
+    # Several collectors only push: by merges they would contend for one branch.
+    instead = "" if settings.clusters else ": use --results-mode branch there"
     return (
         "where the server runs no hooks (GitHub): give the collector a deploy key with write access, and no other "
         f"such key to anybody; let a ruleset on {source.branch} refuse force pushes and deletions and "
         f"require `sweep check`{past}; let a push ruleset that people may bypass, and deploy keys may not, "
-        f"restrict the paths {', '.join(_protected_paths(settings))} (a public repository has no push rulesets: use "
-        "--results-mode branch there)"
+        f"restrict the paths {', '.join(_protected_paths(settings, workflows))} (a public repository has no push "
+        f"rulesets{instead})"
     )
 
 
-def _protected_paths(settings: Settings) -> list[str]:
+def _protected_paths(settings: Settings, workflows: Iterable[str]) -> list[str]:
     """List the paths that are not the collector's; it takes something away in clusters/ with Flux only."""
     clusters = ["clusters/**/*"]
     if settings.controller is Controller.FLUX:
-        clusters = ["clusters/*"]
+        clusters = ["clusters/*", "clusters/extra/**/*"]
         for own in settings.in_clusters:
             place = platform_folder(own.cluster)
             clusters += [] if own.cluster is None else [f"{place}/*"]
             clusters += [f"{place}/flux/*"]
             clusters += [f"{place}/{name}/**/*" for name in ("platform", "optional", "monitoring")]
-    return [".github/**/*", "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
+    ours = [f"{path[1:]}**/*" if path.endswith("/") else path[1:] for path in workflows]
+    return [*ours, "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
 
 
-OWNED_PATHS = ("/.github/", "/base/", "/clusters/", "/sweepledger.yaml")
+OWNED_PATHS = ("/base/", "/clusters/", "/sweepledger.yaml")
 
 
-def codeowners() -> tuple[str, ...]:
-    """Return the lines of CODEOWNERS for the files that decide where and how code runs."""
-    return tuple(f"{path} @<the platform team>" for path in OWNED_PATHS)
+def codeowners(workflows: Iterable[str]) -> tuple[str, ...]:
+    """Return the lines of CODEOWNERS for workflows and for the files that decide where and how code runs."""
+    return tuple(f"{path} @<the platform team>" for path in (*workflows, *OWNED_PATHS))
 
 
 def apply_command(source: GitSource, what: str) -> str:

@@ -21,7 +21,7 @@ from sweepledger.render.platform.objects import (
 )
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL
-from sweepledger.structs.names import PLACEHOLDER_DIGEST
+from sweepledger.structs.names import PLACEHOLDER_DIGEST, shortened
 from sweepledger.structs.settings import Controller, Settings
 
 MINUTE = 60
@@ -185,7 +185,7 @@ def _batch_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         chosen = f'customresource_kind="Kustomization",exported_namespace="{names.flux}",ready="False"'
         applied = f"gotk_resource_info{{{chosen}}}"
     else:
-        applied = f'argocd_app_info{{project="{names.trials}",sync_status!="Synced"}}'
+        applied = f'argocd_app_info{{project="{names.project}",sync_status!="Synced"}}'
     yield _rule(
         "SweepBatchNotSynced",
         f"{applied} > 0",
@@ -195,9 +195,11 @@ def _batch_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         minutes=BATCH_MINUTES,
     )
     jobs = _by_batch(f'kube_job_info{{namespace="{names.trials}"}}')
+    cluster = "" if names.cluster is None else f',cluster="{names.cluster}"'
+    merged = f'namespace="{names.trials}",kind="Job"{cluster}'
     yield _rule(
         "SweepBatchWithoutJobs",
-        f'(time() - sweepledger_batch_merged_timestamp_seconds{{namespace="{names.trials}",kind="Job"}} > '
+        f"(time() - sweepledger_batch_merged_timestamp_seconds{{{merged}}} > "
         f"{BATCH_MINUTES * MINUTE}) unless on (namespace, batch) {jobs}",
         "warning",
         "The merged batch {{ $labels.batch }} has no Job in the cluster: it was not applied, or its Jobs are gone.",
@@ -298,6 +300,8 @@ def flux_metrics() -> Manifest:
 
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+LONGEST_UID = 40
+"""Characters of a dashboard's uid in Grafana."""
 WIDTH, HEIGHT = 12, 8
 """Of a panel; Grafana's grid has 24 columns."""
 
@@ -342,7 +346,7 @@ def dashboard(settings: Settings) -> dict[str, Any]:
         ("Alerts", "table", "short", ['ALERTS{alertname=~"Sweep.*",alertstate="firing"}']),
     ]
     return {
-        "uid": f"sweepledger-{names.trials}"[:40],
+        "uid": f"sweepledger-{shortened(names.trials, LONGEST_UID - len('sweepledger-'))}",
         "title": f"Sweeps of {names.trials}",
         "tags": ["sweepledger"],
         "schemaVersion": 39,

@@ -5,7 +5,7 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform.objects import Names, labels, manifest
+from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, labels, manifest
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import TRIALS_QUOTA
 from sweepledger.structs.node_pool import Pool
@@ -39,7 +39,7 @@ def _dns(dns: DnsSettings) -> Manifest:
     """Return the egress that opens the cluster's servers of DNS."""
     servers: list[Manifest] = [{"ipBlock": {"cidr": cidr}} for cidr in dns.cidrs]
     if dns.namespace is not None:
-        space = {"matchLabels": {"kubernetes.io/metadata.name": dns.namespace}}
+        space = {"matchLabels": {NAMESPACE_LABEL: dns.namespace}}
         servers.append({"namespaceSelector": space, "podSelector": {"matchLabels": dict(dns.labels)}})
     return {"to": servers, "ports": [{"protocol": protocol, "port": dns.port} for protocol in ("UDP", "TCP")]}
 

@@ -1,11 +1,10 @@
 """Messages about batches and results, and commit statuses, from Argo CD's or Flux's own notifications."""
 
-import hashlib
-
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
 from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.names import shortened
 from sweepledger.structs.settings import Controller, MessageService, Settings
 
 SUBSCRIBE = "notifications.argoproj.io/subscribe"
@@ -25,9 +24,17 @@ FLUX_PROVIDERS = {
     MessageService.GOOGLECHAT: "googlechat",
     MessageService.WEBHOOK: "generic",
 }
-STATUS_PROVIDERS = ("gitlab", "bitbucket", "github")
-"""Words in a server's name that say which API takes commit statuses; any other is taken for Gitea or Forgejo."""
+STATUS_PROVIDERS = {
+    "bitbucket.org": "bitbucket",
+    "dev.azure.com": "azuredevops",
+    "bitbucket": "bitbucketserver",
+    "gitlab": "gitlab",
+    "github": "github",
+}
+"""What Flux calls the API for commit statuses of a server with such a name; any other is taken for Gitea or Forgejo.
 
+Provider `bitbucket` sends its credential to bitbucket.org, whatever server the address names.
+"""
 
 LONGEST_PREFIX = 63 - len("subscribe.-recorded.googlechat")
 """Letters of a namespace that fit into the name of an annotation, beside the longest trigger and service."""
@@ -81,11 +88,7 @@ def _subscriptions(settings: Settings, *triggers: str) -> dict[str, str]:
 
 def _prefix(settings: Settings) -> str:
     """Return how names of triggers begin, which all repositories of an Argo CD share; a long namespace is shortened."""
-    name = Names.of(settings).trials
-    if len(name) <= LONGEST_PREFIX:
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{name[: LONGEST_PREFIX - 1 - len(digest)]}-{digest}"
+    return shortened(Names.of(settings).trials, LONGEST_PREFIX)
 
 
 def _argocd_templates(settings: Settings) -> list[Manifest]:
@@ -160,12 +163,12 @@ def _flux_messages(settings: Settings) -> list[Manifest]:
 
 
 def _flux_statuses(settings: Settings, source: GitSource) -> list[Manifest]:
-    """Return the provider of commit statuses: whether the cluster has applied each commit."""
+    """Return the Provider and the Alert of commit statuses: whether the cluster has applied each commit."""
     if not settings.monitoring.commit_status:
         return []
     names = Names.of(settings)
-    host = source.host or ""
-    form = next((word for word in STATUS_PROVIDERS if word in host), "gitea")
+    kind = source.server_kind(STATUS_PROVIDERS)
+    form = "gitea" if kind is None else STATUS_PROVIDERS[kind]
     provider = {"type": form, "address": source.url, "secretRef": {"name": STATUS_SECRET}}
     alert = {
         "providerRef": {"name": STATUS_SECRET},

@@ -17,6 +17,7 @@ from sweepledger.structs.kubernetes import (
     WORKLOAD_KINDS,
     Kind,
 )
+from sweepledger.structs.names import PLATFORM_SUFFIX
 from sweepledger.structs.settings import Settings
 
 SYNC_ACCOUNT = "sweep-sync"
@@ -61,6 +62,11 @@ class Names:
     def project(self) -> str:
         """Name of what Argo CD has for batches: it may serve several clusters."""
         return self.trials if self.cluster is None else f"{self.trials}-{self.cluster}"
+
+    @property
+    def platform_project(self) -> str:
+        """Name of what Argo CD has for the platform, apart from batches."""
+        return f"{self.project}{PLATFORM_SUFFIX}"
 
     @property
     def collector(self) -> str:

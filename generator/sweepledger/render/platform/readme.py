@@ -45,11 +45,11 @@ FILES = {
 
 
 def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
-    """Write the page."""
+    """Return clusters/README.md, or that of one of several clusters."""
     rows = [
-        f"| `{path}` | {FILES[path]} |"
+        f"| `{path}` | {FILES[path.removeprefix('../')]} |"
         for path in (_below(full, settings.cluster) for full in paths)
-        if path in FILES
+        if path.removeprefix("../") in FILES
     ]
     listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings, source), 1))
@@ -67,12 +67,15 @@ def _in_cluster(settings: Settings) -> str:
 
 
 def _below(path: str, cluster: str | None) -> str:
-    """Return a path below the folder of a cluster, or below that of all; any other path as it is."""
-    return path.removeprefix(f"{platform_folder(cluster)}/").removeprefix(f"{CLUSTERS}/")
+    """Return a path as seen from the folder of a cluster."""
+    own = f"{platform_folder(cluster)}/"
+    if path.startswith(own):
+        return path.removeprefix(own)
+    return f"../{path.removeprefix(f'{CLUSTERS}/')}"
 
 
 def list_of_clusters(settings: Settings, source: GitSource) -> str:
-    """Write the page above those of the clusters."""
+    """Return the page above those of the clusters."""
     rows = [
         f"| [{name}]({name}/README.md) | {cluster.weight} | {', '.join(cluster.pools or ('all',))} |"
         for name, cluster in sorted(settings.clusters.items())
@@ -131,6 +134,10 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
         f"`sweep doctor{chosen}`: says what of this is in place.",
     ]
     if settings.controller is Controller.FLUX:
+        steps[-2] += (
+            " It applies batches, not the platform: when `platform/` or `flux/` changes, apply it again with the "
+            "command above."
+        )
         space = manual_setup.apply_command(source, f"-f {place}/flux/namespace.yaml")
         steps[0] += f" And `{space}`: `{names.flux}`."
     if settings.controller is Controller.ARGOCD:
@@ -143,6 +150,12 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
             remote = manual_setup.apply_command(source, f"-k {place}/remote")
             steps.insert(-2, f"`{remote}`, in the cluster of the trials.")
             steps[-2] += " In the cluster of Argo CD."
+    if settings.priority_class is not None:
+        sample = manual_setup.apply_command(source, f"-f {place}/optional/priority-class.yaml")
+        steps.insert(1, f"`{sample}`, unless the cluster has PriorityClass `{settings.priority_class}`.")
+    if needed := manual_setup.required_objects(settings):
+        listed = ", ".join(f"{one.title} ({one.purpose})" for one in needed)
+        steps.insert(2, f"What the settings name, and no file declares: {listed}.")
     if any(pool.queue and pool.max_nodes for pool in settings.pools.values()):
         steps.insert(
             1,

@@ -1,6 +1,7 @@
 """Where a cluster reads the repository: the form of URL that git, Argo CD and Flux take alike."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -43,6 +44,10 @@ class GitSource:
     def host(self) -> str | None:
         """The server's host name; None for a folder."""
         return urlsplit(self.url).hostname
+
+    def server_kind(self, kinds: Iterable[str]) -> str | None:
+        """Return the first of some words that the server's name contains, such as gitlab in gitlab.example.org."""
+        return next((kind for kind in kinds if kind in (self.host or "")), None)
 
     @property
     def port(self) -> int | None:

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.structs.kubernetes import CODE_CONTAINER, GIT_READ_SECRET, GIT_WRITE_SECRET, STORE_CONTAINER
+from sweepledger.structs.kubernetes import (
+    CODE_CONTAINER,
+    GIT_READ_SECRET,
+    GIT_WRITE_SECRET,
+    STORE_CONTAINER,
+    TRIAL_ACCOUNT,
+)
 from sweepledger.structs.names import MAX_LABEL_LENGTH
 from sweepledger.structs.settings import PEERS_EGRESS
 
@@ -118,6 +124,16 @@ def priority_classes(draft: Draft) -> Iterator[Problem]:
                 f"must be a class of your own: {SYSTEM_PRIORITY}… is the cluster's, got {safe_repr(name)}"
             )
             yield draft.problem(place, message, code="cluster-name", hint="for example batch-low")
+
+
+def service_accounts(draft: Draft) -> Iterator[Problem]:
+    """A pool's account is none that the namespace has anyway: an identity is given to an account on purpose."""
+    for name in draft.names("pools"):
+        place = ("pools", name, "pod", "service_account")
+        if draft.get(*place, kind=str) == "default":
+            message = "must be an account of its own, got 'default'"
+            hint = f"name another, or remove it: trials then have {TRIAL_ACCOUNT!r}, which has no rights"
+            yield draft.problem(place, message, code="cluster-name", hint=hint)
 
 
 def namespace(draft: Draft) -> Iterator[Problem]:

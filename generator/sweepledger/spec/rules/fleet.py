@@ -7,14 +7,13 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.workload import chosen_pool
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.names import PLATFORM_SUFFIX
+from sweepledger.structs.placement import eligible_clusters
 from sweepledger.structs.settings import API_SERVER_EGRESS, GIT_EGRESS, Controller, ResultsMode
 
 CODE = "fleet"
 RESERVED = frozenset({"argocd", "extra", "flux", "monitoring", "optional", "platform", "remote"})
 """Folders of `clusters/`, in which each cluster has one of its own name."""
-
-PLATFORM = "-platform"
-"""What the project of a cluster's platform is called after its name, beside the project of its batches."""
 
 
 def cluster_names(draft: Draft) -> Iterator[Problem]:
@@ -25,7 +24,7 @@ def cluster_names(draft: Draft) -> Iterator[Problem]:
                 f"must be another name: clusters/{name}/ is a folder of the platform, got {safe_repr(name)}"
             )
             yield draft.problem(("clusters", name), message, code="cluster-name", at_key=True)
-        other = name.removesuffix(PLATFORM)
+        other = name.removesuffix(PLATFORM_SUFFIX)
         if other != name and other in draft.names("clusters"):
             message = (
                 f"must be another name: Argo CD calls the platform of {other!r} so, got {safe_repr(name)}"
@@ -53,7 +52,8 @@ def cluster_parts(draft: Draft) -> Iterator[Problem]:
         for name in draft.names("clusters", cluster, "egress"):
             if name not in egress:
                 message = f"must be one of the settings' egress, got {safe_repr(name)}"
-                hint = "name its usual addresses by egress; the cluster's replace them"
+                near = did_you_mean(name, egress)
+                hint = f"{near}, or name its usual addresses by egress: the cluster's replace them"
                 place = ("clusters", cluster, "egress", name)
                 yield draft.problem(place, message, code=CODE, hint=hint, at_key=True)
 
@@ -73,7 +73,9 @@ def pools_somewhere(draft: Draft) -> Iterator[Problem]:
     own = draft.get("collector", "pool", kind=str)
     missing = sorted(cluster for cluster, pools in having.items() if own not in pools)
     if own in draft.names("pools") and missing:
-        message = f"must be a pool of every cluster, got {safe_repr(own)}, which {missing[0]} does not have"
+        message = (
+            f"must be a pool of every cluster, got {safe_repr(own)}, which is not in {', '.join(missing)}"
+        )
         yield draft.problem(("collector", "pool"), message, code=CODE)
 
 
@@ -86,7 +88,7 @@ def fleet_settings(draft: Draft) -> Iterator[Problem]:
         message = f"must be argocd or flux if there are clusters, got {safe_repr(str(controller))}"
         yield draft.problem(("controller",), message, code=CODE, at_key="controller" not in draft.names())
     if "argocd" in draft.names():
-        message = "must be said for each cluster if there are clusters"
+        message = "must be set for each cluster if there are clusters"
         hint = "move it below clusters.NAME"
         yield draft.problem(("argocd",), message, code=CODE, hint=hint, at_key=True)
     if draft.get("results", "mode", kind=str) == ResultsMode.BRANCH:
@@ -105,14 +107,14 @@ RUN_CLUSTER: DocumentPath = ("run", "cluster")
 def run_cluster(draft: Draft) -> Iterator[Problem]:
     """`run.cluster` names a cluster that has the pool and was not given up; without it, one can be chosen."""
     settings, name, pool = draft.settings, draft.get(*RUN_CLUSTER, kind=str), chosen_pool(draft)
-    live = [settings.clusters[one] for one in settings.live_clusters]
-    having = [cluster for cluster in live if cluster.has_pool(pool.name if pool else None)]
+    having = eligible_clusters(settings, pool.name if pool else None)
     listed = ", ".join(cluster.name for cluster in having)
     if name is None:
-        if live and not any(cluster.weight for cluster in having):
-            message = "must name the cluster: none of weight above 0 has the pool"
-            hint = f"these have it: {listed}" if listed else "no cluster has it"
-            yield draft.problem(RUN_CLUSTER, message, code="unknown-cluster", hint=hint, at_key=True)
+        # It is no error: a sweep that has run goes on where it ran.
+        if having and not any(cluster.weight for cluster in having):
+            message = f"should be one of the clusters that could run it, which have weight 0: {listed}"
+            hint = "with weight 0, a cluster runs only sweeps that name it or ran there"
+            yield draft.warning(RUN_CLUSTER, message, code="unknown-cluster", hint=hint, at_key=True)
     elif name not in settings.clusters:
         hint = (
             did_you_mean(name, settings.clusters)

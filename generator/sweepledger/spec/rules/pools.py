@@ -89,7 +89,24 @@ def queue_keys(draft: Draft) -> Iterator[Problem]:
             yield draft.problem((*place, "cohort"), message, code="cluster-name")
         yield from _topology(draft, name)
         yield from _provisioning(draft, name)
+    yield from _shared_queues(draft)
     yield from _lenders(draft)
+
+
+def _shared_queues(draft: Draft) -> Iterator[Problem]:
+    """A queue that the platform makes, which is that of a pool with max_nodes, has the quota of one pool."""
+    pools: dict[str, str] = {}
+    for name in draft.names("pools"):
+        queue = draft.get("pools", name, "queue", kind=str)
+        if queue is None or "max_nodes" not in draft.names("pools", name):
+            continue
+        other = pools.setdefault(queue, name)
+        if other != name:
+            message = (
+                f"must be the queue of one pool with max_nodes, got {safe_repr(queue)}, that of {other!r} too"
+            )
+            hint = "name another queue; a cohort lets queues share their quotas"
+            yield draft.problem(("pools", name, "queue"), message, code="pool-queue", hint=hint)
 
 
 def _topology(draft: Draft, pool: str) -> Iterator[Problem]:
@@ -108,10 +125,10 @@ def _topology(draft: Draft, pool: str) -> Iterator[Problem]:
             hint = "order the levels from the largest domains to the smallest"
             yield draft.problem(at, message, code="pool-queue", hint=hint)
     for key in ("require", "prefer"):
-        asked = draft.get(*place, key, kind=str)
-        if asked is not None and levels and asked not in levels:
-            message = f"must be one of the levels, got {safe_repr(asked)}"
-            near = did_you_mean(asked, levels)
+        chosen = draft.get(*place, key, kind=str)
+        if chosen is not None and levels and chosen not in levels:
+            message = f"must be one of the levels, got {safe_repr(chosen)}"
+            near = did_you_mean(chosen, levels)
             yield draft.problem((*place, key), message, code="pool-queue", hint=near)
     if {"require", "prefer"} <= {*draft.names(*place)}:
         message = "must not be given with require: Kueue takes one of them"

@@ -186,6 +186,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     pools.currency,
     cluster.own_secrets,
     cluster.priority_classes,
+    cluster.service_accounts,
     cluster.labels,
     cluster.reserved_labels,
     environment.settings_secrets,
