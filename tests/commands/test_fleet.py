@@ -456,6 +456,20 @@ def test_the_server_lets_it_take_nothing_else_out_of_a_cluster(sandbox: Sandbox,
     assert "the collector may push nothing but" in push(sandbox)
 
 
+def test_the_server_lets_it_record_no_batch_that_flux_still_has(sandbox: Sandbox, tmp_path: Path) -> None:
+    batch = in_cluster(founded(sandbox), "us")
+    file = f"clusters/us/flux/active/{batch.name}.yaml"
+    content = (sandbox.root / file).read_text()
+    install(sandbox)
+    leave(tmp_path, batch, 0)
+    commit_results(Target(sandbox.workspace.repository, cluster="us"), tmp_path, {batch.name})
+    sandbox.write(file, content)
+    sandbox.git("add", file)
+    sandbox.git("commit", "-q", "--amend", "--no-edit")
+
+    assert f"{batch.name} was moved and {file} stays" in push(sandbox)
+
+
 def test_the_server_lets_the_collector_push_the_next_round_into_the_same_cluster(tmp_path: Path) -> None:
     sandbox = followed(tmp_path, settings=TWO)
     install(sandbox)

@@ -37,6 +37,15 @@ def test_a_change_lands_as_one_commit_and_touches_no_work_tree(sandbox: Sandbox)
     assert sandbox.git("status", "--porcelain") == before
 
 
+def test_a_persons_tags_are_not_pushed(sandbox: Sandbox) -> None:
+    sandbox.git("config", "push.followTags", "true")
+    sandbox.git("tag", "-a", "v1", "-m", "Mine")
+
+    publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("one", {"one": b"1"}))
+
+    assert "refs/tags" not in sandbox.git("ls-remote", "origin")
+
+
 def test_files_move_with_content_and_mode(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
 

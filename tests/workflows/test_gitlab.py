@@ -161,6 +161,24 @@ def test_what_an_interrupted_job_left_stops_no_later_one_and_is_run_by_none(
     assert not planted.exists()
 
 
+@pytest.mark.usefixtures("needs_kustomize")
+def test_no_file_of_a_change_is_taken_for_the_report_or_the_site(
+    team: Sandbox, tools: Path, tmp_path: Path
+) -> None:
+    team.spec("peak")
+    team.write("report/summary.md", "FORGED\n")
+    team.write("public/index.html", "FORGED\n")
+    clone = requested(team, tmp_path)
+
+    done = run_job("check", clone, remote_of(team), tools)
+    built = run_job("site", clone, remote_of(team), tools)
+
+    assert done.returncode == built.returncode == 0, done.stdout + done.stderr + built.stderr
+    assert "peak" in (clone / "report/summary.md").read_text()
+    assert "FORGED" not in (clone / "public/index.html").read_text()
+    assert not list(clone.glob("*/project.*"))
+
+
 def test_a_merged_spec_gets_its_batch_by_the_token(team: Sandbox, tools: Path, tmp_path: Path) -> None:
     team.spec("peak")
     team.commit("Ask")

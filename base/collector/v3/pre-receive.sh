@@ -84,6 +84,9 @@ moved() {
   fi
   records="results/$(sweep_of "$batch")/records/$batch.jsonl"
   [ "$(tree "$2:$records")" != none ] || refuse "$batch was moved without $records"
+  # Otherwise Flux would keep its Jobs: it prunes nothing while a Kustomization leads to a folder that is gone.
+  file="$(flux_folder "$2:overlays/archive/$batch")/$batch.yaml"
+  [ "$(tree "$2:$file")" = none ] || refuse "$batch was moved and $file stays"
 }
 
 # A batch without what its round decides: names and ids, values of parameters, numbers of trials, thresholds, digests of

@@ -5,15 +5,17 @@ from types import MappingProxyType
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import objects
-from sweepledger.render.platform.objects import (
+from sweepledger.render.platform.objects import Names, manifest
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.kubernetes import (
     APPLIER_ACCOUNT,
+    COLLECTOR_ACCOUNT,
+    COLLECTOR_READS,
+    EXPIRY_ACCOUNT,
     ROOT_ACCOUNT,
     SYNC_ACCOUNT,
-    Names,
-    manifest,
+    TRIAL_ACCOUNT,
 )
-from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COLLECTOR_READS, EXPIRY_ACCOUNT, TRIAL_ACCOUNT
 from sweepledger.structs.settings import Settings
 
 RBAC = "rbac.authorization.k8s.io"

@@ -7,24 +7,18 @@ from sweepledger.render.platform import admission_pods, cel, cron_jobs, objects
 from sweepledger.render.platform.admission_pods import owner_kinds
 from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by
 from sweepledger.render.platform.flux import SOURCE_NAME, active_folder
-from sweepledger.render.platform.objects import (
-    APPLIER_ACCOUNT,
-    NAMESPACE_LABEL,
-    PART_OF,
-    PLATFORM,
-    ROOT_ACCOUNT,
-    Names,
-    manifest,
-)
+from sweepledger.render.platform.objects import NAMESPACE_LABEL, PART_OF, PLATFORM, Names, manifest
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import (
+    APPLIER_ACCOUNT,
     CODE_CONTAINER,
     COLLECTOR_ACCOUNT,
     JOB,
     OWNER_ANNOTATION,
     QUEUE_LABEL,
     RECORD_FINALIZER,
+    ROOT_ACCOUNT,
     STORE_CONTAINER,
     Kind,
 )

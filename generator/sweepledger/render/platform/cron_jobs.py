@@ -13,11 +13,7 @@ from typing import Any
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.cel import owned_by
-from sweepledger.render.platform.objects import (
-    SYNC_ACCOUNT,
-    Names,
-    labels,
-)
+from sweepledger.render.platform.objects import Names, labels
 from sweepledger.render.platform.source import GitSource
 from sweepledger.render.pod import (
     authorities_mount,
@@ -32,6 +28,7 @@ from sweepledger.structs.kubernetes import (
     GIT_READ_SECRET,
     GIT_WRITE_SECRET,
     QUEUE_LABEL,
+    SYNC_ACCOUNT,
 )
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import scheduling_fields

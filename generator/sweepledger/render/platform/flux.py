@@ -8,9 +8,7 @@ import re
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import (
-    APPLIER_ACCOUNT,
     CLUSTERS,
-    ROOT_ACCOUNT,
     WEBHOOK_SECRET,
     Names,
     dump_objects,
@@ -18,7 +16,7 @@ from sweepledger.render.platform.objects import (
     platform_folder,
 )
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import GIT_READ_SECRET
+from sweepledger.structs.kubernetes import APPLIER_ACCOUNT, GIT_READ_SECRET, ROOT_ACCOUNT
 from sweepledger.structs.settings import Settings
 
 KUSTOMIZATION = "kustomize.toolkit.fluxcd.io/v1/Kustomization"

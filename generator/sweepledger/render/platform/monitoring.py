@@ -11,16 +11,9 @@ from typing import Any
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.notifications import notification_objects
-from sweepledger.render.platform.objects import (
-    BANNER,
-    SYNC_ACCOUNT,
-    Names,
-    dump_objects,
-    manifest,
-    platform_folder,
-)
+from sweepledger.render.platform.objects import BANNER, Names, dump_objects, manifest, platform_folder
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, SYNC_ACCOUNT
 from sweepledger.structs.names import PLACEHOLDER_DIGEST, shortened
 from sweepledger.structs.settings import Controller, Settings
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform.objects import SYNC_ACCOUNT, Names, manifest
+from sweepledger.render.platform.objects import Names, manifest
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, EGRESS_LABEL
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, EGRESS_LABEL, SYNC_ACCOUNT
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     GIT_EGRESS,

@@ -20,13 +20,6 @@ from sweepledger.structs.kubernetes import (
 from sweepledger.structs.names import PLATFORM_SUFFIX
 from sweepledger.structs.settings import Settings
 
-SYNC_ACCOUNT = "sweep-sync"
-"""The service account of the job that writes results to stores, and the name of its CronJob and its component."""
-APPLIER_ACCOUNT = "sweep-applier"
-"""Flux applies a batch with its rights."""
-ROOT_ACCOUNT = "sweep-root"
-"""Flux makes and removes the batches' Kustomizations with its rights."""
-
 WEBHOOK_SECRET = "sweep-webhook"  # noqa: S105 - a Secret's name, not its content
 
 CLUSTERS = "clusters"

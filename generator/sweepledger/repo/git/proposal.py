@@ -57,7 +57,7 @@ def push_proposal(repository: Repository, remote: str, name: str, base: str, cha
     if commit is None:
         return None
     try:
-        repository.run("push", "--porcelain", remote, f"{commit}:{HEADS}{name}")
+        repository.run("push", "--porcelain", "--no-follow-tags", remote, f"{commit}:{HEADS}{name}")
     except RepositoryError as error:
         if LOST_RACE.search(error.output) is None:
             raise
@@ -84,7 +84,14 @@ def delete_branches(repository: Repository, remote: str, branches: Mapping[str, 
         return
     leases = [f"--force-with-lease={HEADS}{name}:{tip}" for name, tip in branches.items()]
     try:
-        repository.run("push", "--porcelain", *leases, remote, *(f":{HEADS}{name}" for name in branches))
+        repository.run(
+            "push",
+            "--porcelain",
+            "--no-follow-tags",
+            *leases,
+            remote,
+            *(f":{HEADS}{name}" for name in branches),
+        )
     except RepositoryError:
         below = {name.rpartition("/")[0] for name in branches}
         left = {pair for folder in below for pair in remote_branches(repository, remote, folder).items()}

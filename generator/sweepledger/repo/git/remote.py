@@ -99,7 +99,7 @@ def _push(repository: Repository, remote: str, branch: str, base: str, commit: s
     try:
         # The lease refuses a branch that was set back: a push would bring back what was taken from it.
         lease = f"--force-with-lease={ref}:{base}"
-        pushed = repository.run("push", "--porcelain", lease, remote, f"{commit}:{ref}")
+        pushed = repository.run("push", "--porcelain", "--no-follow-tags", lease, remote, f"{commit}:{ref}")
     except RepositoryError as error:
         if LOST_RACE.search(error.output) is not None:
             return _Push.LATE

@@ -7,13 +7,18 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.structs.kubernetes import (
+    APPLIER_ACCOUNT,
     CODE_CONTAINER,
+    COLLECTOR_ACCOUNT,
+    EXPIRY_ACCOUNT,
     GIT_READ_SECRET,
     GIT_WRITE_SECRET,
+    ROOT_ACCOUNT,
     STORE_CONTAINER,
+    SYNC_ACCOUNT,
     TRIAL_ACCOUNT,
 )
-from sweepledger.structs.names import MAX_LABEL_LENGTH
+from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.settings import PEERS_EGRESS
 
 DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
@@ -46,7 +51,14 @@ OBJECTS_OF_PODS = ("runtime_class", "scheduler", "priority_class", "service_acco
 SYSTEM_PRIORITY = "system-"
 """Kubernetes keeps names of priority classes that begin so to itself."""
 
+RESERVED_ACCOUNTS = frozenset(
+    {"default", APPLIER_ACCOUNT, COLLECTOR_ACCOUNT, EXPIRY_ACCOUNT, ROOT_ACCOUNT, SYNC_ACCOUNT}
+)
+
 COLLECTOR = "-collector"
+NAMES_OF_PLATFORMS = (COLLECTOR, "-flux", PLATFORM_SUFFIX)
+"""What names of namespaces and projects of a platform end in after the namespace of its trials."""
+CONTROLLER_NAMESPACES = frozenset({"argocd", "flux-system", "kueue-system"})
 LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
 LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
 """The label of a pod contains this name."""
@@ -127,23 +139,33 @@ def priority_classes(draft: Draft) -> Iterator[Problem]:
 
 
 def service_accounts(draft: Draft) -> Iterator[Problem]:
-    """A pool's account is none that the namespace has anyway: an identity is given to an account on purpose."""
+    """A pool's account is none that has other uses: an identity is given to an account on purpose."""
     for name in draft.names("pools"):
         place = ("pools", name, "pod", "service_account")
-        if draft.get(*place, kind=str) == "default":
-            message = "must be an account of its own, got 'default'"
+        account = draft.get(*place, kind=str)
+        if account in RESERVED_ACCOUNTS:
+            message = f"must be an account of its own, got {safe_repr(account)}"
             hint = f"name another, or remove it: trials then have {TRIAL_ACCOUNT!r}, which has no rights"
             yield draft.problem(place, message, code="cluster-name", hint=hint)
 
 
 def namespace(draft: Draft) -> Iterator[Problem]:
-    """Trials run untrusted code, so their namespace must not be one of the cluster's own."""
+    """Trials run untrusted code, so their namespace is not the cluster's, a controller's or of another platform."""
     name = draft.get("namespace", kind=str)
     if name is None or not DNS_LABEL.fullmatch(name):
         return
     if name == "default" or name.startswith("kube-"):
         message = f"must be a separate namespace, not 'default' or 'kube-…', got {safe_repr(name)}"
         yield draft.problem(("namespace",), message, code="cluster-name", hint="for example sweeps")
+    elif name in {*CONTROLLER_NAMESPACES, draft.get("argocd", "namespace", kind=str)}:
+        message = f"must be a separate namespace, not that of a controller, got {safe_repr(name)}"
+        yield draft.problem(("namespace",), message, code="cluster-name", hint="for example sweeps")
+    elif name.endswith(NAMES_OF_PLATFORMS):
+        ends = ", ".join(NAMES_OF_PLATFORMS)
+        message = (
+            f"must not end in {ends}: names of another platform would be the same, got {safe_repr(name)}"
+        )
+        yield draft.problem(("namespace",), message, code="cluster-name", hint="for example vision-sweeps")
     elif len(name) > LONGEST_NAMESPACE:
         message = f"must have at most {LONGEST_NAMESPACE} characters, got {len(name)}"
         hint = f"the collector's namespace is this one and {COLLECTOR!r}"
