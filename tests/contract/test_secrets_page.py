@@ -18,6 +18,7 @@ from sweepledger.structs.settings import Settings
 PAGE = (Path(__file__).parents[2] / "docs/how-to/secrets.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 SOURCE = GitSource("ssh://git@git.example.org/team/sweeps.git", "main")
+WEB = GitSource("https://github.com/team/sweeps.git", "main")
 
 
 def settings() -> Settings:
@@ -41,22 +42,53 @@ def linted(*texts: str) -> tuple[Problem, ...]:
 def test_each_secret_has_the_name_and_the_keys_that_bootstrap_lists() -> None:
     listed = {(one.namespace, one.name): {*one.keys} for one in required_secrets(settings(), SOURCE)}
     made: list[tuple[Mapping[str, Any], set[str]]] = [
-        (one, {item["secretKey"] for item in one["spec"]["data"]}) for one in objects("ExternalSecret")
+        (one, {item["secretKey"] for item in one["spec"]["data"]})
+        for one in objects("ExternalSecret")
+        if "template" not in one["spec"]["target"]
     ]
     made += [(one, {*one["stringData"]}) for one in objects("Secret")]
 
     assert len(made) == 3
     for one, keys in made:
         assert listed[one["metadata"]["namespace"], one["metadata"]["name"]] == keys
+
+
+def test_the_secret_with_a_token_of_an_app_has_the_keys_of_an_address_with_a_password() -> None:
+    listed = {(one.namespace, one.name): {*one.keys} for one in required_secrets(settings(), WEB)}
+    (made,) = (one for one in objects("ExternalSecret") if "template" in one["spec"]["target"])
+    (generator,) = objects("GithubAccessToken")
+    written = made["spec"]["target"]["template"]["data"]
+
+    assert listed[made["metadata"]["namespace"], made["metadata"]["name"]] == {*written}
+    (source,) = made["spec"]["dataFrom"]
+    assert source["sourceRef"]["generatorRef"] == {
+        "apiVersion": generator["apiVersion"],
+        "kind": generator["kind"],
+        "name": generator["metadata"]["name"],
+    }
+    assert generator["metadata"]["namespace"] == made["metadata"]["namespace"]
+    (signing,) = made["spec"]["data"]
+    # What a generator makes, and what comes from the vault, by the names with which templates read them.
+    assert {text.strip("{} .") for text in written.values()} == {
+        "x-access-token",
+        "token",
+        signing["secretKey"],
+    }
+
+
+def test_what_is_made_has_the_name_of_what_asks_for_it() -> None:
     for one in objects("ExternalSecret"):
         assert one["spec"]["target"]["name"] == one["metadata"]["name"]
 
 
 def test_lint_accepts_them_and_says_what_it_cannot_check() -> None:
-    problems = linted(*(block for block in BLOCKS if "kind: " in block and "apiVersion: " in block))
+    alternatives = [block for block in BLOCKS if "kind: GithubAccessToken" in block]
+    others = [block for block in BLOCKS if "apiVersion: " in block and block not in alternatives]
+    problems = (*linted(*others), *linted(*alternatives))
 
     assert {problem.code for problem in problems} == {"kind-skipped"}
-    assert all("no schema for ExternalSecret" in problem.message for problem in problems)
+    for problem in problems:
+        assert re.search("no schema for (?:ExternalSecret|GithubAccessToken)", problem.message), problem
 
 
 def test_a_secret_with_one_value_in_the_clear_is_refused() -> None:

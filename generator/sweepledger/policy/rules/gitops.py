@@ -26,7 +26,13 @@ REWRITING = ("Force=true", "Replace=true")
 LIFETIME = "ttlSecondsAfterFinished"
 MARKS = {"${": "Flux replaces it where substitution is on", "{{": "templates replace it"}
 TEMPLATES = frozenset(
-    {"ApplicationSet", "ConfigMap", "PrometheusRule of monitoring.coreos.com/v1", "Receiver"}
+    {
+        "ApplicationSet",
+        "ConfigMap",
+        "ExternalSecret of external-secrets.io/v1",
+        "PrometheusRule of monitoring.coreos.com/v1",
+        "Receiver",
+    }
 )
 """Kinds whose texts may contain anything, or are templates themselves."""
 
