@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,11 +103,14 @@ def kill_tree(pid: int) -> None:
     """Kill a process and its descendants at once, as the kernel does with a group that has too much memory."""
     pids = [pid]
     for each in pids:
-        os.kill(each, signal.SIGSTOP)  # it starts no process after its children were read
+        with suppress(ProcessLookupError):  # what has ended meanwhile is as killed
+            os.kill(each, signal.SIGSTOP)  # it starts no process after its children were read
         for task in Path(f"/proc/{each}/task").glob("*/children"):
-            pids += map(int, task.read_text().split())
+            with suppress(FileNotFoundError, ProcessLookupError):
+                pids += map(int, task.read_text().split())
     for each in pids:
-        os.kill(each, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # the kernel kills the children of one that was killed
+            os.kill(each, signal.SIGKILL)
 
 
 def test_every_row_runs_with_the_threads_of_a_pod_of_its_own(packed: Packed) -> None:
