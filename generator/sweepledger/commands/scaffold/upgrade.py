@@ -141,14 +141,13 @@ def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[
     if recorded is None:
         return
     source = bootstrap.recorded_source(recorded)
+    is_argocd = workspace.settings.controller is Controller.ARGOCD  # it keeps the platform applied itself
+    force = " --force-conflicts" if is_argocd else ""  # Argo CD writes into its ApplicationSet
     for settings in workspace.settings.in_clusters:
-        place, where = platform_folder(settings.cluster), f"in cluster {settings.cluster}, "
-        where = "" if settings.cluster is None else where
-        is_argocd = settings.controller is Controller.ARGOCD  # it keeps the platform applied itself
+        place = platform_folder(settings.cluster)
+        here = "" if settings.cluster is None else f"in cluster {settings.cluster}, "
+        there = "in the cluster of Argo CD, " if is_argocd and settings.argocd.is_remote else here
         if not is_argocd and any(path.startswith(f"{place}/platform/") for path in written):
-            yield f"{where}{manual_setup.apply_platform_command(settings, source)}"
+            yield f"{here}{manual_setup.apply_platform_command(settings, source)}"
         if any(path.startswith(f"{place}/{settings.controller.value}/") for path in written):
-            command = manual_setup.apply_controller_command(settings, source)
-            # Argo CD runs where its objects are, and writes into its ApplicationSet.
-            where = "in the cluster of Argo CD, " if is_argocd and settings.argocd.is_remote else where
-            yield f"{where}{command} --force-conflicts" if is_argocd else f"{where}{command}"
+            yield f"{there}{manual_setup.apply_controller_command(settings, source)}{force}"

@@ -23,6 +23,7 @@ from sweepledger.render.pod import (
 )
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
+    COMPONENT_LABEL,
     EGRESS_LABEL,
     EXPIRY_ACCOUNT,
     GIT_READ_SECRET,
@@ -95,7 +96,7 @@ def _cron_job(base: bytes, settings: Settings, account: str, *, image: str) -> M
     """Return a base with its namespace and labels, suspended while the settings do not name its image."""
     made: Manifest = deepcopy(yaml.load(base))
     names, job = Names.of(settings), made["spec"]["jobTemplate"]
-    ours = labels(settings, **{"app.kubernetes.io/component": account})
+    ours = labels(settings, **{COMPONENT_LABEL: account})
     made["metadata"] |= {
         "namespace": names.trials if account == EXPIRY_ACCOUNT else names.collector,
         "labels": ours,

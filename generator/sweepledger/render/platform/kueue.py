@@ -1,6 +1,6 @@
 """Samples for Kueue and priorities, from pools with queues; quotas are the platform team's to say."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, manifest
@@ -47,9 +47,9 @@ def objects(settings: Settings) -> list[Manifest]:
         sharing.setdefault(_nodes(pool), []).append(pool)
     objects: list[Manifest] = []
     for pool in pools:
-        first, *_ = same = sharing[_nodes(pool)]
-        flavor = f"{prefix}-{first.name}"
-        if pool is first:
+        same = sharing[_nodes(pool)]
+        flavor = f"{prefix}-{same[0].name}"
+        if pool is same[0]:
             spec, levels = _flavor(same), () if pool.topology is None else pool.topology.levels
             if levels:
                 objects.append(_topology(flavor, levels, settings))
@@ -174,17 +174,16 @@ def _node_labels(pool: Pool) -> dict[str, str]:
     return labels or {NODE_POOL: pool.name}
 
 
-def _flavor(pools: Iterable[Pool]) -> Manifest:
+def _flavor(pools: Sequence[Pool]) -> Manifest:
     """Return node labels and tolerations of pools on the same nodes, which Kueue adds to pods when it starts them."""
-    first, *_ = pools = tuple(pools)
-    tolerations = tolerations_of(first)
+    tolerations = tolerations_of(pools[0])
     known = {toleration["key"] for toleration in tolerations}
     # What vendors put on their nodes, whatever slices of a GPU these offer.
     taints = {f"{pool.gpu_resource.partition('/')[0]}/gpu" for pool in pools if pool.node.gpu}
     tolerations += [
         {"key": taint, "operator": "Exists", "effect": "NoSchedule"} for taint in sorted(taints - known)
     ]
-    return {"nodeLabels": _node_labels(first), **({"tolerations": tolerations} if tolerations else {})}
+    return {"nodeLabels": _node_labels(pools[0]), **({"tolerations": tolerations} if tolerations else {})}
 
 
 def _quota(pool: Pool) -> list[Manifest]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, EGRESS_LABEL, SYNC_ACCOUNT
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, EGRESS_LABEL, SYNC_ACCOUNT
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     GIT_EGRESS,
@@ -87,16 +87,13 @@ def ports_to_anywhere(settings: Settings, source: GitSource) -> tuple[int, ...]:
     return tuple(sorted(ports))
 
 
-COMPONENT = "app.kubernetes.io/component"
-
-
 def _of_component(component: str, name: str, egress: Egress, settings: Settings) -> list[Manifest]:
-    return _policies(name, settings, Names.of(settings).collector, {COMPONENT: component}, egress)
+    return _policies(name, settings, Names.of(settings).collector, {COMPONENT_LABEL: component}, egress)
 
 
 def _to_any_host(component: str, name: str, ports: tuple[int, ...], settings: Settings) -> Manifest:
     opened = {"ports": _ports(ports)}
-    return _policy(name, settings, Names.of(settings).collector, {COMPONENT: component}, opened)
+    return _policy(name, settings, Names.of(settings).collector, {COMPONENT_LABEL: component}, opened)
 
 
 def _egress(egress: Egress, settings: Settings) -> list[Manifest]:
