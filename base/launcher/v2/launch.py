@@ -99,6 +99,10 @@ LARGEST_EVENTS = 1024 * 1024 * KIBIBYTE  # of one event file: pictures are skipp
 LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
+MOST_CODE_FILES = 100_000  # of the code, which every trial copies
+LARGEST_CODE = 1024 * 1024 * KIBIBYTE
+LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
+SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - of a link to a longer TMPDIR
 MOST_METRICS = 100
 MOST_POINTS = 200  # of a curve in the record
 MOST_HELD = 4096  # points of a curve until the trial ends
@@ -147,7 +151,8 @@ COUNT = re.compile(r"[0-9]{1,9}")
 REASON = r"[a-z0-9][a-z0-9-]{0,63}"
 # A rule with such a name could pass for an ending that only the launcher or the collector can observe.
 RESERVED_REASON = (
-    r"bad-command|bad-hyperparameters|bad-sweep|cancelled|corrupt|disk-full|disrupted|evicted|exit-[0-9]+"
+    r"bad-command|bad-hyperparameters|bad-sweep|cancelled|code-changed|corrupt|data-changed|disk-full"
+    r"|disrupted|evicted|exit-[0-9]+"
     r"|foreign|killed|metric-missing|metric-not-finite|missing|no-record|node-lost|oom|preempted"
     r"|result-invalid|signal-[0-9]+|start-failed|timeout|too-large|too-many"
 )
@@ -163,6 +168,14 @@ class BadCommand(Refused):
     """The command cannot be started."""
 
     reason = "bad-command"
+
+
+class Changed(Refused):
+    """Something wrote to what a trial reads, so that its numbers would be of other code or data."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = f"{name}-changed"
 
 
 class Stopped(Exception):
@@ -369,6 +382,9 @@ LAUNCH: Mapping[str, tuple[type, ...]] = {
 OPTIONS: Mapping[str, tuple[type, ...]] = {
     "secrets": (dict,),
     "hyperparams_file": (bool,),
+    "workdir": TEXT,
+    "data_at": (dict,),
+    "keep": (list,),
     "stop": (list,),
     "thresholds_file": TEXT,
     "keep_checkpoints": (bool,),
@@ -432,8 +448,7 @@ def read_launch(path: str) -> dict[str, Any]:
     check(launch, LAUNCH, "launch")
     check(launch["metric"], METRIC, "metric")
     check_options(launch, OPTIONS, "launch")
-    secrets = launch.get("secrets", {})
-    check(secrets, dict.fromkeys(secrets, TEXT), "secrets")
+    check_places(launch)
     for column in launch["columns"]:
         check(column, COLUMN, "column")
     for shard in launch["shards"]:
@@ -455,6 +470,15 @@ def read_launch(path: str) -> dict[str, Any]:
         )
     live = {"thresholds_file": os.environ["SWEEP_THRESHOLDS"]} if os.environ.get("SWEEP_THRESHOLDS") else {}
     return {**launch, **live, "metric": metric}
+
+
+def check_places(launch: Mapping[str, Any]) -> None:
+    """Refuse paths of secrets and datasets that are no text, and paths of the trial outside its code."""
+    for name in ("secrets", "data_at"):
+        check(launch.get(name, {}), dict.fromkeys(launch.get(name, {}), TEXT), name)
+    for place in [*launch.get("keep", []), launch.get("workdir", ".")]:
+        if type(place) is not str or os.path.isabs(place) or ".." in place.split("/"):
+            raise Refused(f"launch.json: keep and workdir must be paths inside the code, got {place!r:.200}")
 
 
 def check_rule(rule: Any) -> None:
@@ -881,14 +905,200 @@ def hyperparams(launch: Mapping[str, Any], row: Row) -> str:
     )
 
 
-def make_workplace(folder: str, text: str) -> None:
-    """Make a folder of links to the working directory's entries, with a hyperparams.yml of its own."""
-    os.mkdir(folder)
-    for entry in os.listdir():
-        if entry != "hyperparams.yml":
-            os.symlink(os.path.abspath(entry), os.path.join(folder, entry))
-    with open(os.path.join(folder, "hyperparams.yml"), "w", encoding="utf-8") as file:
-        file.write(text)
+# ------------------------------------------------------------------------------------- the working directory
+
+
+class Folders(NamedTuple):
+    """The private folders of one attempt; they are deleted with it."""
+
+    trial: str
+    """The folder of all others, in the scratch."""
+    work: str
+    """A copy of the code, below a parent that nothing else uses."""
+    home: str
+    temporary: str
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables that point programs to these folders."""
+        home, temporary = self.home, self.temporary
+        return {
+            "HOME": home,
+            "TMPDIR": temporary,
+            "TMP": temporary,
+            "TEMP": temporary,
+            "XDG_CACHE_HOME": os.path.join(home, ".cache"),
+            "XDG_CONFIG_HOME": os.path.join(home, ".config"),
+            "XDG_DATA_HOME": os.path.join(home, ".local", "share"),
+            "XDG_STATE_HOME": os.path.join(home, ".local", "state"),
+            "XDG_RUNTIME_DIR": temporary,
+            "GIT_CEILING_DIRECTORIES": self.trial,  # git must not find a repository around the scratch
+        }
+
+    def forget(self) -> None:
+        """Remove what is not in the folder of the trial."""
+        if os.path.islink(self.temporary):
+            with contextlib.suppress(OSError):
+                os.unlink(self.temporary)
+
+
+def make_folders(trial: str) -> Folders:
+    """Copy the current folder, which has the code, into the folder of an attempt, and add HOME and TMPDIR."""
+    work, home, temporary = (os.path.join(trial, name) for name in ("run/work", "home", "tmp"))
+    for folder in (os.path.dirname(work), home, temporary):
+        os.mkdir(folder, 0o700)
+    if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
+        short = os.path.join(SHORT_FOLDER, SHORT_PREFIX + os.urandom(8).hex())
+        os.symlink(temporary, short)
+        temporary = short
+    folders = Folders(trial, work, home, temporary)
+    try:
+        state = copy_code(os.getcwd(), folders.work)
+    except PermissionError as error:
+        raise Refused(f"the code cannot be copied for the trial: {error}") from error
+    expected = os.environ.get("SWEEP_CODE_STATE")
+    if expected and state != expected:
+        raise Changed("code", "the stored code is no longer what was locked: something wrote to it")
+    return folders
+
+
+def copy_code(source: str, target: str) -> str:
+    """Copy a folder so that no write to the copy reaches the original; return the state of the original."""
+    if is_below(source, os.path.dirname(target)):
+        raise Refused(f"the working directory {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
+    states, size, waiting = [], 0, [""]
+    while waiting:
+        folder = waiting.pop()
+        states.append(state_line(folder, os.stat(os.path.join(source, folder))))
+        os.mkdir(os.path.join(target, folder) if folder else target, 0o700)
+        with os.scandir(os.path.join(source, folder)) as entries:
+            for entry in entries:
+                name = os.path.join(folder, entry.name)
+                if entry.is_symlink():
+                    states.append(state_line(name, entry.stat(follow_symlinks=False)))
+                    os.symlink(moved(os.readlink(entry.path), source, target), os.path.join(target, name))
+                elif entry.is_dir():
+                    waiting.append(name)
+                elif entry.is_file():
+                    state = copy_file(entry.path, os.path.join(target, name))
+                    states.append(state_line(name, state))
+                    size += state.st_size
+                if len(states) > MOST_CODE_FILES or size > LARGEST_CODE:
+                    raise Refused(
+                        f"the code has more than {MOST_CODE_FILES} files or {LARGEST_CODE >> 30} GiB, and"
+                        " each trial has a copy: keep data in run.data, and the rest out of run.code"
+                    )
+    return digest_of_states(states)
+
+
+def copy_file(source: str, target: str) -> os.stat_result:
+    """Copy the bytes of a file, and whether it can be executed; return the state of the original after it."""
+    reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        state = os.fstat(reader)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        writer = os.open(target, flags, 0o600 | state.st_mode & 0o111)
+        try:
+            copy_bytes(reader, writer, state.st_size)
+        finally:
+            os.close(writer)
+        return os.fstat(reader)
+    finally:
+        os.close(reader)
+
+
+def copy_bytes(reader: int, writer: int, size: int) -> None:
+    """Copy a file to its end, by the system or by sharing blocks if it can."""
+    try:
+        while size > 0 and hasattr(os, "copy_file_range"):
+            count = os.copy_file_range(reader, writer, size)
+            if not count:
+                break
+            size -= count
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM):
+            raise
+    for chunk in iter(lambda: os.read(reader, LARGEST_FILE), b""):  # what is left, of files that grow, too
+        write_all(writer, chunk)
+
+
+def state_line(name: str, state: os.stat_result) -> str:
+    """Return what a write to a file or folder changes."""
+    return f"{name}\0{state.st_ino} {state.st_mode:o} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
+
+
+def digest_of_states(states: list[str]) -> str:
+    """Return one digest for the states of all files of a folder."""
+    return sha256("\n".join(sorted(states)).encode("utf-8", "surrogateescape"))
+
+
+def state_of(folder: str) -> str:
+    """Return the state of all files below a folder, by which a change is noticed without reading them."""
+    states, waiting = [], [""]
+    while waiting:
+        parent = waiting.pop()
+        states.append(state_line(parent, os.stat(os.path.join(folder, parent))))
+        with os.scandir(os.path.join(folder, parent)) as entries:
+            for entry in entries:
+                name = os.path.join(parent, entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(name)
+                else:
+                    states.append(state_line(name, entry.stat(follow_symlinks=False)))
+    return digest_of_states(states)
+
+
+def state_of_data(folder: str) -> str:
+    """Return the state of a folder, and of those that links in it name: one for each of several datasets."""
+    paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
+    parts = [path for path in paths if os.path.islink(path) and os.path.isdir(path)]
+    return sha256("".join(map(state_of, [folder, *parts])).encode("ascii"))
+
+
+def is_below(folder: str, path: str) -> bool:
+    """Return whether a path is a folder or in it, after all links."""
+    folder, path = os.path.realpath(folder), os.path.realpath(path)
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def moved(path: str, source: str, target: str) -> str:
+    """Return a path with another beginning, if it lies in the source; others unchanged."""
+    inside = path == source or path.startswith(source + os.sep)
+    return target + path[len(source) :] if inside else path
+
+
+def working_directory(launch: Mapping[str, Any], folders: Folders) -> str:
+    """Return the folder in which the command starts, with links to datasets where the sweep wants them."""
+    place = os.path.normpath(os.path.join(folders.work, launch.get("workdir", ".")))
+    if not os.path.isdir(place) or not is_below(folders.work, place):
+        raise Refused(f"run.workdir: the code has no folder {launch['workdir']}")
+    for name, path in sorted(launch.get("data_at", {}).items()):
+        link = os.path.normpath(os.path.join(place, path))
+        if not is_below(os.path.dirname(folders.work), os.path.dirname(link)) or os.path.lexists(link):
+            raise Refused(f"run.data: {path} is in the code already, or more than one level up")
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        os.symlink(os.path.join(os.path.abspath(need("SWEEP_DATA")), name), link)
+    return place
+
+
+def keep_written(patterns: Iterable[str], work: str, source: str, target: str) -> None:
+    """Move what the command has written to the artifacts, if a pattern of `run.keep` matches its path."""
+    import filecmp  # noqa: PLC0415 - rarely needed
+    import glob  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
+
+    matches = (
+        path for pattern in patterns for path in glob.iglob(os.path.join(work, pattern), recursive=True)
+    )
+    for path in itertools.islice(dict.fromkeys(matches), MOST_FILES):
+        name = os.path.relpath(path, work)
+        original, kept = os.path.join(source, name), os.path.join(target, name)
+        if os.path.islink(path) or not os.path.isfile(path) or not is_below(work, path):
+            continue
+        if os.path.isfile(original) and filecmp.cmp(original, path, shallow=False):
+            continue
+        os.makedirs(os.path.dirname(kept), exist_ok=True)
+        if not os.path.lexists(kept):
+            shutil.move(path, kept)
 
 
 # ----------------------------------------------------------------------------------- the environment's digest
@@ -1830,12 +2040,26 @@ def tensor_number(tensor: bytes) -> float | None:
 # ------------------------------------------------------------------------------ the files of what is reported
 
 
-class Files:
-    """The files that a trial reports in: $SWEEP_RESULT, or those of metric.path that it has changed."""
+class Before(NamedTuple):
+    """What was in a file when the trial began."""
 
-    def __init__(self, result: str, pattern: str = "", *, is_folder: bool = False) -> None:
-        self.result, self.pattern, self.is_folder = result, pattern, is_folder
-        self.before = dict(self.candidates()) if pattern else {}
+    size: int
+    digest: str
+
+
+class Files:
+    """The files that a trial reports in: $SWEEP_RESULT, or those of metric.path that it has changed.
+
+    Only files in the trial's own folders count, after all links. Of a file that was there before, only the
+    appended part counts, or all of it if the trial wrote it anew.
+    """
+
+    def __init__(
+        self, result: str, pattern: str = "", roots: Sequence[str] = (), *, is_folder: bool = False
+    ) -> None:
+        self.result, self.pattern, self.roots, self.is_folder = result, pattern, roots, is_folder
+        self.before = {path: before_of(path) for path, _ in self.candidates()} if pattern else {}
+        self.starts: dict[str, tuple[tuple[int, int, int], int | None]] = {}
 
     @property
     def shown(self) -> str:
@@ -1852,17 +2076,48 @@ class Files:
         for path in itertools.islice(matches, MOST_FILES):
             with contextlib.suppress(OSError):
                 state = os.lstat(path)
-                if not stat.S_ISDIR(state.st_mode):
+                if stat.S_ISREG(state.st_mode) and any(is_below(root, path) for root in self.roots):
                     yield path, (state.st_mtime_ns, state.st_size, state.st_ino)
 
     def current(self) -> list[str]:
         """List the files to read: all event files by name, else the newest file."""
         if not self.pattern:
             return [self.result]
-        changed = [(state, path) for path, state in self.candidates() if self.before.get(path) != state]
+        changed = [(state, path) for path, state in self.candidates() if self.start(path, state) is not None]
         if self.is_folder:
             return sorted({path for _, path in changed})
         return [max(changed)[1]] if changed else []
+
+    def start(self, path: str, state: tuple[int, int, int] | None = None) -> int | None:
+        """Return where what the trial has written begins in a file; None if it wrote nothing there."""
+        before = self.before.get(path)
+        if before is None:
+            return 0
+        if state is None:
+            return self.starts[path][1] if path in self.starts else 0
+        if path not in self.starts or self.starts[path][0] != state:
+            size = state[1]
+            is_longer = size >= before.size and before_of(path, before.size) == before
+            self.starts[path] = (state, 0 if not is_longer else before.size if size > before.size else None)
+        return self.starts[path][1]
+
+    def header(self, path: str) -> bytes:
+        """Return the first line of a file, which names the columns. Raises OSError, ValueError."""
+        with open_regular(path) as file:
+            return file.readline(LONGEST_LINE)
+
+
+def before_of(path: str, most: int | None = None) -> Before:
+    """Return size and digest of a file, or of its beginning; of one that cannot be read, those of nothing."""
+    size, digest = 0, new_sha256()
+    with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
+        while most is None or size < most:
+            chunk = file.read(LARGEST_FILE if most is None else min(LARGEST_FILE, most - size))
+            if not chunk:
+                break
+            size += len(chunk)
+            digest.update(chunk)
+    return Before(size, digest.hexdigest())
 
 
 def event_files(path: str) -> Iterator[str]:
@@ -1874,8 +2129,10 @@ def event_files(path: str) -> Iterator[str]:
         yield from (os.path.join(parent, name) for name in sorted(names) if "tfevents" in name)
 
 
-def files_of(metric: Mapping[str, Any], result: str, variables: Mapping[bytes, bytes], place: str) -> Files:
-    """Return the files of a trial whose command has these variables and this working directory."""
+def files_of(
+    metric: Mapping[str, Any], result: str, variables: Mapping[bytes, bytes], place: str, roots: Sequence[str]
+) -> Files:
+    """Return the files of a trial whose command has these variables, working directory and own folders."""
     if "path" not in metric:
         return Files(result)
 
@@ -1886,9 +2143,12 @@ def files_of(metric: Mapping[str, Any], result: str, variables: Mapping[bytes, b
         return os.fsdecode(variables[name.encode()])
 
     path = re.sub(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})", value, metric["path"])
-    return Files(
-        result, os.path.join(os.path.abspath(place), path), is_folder=metric["format"] == "tensorboard"
-    )
+    path = os.path.join(place, path)
+    if not any(is_below(root, path.partition("*")[0]) for root in roots):
+        raise Refused(
+            f"metric.path must be in the working directory or another folder of the trial, got {path}"
+        )
+    return Files(result, path, roots, is_folder=metric["format"] == "tensorboard")
 
 
 def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any]) -> Report:
@@ -1901,7 +2161,7 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
             return no_file(files.shown)
         if metric["format"] == "json":
             return report_of_file(paths[0], metric["name"], files.shown)
-        return report_of_lines(paths[0], metric, files.shown)
+        return report_of_lines(paths[0], metric, files.shown, files.start(paths[0]) or 0)
     of_stdout.finish()
     report = of_stdout.report("on stdout", of_stdout.other)
     if report.reason and not of_stdout.other and os.path.lexists(files.result):
@@ -1911,11 +2171,16 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
     return report
 
 
-def report_of_lines(path: str, metric: Mapping[str, Any], shown: str = "$SWEEP_RESULT") -> Report:
-    """Read a file line by line."""
+def report_of_lines(
+    path: str, metric: Mapping[str, Any], shown: str = "$SWEEP_RESULT", start: int = 0
+) -> Report:
+    """Read a file line by line, from where the trial's own lines begin."""
     stream, wrong = Stream(metric, strict=True), ""
     try:
         with open_regular(path) as file:
+            if start and metric["format"] == "csv":
+                stream.feed(file.readline(LONGEST_LINE))  # the header
+            file.seek(start)
             for chunk in iter(lambda: file.read(65536), b""):
                 if file.tell() > LARGEST_STREAM:
                     raise ValueError("it is larger than 64 MiB")
@@ -1944,6 +2209,7 @@ def report_of_events(files: Files, metric: Mapping[str, Any]) -> Report:
         events.begin()
         try:
             with open_regular(path) as file:
+                file.seek(files.start(path) or 0)
                 for chunk in iter(lambda: file.read(LARGEST_FILE), b""):
                     if file.tell() > LARGEST_EVENTS:
                         raise ValueError("it is larger than 1 GiB")
@@ -2167,9 +2433,9 @@ class Broken(NamedTuple):
 class Tail:
     """One growing file, and the position up to which it was read."""
 
-    def __init__(self, path: str, feed: Callable[[bytes], None], most: int) -> None:
+    def __init__(self, path: str, feed: Callable[[bytes], None], most: int, start: int = 0) -> None:
         self.path, self.feed, self.most = path, feed, most
-        self.inode, self.position, self.head = 0, 0, b""
+        self.inode, self.position, self.head = 0, start, b""
 
     def read_on(self) -> bool:
         """Feed some of what was added; return False if the file was replaced. Raises OSError, ValueError."""
@@ -2183,7 +2449,8 @@ class Tail:
             self.inode = state.st_ino
             file.seek(self.position)
             content = file.read(LARGEST_FILE)
-        self.head += content[: max(0, HEAD - self.position)]
+        if self.position == len(self.head):
+            self.head += content[: HEAD - len(self.head)]
         self.position += len(content)
         if self.position > self.most:
             raise ValueError(f"it is larger than {self.most // LARGEST_FILE} MiB")
@@ -2247,9 +2514,13 @@ class Follower:
 
     def tail_of(self, path: str) -> Tail:
         """Return the reader of a new file."""
+        start = self.files.start(path) or 0
         if self.metric["format"] == "tensorboard":
-            return Tail(path, Events(self.gathered).feed, LARGEST_EVENTS)
-        return Tail(path, Stream(self.metric, strict=True, on_value=self.take).feed, LARGEST_STREAM)
+            return Tail(path, Events(self.gathered).feed, LARGEST_EVENTS, start)
+        stream = Stream(self.metric, strict=True, on_value=self.take)
+        if start and self.metric["format"] == "csv":
+            stream.feed(self.files.header(path))
+        return Tail(path, stream.feed, LARGEST_STREAM, start)
 
 
 class Verdict(NamedTuple):
@@ -2341,6 +2612,7 @@ class Prepared(NamedTuple):
 
     arguments: list[str]
     variables: dict[bytes, bytes]
+    folders: Folders
     place: str
     files: Files
     environment: Environment | None
@@ -2355,7 +2627,9 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     """Create the folders and files of the contract, and return the command."""
     launch, row = attempt.launch, attempt.row
     assignment, seed = json.dumps(row.values), str(launch["seed_base"] + row.replicate)
+    folders = make_folders(scratch)
     given = {
+        **folders.variables(),
         **parameter_variables(row.values, launch["columns"]),
         "SWEEP_TRIAL": os.path.join(scratch, "trial.json"),
         "SWEEP_TRIAL_ID": row.trial,
@@ -2381,17 +2655,21 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     if attempt.shown is not None:
         compare(attempt.shown, expand(with_placeholders(launch["command"]), row.values, single, {}))
     arguments = expand(launch["command"], row.values, single, variables)
-    place = "."
+    place = working_directory(launch, folders)
     if launch.get("hyperparams_file"):
-        place = os.path.join(scratch, "work")
-        make_workplace(place, hyperparams(launch, row))
-        variables[b"PWD"] = os.fsencode(place)
-    files = files_of(launch["metric"], given["SWEEP_RESULT"], variables, place)
+        write_safely(os.path.join(place, "hyperparams.yml"), hyperparams(launch, row).encode())
+    variables[b"PWD"] = os.fsencode(place)
+    if b"PYTHONPATH" in variables:
+        paths = os.fsdecode(variables[b"PYTHONPATH"]).split(os.pathsep)
+        own = (moved(os.path.realpath(path) if path else path, os.getcwd(), folders.work) for path in paths)
+        variables[b"PYTHONPATH"] = os.fsencode(os.pathsep.join(own))
+    roots = (scratch, given["SWEEP_ARTIFACTS"], given["SWEEP_CHECKPOINTS"])
+    files = files_of(launch["metric"], given["SWEEP_RESULT"], variables, place, roots)
     environment = None if attempt.rank else read_environment(launch)
     if launch.get("capture"):
         capture_in(scratch, variables)
     variables.update(read_secrets(launch.get("secrets", {})))  # last: none may be in an argument
-    return Prepared(arguments, variables, place, files, environment)
+    return Prepared(arguments, variables, folders, place, files, environment)
 
 
 def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) -> subprocess.Popen[bytes]:
@@ -2438,7 +2716,14 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         until = time.monotonic() + PATIENCE
         out.finish(until)
         err.finish(until)
+        command.folders.forget()
     report = read_report(of_stdout, command.files, metric)
+    if "keep" in launch:
+        kept = os.path.join(attempt.artifacts, attempt.uid)
+        keep_written(launch["keep"], command.folders.work, os.getcwd(), kept)
+    expected = os.environ.get("SWEEP_DATA_STATE")
+    if expected and state_of_data(os.environ["SWEEP_DATA"]) != expected:
+        raise Changed("data", "the dataset changed while the trial ran")
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         verdict = Verdict("ok", None, 0)
@@ -3269,6 +3554,8 @@ def run_row(launch: Mapping[str, Any], index: int, signals: Signals, slot: Slot 
         return conclude(attempt, without_start("disrupted", why, DISRUPTED))
     try:
         outcome = run_command(attempt, signals)
+    except Changed as error:  # another attempt has what is locked again
+        outcome = without_start(error.reason, str(error), 1)
     except Refused as error:
         outcome = without_start(error.reason, str(error), BAD_SWEEP)
     return conclude(attempt, outcome)

@@ -19,6 +19,7 @@ from sweepledger.commands.repository.outside_imports import (
 )
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.datasets import data_state
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.job_spec import BatchSpec
@@ -101,10 +102,14 @@ def _desired_state(
     store_code(repository, program.code, ["HEAD", commit])
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
-    data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code)
-    started = started_program(batch, parsed, code)
+    data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code.folder)
+    started = started_program(batch, parsed, code.folder)
     python_path = locked_python_path(batch, started, repository)
-    desired = DesiredBatch(_single_trial(parsed, _stack(batch, index)), code, data, python_path)
+    desired = DesiredBatch(
+        *(_single_trial(parsed, _stack(batch, index)), code.folder, data, python_path),
+        code_state=code.state,
+        data_state=data_state(data),
+    )
     return desired, environment_differences(batch, started)
 
 

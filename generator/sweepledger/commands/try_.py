@@ -30,7 +30,6 @@ from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import DATA_VARIABLE, INDEX_VARIABLE
-from sweepledger.structs.program import CodeSelection
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
@@ -160,27 +159,17 @@ def _without_identity(tree: FileTree, identity: str) -> Iterator[tuple[str, byte
 
 
 def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
-    """Bring the code of the work tree into a folder without the rest, as in a pod; return the folder."""
+    """Copy the files of the work tree that a commit would make the code into a folder; return the folder."""
     path, selection = sweep.run.code_path, sweep.run.code_selection
-    if selection is not None:
-        _copy_selected(workspace, selection, folder)
-        return folder
-    real = workspace.root / path
-    if not real.is_dir():
+    if selection is None and not (workspace.root / path).is_dir():
         raise RepositoryError(
             f"{path}/ is not a folder here",
             hint="set the code's folder: `run: {code: {path: …}}` in the spec; the default is trainer",
         )
-    link = folder / path
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(real, target_is_directory=True)
+    listed = work_tree_files(workspace.repository, *((path,) if selection is None else selection.roots))
+    chosen = listed if selection is None else filter(selection.selector(), listed)
+    files.copy_files(workspace.root, chosen, folder)
     return folder
-
-
-def _copy_selected(workspace: Workspace, selection: CodeSelection, folder: Path) -> None:
-    """Copy the selected files. Links to them would let Python import what lies beside the originals."""
-    selected = filter(selection.selector(), work_tree_files(workspace.repository, *selection.roots))
-    files.copy_files(workspace.root, selected, folder)
 
 
 def _interpreter(sweep: Sweep) -> str:

@@ -97,6 +97,7 @@ class LocalEngine:
         killed = node.kill_pod_processes(uids)
         for uid in uids:
             volumes.remove_pod(self._folders, uid)
+        volumes.remove_short_links(self._folders)
         return killed
 
     def __enter__(self) -> Self:
