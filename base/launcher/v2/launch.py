@@ -142,6 +142,10 @@ DECIMAL = (
 METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5` or `0x1f`
     rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?=\.?(?:[\s;%|)\]}}\"'(\[\x1b]|[,:](?![0-9])|$))"
 )
+# Colours and other sequences of terminals, and hyperlinks: no part of a text.
+TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))"
+# After a number it makes another number of both: `1.2.3`, `1'234`, `1_000`, `0x10`, `1d-3`.
+MORE_OF_NUMBER = r"[0-9]|[.'_][0-9]|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]"
 METADATA = re.compile(r"\.(?:dist|egg)-info\Z")
 UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 TRIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -395,7 +399,7 @@ OPTIONS: Mapping[str, tuple[type, ...]] = {
 COLUMN = {"name": TEXT, "type": TEXT}
 SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
 METRIC = {"name": TEXT, "source": TEXT}
-METRIC_OPTIONS = {"path": TEXT, "patterns": (list,)}
+METRIC_OPTIONS = {"path": TEXT, "patterns": (list,), "others": (list,)}
 CHOICES = {
     "source": ("result", "stdout"),
     "format": ("json", "jsonl", "text", "log", "csv", "regex", "tensorboard"),
@@ -1630,31 +1634,44 @@ def whole_step(step: Any) -> int | None:
     return None
 
 
+def wanted_of(metric: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of all metrics that a trial must report, the objective first."""
+    return (metric["name"], *metric.get("others", ()))
+
+
 class Gathered:
     """The numbers and details that a trial reports, in bounded memory."""
 
     def __init__(self, metric: Mapping[str, Any], on_value: Callable[[int, float], object]) -> None:
         self.objective, self.reduce, self.on_value = metric["name"], metric["reduce"], on_value
+        self.wanted = wanted_of(metric)
         self.metrics: dict[str, float] = {}
         self.details: dict[str, Any] = {}
         self.curve = Curve()
+        self.last_step, self.restarts = -1, 0
 
     def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
         """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
         for name, value in members.items():
-            is_known = name == self.objective or name in self.metrics
+            is_known = name in self.wanted or name in self.metrics
             is_number = type(value) in AMOUNT and METRIC_NAME.fullmatch(name)
             if is_number and (is_known or len(self.metrics) < MOST_METRICS):
                 self.metrics[name] = float(value)
             elif keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
                 self.details[name] = value
         if type(members.get(self.objective)) in AMOUNT and self.objective in self.metrics:
-            self.on_value(*self.curve.add(self.metrics[self.objective], step))
+            point = self.curve.add(self.metrics[self.objective], step)
+            self.restarts += point[0] < self.last_step
+            self.last_step = point[0]
+            if not self.restarts:  # else its steps say nothing of how far the trial is
+                self.on_value(*point)
 
     def report(self, missing: str, *, has_curve: bool = True) -> Report:
         """Return the report; `missing` is the message if there is no objective."""
         if self.objective not in self.metrics:
             return Report(self.metrics, self.details, "metric-missing", missing)
+        if self.restarts:
+            self.details["steps_restarted"] = self.restarts
         best = {"min": self.curve.low, "max": self.curve.high}.get(self.reduce)
         if best:
             self.metrics[self.objective] = best[1]
@@ -1667,6 +1684,28 @@ class Gathered:
 def number_or_text(text: str) -> Any:
     """Return the number that a text is, else the text."""
     return float(text) if re.fullmatch(DECIMAL, text) else text
+
+
+def plain_text(line: bytes) -> str:
+    """Return a line without the codes by which a terminal shows colours."""
+    text = line.decode("utf-8", "replace")
+    return re.sub(TERMINAL_CODES, "", text) if "\x1b" in text else text
+
+
+def is_part_of(match: re.Match[str]) -> bool:
+    """Return whether the value of a match is only a part of the number that a person would read there.
+
+    What the pattern itself matches beside the value, its author has seen.
+    """
+    start, end = match.span("value")
+    before = match.string[:start] if start == match.start() else ""
+    after = match.string[end : end + 3] if end == match.end() else ""
+    is_whole = match["value"].lstrip("+-").isdigit()
+    return bool(
+        re.match(MORE_OF_NUMBER, after)
+        or (is_whole and re.match("[,/][0-9]", after))
+        or re.search("[0-9][.,'_/]?$", before)
+    )
 
 
 def text_members(line: str) -> dict[str, Any]:
@@ -1720,7 +1759,7 @@ def pattern_reader(metric: Mapping[str, Any]) -> Callable[[str], dict[str, Any]]
                 for match in pattern.finditer(piece[:LONGEST_MATCH]):
                     groups = match.groupdict()
                     is_cut = match.end() == LONGEST_MATCH < len(piece)
-                    if re.fullmatch(DECIMAL, groups["value"] or "") and not is_cut:
+                    if re.fullmatch(DECIMAL, groups["value"] or "") and not (is_cut or is_part_of(match)):
                         found[groups.get("name") or metric["name"]] = float(groups["value"])
                         if groups.get("step"):
                             found["step"] = number_or_text(groups["step"])
@@ -1754,10 +1793,15 @@ def format_of(line: str, objective: str) -> str:
 
 
 def near_miss(line: str, objective: str) -> str:
-    """Return the objective's name and a number that a person would take for its value, or nothing."""
+    """Return what a line says of the objective in another form, and how it could be read; or nothing."""
     name = re.escape(objective)
-    found = re.search(rf"(?<![\w.-]){name}(?:\s*[:=]\s*|\s+){DECIMAL}", line[:LONGEST_MATCH])
-    return found[0][:100] if found else ""
+    found = re.search(rf"(?<![\w.-]){name}(?:\s*[:=]\s*|\s+)(?P<value>{DECIMAL})", line[:LONGEST_MATCH])
+    if found is None:
+        return ""
+    if not is_part_of(found):
+        return f"{found[0]!r:.100}, which metric.format: regex could find"
+    seen = found[0] + line[found.end() : LONGEST_MATCH].split(" ", maxsplit=1)[0]
+    return f"{seen!r:.100}, which is no plain decimal number"
 
 
 def no_value(_step: int, _value: float) -> None:
@@ -1801,7 +1845,7 @@ class Stream:
         try:
             if len(line) > LONGEST_LINE:
                 raise ValueError("it is longer than 64 KiB")
-            text = line.decode("utf-8", "strict" if self.strict else "replace")
+            text = line.decode("utf-8", "strict") if self.strict else plain_text(line)
             members = self.members(text)
         except ValueError as error:
             self.guess(line)
@@ -1817,7 +1861,7 @@ class Stream:
         """Remember the other format that a line has."""
         if not self.other and self.guesses < MOST_GUESSES and len(line) <= LONGEST_LINE:
             self.guesses += 1
-            text = line.decode("utf-8", "replace")
+            text = plain_text(line)
             form = format_of(text, self.objective)
             self.other = "" if form == self.form else form
             self.near = self.near or near_miss(text, self.objective)
@@ -1841,7 +1885,7 @@ class Stream:
         if self.objective in self.gathered.details:
             missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
         elif self.near and self.form == "text":
-            missing += f": it printed {self.near!r}, which metric.format: regex could find"
+            missing += f": it printed {self.near}"
         elif self.gathered.metrics:
             missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
         return self.gathered.report(missing + would_find(other), has_curve=self.form != "log")
@@ -2160,7 +2204,7 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
         if not paths:
             return no_file(files.shown)
         if metric["format"] == "json":
-            return report_of_file(paths[0], metric["name"], files.shown)
+            return report_of_file(paths[0], wanted_of(metric), files.shown)
         return report_of_lines(paths[0], metric, files.shown, files.start(paths[0]) or 0)
     of_stdout.finish()
     report = of_stdout.report("on stdout", of_stdout.other)
@@ -2253,8 +2297,9 @@ def no_result(why: str, shown: str) -> Report:
     return Report({}, {}, "result-invalid", f"{shown} is no valid result: {why}")
 
 
-def report_of_file(path: str, objective: str, shown: str = "$SWEEP_RESULT") -> Report:
+def report_of_file(path: str, wanted: Sequence[str], shown: str = "$SWEEP_RESULT") -> Report:
     """Read one JSON object: its numbers are metrics, the rest is details."""
+    objective = wanted[0]
     try:
         members = read_object(path)
     except FileNotFoundError:
@@ -2267,7 +2312,7 @@ def report_of_file(path: str, objective: str, shown: str = "$SWEEP_RESULT") -> R
     metrics: dict[str, float] = {}
     details = {} if inner is members else members
     for name, value in inner.items():
-        is_wanted = name == objective or (len(metrics) < MOST_METRICS and METRIC_NAME.fullmatch(name))
+        is_wanted = name in wanted or (len(metrics) < MOST_METRICS and METRIC_NAME.fullmatch(name))
         if is_wanted and type(value) in AMOUNT:
             metrics[name] = float(value)
         else:
@@ -2531,7 +2576,16 @@ class Verdict(NamedTuple):
     exit_code: int
 
 
-def judge(ending: Ending, report: Report, objective: str) -> Verdict:
+def complete_report(report: Report, wanted: Sequence[str]) -> Report:
+    """Return a report that says which of several metrics is missing."""
+    missing = [name for name in wanted if name not in report.metrics]
+    if report.reason or not missing:
+        return report
+    message = f"there is no {' and no '.join(missing)}; its numbers: {', '.join(sorted(report.metrics)[:10])}"
+    return report._replace(reason="metric-missing", message=message)
+
+
+def judge(ending: Ending, report: Report, wanted: Sequence[str]) -> Verdict:
     """Decide by how the command ended and by what it reported."""
     if ending.cause == TIMED_OUT:
         return Verdict("failed", "timeout", TIMED_OUT)
@@ -2540,7 +2594,7 @@ def judge(ending: Ending, report: Report, objective: str) -> Verdict:
     if ending.code == BAD_SWEEP:
         return Verdict("failed", "bad-sweep", BAD_SWEEP)
     if ending.code == 0 and report.reason is None:
-        if math.isfinite(report.metrics[objective]):
+        if all(math.isfinite(report.metrics[name]) for name in wanted):
             return Verdict("ok", None, 0)
         return Verdict("diverged", "metric-not-finite", BAD_HYPERPARAMETERS)
     if ending.cause:
@@ -2717,7 +2771,8 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         out.finish(until)
         err.finish(until)
         command.folders.forget()
-    report = read_report(of_stdout, command.files, metric)
+    wanted = wanted_of(metric)
+    report = complete_report(read_report(of_stdout, command.files, metric), wanted)
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
         keep_written(launch["keep"], command.folders.work, os.getcwd(), kept)
@@ -2730,9 +2785,9 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     elif broken and broken.is_behind:
         verdict = Verdict("pruned", broken.rule, FINAL["pruned"])
     elif broken:  # it reached what was requested
-        verdict = judge(ending._replace(code=0, cause=0), report, attempt.objective)
+        verdict = judge(ending._replace(code=0, cause=0), report, wanted)
     else:
-        verdict = judge(ending, report, attempt.objective)
+        verdict = judge(ending, report, wanted)
     secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
     cause = words.cause(secrets) if ending.code and not ending.cause else ""
     return Outcome(verdict, report, started, ending.seconds, command.environment, broken, cause)
@@ -2763,14 +2818,14 @@ def first_part(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name not in BEYOND_FIRST_PART}
 
 
-def bounded_metrics(record: Mapping[str, Any], objective: str) -> dict[str, float]:
-    """Return the objective, and of the other metrics as many as the first part of a record has room for."""
+def bounded_metrics(record: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, float]:
+    """Return what the sweep compares, and of other metrics as many as the first part has room for."""
     metrics: dict[str, float] = record["metrics"]
     room = FIRST_PART_BYTES - len(dump({**first_part(record), "metrics": {}}))
     kept = {}
-    for name in sorted(metrics, key=lambda name: name != objective):
+    for name in sorted(metrics, key=lambda name: name not in wanted):
         room -= len(dump({name: metrics[name]})) - 2
-        if room >= 0 or name == objective:
+        if room >= 0 or name in wanted:
             kept[name] = metrics[name]
     return {name: value for name, value in metrics.items() if name in kept}
 
@@ -2841,7 +2896,7 @@ def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         record["stopped"] = outcome.broken.member
     if attempt.slot:
         record["shared"] = attempt.slot.most
-    metrics = bounded_metrics(record, attempt.objective)
+    metrics = bounded_metrics(record, wanted_of(launch["metric"]))
     counts = {"metrics_dropped": len(record["metrics"]) - len(metrics), "artifacts_left_out": left_out}
     own.update((name, count) for name, count in counts.items() if count)
     return {**record, "metrics": metrics, "details": small(plain(reported), own)}

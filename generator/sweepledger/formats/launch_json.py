@@ -42,7 +42,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
     """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
     pool = settings.pool(run.pool)
-    reported = metric.reported
+    reported, others = metric.reported, [other.name for other in batch.sweep.metrics[1:]]
     # The launcher reads it beside the metric.
     capture = {"capture": True} if reported.pop("capture", False) else {}
     return json.dump(
@@ -65,7 +65,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             ],
             "command": [_element(text) for text in program.command],
             "interpreter": run.interpreter,
-            "metric": {"name": metric.name, **reported},
+            "metric": {"name": metric.name, **reported, **({"others": others} if others else {})},
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
             "grace_seconds": _grace_seconds(pool, settings),
