@@ -132,18 +132,6 @@ CRDS = Definitions(
 )
 NEWEST_CRDS = Definitions("crds-newest", {"github.com/kubeflow/trainer/v2": "manifests/base/crds"})
 AUTOSCALER_CRDS = Definitions("crds-autoscaler", {"k8s.io/autoscaler/cluster-autoscaler/apis": "config/crd"})
-WORKFLOW_CRDS = Definitions(
-    "crds-workflows", {"github.com/argoproj/argo-workflows/v3": "manifests/base/crds/full"}
-)
-"""Whole definitions: those that Argo installs by default name no keys."""
-WORKFLOWS = Group(
-    "argo-workflows",
-    {"workflow-controller": "github.com/argoproj/argo-workflows/v3/cmd/workflow-controller"},
-    "5 minutes",
-    module="github.com/argoproj/argo-workflows/v3",
-    files={"rights": "manifests/namespace-install/workflow-controller-rbac"},
-)
-"""Without the program of its pods: what the module proxy has of it lacks the file for Linux and does not compile."""
 _KUSTOMIZE = {"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"}
 OLDEST_KUSTOMIZE = Group(
     "kustomize-5.5", _KUSTOMIZE, "20 seconds", ("-X sigs.k8s.io/kustomize/api/provenance.version=v5.5.0",)
@@ -260,13 +248,13 @@ KARPENTER = Group(
 )
 """With the provider whose nodes kwok simulates."""
 
-API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
+API = (CRDS, NEWEST_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
 GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
-EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
+EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA)
 """What `make cluster-tools` builds, with the chosen version of Kubernetes only."""
 RARE = (KUBE_ROUTER, KARPENTER, JOBSET, TRAINER, COREDNS, AUTOSCALER_CRDS)
 """What only `make e2e-full` needs."""
