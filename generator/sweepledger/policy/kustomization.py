@@ -40,7 +40,7 @@ BASE_KEYS = frozenset({"apiVersion", "kind", "resources", "patches", "labels", "
 """Keys of a base or component, which refers only to files in its own folder."""
 LAUNCHER_KEYS = frozenset({"apiVersion", "kind", "configMapGenerator", "generatorOptions"})
 """Keys of the launcher's base, which is one ConfigMap, and of the component that adds a program to it."""
-PROGRAMS = {"components/pack/": "pack.py", "components/stack/": "stack.py", "components/warm/": "warm.py"}
+PROGRAMS = {"components/pack/": "pack.py"}
 """Components that add a program to the launcher's ConfigMap, and its file."""
 PROGRAM_FOLDERS = ("launcher/", *PROGRAMS)
 """Bases whose ConfigMap has a program."""
