@@ -57,7 +57,6 @@ from sweepledger.structs.search_block import (
     AdaptiveSearch,
     Block,
     ConfigurationList,
-    Engine,
     GridSearch,
     Method,
     RandomSearch,
@@ -208,7 +207,6 @@ def build_search(data: RawMapping, space: SearchSpace, seed: int, cap: int | Non
         tuple(one if isinstance(one, str) else one["sweep"] for one in data.get("start", ())),
         None if resource is None else _resource(resource),
         cap,
-        engine=None if "engine" not in data else Engine(data["engine"]),
         choice=None if choice is None else choice.reason,
         mappings=tuple(
             _start_mapping(one) for one in data.get("start", ()) if len(one) > 1 and not isinstance(one, str)
