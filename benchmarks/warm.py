@@ -18,10 +18,10 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.launcher.folders import LAUNCHERS, Selected, TrialFolder  # noqa: E402
+from tests.launcher.folders import LAUNCHER, TrialFolder  # noqa: E402
 
 PROGRAMS = (
-    LAUNCHERS["v2"].path,
+    LAUNCHER,
     ROOT / "base/components/pack/v1/pack.py",
     ROOT / "base/components/warm/v1/warm.py",
 )
@@ -29,7 +29,6 @@ PROGRAMS = (
 
 def batch(rows: int, images: int, *, warm: bool) -> TrialFolder:
     """Write a pack of trainings that differ in their learning rate."""
-    Selected.version = LAUNCHERS["v2"]
     folder = TrialFolder(Path(tempfile.mkdtemp(prefix="warm-")))
     folder.rows = [f"t{row:011d},{0.02 + row / 1000}" for row in range(rows)]
     options = [f"--train_images={images}", "--test_images=100", "--precision=fp32"]

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.launcher.folders import Run, TrialFolder, selected, wait_for
+from tests.launcher.folders import LAUNCHER, SCHEMA, Run, TrialFolder, wait_for
 from tests.launcher.test_packs import PACK, Packed
-
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
 
 STACK = Path(__file__).parents[2] / "base/components/stack/v1/stack.py"
 VALUES = (1, 2, 3, 5)
@@ -46,7 +44,7 @@ def stacked(trial_folder: TrialFolder) -> Packed:
     program = trial_folder.root / "launcher"
     trial_folder.write()
     program.mkdir()
-    for path in (PACK, STACK, selected().path):
+    for path in (PACK, STACK, LAUNCHER):
         shutil.copy(path, program)
     return Packed(trial_folder)
 
@@ -61,7 +59,7 @@ def results(stacked: Packed) -> dict[int, list[dict[str, Any]]]:
     read: dict[int, list[dict[str, Any]]] = {row: [] for row in range(4)}
     for path in sorted(stacked.folder.results.glob("*/*.json")):
         record = json.loads(path.read_bytes())
-        selected().schema.validate(record)
+        SCHEMA.validate(record)
         read[record["index"]].append(record)
     return read
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.launcher.folders import PATIENCE, TrialFolder, selected
+from tests.launcher.folders import LAUNCHER, PATIENCE, TrialFolder
 from tests.launcher.test_packs import PACK, ROWS, Packed
-
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
 
 WARM = Path(__file__).parents[2] / "base/components/warm/v1/warm.py"
 
@@ -43,7 +41,7 @@ def a_pod(folder: TrialFolder, *, warm: bool) -> Packed:
     folder.write()
     program = folder.root / "launcher"
     program.mkdir(exist_ok=True)
-    for path in (PACK, WARM, selected().path):
+    for path in (PACK, WARM, LAUNCHER):
         shutil.copy(path, program)
     return Packed(folder)
 
