@@ -226,7 +226,7 @@ def export_batch(
     if stored.lock.pack is not None:
         raise UsageError(
             f"the pods of {stored.name} run several trials, and {format_name} starts each of its own",
-            hint="delete run.pack or run.stack, `sweep cancel` the batch with --replace, and export the new one",
+            hint="delete run.pack, `sweep cancel` the batch with --replace, and export the new one",
         )
     exported = (
         _workflow(workspace, stored) if format_name == WORKFLOW else _script(workspace, stored, format_name)
