@@ -38,11 +38,11 @@ REPORT = 'printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"'
 """The shortest good trial."""
 
 
-PATIENCE = 120
+PATIENCE = 25
 """Seconds until a launcher hangs for sure: on a machine full of others, its start alone may take ten."""
 
 HOUR = 3600
-LATE = "echo $PPID >> late; kill -CHLD $PPID"
+LATE = 'echo $PPID >> "$HERE/late"; kill -CHLD $PPID'
 """In a command of a shell: for its launcher, an hour goes by at once, and it looks at its clock."""
 
 
@@ -128,6 +128,11 @@ class TrialFolder:
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
+    def code(self) -> Path:
+        """The folder in which the launcher starts, of which each attempt has a copy."""
+        return self.root / "code"
+
+    @property
     def results(self) -> Path:
         return self.root / "results" / "batch" / "0"
 
@@ -170,6 +175,7 @@ class TrialFolder:
     def variables(self, changes: Mapping[str, str]) -> dict[str, str]:
         given = {
             "PATH": os.environ["PATH"],
+            "HERE": str(self.root),  # where commands leave what tests look at
             "SWEEP_LAUNCH": str(self.root / "launch.json"),
             "SWEEP_TABLE": str(self.root / "table"),
             "SWEEP_RESULTS": str(self.results),
@@ -186,6 +192,7 @@ class TrialFolder:
         """Lay out all that the launcher reads."""
         (self.root / "table").mkdir(exist_ok=True)
         (self.root / "scratch").mkdir(exist_ok=True)
+        self.code.mkdir(exist_ok=True)
         replace(self.root / "table" / "hyperparams.csv", self.table)
         replace(self.root / "launch.json", json.dumps(self.launch_json()))
 
@@ -208,7 +215,7 @@ class TrialFolder:
             launcher = subprocess.Popen(
                 command,
                 env=environment,
-                cwd=self.root,
+                cwd=self.code,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
