@@ -23,7 +23,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-FOLDER = Path(__file__).parents[2] / "base/launcher/v2"
+FOLDER = Path(__file__).parents[2] / "base/launcher/v1"
 LAUNCHER = FOLDER / "launch.py"
 SCHEMA = Draft202012Validator(json.loads((FOLDER / "record.schema.json").read_text(encoding="utf-8")))
 """That of records."""
