@@ -49,6 +49,7 @@ def a_lock(**changes: Any) -> BatchLock:
             "generator": "0.1.0",
             "bases": (),
             "files": {},
+            "max_disruptions": 5,
             **changes,
         }
     )

@@ -25,7 +25,7 @@ from sweepledger.structs.record import (
 )
 from tests.builders import a_record
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "base/launcher/v2/record.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "base/launcher/v1/record.schema.json").read_text())
 ENVIRONMENT = Environment("distributions", "sha256:" + "ab" * 32)
 
 
