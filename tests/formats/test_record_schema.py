@@ -15,7 +15,7 @@ from sweepledger.formats import record_json
 from sweepledger.structs.record import Artifact, Record, Status
 from tests.builders import a_record
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "base/launcher/v1/record.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "base/launcher/v2/record.schema.json").read_text())
 
 
 def pattern(_: object, wanted: str, value: object, __: object) -> Iterator[ValidationError]:
@@ -141,10 +141,10 @@ def test_about_half_of_what_is_tried_is_a_record() -> None:
 
 
 def test_members_of_schema_and_reader_are_the_same() -> None:
-    known = {"version", *record_json._FIELDS, "artifacts", "curve"}  # noqa: SLF001 - the table is what is held
+    required = {"version", *record_json._FIELDS, "environment", "artifacts"}  # noqa: SLF001 - the table is what is held
 
-    assert set(SCHEMA["properties"]) == known
-    assert set(SCHEMA["required"]) == known - record_json._OPTIONAL  # noqa: SLF001
+    assert set(SCHEMA["required"]) == required
+    assert set(SCHEMA["properties"]) == required | {"curve", "stopped", "shared"}
 
 
 def test_a_line_in_git_is_what_the_schema_describes() -> None:

@@ -209,7 +209,7 @@ class TrialFolder:
             "digest": f"sha256:{sha256(self.table.encode())}",
         }
         return {
-            **({"version": 1} if is_v1() else {"version": 2, "max_disruptions": 5}),
+            **({"version": 1} if is_v1() else {"version": 1, "max_disruptions": 5}),
             "batch": "lr-b1-3f9a1c2e",
             "program": PROGRAM,
             "code": CODE,

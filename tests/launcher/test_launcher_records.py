@@ -61,7 +61,7 @@ def a_record(folder: TrialFolder, **changes: Any) -> dict[str, Any]:
         "node": None,
         "details": {},
         "artifacts": [],
-        **({} if is_v1() else {"version": 2, "disruptions": 0, "environment": None}),
+        **({} if is_v1() else {"disruptions": 0, "environment": None}),
         **changes,
     }
 
@@ -93,7 +93,7 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
         assert record.pop("environment")["kind"] == "distributions"
         assert record.pop("disruptions") == 0
     assert record == {
-        "version": 1 if is_v1() else 2,
+        "version": 1,
         "trial": TRIALS[1],
         "row": trial_folder.row_digest(1),
         "batch": "lr-b1-3f9a1c2e",
