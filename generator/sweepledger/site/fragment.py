@@ -105,6 +105,7 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
         "promoted": [_promoted(one) for one in history.promoted],
     }
     compared = {
+        "version": 1,
         **base,
         "program": _program(summary),
         "versions": [version.as_data(with_patch=False) for version in versions],
