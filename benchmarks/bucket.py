@@ -35,7 +35,6 @@ from tests.bucket import servers  # noqa: E402
 from tests.bucket.pods import BATCH, Pod  # noqa: E402
 from tests.bucket.servers import StorageServer  # noqa: E402
 from tests.builders import a_record  # noqa: E402
-from tests.launcher.folders import LAUNCHERS, Selected  # noqa: E402
 
 SEED = 21
 FAULTS = ("none", "none", "killed", "outage", "expired", "duplicate", "forged", "lost")
@@ -272,7 +271,6 @@ def records(count: int) -> None:
 
 def checkpoint(size: int) -> None:
     """Save a checkpoint after SIGTERM, and restore it in another pod."""
-    Selected.version = LAUNCHERS["v2"]
     with server() as (running, folder):
         made = Pod(
             folder / "one", running.url, running.secrets, variables={"SWEEP_STORE_GRACE": "30"}
@@ -304,7 +302,6 @@ def start(times: int = 9) -> None:
 
     The program runs for a second, in which the sidecar loads what it needs at the end.
     """
-    Selected.version = LAUNCHERS["v2"]
     with server() as (running, folder):
         started, ended, used = [], [], []
         for number in range(times):

@@ -269,24 +269,21 @@ def collector(sandbox: Sandbox, url: str, scratch: Path, volume: Path) -> None:
 
 
 def pods(sandbox: Sandbox, url: str, scratch: Path) -> None:
-    """Measure how a pod gets its code, by each version of the component."""
-    for version in ("v1", "v2"):
-        patch = yaml.load((ROOT / f"base/components/clone/{version}/patch.yaml").read_bytes())
-        (container,) = patch["spec"]["template"]["spec"]["initContainers"]
-        place = scratch / f"pod-{version}"
-        (place / "code").mkdir(parents=True)
-        script = (
-            container["command"][-1].replace("/sweep/clone", str(place)).replace("/code", f"{place}/code")
-        )
-        values = {
-            "CODE_BRANCH": "main",
-            "CODE_PATH": "code",
-            "CODE_TREE": sandbox.git("rev-parse", "main:code").strip(),
-            "CODE_URL": url,
-        }
-        variables = [f"{name}={value}" for name, value in values.items()]
-        use = measured(["env", *variables, "sh", "-ceu", script], scratch)
-        report(f"a pod's clone, {version}: disk {disk(place):.1f} MiB", use, (6.0, 512))
+    """Measure how a pod gets its code."""
+    patch = yaml.load((ROOT / "base/components/clone/v2/patch.yaml").read_bytes())
+    (container,) = patch["spec"]["template"]["spec"]["initContainers"]
+    place = scratch / "pod"
+    (place / "code").mkdir(parents=True)
+    script = container["command"][-1].replace("/sweep/clone", str(place)).replace("/code", f"{place}/code")
+    values = {
+        "CODE_BRANCH": "main",
+        "CODE_PATH": "code",
+        "CODE_TREE": sandbox.git("rev-parse", "main:code").strip(),
+        "CODE_URL": url,
+    }
+    variables = [f"{name}={value}" for name, value in values.items()]
+    use = measured(["env", *variables, "sh", "-ceu", script], scratch)
+    report(f"a pod's clone: disk {disk(place):.1f} MiB", use, (6.0, 512))
 
 
 def commands(sandbox: Sandbox) -> None:

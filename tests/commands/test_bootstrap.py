@@ -11,17 +11,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.errors import RepositoryError, StorageError, UsageError
-from sweepledger.repo import batches
 from sweepledger.repo.git import Change, publish
-from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
-from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
 URL = "https://git.example.org/team/sweeps.git"
@@ -481,27 +476,6 @@ def test_the_archive_may_leave_out_the_files_whose_ids_the_lock_names(guarded: S
     guarded.commit("Results")
 
     assert push(guarded) == ""
-
-
-def test_against_an_older_hook_the_collector_moves_the_whole_batch(
-    guarded: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hook = guarded.remote / "hooks/pre-receive"
-    older = (base_folder() / "collector/v1/pre-receive.sh").read_bytes()
-    hook.write_bytes(
-        hook.read_bytes().replace((base_folder() / "collector/v3/pre-receive.sh").read_bytes(), older)
-    )
-    (batch,) = guarded.active()
-    (stored,) = batches.in_work_tree(guarded.root)
-    for index in range(stored.lock.trials):
-        leave(tmp_path / "volume", stored, index)
-    monkeypatch.setenv("REMOTE_USER", "sweep-collector")
-    before = guarded.git("rev-parse", f"HEAD:overlays/active/{batch}")
-
-    commit_results(Target(guarded.workspace.repository, "origin", "main"), tmp_path / "volume", ())
-
-    guarded.git("fetch", "-q")
-    assert guarded.git("rev-parse", f"origin/main:overlays/archive/{batch}") == before
 
 
 def test_the_collector_may_push_results_and_the_move_of_their_batch(guarded: Sandbox) -> None:

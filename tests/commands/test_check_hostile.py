@@ -181,7 +181,7 @@ def test_a_base_that_only_the_kustomization_names_is_frozen(sandbox: Sandbox) ->
 
 def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sandbox) -> None:
     sandbox.merged()
-    for name in ("collector/v1", "namespace/v1"):
+    for name in ("collector/v2", "namespace/v1"):
         shutil.copytree(base_folder() / name, sandbox.root / "base" / name, dirs_exist_ok=True)
     sandbox.commit("Platform")
     path = sandbox.root / "base/namespace/v1/namespace.yaml"

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.launcher.folders import LATE, Run, TrialFolder, ended, launch, python, selected, shell, wait_for
-
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
+from tests.launcher.folders import LATE, SCHEMA, Run, TrialFolder, ended, launch, python, shell, wait_for
 
 REPORT = 'printf \'{"test_accuracy": 0.%d}\' $JOB_ID > "$SWEEP_RESULT"'
 
@@ -31,7 +29,7 @@ def records(folder: TrialFolder) -> dict[int, Any]:
     read = {}
     for path in folder.results.glob("*/*.json"):
         record = json.loads(path.read_bytes())
-        selected().schema.validate(record)
+        SCHEMA.validate(record)
         assert path.name == f"{record['uid']}.json" == f"uid-1-{path.parent.name}.json"
         read[int(path.parent.name)] = record
     return dict(sorted(read.items()))

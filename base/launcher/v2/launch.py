@@ -1,7 +1,7 @@
 """Run the trials of a pod: read a row of the table, run the user's command, write one record.
 
 One file that needs the standard library alone, in Python 3.8 or newer, and can be mounted into any image.
-It is frozen once an overlay refers to it. docs/launcher.md has the whole contract; this is its summary.
+Overlays refer to it: from release 0.1.0 on, a change is a v2. This is a summary of docs/launcher.md.
 
 Arguments: none, or `--` and the command that a reviewer has read, which runs only if the row gives the same.
 `<envvar:NAME>` and `<args_json_file>` stand for values that only the pod can know.

@@ -3,15 +3,13 @@
 A component is a Kustomize component that adds the structure of one option to pods, equally in all shapes.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest, merge
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.kubernetes import CODE_CONTAINER
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import Dataset, ResultsStore, Settings
@@ -42,18 +40,7 @@ SHAPE_FOLDERS: Mapping[Shape, str] = MappingProxyType(
     | {shape: f"{shape}/v2" for shape in (Shape.JOBS, Shape.JOB_SET, Shape.TRAIN_JOB)}
     | {Shape.INDEXED: "trial/v2"}
 )
-"""The folder below `base/` that new batches of each shape build on; a lock names those of an existing batch."""
-
-LAUNCHERS = ("launcher/v1", LAUNCHER)
-"""The launchers of all versions."""
-SHAPE_VERSIONS: Mapping[Shape, tuple[str, ...]] = MappingProxyType(
-    {
-        shape: tuple(f"{name}/v{number}" for number in range(1, int(newest) + 1))
-        for shape, folder in SHAPE_FOLDERS.items()
-        for name, _, newest in [folder.partition("/v")]
-    }
-)
-"""The folders below `base/` that batches of each shape build on, in all versions."""
+"""The folder below `base/` that batches of each shape build on."""
 
 GPUS = "components/gpu/v1"
 SHARED_MEMORY = "components/shared-memory/v1"
@@ -64,8 +51,6 @@ ARTIFACTS = "components/artifacts/v1"
 CLONE = "components/clone/v2"
 CREDENTIALS = "components/clone-credentials/v1"
 PACK = "components/pack/v1"
-STACK = "components/stack/v1"
-WARM = "components/warm/v1"
 STEADY = "components/steady/v1"
 API_STORE = "components/api-store/v1"
 CLAIM_STORE = "components/claim-store/v1"
@@ -90,8 +75,6 @@ def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
         BUCKET_STORE: settings.results.store is ResultsStore.BUCKET,
         CLONE: clones,
         PACK: run.pack is not None,
-        STACK: run.stack is not None,
-        WARM: run.warm,
         CREDENTIALS: clones and settings.code is not None and settings.code.secret is not None,
         # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:
         # there it would keep Karpenter from draining a node that the provider takes away.
@@ -106,23 +89,14 @@ def component_patch(bases: Bases, name: str) -> Manifest:
     return template
 
 
-def clone_pods(files: Mapping[str, bytes]) -> tuple[Manifest, ...]:
-    """Return what the components that clone code add to a pod, in every version, without and with a credential."""
-    clones, credentials = (
-        [patch["spec"]["template"]["spec"] for patch in _every_version(files, component)]
-        for component in ("clone", "clone-credentials")
-    )
-    return (*clones, *(merge(clone, credential) for clone in clones for credential in credentials))
+def clone_pods(bases: Bases) -> tuple[Manifest, ...]:
+    """Return what the components that clone code add to a pod, without and with a credential."""
+    clone, credential = (component_patch(bases, name)["spec"] for name in (CLONE, CREDENTIALS))
+    return clone, merge(clone, credential)
 
 
-def clone_commands(files: Mapping[str, bytes]) -> list[list[str]]:
-    """Return the commands that clone code in every version: batches that stand use an old one."""
-    patches = _every_version(files, "clone")
-    containers = [one for patch in patches for one in patch["spec"]["template"]["spec"]["initContainers"]]
-    return [one["command"] for one in containers if one["name"] == CODE_CONTAINER]
-
-
-def _every_version(files: Mapping[str, bytes], component: str) -> Iterator[Manifest]:
-    """Yield the patch of each version of a component; files are named by their path below `base/`."""
-    path = re.compile(rf"components/{component}/v[0-9]+/patch\.yaml", re.ASCII)
-    yield from (yaml.load(content) for name, content in sorted(files.items()) if path.fullmatch(name))
+def clone_command(bases: Bases) -> list[str]:
+    """Return the command that clones code."""
+    (container,) = component_patch(bases, CLONE)["spec"]["initContainers"]
+    command: list[str] = container["command"]
+    return command

@@ -37,7 +37,6 @@ from sweepledger.structs.program import (
     PROGRAM_MACRO,
     REPOSITORY,
     CodeSelection,
-    Stack,
     data_name,
 )
 from sweepledger.structs.record import Status
@@ -78,9 +77,7 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
     default, usual, code = RunConfig(), settings.defaults, data.get("code", {})
     failed, expected = data.get("max_failed"), data.get("expected_minutes")
     shape = Shape(data["shape"]) if "shape" in data else None
-    stack = build_stack(data.get("stack"))
-    # A pod runs the trials of one stack, or of several small ones in turn.
-    pack = build_pack(data.get("pack")) if stack is None else Pack(stack.trials)
+    pack = build_pack(data.get("pack"))
     # Kinds of several pods count a disruption as a failure, or not at all.
     disruptions = 0 if shape is not None and shape.is_distributed else default.max_disruptions
     return RunConfig(
@@ -112,8 +109,6 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         hyperparams_file=data.get("hyperparams_file", default.hyperparams_file),
         pack=pack,
         packs_itself=data.get("pack") == AUTO_PACK,
-        stack=stack,
-        warm=data.get("warm", default.warm),
     )
 
 
@@ -136,11 +131,6 @@ def build_pack(data: Mapping[str, Any] | str | None) -> Pack | None:
         if data is None or isinstance(data, str)
         else Pack(int(data["trials"]), int(data.get("at_once", 1)))
     )
-
-
-def build_stack(data: Mapping[str, Any] | None) -> Stack | None:
-    """Build which trials one process trains as one model."""
-    return None if data is None else Stack(int(data["trials"]), tuple(sorted(set(data["parameters"]))))
 
 
 def _code_folder(code: RawMapping) -> str:
