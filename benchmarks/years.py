@@ -76,7 +76,6 @@ def leave(results: Path, batch: StoredBatch, random: Random) -> None:
             batch=batch.name,
             code=batch.lock.program.code.tree,
             data=None,
-            version=batch.lock.record_version,
             metrics={"score": random.random(), "loss": random.random()},
             curve=points,
         )

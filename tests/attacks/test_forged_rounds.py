@@ -106,7 +106,7 @@ FORGERIES: dict[str, Forge] = {
     "another command, re-indented": reindented,
     "the same launch.json on one line": on_one_line,
     "another command as it is written": replaced(LAUNCH, '"code/train.py"', '"/sweep/results/evil.py"'),
-    "a second command at the end": replaced(LAUNCH, ' "version": 2', ' "command": ["sh"],\n "version": 2'),
+    "a second command at the end": replaced(LAUNCH, ' "version": 1', ' "command": ["sh"],\n "version": 1'),
     "another interpreter": replaced(LAUNCH, '"interpreter": "python3"', '"interpreter": "sh"'),
     "a secret": replaced(LAUNCH, '"secrets": {}', '"secrets": {"X": "/sweep/git/password"}'),
     "a longer time": replaced(LAUNCH, '"timeout_seconds": 60', '"timeout_seconds": 999999'),

@@ -150,7 +150,7 @@ class TrialFolder:
             "digest": f"sha256:{sha256(self.table.encode())}",
         }
         return {
-            "version": 2,
+            "version": 1,
             "max_disruptions": 5,
             "batch": "lr-b1-3f9a1c2e",
             "program": PROGRAM,

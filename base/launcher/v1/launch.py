@@ -82,7 +82,7 @@ except ImportError:
     except ImportError:
         from hashlib import sha256 as new_sha256
 
-VERSION = 2  # of launch.json and of records
+VERSION = 1  # of launch.json and of records
 BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
 LAUNCHER_FAULT, STORAGE_FAILED, TIMED_OUT = 70, 74, 124
 STOPPED_EARLY = 125  # a cause, not an exit code
