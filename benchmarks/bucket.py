@@ -51,7 +51,7 @@ def server() -> Iterator[tuple[StorageServer, Path]]:
 
 def content(index: int, **changes: Any) -> bytes:
     """Return the record that a launcher writes."""
-    fields = {"batch": BATCH, "version": 2, "uid": f"pod-{index}", "index": index, **changes}
+    fields = {"batch": BATCH, "uid": f"pod-{index}", "index": index, **changes}
     return (
         record_json.to_line(a_record(index, **{k: v for k, v in fields.items() if k != "index"})).encode()
         + b"\n"
@@ -207,7 +207,7 @@ def judge(
     """Return the trials whose records are lost, those with a false one, and those that are reported as doubtful."""
     from tests.bucket import test_threats as threats  # noqa: PLC0415 - it imports pytest
 
-    trials = [a_record(index, batch=BATCH, version=2) for index in sorted(written)]
+    trials = [a_record(index, batch=BATCH) for index in sorted(written)]
     ended = tuple(
         threats.pod(uid, index, message, said or None)
         for index in written

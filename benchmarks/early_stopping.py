@@ -28,7 +28,7 @@ from sweepledger.structs.early_stopping import EarlyStop, HyperbandStop, Percent
 from sweepledger.structs.metric import Goal, Metric  # noqa: E402 - likewise
 
 METRIC = Metric(grids.METRIC, Goal.MAXIMIZE)
-LAUNCH: Mapping[str, Any] = runpy.run_path(str(ROOT / "base/launcher/v2/launch.py"), run_name="launch")
+LAUNCH: Mapping[str, Any] = runpy.run_path(str(ROOT / "base/launcher/v1/launch.py"), run_name="launch")
 
 RULES: Mapping[str, EarlyStop] = {
     "median, min_iter 3": PercentileStop(min_iter=3),

@@ -77,7 +77,7 @@ def lock(sweep: int, number: int) -> BatchLock:
         seed_base=0,
         retries=1,
         generator="0.1.0",
-        bases=("launcher/v2", "trial/v2", "components/data/v1"),
+        bases=("launcher/v1", "trial/v1", "components/data/v1"),
         files=dict.fromkeys(("hyperparams.csv", "job.yaml", "kustomization.yaml", "launch.json"), digest),
         max_disruptions=5,
     )

@@ -43,7 +43,7 @@ SUITES = {
         *("tests/formats", "tests/exchange", "tests/results", "tests/render", "tests/golden"),
     ),
     "generator/sweepledger/spec": ("tests/spec", "tests/search", "tests/exchange"),
-    "base/launcher/v2": ("tests/launcher",),
+    "base/launcher/v1": ("tests/launcher",),
 }
 """The tests of each folder, and of what stands on it, nearest first."""
 BAR = 0.88

@@ -7,11 +7,11 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 import pytest
-from tests.launch.folders import launch
 
 from sweepledger.reader import metric_patterns
 from sweepledger.reader.metric_patterns import pattern_error
 from sweepledger.structs.metric import LONGEST_MATCH
+from tests.launcher.folders import launch
 from tests.written_specs import bad, messages
 
 SLOW = [

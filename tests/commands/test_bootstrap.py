@@ -600,7 +600,7 @@ def test_where_a_person_merges_the_collector_pushes_and_deletes_branches_of_resu
 
 def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sandbox: Sandbox) -> None:
     run_bootstrap(sandbox)
-    base = sandbox.root / "base/collector/v2/cronjob.yaml"
+    base = sandbox.root / "base/collector/v1/cronjob.yaml"
     before = (sandbox.root / "clusters/platform/collector.yaml").read_text()
 
     base.write_text(base.read_text().replace("activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900"))
@@ -647,6 +647,6 @@ def test_where_results_expire_it_says_what_that_needs_and_what_it_may_reach(sand
     result = run_bootstrap(sandbox)
 
     assert (sandbox.root / "clusters/platform/expiry.yaml").is_file()
-    assert (sandbox.root / "base/expiry/v2/cronjob.yaml").is_file()
+    assert (sandbox.root / "base/expiry/v1/cronjob.yaml").is_file()
     assert ("sweeps", "sweep-git-read") in {(secret.namespace, secret.name) for secret in result.secrets}
     assert [gap for gap in result.gaps if "what deletes old results may reach every host" in gap]

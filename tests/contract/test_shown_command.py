@@ -48,7 +48,7 @@ ELEMENTS = st.sampled_from(
 @cache
 def launcher() -> ModuleType:
     """Import it by hand: Python's own import leaves bytecode beside it, in a folder of bases."""
-    path = BASE / "launcher/v2/launch.py"
+    path = BASE / "launcher/v1/launch.py"
     module = ModuleType("launch")
     exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     return module

@@ -71,7 +71,7 @@ def test_the_wheel_carries_the_generator_and_base_and_nothing_else(tmp_path: Pat
         archive.extractall(tmp_path / "site")
 
     assert {name.partition("/")[0] for name in names} == {"sweepledger", "sweepledger-0.1.0.dist-info"}
-    assert {"sweepledger/base/launcher/v2/launch.py", "sweepledger/base/trial/v2/job.yaml"} <= set(names)
+    assert {"sweepledger/base/launcher/v1/launch.py", "sweepledger/base/trial/v1/job.yaml"} <= set(names)
     assert {
         "sweepledger/schemas/sweep.schema.json",
         "sweepledger/workflows/.github/workflows/check.yaml",
@@ -80,7 +80,7 @@ def test_the_wheel_carries_the_generator_and_base_and_nothing_else(tmp_path: Pat
 
     code = (
         "from sweepledger.repo.package_data import base_folder as base\n"
-        "print((base() / 'jobs/v2/job.yaml').is_file(), base())"
+        "print((base() / 'jobs/v1/job.yaml').is_file(), base())"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],

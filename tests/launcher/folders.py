@@ -23,7 +23,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-FOLDER = Path(__file__).parents[2] / "base/launcher/v2"
+FOLDER = Path(__file__).parents[2] / "base/launcher/v1"
 LAUNCHER = FOLDER / "launch.py"
 SCHEMA = Draft202012Validator(json.loads((FOLDER / "record.schema.json").read_text(encoding="utf-8")))
 """That of records."""
@@ -155,7 +155,7 @@ class TrialFolder:
             "digest": f"sha256:{sha256(self.table.encode())}",
         }
         return {
-            "version": 2,
+            "version": 1,
             "max_disruptions": 5,
             "batch": "lr-b1-3f9a1c2e",
             "program": PROGRAM,

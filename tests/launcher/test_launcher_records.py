@@ -41,7 +41,7 @@ def starts(folder: TrialFolder) -> int:
 def a_record(folder: TrialFolder, **changes: Any) -> dict[str, Any]:
     """Make a good record of the folder's first row."""
     return {
-        "version": 2,
+        "version": 1,
         "trial": TRIALS[0],
         "row": folder.row_digest(),
         "batch": "lr-b1-3f9a1c2e",
@@ -93,7 +93,7 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
     assert record.pop("environment")["kind"] == "distributions"
     assert record.pop("disruptions") == 0
     assert record == {
-        "version": 2,
+        "version": 1,
         "trial": TRIALS[1],
         "row": trial_folder.row_digest(1),
         "batch": "lr-b1-3f9a1c2e",

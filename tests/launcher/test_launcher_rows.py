@@ -293,7 +293,7 @@ def test_the_termination_message_has_the_digest_of_each_record(rows: TrialFolder
         path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in rows.results.glob("*/*.json")
     }
-    assert json.loads(log.read_bytes()) == {"version": 2, "rows": {**digests, "2": None}}
+    assert json.loads(log.read_bytes()) == {"version": 1, "rows": {**digests, "2": None}}
 
 
 def test_the_message_of_many_rows_is_one_digest(rows: TrialFolder) -> None:
@@ -305,8 +305,8 @@ def test_the_message_of_many_rows_is_one_digest(rows: TrialFolder) -> None:
     pod = launch.Pod(rows.launch_json(), range(80), "uid-1", None)
     pod.slots = slots
 
-    digest = hashlib.sha256(launch.dump({"version": 2, "rows": members}).encode()).hexdigest()
-    assert json.loads(pod.message()) == {"version": 2, "rows_sha256": digest}
+    digest = hashlib.sha256(launch.dump({"version": 1, "rows": members}).encode()).hexdigest()
+    assert json.loads(pod.message()) == {"version": 1, "rows_sha256": digest}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sweepledger.formats import yaml
 from tests.sweeps import BASE
 
 COMPONENTS = BASE / "components"
-CLONE = "clone/v2"
+CLONE = "clone/v1"
 FILES = {"trainer/train.py": "print(1)\n", "trainer/deep/a b.txt": "x\n", "other/secret.txt": "none of it\n"}
 
 

@@ -115,4 +115,4 @@ def test_long_output_is_cut_to_its_end(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_bases_are_next_to_the_package_in_a_checkout() -> None:
-    assert (base_folder() / "trial/v2/job.yaml").is_file()
+    assert (base_folder() / "trial/v1/job.yaml").is_file()

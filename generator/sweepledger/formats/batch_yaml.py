@@ -32,7 +32,7 @@ def write(lock: BatchLock, *, banner: str) -> str:
 
 
 class LockError(TextError):
-    """The text is not a batch lock of a version that this program knows."""
+    """The text is not a batch lock."""
 
 
 @lru_cache(maxsize=MAX_KEPT)
@@ -164,7 +164,9 @@ _FORMS: tuple[_Form, ...] = (
     (("max_disruptions",), "a whole number", _is_count),
     (("generator",), "text", _is_text),
     (("bases",), "a list of texts", _are_texts),
+    (("columns",), "names and types", _are_columns),
     (("files",), "names and digests", _are_digests),
+    (("blobs",), "names and ids of git", _are_blobs),
 )
 """Rule of each key, in the order in which problems are reported."""
 _OPTIONAL: tuple[_Form, ...] = (
@@ -178,8 +180,6 @@ _OPTIONAL: tuple[_Form, ...] = (
     (("ahead",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
     (("parents",), "rows and trials", _are_parents),
     (("restarts",), "true or false", lambda value: type(value) is bool),
-    (("columns",), "names and types", _are_columns),
-    (("blobs",), "names and ids of git", _are_blobs),
     (("pack",), "numbers of trials and at_once", _is_pack),
     (("pack_choice",), "text", _is_text),
     (("infrastructure",), "a number of retries, and exit codes if any", _is_infrastructure),
@@ -222,8 +222,8 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         ahead=data.get("ahead", 1),
         parents={int(row): trial for row, trial in data.get("parents", {}).items()},
         restarts=data.get("restarts", False),
-        columns=dict(data.get("columns", {})),
-        blobs=dict(data.get("blobs", {})),
+        columns=dict(data["columns"]),
+        blobs=dict(data["blobs"]),
         store=ResultsStore(data.get("store", ResultsStore.VOLUME)),
         cluster=data.get("cluster"),
         pack=Pack(**data["pack"]) if "pack" in data else None,

@@ -14,7 +14,7 @@ from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import Dataset, ResultsStore, Settings
 
-LAUNCHER = "launcher/v2"
+LAUNCHER = "launcher/v1"
 LAUNCHER_FILE = "launch.py"
 LAUNCHER_OBJECT = "launcher"
 """Name of the launcher's ConfigMap in its base; every overlay gives it the batch's own name."""
@@ -27,7 +27,7 @@ class Bases:
     """The files below `base/`, which overlays fill in or refer to."""
 
     files: Mapping[str, bytes]
-    """By path below `base/`, such as `launcher/v2/launch.py`."""
+    """By path below `base/`, such as `launcher/v1/launch.py`."""
 
     @property
     def launcher(self) -> bytes:
@@ -36,9 +36,7 @@ class Bases:
 
 
 SHAPE_FOLDERS: Mapping[Shape, str] = MappingProxyType(
-    {shape: f"{shape}/v1" for shape in Shape}
-    | {shape: f"{shape}/v2" for shape in (Shape.JOBS, Shape.JOB_SET, Shape.TRAIN_JOB)}
-    | {Shape.INDEXED: "trial/v2"}
+    {shape: f"{shape}/v1" for shape in Shape} | {Shape.INDEXED: "trial/v1"}
 )
 """The folder below `base/` that batches of each shape build on."""
 
@@ -48,7 +46,7 @@ DATA = "components/data/v1"
 DATA_COPY = "components/data-copy/v1"
 CHECKPOINTS = "components/checkpoints/v1"
 ARTIFACTS = "components/artifacts/v1"
-CLONE = "components/clone/v2"
+CLONE = "components/clone/v1"
 CREDENTIALS = "components/clone-credentials/v1"
 PACK = "components/pack/v1"
 STEADY = "components/steady/v1"

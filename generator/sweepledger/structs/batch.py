@@ -146,11 +146,6 @@ class BatchLock:
         """Return the path of a trial's folder below its batch's: a pod of several trials has one around theirs."""
         return str(row) if self.pack is None else f"{self.pack.pod(row)}/{row}"
 
-    @property
-    def record_version(self) -> int:
-        """The version of its launcher, and of the records and the files of records that follow from it."""
-        return 1 if self.max_disruptions is None else 2
-
     def as_data(self) -> dict[str, Any]:
         """Return the lock as data, in the order of batch.yaml."""
         return {
@@ -189,9 +184,9 @@ class BatchLock:
             **({"restarts": True} if self.restarts else {}),
             "generator": self.generator,
             "bases": list(self.bases),
-            **({"columns": dict(self.columns)} if self.columns else {}),
+            "columns": dict(self.columns),
             "files": dict(sorted(self.files.items())),
-            **({"blobs": dict(sorted(self.blobs.items()))} if self.blobs else {}),
+            "blobs": dict(sorted(self.blobs.items())),
         }
 
     @property

@@ -228,8 +228,6 @@ class TrialTable:
     code: str
     data: str | None
     rows: tuple[TrialRow, ...]
-    version: int = 1
-    """The version of the launcher, and of its records."""
     pack: Pack | None = None
     """How many rows a pod runs; None: one."""
     attempts: int = 1

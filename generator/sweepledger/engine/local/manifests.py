@@ -509,8 +509,6 @@ def _table(config_maps: Mapping[str, Mapping[str, str]]) -> TrialTable | str:
             )
         data = launch.get("pack", {})
         pack = Pack(data["rows"], data["at_once"]) if "rows" in data else None
-        return TrialTable(
-            launch["code"], launch["data"], tuple(rows), launch["version"], pack, data.get("attempts", 1)
-        )
+        return TrialTable(launch["code"], launch["data"], tuple(rows), pack, data.get("attempts", 1))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         return f"must contain launch.json and the table that it names: {type(error).__name__} {error}"

@@ -381,10 +381,10 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
         )
     before = []
     if settings.code is not None:
-        command = clone_command(Bases(bases))
+        cloning = clone_command(Bases(bases))
         before.append(
             f"(c.name == {literal(CODE_CONTAINER)} && !has(c.args) && has(c.command)"
-            f" && c.command == {list_literal(command)})"
+            f" && c.command == {list_literal(cloning)})"
         )
     if Shape.PYTORCH_JOB in shapes:  # in git no PyTorchJob may have it: the operator added it
         before.append(
