@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
-from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState
+from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState, ModelError
 from sweepledger.search.encoding import (
     DECIMALS,
     Categorical,
@@ -37,6 +37,16 @@ SEED_LIMIT = 2**31 - 1
 LARGEST = 1e100
 """Larger losses are counted as this, because the model squares them."""
 
+MOST_COLUMNS = 48
+"""Numbers that describe a configuration. The time of a proposal grows with their cube and faster: 48 take a second or
+two, 100 take fifteen; from about 150 on, egobox panics."""
+
+MOST_WORK = 24_000
+"""Configurations times the square of the columns: the time of a proposal, of which 12,000 take about a second."""
+
+MOST_ROWS = 320
+"""Configurations, whatever their columns: the time of a proposal grows with their cube, too."""
+
 INVERSE_LENGTHS = [0.01, 1.0]
 """Bounds of the kernel's inverse lengths. egobox's model has no noise: with shorter lengths, it takes the ripples of a
 function for its shape and, being sure of nothing between trials, searches at random."""
@@ -51,7 +61,8 @@ class GaussianProcessProposer:
 
     A configuration without results counts as its nearest one with results: the model is then sure of it, so that the
     next proposal is elsewhere, and not misled, as it would be by one value for all where values differ by magnitudes.
-    Rejected proposals count as the worst.
+    Rejected proposals count as the worst. If a proposal would take longer than seconds, the model learns from the best
+    configurations only: a bound by sizes, so that every machine proposes the same.
     """
 
     version = f"egobox {version('egobox')}"
@@ -69,6 +80,10 @@ class GaussianProcessProposer:
         self.seed = seed % SEED_LIMIT
         self.startup = startup
         self.specs = [_spec(dimension) for dimension in self.dimensions]
+        self.columns = sum(
+            dimension.kind.count if isinstance(dimension.kind, Categorical) else 1
+            for dimension in self.dimensions
+        )
         self.rows: list[Row] = []
         self.losses: list[Losses] = []
         for row, losses in self._results(metrics, evidence):
@@ -148,8 +163,15 @@ class GaussianProcessProposer:
         return [float(coordinates.get(dimension.name, _middle(dimension))) for dimension in self.dimensions]
 
     def _suggest(self) -> Row:
-        """Let the model suggest a point. Raises ToolError if it cannot be fitted."""
-        rows, losses = np.array(self.rows), np.array(self.losses)
+        """Let the model suggest a point. Raises ModelError if there are too many columns, or if it cannot be fitted."""
+        if self.columns > MOST_COLUMNS:
+            raise ModelError(
+                f"egobox models at most {MOST_COLUMNS} columns, one for each number and for each value without an "
+                f"order; here are {self.columns}"
+            )
+        learned = self._learned()
+        rows = np.array([self.rows[at] for at in learned])
+        losses = np.array([self.losses[at] for at in learned])
         seed = (self.seed + self.proposals) % SEED_LIMIT
         try:
             return [
@@ -158,9 +180,21 @@ class GaussianProcessProposer:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of egobox is no Exception
-            raise ToolError(
-                f"egobox cannot fit {len(rows)} trials: {error}", hint="method: tpe has no model to fit"
-            ) from error
+            raise ModelError(f"egobox cannot fit {len(rows)} trials") from error
+
+    def _learned(self) -> Sequence[int]:
+        """Return which rows the model learns from: all, or the best results and the newest others."""
+        most = min(MOST_ROWS, MOST_WORK // self.columns**2)
+        if len(self.rows) <= most:
+            return range(len(self.rows))
+        others = range(max(self.results, len(self.rows) - most // 2), len(self.rows))
+        ranks = [0] * self.results
+        for metric in range(len(self.losses[0])):
+            ordered = sorted(range(self.results), key=lambda at: self.losses[at][metric])
+            for rank, at in enumerate(ordered):
+                ranks[at] += rank
+        best = sorted(range(self.results), key=lambda at: (ranks[at], at))[: most - len(others)]
+        return [*sorted(best), *others]
 
     def _model(self, metrics: int) -> Any:
         config = egobox.GpConfig(corr_spec=egobox.CorrelationSpec.MATERN52, theta_bounds=[INVERSE_LENGTHS])

@@ -3,8 +3,9 @@
 import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from sweepledger.errors import ToolError
+from sweepledger.errors import GeneratorError, ToolError
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import (
     KnownTrials,
@@ -14,7 +15,7 @@ from sweepledger.search.adaptive.observations import (
     Suggestion,
     configuration_key,
 )
-from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer, encode_evidence
+from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, Proposer, encode_evidence
 from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
     Configuration,
@@ -40,6 +41,9 @@ LIBRARIES: Mapping[tuple[Method, Engine | None], tuple[str, tuple[str, ...]]] = 
     (Method.BAYES, Engine.OPTUNA): ("bayes-optuna", ("optuna", "scipy", "torch")),
 }
 """The extra that installs what a method imports, and the packages, by method and engine."""
+
+RANDOM_ENGINE = "sweepledger"
+"""Draws the rounds that no model can propose: as for static methods, without a version."""
 
 SEED_LIMIT = 2**32
 """Of NumPy's random numbers, which all libraries use."""
@@ -73,25 +77,46 @@ def missing_library(search: AdaptiveSearch) -> ToolError | None:
 
 
 def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
-    """Compute a round with the method's model."""
+    """Compute a round with the method's model, or at random if that fails. Raises ToolError without its library."""
     requested = trials.requested
+    known = {configuration_key(trial.configuration) for trial in requested}
+    size = termination.round_size(sweep, search, requested)
+    try:
+        draft, engine, unfitted = *_proposed(sweep, search, trials, number, _Draft({*known}), size), None
+    except (GeneratorError, KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # noqa: BLE001 - libraries fail in their own ways; a panic of egobox is no Exception
+        draft, engine = _Draft(known), RANDOM_ENGINE
+        is_expected = isinstance(error, ModelError)
+        unfitted = str(error) if is_expected else f"{search.method} failed with {type(error).__name__}"
+        tuple(islice(filter(draft.add, _spare(search, number)), size))
+    if not draft.suggestions:
+        return SearchEnd("exhausted", "no new configuration was found")
+    return Round(number, tuple(draft.suggestions), draft.redrawn, draft.replaced, engine, unfitted)
+
+
+def _proposed(
+    sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int, draft: _Draft, size: int
+) -> tuple[_Draft, str]:
+    """Fill a draft with the model's proposals; return it with the name and the version of the model's library."""
     space, build = encode_space(search.space), configuration_builder(search.space)
     evidence = tuple(encode_evidence(sweep, space, trials.recorded))
     proposer = _create_proposer(sweep, space, evidence, number)
     for coordinates in _pending_coordinates(space, evidence, trials.pending):
         proposer.add_pending(coordinates)
-    draft = _Draft({configuration_key(trial.configuration) for trial in requested})
-    spare = feasible_configurations(search.space, derive_seed(search.seed, number, "replaced"))
-    for _ in range(termination.round_size(sweep, search, requested)):
+    spare = _spare(search, number)
+    for _ in range(size):
         if not _add_proposal(proposer, draft, space, build, redraws=REDRAWS[search.method]):
-            replacement = next((configuration for configuration in spare if draft.add(configuration)), None)
-            if replacement is None:
+            drawn = next(filter(draft.add, spare), None)
+            if drawn is None:
                 break
             draft.replaced += 1
-            proposer.add_pending(space.encode(replacement) or {})
-    if not draft.suggestions:
-        return SearchEnd("exhausted", "no new configuration was found")
-    return Round(number, tuple(draft.suggestions), draft.redrawn, draft.replaced, proposer.version)
+            proposer.add_pending(space.encode(drawn) or {})
+    return draft, proposer.version
+
+
+def _spare(search: AdaptiveSearch, number: int) -> Iterator[Configuration]:
+    return feasible_configurations(search.space, derive_seed(search.seed, number, "replaced"))
 
 
 def _pending_coordinates(
