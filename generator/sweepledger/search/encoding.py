@@ -77,6 +77,12 @@ class EncodedSpace:
     constants: Mapping[str, Value]
     """Constants without conditions."""
 
+    @property
+    def columns(self) -> int:
+        """How many numbers describe a configuration, with one for each value without an order."""
+        kinds = (dimension.kind for dimension in self.dimensions)
+        return sum(kind.count if isinstance(kind, Categorical) else 1 for kind in kinds)
+
     def encode(self, configuration: Mapping[str, Value]) -> Coordinates | None:
         """Return a configuration's coordinates; None if the space does not contain it."""
         coordinates: dict[str, Coordinate] = {}

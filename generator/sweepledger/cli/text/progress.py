@@ -210,6 +210,10 @@ class ProgressDisplay:
         for item in event.generated:
             new = f"{item.batch.lock.trials} in a new batch" if item.batch else "all in batches that exist"
             self._print(Text(f"{item.sweep.name}: {count_text(item.trials, 'trial')}, {new}"))
+            if item.why_nothing:
+                self._print(
+                    Text(f"--update requests nothing of {item.sweep.name}: {item.why_nothing}", "yellow")
+                )
             for warning in item.warnings:
                 self._print(Text(escape_control_characters(str(warning)), "yellow"))
         if event.commit is not None:

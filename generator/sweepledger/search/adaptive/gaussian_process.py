@@ -37,10 +37,6 @@ SEED_LIMIT = 2**31 - 1
 LARGEST = 1e100
 """Larger losses are counted as this, because the model squares them."""
 
-MOST_COLUMNS = 48
-"""Numbers that describe a configuration. The time of a proposal grows with their cube and faster: 48 take a second or
-two, 100 take fifteen; from about 150 on, egobox panics."""
-
 MOST_WORK = 24_000
 """Configurations times the square of the columns: the time of a proposal, of which 12,000 take about a second."""
 
@@ -80,10 +76,7 @@ class GaussianProcessProposer:
         self.seed = seed % SEED_LIMIT
         self.startup = startup
         self.specs = [_spec(dimension) for dimension in self.dimensions]
-        self.columns = sum(
-            dimension.kind.count if isinstance(dimension.kind, Categorical) else 1
-            for dimension in self.dimensions
-        )
+        self.columns = space.columns
         self.rows: list[Row] = []
         self.losses: list[Losses] = []
         for row, losses in self._results(metrics, evidence):
@@ -163,12 +156,7 @@ class GaussianProcessProposer:
         return [float(coordinates.get(dimension.name, _middle(dimension))) for dimension in self.dimensions]
 
     def _suggest(self) -> Row:
-        """Let the model suggest a point. Raises ModelError if there are too many columns, or if it cannot be fitted."""
-        if self.columns > MOST_COLUMNS:
-            raise ModelError(
-                f"egobox models at most {MOST_COLUMNS} columns, one for each number and for each value without an "
-                f"order; here are {self.columns}"
-            )
+        """Let the model suggest a point. Raises ModelError if it cannot be fitted."""
         learned = self._learned()
         rows = np.array([self.rows[at] for at in learned])
         losses = np.array([self.losses[at] for at in learned])

@@ -26,6 +26,7 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.encoding import Coordinates, EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
+from sweepledger.structs.combinations import count_columns
 from sweepledger.structs.search_block import AdaptiveSearch, Method
 from sweepledger.structs.sweep import Sweep
 
@@ -39,6 +40,10 @@ LIBRARIES = {
     Method.BAYES: ("egobox", "bayes"),
 }
 """The package that a method imports, and the extra that installs it."""
+
+MOST_COLUMNS = 48
+"""Of the Gaussian process: the numbers that describe a configuration. The time of a proposal grows faster than with
+their cube: 48 take a second or two, 100 take fifteen; from about 150 on, egobox panics."""
 
 RANDOM_ENGINE = "sweepledger"
 """Draws the rounds that no model can propose: as for static methods, without a version."""
@@ -65,14 +70,26 @@ class _Draft:
         return True
 
 
+def is_installed(method: Method) -> bool:
+    """Return whether the library of a method is installed, without importing it."""
+    return method not in LIBRARIES or importlib.util.find_spec(LIBRARIES[method][0]) is not None
+
+
 def missing_library(search: AdaptiveSearch) -> ToolError | None:
     """Return an error if the library of a method is not installed, without importing it."""
-    if search.method not in LIBRARIES:
+    if is_installed(search.method):
         return None
     package, extra = LIBRARIES[search.method]
-    if importlib.util.find_spec(package) is not None:
-        return None
     return ToolError.missing_library(f"method: {search.method} requires {package}", extra=extra)
+
+
+def find_excess(search: AdaptiveSearch) -> str | None:
+    """Return why a space is too large for the method's model; None if it is not."""
+    columns = count_columns(search.space) if search.method is Method.BAYES else 0
+    if columns <= MOST_COLUMNS:
+        return None
+    what = "one for each number and for each value without an order"
+    return f"egobox models at most {MOST_COLUMNS} columns, {what}; here are {columns}"
 
 
 def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
@@ -97,7 +114,12 @@ def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, numbe
 def _proposed(
     sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int, draft: _Draft, size: int
 ) -> tuple[_Draft, str]:
-    """Fill a draft with the model's proposals; return it with the name and the version of the model's library."""
+    """Fill a draft with the model's proposals; return it with the name and the version of the model's library.
+
+    Raises ModelError, ToolError, or what the library raises.
+    """
+    if excess := find_excess(search):
+        raise ModelError(excess)
     space, build = encode_space(search.space), configuration_builder(search.space)
     evidence = tuple(encode_evidence(sweep, space, trials.recorded))
     proposer = _create_proposer(sweep, space, evidence, number)
