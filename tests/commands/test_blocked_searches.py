@@ -18,7 +18,7 @@ from tests.searches import begun, hill
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 MANY = "{values: [" + ", ".join(f"w{at}" for at in range(150)) + "]}"
-WHY = "egobox models at most 48 columns"
+WHY = "egobox models at most 40 columns"
 
 
 def rounds(sandbox: Sandbox) -> list[StoredBatch]:

@@ -41,9 +41,9 @@ LIBRARIES = {
 }
 """The package that a method imports, and the extra that installs it."""
 
-MOST_COLUMNS = 48
+MOST_COLUMNS = 40
 """Of the Gaussian process: the numbers that describe a configuration. The time of a proposal grows faster than with
-their cube: 48 take a second or two, 100 take fifteen; from about 150 on, egobox panics."""
+their cube: 40 take a second, 100 take fifteen; from about 150 on, egobox panics."""
 
 RANDOM_ENGINE = "sweepledger"
 """Draws the rounds that no model can propose: as for static methods, without a version."""
