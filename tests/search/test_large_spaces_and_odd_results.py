@@ -118,7 +118,10 @@ def test_a_space_of_any_size_has_a_next_round(method: Method, space: str) -> Non
 
     assert proposed.suggestions
     assert proposed == following(sweep, known[::-1])
-    names = {canonical_json(one.configuration) for one in (*known, *proposed.suggestions)}
+    configurations = [one.configuration for one in known] + [
+        one.configuration for one in proposed.suggestions
+    ]
+    names = set(map(canonical_json, configurations))
     assert len(names) == len(known) + len(proposed.suggestions)
     assert taken < BUDGET * 3
     is_too_large = method is Method.BAYES and space != "2 categories"
