@@ -52,7 +52,7 @@ def choose_method(
     for found, limit, what in (
         (most, MOST_FITTED, "configurations"),
         (parameters, MOST_DIMENSIONS, "parameters"),
-        (count_columns(space), MOST_COLUMNS, "values without an order"),
+        (count_columns(space), MOST_COLUMNS, "numbers and values without an order"),
         (pending, MOST_PENDING, "configurations at once"),
     ):
         if found > limit:
