@@ -339,4 +339,5 @@ def round_data(due: "RoundDue") -> dict[str, Any]:
         "trials": due.batch.lock.trials,
         "redrawn": due.round.redrawn,
         "replaced": due.round.replaced,
+        "unfitted": due.round.unfitted,
     }

@@ -186,7 +186,8 @@ def _run_response(
         lines += [Text(f"{trials.sweep}{more}", "bold"), *results.results_text(trials.first(SHOWN_TRIALS))]
     if failed:
         lines += [Text(line, "red") for line in _failure_lines(run, ranked, failed)]
-    return Response(data, tuple(lines), exit_code=EXIT_DRIFT if failed and fail_on_failed else 0)
+    code = EXIT_DRIFT if failed and fail_on_failed else 0
+    return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 
 
 def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: int) -> "Iterator[str]":
@@ -259,7 +260,7 @@ def local(
 
 
 def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool) -> Response:
-    """Print events until there are no more, and return the results commits.
+    """Print events until there are no more, and return the results commits; a blocked search is a failure.
 
     Problems of a refused batch that were printed are not printed again.
     """
@@ -270,6 +271,7 @@ def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool)
     with ProgressDisplay(console, is_remote=is_remote).live() as display:
         try:
             commits = [results_commit_data(event.commit) for event in display.follow(events)]
+            failures = tuple(blocked.error for blocked in display.blocked.values() if blocked.exit_code)
         except SpecError as error:
             if form is Format.JSON or not display.printed_problems.issuperset(error.problems):
                 raise
@@ -278,4 +280,4 @@ def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool)
                 "`sweep cancel NAME --batch BATCH` drops one that never will"
             )
             return Response({}, (message,), exit_code=error.exit_code)
-        return Response({"collected": commits})
+        return Response({"collected": commits}, failures=failures)

@@ -188,6 +188,7 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         "front_metrics": [metric.name for metric in metrics(summary)],
         "rounds": list(map(round_view, rounds(summary))),
         "choices": _choices(summary),
+        "unfitted": _unfitted(summary),
         "restarts": summary.lock.restarts,
         "resource": summary.resource or "",
         "rungs": list(map(rung_view, rungs(summary))),
@@ -203,6 +204,17 @@ def _choices(summary: Summary) -> list[Mapping[str, Any]]:
     locks = (batch.lock for batch in summary.batches)
     chosen = dict.fromkeys((lock.method, lock.choice) for lock in locks if lock.choice is not None)
     return [{"method": method or "", "reason": reason or ""} for method, reason in chosen]
+
+
+def _unfitted(summary: Summary) -> list[Mapping[str, Any]]:
+    """Return why models did not propose rounds, each reason once, with the numbers of its rounds."""
+    numbers: dict[str, list[int]] = {}
+    for lock in (batch.lock for batch in summary.batches):
+        if lock.unfitted is not None and lock.round is not None and lock.program.digest == summary.program:
+            numbers.setdefault(lock.unfitted, []).append(lock.round)
+    return [
+        {"reason": reason, "rounds": ", ".join(map(str, sorted(which)))} for reason, which in numbers.items()
+    ]
 
 
 def _parameters(summary: Summary) -> tuple[str, ...]:

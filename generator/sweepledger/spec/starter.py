@@ -93,9 +93,10 @@ run:
 """
 GRID = "method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all"
 SEARCH = """\
-method: auto   # a search, whose rounds learn from results; `sweep plan` says which method it is, and why
+method: {method}   # a search, whose rounds learn from results; {why}
 seed: 0   # the same seed and results, the same trials
-rounds: {size: 2, max: 10}   # trials of a round, and number of rounds"""
+rounds: {{size: 2, max: 10}}   # trials of a round, and number of rounds"""
+AUTO_SEARCH = ("auto", "`sweep plan` says which method it is, and why")
 SCRIPT = ".py"
 MODULE_OPTION = "-m"
 SOURCE_FOLDER = "src"
@@ -118,13 +119,13 @@ class Starter:
     metric: str = "score"
     goal: Goal = Goal.MAXIMIZE
 
-    def spec(self, name: str, *, code: str) -> str:
-        """Return the text of the spec. Raises ValueError for a parameter in another form."""
+    def spec(self, name: str, *, code: str, search: tuple[str, str] = AUTO_SEARCH) -> str:
+        """Return the text of the spec, with the method of a search and why. Raises ValueError for a wrong parameter."""
         parameters = dict(map(_parameter, self.parameters or EXAMPLE_VALUES))
         words = self.command if any("${" in word for word in self.command) else (*self.command, "${args}")
         return OF_COMMAND.format(
             name=_yaml_scalar(name),
-            method=SEARCH if any(isinstance(domain, _Range) for domain in parameters.values()) else GRID,
+            method=SEARCH.format(method=search[0], why=search[1]) if self.is_search else GRID,
             metric=_yaml_scalar(self.metric),
             goal=self.goal,
             parameters="".join(
@@ -134,6 +135,11 @@ class Starter:
             command=f"[{', '.join(map(_yaml_scalar, words))}]",
             code=code,
         )
+
+    @property
+    def is_search(self) -> bool:
+        """Whether a parameter is a range."""
+        return any(isinstance(domain, _Range) for _, domain in map(_parameter, self.parameters))
 
     @property
     def module(self) -> str | None:
