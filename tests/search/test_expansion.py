@@ -519,7 +519,7 @@ def test_a_run_cap_is_suggested_only_if_it_is_certain_to_work(space: SearchSpace
 
 
 def test_drawn_numbers_that_rounding_makes_equal_are_explained() -> None:
-    (problem,) = problems(RandomSearch(Sampler.RANDOM, a_space(a=Uniform(1e9, 1e9 + 1)), seed=0, cap=8))
+    (problem,) = problems(RandomSearch(Sampler.RANDOM, a_space(a=Uniform(1e9, 1e9 + 20)), seed=0, cap=30))
 
     assert "rounded to 10 significant digits" in str(problem.hint)
     assert "constraint" not in str(problem.hint)

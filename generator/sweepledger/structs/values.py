@@ -45,6 +45,19 @@ def canonical(value: object) -> object:
             raise ValueError(f"a value must be JSON data, but got {type(value).__name__}")
 
 
+def written(value: Any) -> Any:
+    """Return a value as JSON data in its spelling: 1.0 keeps its point, -0.0 becomes 0.0, tuples become lists."""
+    match value:
+        case float():
+            return value + 0.0
+        case Mapping():
+            return {name: written(item) for name, item in value.items()}
+        case list() | tuple():
+            return [written(item) for item in value]
+        case _:
+            return value
+
+
 def identity(value: Value) -> Hashable:
     """Return a key that is equal if the canonical forms are: for 1 and 1.0, but not for true and 1."""
     match value:
