@@ -195,6 +195,7 @@ class _PlanContext:
             if counts.new
             else ()
         )
+        respelled = () if sweep.rounds else spec_change.respelled_values(sweep, trials, merged, retried)
         blocks = tuple(_block_reviews(sweep, expansion))
         outdated = () if unlocked else self.outdated(sweep, program)
         return Review(
@@ -211,6 +212,7 @@ class _PlanContext:
                         *expansion.warnings,
                         *missing,
                         *refusals,
+                        *respelled,
                     )
                 )
             ),

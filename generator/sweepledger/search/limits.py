@@ -174,7 +174,9 @@ def _narrow_domains(space: SearchSpace, source: SourceMap) -> Iterator[Problem]:
             case Quantized(Uniform() | LogUniform() | Normal() | LogNormal(), q):
                 first, last = map(quantile_of(parameter.domain), (0.0, LARGEST_FRACTION))
                 if first == last:
-                    message = f"{parameter.name} must have several multiples of q ({q:g}), got {first!r} alone"
+                    message = (
+                        f"{parameter.name} must have several multiples of q ({q:g}), got {first!r} alone"
+                    )
                     hint = "lower q, widen the range, or write one value as value"
                     yield _narrow(source, parameter.name, message, hint)
             case _:

@@ -437,9 +437,11 @@ def _plan_sweep(
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.commit)
     if sweep.rounds is not None and sweep.run.pack_choice is None:
         sweep = packs.with_pack(sweep, packs.first_round(sweep), program, _timing(workspace, stored))
+    respelled: tuple[Problem, ...] = ()
     if sweep.rounds is None:
         listed = BatchRequest(sweep, program, search.trials(sweep, expansion, program))
         needed = _next_listed(workspace, listed, stored, retried)
+        respelled = tuple(spec_change.respelled_values(sweep, listed.trials, merged, retried))
     else:
         proposal = SearchProposal(workspace, sweep, program, stored.commit, merged, new)
         needed = proposal.wanted(retried, propose=options.onward)
@@ -474,6 +476,7 @@ def _plan_sweep(
             *expansion.warnings,
             *missing,
             *refusals,
+            *respelled,
             *_uncommitted_evidence(workspace, sweep),
         ),
         step=needed.step,
