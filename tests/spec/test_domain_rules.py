@@ -6,7 +6,8 @@ import pytest
 
 from sweepledger.spec.rules.domains import DISTRIBUTIONS
 from sweepledger.structs.combinations import grid_values
-from tests.written_specs import a_spec, good, hints, parsed, problems_of
+from sweepledger.structs.sweep import Sweep
+from tests.written_specs import SETTINGS, a_spec, good, hints, parse_sweep, parsed, problems_of, spec_bytes
 
 VALUES: dict[str, Any] = {"value": 1, "values": [1, 2], "min": 1, "max": 2, "probabilities": [0.5, 0.5]}
 
@@ -195,3 +196,21 @@ def test_a_count_makes_integers_alone_or_floats_alone(domain: dict[str, Any], va
     sweep = good(method="grid", parameters={"p": domain})
 
     assert repr(grid_values(sweep.blocks[0].space.parameters[0].domain)) == values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        '["(3", "5)"]',
+        "[relu(), gelu()]",
+        '["(3", relu]',
+        "[[3, 5], [4, 6]]",
+        '["(3, 5)", "(4, 6)"]',
+        "[a(b)c, d]",
+    ],
+)
+def test_texts_in_quotes_and_closed_brackets_are_values(values: str) -> None:
+    spec = a_spec(method="grid", parameters={"p": "VALUES"})
+    text = spec_bytes(spec).decode().replace('"VALUES"', f"{{values: {values}}}")
+
+    assert isinstance(parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS), Sweep)

@@ -76,6 +76,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
     bounds.log_normal_exponents,
     bounds.beta_shapes,
     bounds.exponents_like_values,
+    domains.split_values,
     domains.duplicate_values,
     domains.single_values,
     domains.probabilities,
