@@ -90,6 +90,8 @@ def _readings(value: Any) -> Iterator[Value]:
         yield from _parsed(text)
     if isinstance(value, Quoted):
         yield text
+        if text.startswith("'"):  # `sweep results` writes it before what a spreadsheet reads as a formula
+            yield text[1:]
     if text in PYTHON_WORDS:
         yield PYTHON_WORDS[text]
     resolved = resolve_scalar(text)
