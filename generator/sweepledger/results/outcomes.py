@@ -154,7 +154,6 @@ def valid_attempt(record: Record, lock: BatchLock, trial: ExpectedTrial | None) 
         trial is not None
         and (record.trial, record.row) == (trial.trial, trial.row)
         and (record.batch, record.code, record.data) == (lock.name, code, data)
-        and record.version == lock.record_version
     )
     return _attempt(record, to_line(record), lock.metric) if belongs else None
 
@@ -269,6 +268,7 @@ def _substitute(lock: BatchLock, trial: ExpectedTrial, reasons: Counter[str]) ->
         index=trial.index,
         uid=COLLECTOR_UID,
         attempt=min(reasons.total(), lock.retries + 1),
+        disruptions=0,
         status=Status.FAILED,
         reason=str(Status.FOREIGN if set(reasons) == {Status.FOREIGN} else Status.CORRUPT),
         metrics=MappingProxyType({}),
@@ -280,6 +280,6 @@ def _substitute(lock: BatchLock, trial: ExpectedTrial, reasons: Counter[str]) ->
         data=None if data is None else data.digest,
         seed=lock.seed_base + trial.replicate,
         node=None,
+        environment=None,
         details=MappingProxyType({PASSED_OVER: {str(reason): count for reason, count in reasons.items()}}),
-        version=lock.record_version,
     )
