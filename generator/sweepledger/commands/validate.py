@@ -62,6 +62,7 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
             *parsed.warnings,
             *expansion.warnings,
             *programs.missing_scripts_here(workspace.root, parsed),
+            *programs.misread_booleans(workspace.root, parsed),
             *_missing_library(parsed),
         )
     ]

@@ -474,6 +474,7 @@ def _plan_sweep(
             *waves.relevant_warnings(parsed.warnings, sweep),
             *expansion.warnings,
             *missing,
+            *(programs.misread_booleans(workspace.root, parsed) if overlay else ()),
             *refusals,
             *respelled,
             *_uncommitted_evidence(workspace, sweep),
