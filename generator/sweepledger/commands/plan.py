@@ -196,6 +196,7 @@ class _PlanContext:
             if counts.new
             else ()
         )
+        respelled = () if sweep.rounds else spec_change.respelled_values(sweep, trials, merged, retried)
         blocks = tuple(_block_reviews(sweep, expansion))
         outdated = () if unlocked else self.outdated(sweep, program)
         return Review(
@@ -213,6 +214,7 @@ class _PlanContext:
                         *missing,
                         *method_warnings(parsed, sweep.search),
                         *refusals,
+                        *respelled,
                     )
                 )
             ),

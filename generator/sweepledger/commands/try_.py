@@ -102,7 +102,8 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
             sweep.path,
         )
         record, exit_code = _run(workspace, batch, Path(scratch), code, quiet=quiet)
-    warnings = tuple(replace(problem, severity=Severity.WARNING) for problem in imports.problems)
+    missing = (replace(problem, severity=Severity.WARNING) for problem in imports.problems)
+    warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
     return Tried(batch.trials[0], number, of, record, exit_code, warnings)
 
 

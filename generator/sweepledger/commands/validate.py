@@ -64,6 +64,7 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
             *expansion.warnings,
             *programs.missing_scripts_here(workspace.root, parsed),
             *method_warnings(parsed, parsed.sweep.search),
+            *programs.misread_booleans(workspace.root, parsed),
         )
     ]
     sizes = tuple((parsed.sweep, _trial_count(parsed.sweep, expansion)) for parsed, expansion in read.specs)

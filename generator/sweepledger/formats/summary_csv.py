@@ -5,6 +5,7 @@ double quotes. A quoted cell that opens with `[`, `{` or `"` is JSON: lists, and
 otherwise. Text that a spreadsheet would take for a formula has a leading `'`, which the reader removes.
 """
 
+import json
 import math
 import re
 from collections import Counter
@@ -17,7 +18,7 @@ from sweepledger.formats import csv_cells
 from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import BATCH_NAME, LARGEST_NUMBER, TIME, TRIAL_ID
 from sweepledger.structs.record import Status, TrialResult
-from sweepledger.structs.values import Value, canonical, canonical_json
+from sweepledger.structs.values import Value, canonical, canonical_json, written
 
 SUMMARY_FILE = "summary.csv"
 
@@ -177,11 +178,11 @@ def value_cell(value: Value) -> str:
         case None | bool():
             return canonical_json(value)
         case int() | float():
-            return number_cell(value)
+            return repr(written(value))
         case str() if value.isprintable() and not value.startswith(("[", "{", '"')):
             return _quoted(value)
         case _:
-            return csv_cells.quote(canonical_json(value))
+            return csv_cells.quote(json.dumps(written(value), allow_nan=False, separators=(",", ":")))
 
 
 def _quoted(text: str) -> str:

@@ -7,7 +7,7 @@ its cumulative distribution function, so that a model sees all domains on one sc
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
-from sweepledger.search.distributions import coordinate_of, quantile_of
+from sweepledger.search.distributions import LARGEST_FRACTION, coordinate_of, quantile_of
 from sweepledger.structs.combinations import ABSENT, Dimension, is_ordered
 from sweepledger.structs.domain import Choice, Constant, IntUniform, Quantized, Uniform
 from sweepledger.structs.space import (
@@ -20,9 +20,6 @@ from sweepledger.structs.space import (
     parents_first,
 )
 from sweepledger.structs.values import Value, identity, is_number
-
-LARGEST_FRACTION = 1 - 2.0**-53
-"""The largest argument of a quantile function."""
 
 DECIMALS = 6
 """Of a proposed fraction: the last digits of logarithms and sums differ between platforms."""

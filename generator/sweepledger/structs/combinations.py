@@ -51,7 +51,8 @@ class StepRange:
 
     def __getitem__(self, position: int) -> int | float:
         value = self.first + position * self.step
-        return value.numerator if value.denominator == 1 else float(value)
+        is_whole = self.first.denominator == self.step.denominator == 1
+        return value.numerator if is_whole else float(value)
 
     def __contains__(self, value: object) -> bool:
         if not is_number(value):

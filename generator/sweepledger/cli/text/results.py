@@ -199,12 +199,13 @@ def chosen_columns_text(
     ranked: RankedTrials, columns: Sequence[str], *, digits: int = 6
 ) -> tuple[RenderableType, ...]:
     """Return a table of trials with some columns; numbers have so many significant digits."""
-    from sweepledger.commands.reports.results import cell_value
+    from sweepledger.commands.reports.results import cell_value, is_null
 
     table = new_table(*columns)
     for row in ranked.rows:
-        values = (cell_value(row, column) for column in columns)
-        table.add_row(*(Text(_rounded(value, digits)) for value in values))
+        values = ((column, cell_value(row, column)) for column in columns)
+        texts = ("null" if is_null(row, column) else _rounded(value, digits) for column, value in values)
+        table.add_row(*map(Text, texts))
     barred = Counter(filter(None, ranked.barred))
     at_end = ", ".join(f"{count_text(count, 'trial')} ({why})" for why, count in sorted(barred.items()))
     return (

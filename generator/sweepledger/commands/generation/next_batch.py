@@ -445,9 +445,11 @@ def _plan_sweep(
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.commit)
     if sweep.rounds is not None and sweep.run.pack_choice is None:
         sweep = packs.with_pack(sweep, packs.first_round(sweep), program, _timing(workspace, stored))
+    respelled: tuple[Problem, ...] = ()
     if sweep.rounds is None:
         listed = BatchRequest(sweep, program, search.trials(sweep, expansion, program))
         needed = _next_listed(workspace, listed, stored, retried)
+        respelled = tuple(spec_change.respelled_values(sweep, listed.trials, merged, retried))
     else:
         proposal = SearchProposal(workspace, sweep, program, stored.commit, merged, new)
         # The first round of another program is added by whoever asks for that program.
@@ -483,7 +485,9 @@ def _plan_sweep(
             *waves.relevant_warnings(parsed.warnings, sweep),
             *expansion.warnings,
             *missing,
+            *(programs.misread_booleans(workspace.root, parsed) if overlay else ()),
             *refusals,
+            *respelled,
             *_uncommitted_evidence(workspace, sweep),
         ),
         step=needed.step,

@@ -17,7 +17,7 @@ from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import Value, canonical_json
 
 SECONDS = "seconds"
 """Trials can be sorted by this besides metrics; a metric with this name takes precedence."""
@@ -126,10 +126,34 @@ class RowCondition:
             if wanted is None:
                 raise UsageError(f"--where compares numbers, got {self.value!r}", hint="use = or != for text")
             return number is not None and COMPARISONS[self.comparison](number, wanted)
-        if number is not None and wanted is not None:
-            return (number == wanted) is (self.comparison == "=")
-        text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-        return (text == self.value) is (self.comparison == "=")
+        return self._is_value(row, value, wanted) is (self.comparison == "=")
+
+    def _is_value(self, row: SummaryRow, value: Value, wanted: float | None) -> bool:
+        """Return whether the condition names a value as tables show it; a text also as it is."""
+        match value:
+            case None:
+                return self.value == ("null" if is_null(row, self.column) else "")
+            case bool():
+                return self.value == canonical_json(value)
+            case int() | float():
+                return value == wanted
+            case str():
+                return self.value == value or (self.value.startswith('"') and _is_json(self.value, value))
+            case _:
+                return _is_json(self.value, value)
+
+
+def is_null(row: SummaryRow, column: str) -> bool:
+    """Return whether a trial has null in a column, and not nothing."""
+    return column in row.assignment and row.assignment[column] is None
+
+
+def _is_json(text: str, value: Value) -> bool:
+    """Return whether a text is the JSON of a value."""
+    try:
+        return canonical_json(json.load(text)) == canonical_json(value)
+    except (RecursionError, ValueError):
+        return False
 
 
 def _number(text: str) -> float | None:
