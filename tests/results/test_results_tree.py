@@ -143,7 +143,7 @@ def test_provenance_is_exactly_this() -> None:
         "inputs_digest": "sha256:" + hashlib.sha256(inputs.encode()).hexdigest(),
         "generated": "by `sweep collect` from git alone; do not edit",
         "metric": {"goal": "maximize", "name": "test_accuracy"},
-        "report": 3,
+        "report": 4,
         "sweep": "mnist-grid",
         "version": 1,
     }

@@ -11,13 +11,15 @@ from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import bytes_digest
 
 PROVENANCE_FILE = "provenance.json"
-REPORT_VERSION = 3
+REPORT_VERSION = 4
 """Version of the README's text and of the figures. Every change of what `result_files` writes there for equal
 input needs another version, so that `sweep verify` still accepts the reports that are recorded."""
 FIRST_REPORT_VERSION = 1
 """Version of a report whose provenance does not name any."""
 FIRST_REPORT_WITH_ERRORS = 3
 """Version from which the summary says what failed trials said."""
+FIRST_REPORT_WITH_ALL_METRICS = 4
+"""Version from which a trial without one of several metrics has no result, as it is with the first."""
 REPORT_MEMBER = "report"
 REPORTED_DETAILS = ("data_digest", "device", "versions")
 """Details of a record that provenance repeats; the records have all of them."""

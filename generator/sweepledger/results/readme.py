@@ -33,9 +33,8 @@ from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, ParameterImportance, ValueGroup
 from sweepledger.results.inference import Interval
 from sweepledger.results.outcomes import EvaluatedBatch
-from sweepledger.results.pareto import metrics, pareto_front
 from sweepledger.results.rounds import RoundSummary, RungSummary, TrialTotals, rounds, rungs
-from sweepledger.results.summary import TOP, Summary
+from sweepledger.results.summary import TOP, Summary, pareto_front
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value
@@ -186,7 +185,7 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         ],
         "front_count": len(front),
         "front_figure": FRONT_FILE,
-        "front_metrics": [metric.name for metric in metrics(summary)],
+        "front_metrics": [metric.name for metric in summary.lock.metrics],
         "rounds": list(map(round_view, rounds(summary))),
         "choices": _choices(summary),
         "restarts": summary.lock.restarts,

@@ -1,4 +1,4 @@
-"""The summary of a sweep: counts, the best trial, and the ranking of the others.
+"""The summary of a sweep: counts, the best trial, the ranking of the others, and the Pareto front.
 
 `inputs_digest` covers everything that a summary is computed from; it can be reproduced with `sha256sum`.
 """
@@ -11,11 +11,12 @@ from types import MappingProxyType
 from sweepledger.formats import records_jsonl
 from sweepledger.results.best_trial import Ranking, Verdict, decide, ranking_warnings, verdict_reason
 from sweepledger.results.configurations import ConfigurationResults, group_configurations
+from sweepledger.results.doubts import Doubt, doubts
 from sweepledger.results.inference import Interval, optimism
 from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
 from sweepledger.results.paths import LAPTOP_FILE, LAPTOP_WARNING, LOCKS, records_path, results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.metric import Metric
+from sweepledger.structs.metric import Metric, pareto_indices
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value, listing_digest
 
@@ -105,6 +106,8 @@ class Summary:
     """With replicates, the newest program's configurations, best first; otherwise empty."""
     top: tuple[TrialResult, ...]
     """The best eligible trials."""
+    doubts: tuple[Doubt, ...] = ()
+    """What trials of the ranked program reported that nobody should rely on; `warnings` has the texts."""
     resource: str | None = None
     """The parameter that successive halving increases, if the search has one."""
     start: tuple[str, ...] = ()
@@ -151,6 +154,7 @@ def summarise(
     field = _ranking(outcomes, eligible, lock)
     verdict = decide(field)
     first = field.ranked[0] if verdict.is_won else None
+    doubted = doubts(current, lock.metrics)
     return Summary(
         sweep=lock.sweep,
         description=description,
@@ -164,11 +168,16 @@ def summarise(
         winner=None if first is None else first.trial,
         verdict=verdict,
         reason=verdict_reason(verdict, field),
-        warnings=(*ranking_warnings(field, outcomes), *_laptop_warning(evaluated)),
+        warnings=(
+            *(doubt.text for doubt in doubted),
+            *ranking_warnings(field, outcomes),
+            *_laptop_warning(evaluated),
+        ),
         interval=None if first is None else first.interval,
         optimism=optimism([configuration.values for configuration in field.ranked]),
         replicated=group_configurations(current, lock.metric) if field.has_replicates else (),
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
+        doubts=doubted,
     )
 
 
@@ -226,3 +235,27 @@ def as_numbers(values: Iterable[Value]) -> list[int | float] | None:
     listed = list(values)
     numbers = [value for value in listed if isinstance(value, int | float) and not isinstance(value, bool)]
     return numbers if len(numbers) == len(listed) else None
+
+
+TrialMetrics = tuple[TrialResult, tuple[float, ...]]
+"""A trial with its value of each metric."""
+
+
+def trials_with_all_metrics(summary: Summary) -> list[TrialMetrics]:
+    """Return the eligible trials that reported every metric."""
+    trials = []
+    for outcome in summary.outcomes:
+        if outcome.record is not None and outcome.status is Status.OK and summary.is_eligible(outcome):
+            values = [outcome.record.metrics.get(metric.name) for metric in summary.lock.metrics]
+            finite = tuple(value for value in values if value is not None)
+            trials += [(outcome, finite)] if len(finite) == len(values) else []
+    return trials
+
+
+def pareto_front(summary: Summary) -> list[TrialMetrics]:
+    """Return the trials of the front, best in the first metric first; empty with one metric."""
+    objectives = summary.lock.metrics
+    if len(objectives) == 1:
+        return []
+    known = sorted(trials_with_all_metrics(summary), key=lambda each: each[0].trial)
+    return [known[place] for place in pareto_indices([values for _, values in known], objectives)]

@@ -11,10 +11,9 @@ from sweepledger.results.early_stopping_savings import early_stopping
 from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, importance
 from sweepledger.results.inference import Interval
-from sweepledger.results.pareto import pareto_front
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.rounds import rounds
-from sweepledger.results.summary import Summary
+from sweepledger.results.summary import Summary, pareto_front
 from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
 from sweepledger.site.columns import TrialColumn, trial_columns
 from sweepledger.site.history import EventKind, FilePromotion, SweepHistory, spec_changes

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, overload
 
@@ -111,6 +112,11 @@ class Curve(CanonicalText, Sequence[CurvePoint]):
 @lru_cache(maxsize=1)
 def _parsed_curve(text: str) -> tuple[CurvePoint, ...]:
     return tuple((step, None if value is None else float(value)) for step, value in json.loads(text))
+
+
+def step_restarts(points: Sequence[CurvePoint]) -> int:
+    """Return how often the steps of a curve do not grow: a fold, or a second training, begins there."""
+    return sum(step >= later for (step, _), (later, _) in pairwise(points))
 
 
 @dataclass(frozen=True, slots=True)

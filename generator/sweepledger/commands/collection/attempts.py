@@ -127,7 +127,7 @@ class TrialReader:
         return not self.by_engine and record.reason in OBSERVED_REASONS
 
     def _valid(self, record: Record) -> Attempt | None:
-        return valid_attempt(record, self.batch.lock, self._expected[record.index])
+        return valid_attempt(record, self.batch.lock, self._expected[record.index], self.batch.lock.metrics)
 
 
 def _size(records: Iterable[Record], ignored: Sequence[str], listed: AbstractSet[str]) -> int:

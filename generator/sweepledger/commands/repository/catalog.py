@@ -118,7 +118,7 @@ def pareto_rows(rows: Iterable[SummaryRow], lock: BatchLock | None) -> tuple[Sum
     """Return the Pareto front; empty if the batch has one metric."""
     if lock is None or not lock.other_metrics:
         return ()
-    metrics = (lock.metric, *lock.other_metrics)
+    metrics = lock.metrics
     candidates: list[tuple[SummaryRow, tuple[float, ...]]] = []
     for row in sorted(rows, key=lambda row: row.trial):
         values = tuple(value for metric in metrics if (value := row.metric(metric.name)) is not None)

@@ -5,7 +5,7 @@ wrote them; those of another report version are read from the commit that record
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -17,6 +17,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.results.paths import results_folder
 from sweepledger.results.provenance import (
+    FIRST_REPORT_WITH_ALL_METRICS,
     PROVENANCE_FILE,
     REPORT_VERSION,
     parse_provenance,
@@ -76,8 +77,13 @@ def _recorded_summary(repository: Repository, commit: str, sweep: str) -> tuple[
     provenance = parse_provenance(contents.get(f"{results_folder(sweep)}/{PROVENANCE_FILE}", b""))
     spec = _summarised_spec(repository, commit, sweep, provenance)
     batches.prefetch(stored)
+    version = report_version(provenance)
+    is_older = version is not None and version < FIRST_REPORT_WITH_ALL_METRICS
     results = [
-        batch_records.batch_results(batch, contents, is_cancelled=batch.name in spec.cancelled)
+        replace(
+            batch_records.batch_results(batch, contents, is_cancelled=batch.name in spec.cancelled),
+            by_first_metric=is_older,
+        )
         for batch in stored
     ]
     try:
