@@ -310,6 +310,15 @@ def test_a_trial_is_ok_only_with_every_metric(
     assert (outcome.status, outcome.reason, outcome.error) == expected
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
+def test_a_metric_that_the_launcher_wrote_as_text_is_not_finite(text: str) -> None:
+    record = a_record(metrics={"test_accuracy": 0.9}, details={"latency": text, "device": ["cpu"]})
+
+    outcome = evaluate(a_batch(record, other_metrics=(SECOND,))).outcomes[0]
+
+    assert (outcome.status, outcome.reason) == (Status.DIVERGED, "metric-not-finite")
+
+
 def test_a_report_of_an_earlier_version_needs_the_first_metric_only() -> None:
     batch = replace(a_batch(a_record(), other_metrics=(SECOND,)), by_first_metric=True)
 

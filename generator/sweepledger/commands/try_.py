@@ -113,7 +113,7 @@ def _judged(record: Record, sweep: Sweep) -> Record:
     """Return a record as the results would have it: by all metrics of its sweep."""
     if record.status is not Status.OK:
         return record
-    status, reason, error = judge_metrics(record.metrics, sweep.metrics)
+    status, reason, error = judge_metrics(record.reported, sweep.metrics)
     details = {**record.details, "error": error} if error else record.details
     return replace(record, status=status, reason=reason, details=details)
 

@@ -50,7 +50,7 @@ def doubts(trials: Sequence[TrialResult], metrics: Sequence[Metric]) -> tuple[Do
 def _reporting_doubts(trials: Sequence[TrialResult], metrics: Iterable[Metric]) -> Iterator[Doubt]:
     """Yield the metrics of a sweep that no trial of a program reported, and that steps begin again."""
     ended = [
-        (one, one.record.metrics)
+        (one, one.record.reported)
         for one in trials
         if one.record is not None and (one.status.is_final or one.reason == METRIC_MISSING)
     ]

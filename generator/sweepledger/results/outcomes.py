@@ -178,7 +178,7 @@ def valid_attempt(
 def _attempt(record: Record, metrics: Sequence[Metric]) -> Attempt:
     line = to_line(record)
     if record.status is Status.OK:
-        return Attempt(record, line, *judge_metrics(record.metrics, metrics))
+        return Attempt(record, line, *judge_metrics(record.reported, metrics))
     status = (
         ENDINGS.get(record.reason or "", Status.FAILED) if record.status is Status.FAILED else record.status
     )

@@ -177,6 +177,9 @@ class LeftOutAttempts:
         return replace(numbers, seconds=float(numbers.seconds))
 
 
+NOT_FINITE = ("nan", "inf", "-inf")
+"""What the launcher writes among the details for a metric that is not a finite number."""
+
 ERROR_DETAILS = ("error", "said")
 """Details with a message on how the attempt ended, from the launcher or from the engine."""
 
@@ -231,6 +234,12 @@ class Record:
     """The attempts of the trial that this record stands for in git: no part of the record."""
     thresholds: str | None = None
     """The file of thresholds that `stopped.seen` names, as far as it is known: no part of the record."""
+
+    @property
+    def reported(self) -> Mapping[str, float | None]:
+        """Every metric that the trial reported; None: not a finite number."""
+        infinite = dict.fromkeys(name for name, value in self.details.items() if value in NOT_FINITE)
+        return {**infinite, **self.metrics}
 
     @property
     def error(self) -> str | None:
