@@ -39,7 +39,7 @@ AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 .DEFAULT_GOAL := help
 .PHONY: help demo sweep test suite test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
-.PHONY: kubernetes-versions flux-versions faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training docs
+.PHONY: kubernetes-versions flux-versions faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training docs size
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -200,6 +200,9 @@ bench: $(STAMPS)/sweep ## measure CPU seconds of interactive commands, and of te
 	@$(BIN)/python benchmarks/kustomize.py
 	@$(BIN)/python benchmarks/site.py
 	@$(BIN)/python benchmarks/frames.py
+
+size: ## count what is written by hand, and list what is derived, with the commands that write it
+	@$(PYTHON) benchmarks/size.py
 
 bench-stores: $(STAMPS)/test $(STAMPS)/stores ## measure ten thousand trials to MLflow, Optuna and Parquet
 	@$(BIN)/python benchmarks/stores.py

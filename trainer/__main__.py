@@ -6,7 +6,6 @@ machine failed, 143 stopped by SIGTERM.
 """
 
 import json
-import math
 import os
 import sys
 import textwrap
@@ -15,14 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainer import data, files
 from trainer.contract import (
-    BAD_HYPERPARAMETERS,
     BAD_SWEEP,
     Environment,
-    Member,
     Problem,
     TrialError,
     read_environment,
-    read_stack,
 )
 from trainer.hyperparameters import (
     NETWORKS,
@@ -53,7 +49,6 @@ USAGE = f"""usage: python -m trainer WORKLOAD [--name=value …]
   SWEEP_SEED         default 0; --seed=N does the same
   SWEEP_CHECKPOINTS  folder that all attempts share; default: no checkpoints
   SWEEP_PARENT       folder with another trial's checkpoint, to continue from
-  SWEEP_STACK        file that names the trials to train as one stack
   SWEEP_GPU_FRACTION part of the GPU's memory to use; default: all
   OMP_NUM_THREADS    default: the container's CPU limit, or 1 without a limit
 """
@@ -83,11 +78,7 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> None:
             _describe(workload, rest)
         case [workload, *rest] if workload in WORKLOADS:
             environment = read_environment({**environ, **_seed(rest)})
-            members = read_stack(environ, arguments)
-            if members:
-                _train_stack(workload, members, environment, environ)
-            else:
-                _train(parse(workload, _hyperparameters(rest)), environment, environ)
+            _train(parse(workload, _hyperparameters(rest)), environment, environ)
         case _:
             raise TrialError([_misuse(arguments)])
 
@@ -102,62 +93,6 @@ def _seed(arguments: Sequence[str]) -> dict[str, str]:
 
 def _hyperparameters(arguments: Sequence[str]) -> list[str]:
     return [word for word in arguments if not word.startswith("--seed=")]
-
-
-def _train_stack(
-    workload: str, members: Sequence[Member], environment: Environment, environ: Mapping[str, str]
-) -> None:
-    """Train the networks of several trials as one; a trial with bad values is reported, and the rest go on."""
-    dataset = data.load(workload, environment.data)
-    configurations = _configurations(workload, members)
-    if not configurations:
-        return
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch, as below
-    from trainer import compute, result, stack  # noqa: PLC0415
-
-    if environment.parent or compute.join_group(environ).size > 1:
-        message = "must not be set with SWEEP_PARENT or for several processes: a stack starts anew in one"
-        raise TrialError([Problem("SWEEP_STACK", message, BAD_SWEEP)])
-    trained, first = list(configurations), next(iter(configurations.values()))
-    print_line(
-        f"{dataset.name}: {dataset.train.count} images to train with, {dataset.test.count} to test with; "
-        f"a stack of {len(trained)} of the network {first.network.name}, "
-        f"seed {environment.seed}, {environment.threads} thread(s)"
-    )
-
-    def report(place: int, epochs: list["EpochMetrics"]) -> None:
-        print_line(result.line(epochs, trial=trained[place].trial))
-
-    try:
-        trainings = stack.train(
-            list(configurations.values()), dataset, environment=environment, report=report
-        )
-    except TrialError as error:
-        for member in trained:
-            _write_bad(member, error)
-    else:
-        for member, training in zip(trained, trainings, strict=True):
-            files.write(member.result, result.text(result.document(training)).encode())
-
-
-def _configurations(workload: str, members: Sequence[Member]) -> dict[Member, Configuration]:
-    """Return what the arguments of trials say, without those that have bad values."""
-    configurations: dict[Member, Configuration] = {}
-    for member in members:
-        try:
-            configurations[member] = parse(workload, _hyperparameters(member.arguments[1:]))
-        except TrialError as error:
-            _write_bad(member, error)
-    return configurations
-
-
-def _write_bad(member: Member, error: TrialError) -> None:
-    """Report values that cannot be trained, as no exit code could. Raises any other error again."""
-    if error.exit_code != BAD_HYPERPARAMETERS:
-        raise error
-    sys.stderr.writelines(f"trainer: {member.trial}: {problem}\n" for problem in error.problems)
-    bad = {"metrics": {"test_accuracy": math.nan, "test_loss": math.nan, "train_loss": math.nan}}
-    files.write(member.result, json.dumps(bad).encode())
 
 
 def _train(configuration: Configuration, environment: Environment, environ: Mapping[str, str]) -> None:

@@ -3,10 +3,9 @@
 Every other module may import this one; it imports none of them, and not torch.
 """
 
-import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,32 +125,3 @@ def container_cpus(cgroup: Path) -> int:
         if quota > 0 < period:
             return min(math.ceil(quota / period), MOST_THREADS)
     return 1
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A trial that is trained together with others, as one of a stack."""
-
-    trial: str
-    arguments: tuple[str, ...]
-    """Those of its own command, after the program."""
-    result: Path
-
-
-def read_stack(environ: Mapping[str, str], arguments: Sequence[str]) -> tuple[Member, ...]:
-    """Read the file that SWEEP_STACK names; empty without one. Raises TrialError.
-
-    The process has the command of the first trial, which shows where a command's arguments begin.
-    """
-    if not environ.get("SWEEP_STACK"):
-        return ()
-    path = Path(environ["SWEEP_STACK"])
-    try:
-        members = json.loads(path.read_text(encoding="utf-8"))["trials"]
-        begin = len(members[0]["command"]) - len(arguments)
-        return tuple(
-            Member(each["trial"], tuple(each["command"][begin:]), Path(each["result"])) for each in members
-        )
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        message = f"must list the trials of a stack, but {type(error).__name__}: {error}"
-        raise TrialError([Problem(str(path), message, BAD_SWEEP)]) from error

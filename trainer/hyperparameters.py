@@ -153,7 +153,7 @@ class Recipe:
     augmentation: Augmentation | None = None
 
 
-# The networks. `stackable` names what may differ between networks of a stack: see `stack`.
+# The networks
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,6 @@ class Small:
     """The demo's CNN: two blocks of 5x5 filters, SGD, a learning rate that rises and falls linearly."""
 
     name: ClassVar[str] = "small"
-    stackable: ClassVar[frozenset[str]] = frozenset({"learning_rate", "momentum", "warmup", "weight_decay"})
 
     learning_rate: float = number(0.1, "per step", POSITIVE, "peak of the schedule")
     batch_size: int = number(64, "images", COUNT, "images per step; an epoch's last batch may be smaller")
@@ -191,9 +190,6 @@ class Eidf:
     """PyTorch's MNIST example, as the EIDF guide sweeps it: 3x3 filters, dropout, Adadelta, step decay."""
 
     name: ClassVar[str] = "eidf"
-    stackable: ClassVar[frozenset[str]] = frozenset(
-        {"epsilon", "gamma", "learning_rate", "rho", "step_size", "weight_decay"}
-    )
 
     learning_rate: float = number(1.0, "per step", POSITIVE, "rate of the first epoch")
     batch_size: int = number(64, "images", COUNT, "images per step; an epoch's last batch may be smaller")
@@ -230,9 +226,6 @@ class Resnet9:
     """
 
     name: ClassVar[str] = "resnet9"
-    stackable: ClassVar[frozenset[str]] = frozenset(
-        {"max_learning_rate", "momentum", "warmup", "weight_decay"}
-    )
 
     max_learning_rate: float = number(0.4, "per step", POSITIVE, "peak of the schedule, for a mean loss")
     data_aug_cutout_size: int = number(8, "pixels", NOT_NEGATIVE, "edge of the square cut out; 0 cuts none")

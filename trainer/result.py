@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from trainer.checkpoint import EpochMetrics
-from trainer.stack import StackedTraining
 from trainer.train import Training
 
 
@@ -35,12 +34,12 @@ def metrics(epochs: list[EpochMetrics]) -> dict[str, float]:
     }
 
 
-def line(epochs: list[EpochMetrics], **about: str) -> str:
+def line(epochs: list[EpochMetrics]) -> str:
     """Format the metrics after an epoch as a line of JSON, with its number as `step`."""
-    return json.dumps({**about, "step": epochs[-1].number, **metrics(epochs)})
+    return json.dumps({"step": epochs[-1].number, **metrics(epochs)})
 
 
-def document(training: Training | StackedTraining) -> dict[str, Any]:
+def document(training: Training) -> dict[str, Any]:
     """Return the metrics together with everything that is needed to reproduce them."""
     setup, history = training.setup, training.history
     configuration, dataset, environment = setup.configuration, setup.dataset, setup.environment
@@ -64,7 +63,6 @@ def document(training: Training | StackedTraining) -> dict[str, Any]:
             "processes": setup.group.size,
             "resumed": history.resumed,
             "seed": environment.seed,
-            "stacked": training.stacked,
             "threads": environment.threads,
         },
         "versions": {"python": platform.python_version(), "torch": torch.__version__},

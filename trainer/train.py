@@ -152,9 +152,6 @@ def leg_seed(seed: int, leg: int) -> int:
 class Training:
     """A network in training: its weights, its optimizer, its progress."""
 
-    stacked = 1
-    """The number of networks that share its process: see `stack`."""
-
     def __init__(self, setup: Setup, history: History) -> None:
         self.setup = setup
         self.history = history

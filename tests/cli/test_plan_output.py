@@ -32,7 +32,6 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.node_pool import GpuShares, GpuSharing, NodeCapacity, Pool
-from sweepledger.structs.program import Stack
 from sweepledger.structs.run_config import Pack, Resources
 from sweepledger.structs.run_config import RunConfig as Runs
 from sweepledger.structs.search_block import GridSearch
@@ -648,22 +647,14 @@ def test_the_pool_shows_what_the_pod_of_a_pack_has_and_the_cost_what_its_trials_
     assert review_as_data(review)["pack"] == {"trials": 20, "at_once": 4}
 
 
-def test_the_pool_shows_shares_of_gpus_and_stacks() -> None:
+def test_the_pool_shows_shares_of_gpus() -> None:
     pool = Pool("gpu", NodeCapacity("8", "64Gi", 4), price=8, gpu_shares=GpuShares(GpuSharing.MPS, 4))
-    run = Runs(
-        resources=Resources("1", "4Gi", 1),
-        parallelism=2,
-        pack=Pack(16),
-        stack=Stack(16, ("rate",)),
-        max_disruptions=0,
-        retries=0,
-    )
+    run = Runs(resources=Resources("1", "4Gi", 1), parallelism=2, max_disruptions=0, retries=0)
     review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(32, 0, 0))
 
     shown = plan.pool_usage(review.pool_usage)
 
-    assert "(1 CPU, 4 GiB, 1/4 GPU by mps for stacks of at most 16 trials) · 2 at once · 1 node" in shown
-    assert review_as_data(review)["stack"] == {"trials": 16, "parameters": ("rate",)}
+    assert "(1 CPU, 4 GiB, 1/4 GPU by mps) · 2 at once · 1 node" in shown
     assert review.new_cost.gpu_hours == review.new_cost.hours / 4
 
 

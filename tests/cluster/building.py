@@ -66,7 +66,7 @@ class Group:
     """Program → tags, for those that C libraries are linked into."""
     module: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What comes along with the programs → a YAML file of the module, a folder of them, or all of a folder: `…/**`."""
+    """What comes along with the programs → a YAML file of the module, or a folder of them."""
 
     @property
     def folder(self) -> Path:
@@ -132,18 +132,6 @@ CRDS = Definitions(
 )
 NEWEST_CRDS = Definitions("crds-newest", {"github.com/kubeflow/trainer/v2": "manifests/base/crds"})
 AUTOSCALER_CRDS = Definitions("crds-autoscaler", {"k8s.io/autoscaler/cluster-autoscaler/apis": "config/crd"})
-WORKFLOW_CRDS = Definitions(
-    "crds-workflows", {"github.com/argoproj/argo-workflows/v3": "manifests/base/crds/full"}
-)
-"""Whole definitions: those that Argo installs by default name no keys."""
-WORKFLOWS = Group(
-    "argo-workflows",
-    {"workflow-controller": "github.com/argoproj/argo-workflows/v3/cmd/workflow-controller"},
-    "5 minutes",
-    module="github.com/argoproj/argo-workflows/v3",
-    files={"rights": "manifests/namespace-install/workflow-controller-rbac"},
-)
-"""Without the program of its pods: what the module proxy has of it lacks the file for Linux and does not compile."""
 _KUSTOMIZE = {"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"}
 OLDEST_KUSTOMIZE = Group(
     "kustomize-5.5", _KUSTOMIZE, "20 seconds", ("-X sigs.k8s.io/kustomize/api/provenance.version=v5.5.0",)
@@ -239,15 +227,6 @@ KUBE_STATE_METRICS = Group(
     "kube-state-metrics", {"kube-state-metrics": "k8s.io/kube-state-metrics/v2"}, "5 minutes"
 )
 VERSITYGW = Group("versitygw", {"versitygw": "github.com/versity/versitygw/cmd/versitygw"}, "3 minutes")
-GITEA = Group(
-    "gitea",
-    {"gitea": "code.gitea.io/gitea"},
-    "5 minutes",
-    with_c={"gitea": "sqlite,sqlite_unlock_notify"},
-    module="code.gitea.io/gitea",
-    files={name: f"{name}/**" for name in ("options", "public", "templates")},
-)
-"""Without the scripts of its pages, which npm builds: its API needs none."""
 KUBE_ROUTER = Group(
     "kube-router", {"kube-router": "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"}, "4 minutes"
 )
@@ -260,13 +239,13 @@ KARPENTER = Group(
 )
 """With the provider whose nodes kwok simulates."""
 
-API = (CRDS, NEWEST_CRDS, WORKFLOW_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
+API = (CRDS, NEWEST_CRDS, OLDEST_KUSTOMIZE, NEWEST_KUSTOMIZE, CONTROL_PLANE)
 """What `make test` needs."""
 GROUPS = (*API, CONTAINERS, FLUX, ARGOCD, KWOK, KUEUE)
 """The most needed first: a deadline cuts off the last ones."""
 MONITORING = (PROMETHEUS, KUBE_STATE_METRICS)
 """What only the tests of alerts need; those of whole clusters run without them."""
-EVERY = (*GROUPS, *MONITORING, VERSITYGW, GITEA, WORKFLOWS)
+EVERY = (*GROUPS, *MONITORING, VERSITYGW)
 """What `make cluster-tools` builds, with the chosen version of Kubernetes only."""
 RARE = (KUBE_ROUTER, KARPENTER, JOBSET, TRAINER, COREDNS, AUTOSCALER_CRDS)
 """What only `make e2e-full` needs."""
@@ -344,12 +323,9 @@ def _sources(name: str, modules: list[str], deadline: Deadline) -> Mapping[str, 
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file, the YAML files of a folder, or all of it: what lies in the cache of modules is read-only."""
-    pattern, source = ("*", source.parent) if source.name == "**" else ("*.yaml", source)
-    paths = (
-        [path for path in sorted(source.rglob(pattern)) if path.is_file()] if source.is_dir() else [source]
-    )
-    assert paths, f"{source} holds no {pattern}"
+    """Copy a file, or the YAML files of a folder: what lies in the cache of modules is read-only."""
+    paths = sorted(source.rglob("*.yaml")) if source.is_dir() else [source]
+    assert paths, f"{source} holds no YAML"
     for path in paths:
         place = target / path.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)

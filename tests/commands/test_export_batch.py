@@ -6,18 +6,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import ClusterObserver, collect_from_state, record_ended
-from sweepledger.commands.collection.cluster_evidence import AllExcept, ClusterBatches
-from sweepledger.commands.collection.pod_store import PodStore
+from sweepledger.commands.collect import collect_from_state
 from sweepledger.commands.exchange import export_batch
 from sweepledger.commands.repository.workspace import results_target
-from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from tests.repository import Sandbox
@@ -108,25 +103,6 @@ def test_a_batch_that_its_scheduler_has_given_up_is_recorded_with_the_missing_tr
     assert (refused.returncode, "--ended cannot be combined" in refused.stderr) == (2, True)
 
 
-def test_what_a_workflow_has_run_is_recorded_from_the_volume_on_request(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
-    batch = sandbox.merged()
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
-    target = results_target(sandbox.workspace, push=False)
-    active = tuple(batches.in_commit(target.repository, target.tip()))
-    observed = ClusterBatches(active, {batch: BatchWorkloads()}, AllExcept(frozenset()))
-
-    def recorded(seen: ClusterBatches) -> list[str]:
-        observer = ClusterObserver(seen, PodStore(Kubectl(), "sweeps", 0.0))
-        collection = record_ended(target, tmp_path, observer, tip=target.tip())
-        return [name for commit in collection.collected for name in commit.batches]
-
-    assert recorded(observed) == [], "no Job of it was there: it may still come"
-    assert recorded(replace(observed, over=frozenset({batch}))) == [batch]
-
-
 def test_a_slurm_array_has_the_resources_limits_and_time_of_the_batch(sandbox: Sandbox) -> None:
     batch = sandbox.merged(xs=", ".join(map(str, range(1001))), parallelism=7)
 
@@ -169,4 +145,4 @@ def test_what_cannot_be_exported_is_refused_with_the_way_out(
     assert error.value.hint is not None
     assert "`sweep generate peak`" in error.value.hint
     refused = run_sweep("export", "csv", "peak", "--batch", "peak-b1-00000000", cwd=sandbox.root)
-    assert (refused.returncode, "--batch is for argo, shell, slurm, got csv" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--batch is for shell, slurm, got csv" in refused.stderr) == (2, True)

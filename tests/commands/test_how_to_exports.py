@@ -9,7 +9,6 @@ from pathlib import Path
 
 import optuna
 import pytest
-import yaml
 
 from tests.repository import Sandbox
 
@@ -57,18 +56,3 @@ def test_the_page_of_optuna_is_true(sandbox: Sandbox) -> None:
     study = optuna.load_study(study_name="lr", storage=f"sqlite:///{sandbox.root}/optuna.db")
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 4
     assert all(trial.value == 1 - trial.params["lr"] for trial in study.trials)
-
-
-@pytest.mark.full_suite("follows long pages")
-@pytest.mark.usefixtures("needs_kustomize")
-def test_the_page_of_argo_is_true(sandbox: Sandbox) -> None:
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
-
-    follow("to-argo-workflows.md", sandbox.root)
-
-    *_, workflow = yaml.safe_load_all((sandbox.root / "lr-workflow.yaml").read_text())
-    accounts = list(yaml.safe_load_all((sandbox.root / "executor.yaml").read_text()))
-    names = {(each["metadata"]["name"], each["metadata"]["namespace"]) for each in accounts}
-    assert names == {(workflow["spec"]["serviceAccountName"], workflow["metadata"]["namespace"])}
-    assert (sandbox.root / "overlays/active" / workflow["metadata"]["name"]).is_dir()

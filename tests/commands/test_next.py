@@ -22,14 +22,12 @@ from sweepledger.commands.rounds.next_round import (
     RoundBlocked,
     RoundDue,
     SearchEnded,
-    with_engine,
 )
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
-from sweepledger.structs.search_block import Engine
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, followed, hill, leave, record
@@ -575,23 +573,3 @@ def test_the_check_of_such_a_commit_counts_it_too(
 
     assert len(actual) == 1
     assert f"{month} has used 0.0125," in actual[0]
-
-
-def test_a_bayes_search_goes_on_with_the_engine_that_it_began_with(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, method="bayes", size=10)
-    (collected,) = record(sandbox, results)
-    (batch,) = active(sandbox.workspace)
-    assert isinstance(collected.step, RoundDue)
-    assert batch.lock.engine is not None
-    assert batch.lock.engine.startswith("egobox ")
-    lock = sandbox.root / batch.folder / "batch.yaml"
-    lock.write_text(lock.read_text().replace(batch.lock.engine, "optuna 5.0.0"))
-    sandbox.commit("As an earlier version proposed it")
-    evidence = collected.step.evidence
-    (older,) = active(sandbox.workspace, "HEAD")
-
-    after = with_engine(replace(evidence, batches=(*evidence.batches, older)))
-
-    assert with_engine(evidence).search == replace(after.search, engine=Engine.EGOBOX)  # type: ignore[type-var]
-    assert after.search is not None
-    assert after.search.engine is Engine.OPTUNA

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.promote import Publication, promote_values
 from sweepledger.commands.reports.site import site
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import StorageError, UsageError
@@ -121,18 +120,11 @@ def test_results_that_cannot_be_read_are_named_and_the_other_sweeps_shown(
     assert b"trial by trial" in tree["sweeps/peak/index.html"]
 
 
-def test_the_code_and_the_promoted_files_of_a_sweep_lead_to_their_commits(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_the_page_of_a_sweep_shows_what_its_code_changed(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded_scores(sandbox, tmp_path / "v", "peak", {x: x / 10 for x in range(1, 7)})
     sandbox.write("code/train.py", "# better\n")
-    sandbox.write("configs/model.yaml", "x: 1\n")
     sandbox.commit("Better code")
     record_again(sandbox, tmp_path / "v", "peak", 0.05)
-    promotion = promote_values(
-        *(sandbox.workspace, "peak", "configs/model.yaml"), publication=Publication(push=False)
-    )
-    sandbox.git("merge", "-q", "--ff-only", promotion.branch)
 
     tree = built(sandbox, tmp_path / "out")
 
@@ -141,14 +133,6 @@ def test_the_code_and_the_promoted_files_of_a_sweep_lead_to_their_commits(
     assert [len(batches) for _, _, batches in data["results"]] == [1, 1]
     assert data["moves"][0]["verdict"] == "code"
     assert b"+# better" in tree["sweeps/peak/trials.html"]
-    assert f'configs/model.yaml from <a href="sweeps/peak/trials.html#{promotion.trial.trial}">' in (
-        tree["index.html"].decode()
-    )
-    assert promotion.commit[:8] in tree["sweeps/peak/index.html"].decode()
-
-    sandbox.write("configs/model.yaml", "x: 7\n")
-    sandbox.commit("Edit")
-    assert "changed since" in built(sandbox, tmp_path / "out")["index.html"].decode()
 
 
 def test_a_repository_without_sweeps_has_a_site(sandbox: Sandbox, tmp_path: Path) -> None:

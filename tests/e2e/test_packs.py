@@ -165,61 +165,7 @@ def test_a_bad_sweep_stops_the_pods_that_have_not_begun(packs: Packs) -> None:
     assert packs.failed["packs-all"] == "PodFailurePolicy"
 
 
-WARM = '''"""A trial whose score says whether a library was loaded before it began."""
-import json, os, sys
-was_loaded = "wave" in sys.modules
-import wave
-with open(os.environ["SWEEP_RESULT"], "w") as file:
-    json.dump({"score": int(was_loaded)}, file)
-'''
-STACKED = '''"""Trials that are trained together: each score says with how many."""
-import json, os
-trials = json.load(open(os.environ["SWEEP_STACK"]))["trials"]
-for trial in trials:
-    with open(trial["result"], "w") as file:
-        json.dump({"score": trial["values"]["x"] + len(trials) / 100}, file)
-'''
-DIGITS = """name: {name}
-method: grid
-metric: {{name: test_accuracy, goal: maximize}}
-parameters:
-  learning_rate: {{values: [0.02, 0.05, 0.1]}}
-  train_images: {{value: 256}}
-  test_images: {{value: 100}}
-  epochs: {{value: 1}}
-command: [python3, -m, trainer, mnist, "${{args}}"]
-run:
-  data: mnist
-  code: {{path: code}}
-  resources: {{cpu: 500m, memory: 768Mi, scratch: 64Mi}}
-  parallelism: 1
-  retries: 1
-  timeout: 10m
-  pack: {{trials: 3}}
-{run}"""
-OF_TIME = {"train_seconds", "images_per_second"}
 PLACES = {"batch", "uid", "row", "started", "finished", "seconds", "node", "shared"}
-
-
-@pytest.fixture(scope="module")
-def sharing(team: Team) -> Mapping[str, Batch]:
-    """Sweeps whose trials share pods, and some that they are compared with, all merged at once."""
-    for path, text in {"code/warm.py": WARM, "code/stacked.py": STACKED}.items():
-        team.have_program(path, text)
-    xs = {"x": [number / 4 for number in range(6)]}
-    team.write_spec("alone", parameters=xs, shape="indexed", parallelism=2)
-    team.write_spec("together", parameters=xs, parallelism=2, pack={"trials": 3, "at_once": 2})
-    warm: dict[str, Any] = {"pack": {"trials": 4}, "warm": True, "parallelism": 1}
-    command = ("python3", "code/warm.py", "${args}")
-    team.write_spec("warm", parameters={"x": [1, 2, 3, 4]}, command=command, **warm)
-    parameters = {"x": [1, 2, 3], "width": [16, 32]}
-    stack = {"trials": 4, "parameters": ["x"]}
-    command = ("python3", "code/stacked.py", "${args}")
-    team.write_spec("stacked", parameters=parameters, command=command, shape="indexed", stack=stack)
-    for name, run in {"digits-cold": "", "digits-warm": "  warm: true\n"}.items():
-        team.write(f"sweeps/{name}.yaml", DIGITS.format(name=name, run=run))
-    names = ("alone", "together", "warm", "stacked", "digits-cold", "digits-warm")
-    return dict(zip(names, team.merge_specs(*names), strict=True))
 
 
 def recorded(team: Team, batch: Batch) -> list[dict[str, Any]]:
@@ -228,56 +174,18 @@ def recorded(team: Team, batch: Batch) -> list[dict[str, Any]]:
     return sorted(team.records(batch), key=lambda record: int(record["index"]))
 
 
-def test_packed_and_unpacked_trials_leave_equal_records_but_for_times_and_places(
-    team: Team, sharing: Mapping[str, Batch]
-) -> None:
+def test_packed_and_unpacked_trials_leave_equal_records_but_for_times_and_places(team: Team) -> None:
+    xs = {"x": [number / 4 for number in range(6)]}
+    team.write_spec("alone", parameters=xs, shape="indexed", parallelism=2)
+    team.write_spec("together", parameters=xs, parallelism=2, pack={"trials": 3, "at_once": 2})
     alone, together = (
-        list(map(without_places, recorded(team, sharing[name]))) for name in ("alone", "together")
+        list(map(without_places, recorded(team, batch))) for batch in team.merge_specs("alone", "together")
     )
 
     assert len(alone) == 6
     assert alone == together
 
 
-def test_later_trials_of_a_pod_start_warm(team: Team, sharing: Mapping[str, Batch]) -> None:
-    records = recorded(team, sharing["warm"])
-
-    assert [record["metrics"]["score"] for record in records] == [0, 1, 1, 1]
-
-
-def test_trials_of_a_stack_are_trained_by_one_process_and_recorded_one_by_one(
-    team: Team, sharing: Mapping[str, Batch]
-) -> None:
-    records = recorded(team, sharing["stacked"])
-
-    assert [record["status"] for record in records] == ["ok"] * 6
-    assert [record["metrics"]["score"] for record in records] == [1.03, 2.03, 3.03, 1.01, 2.02, 3.02]
-    stacks = [record["details"]["stack"] for record in records]
-    assert [each["first"] for each in stacks] == [0, 0, 0, 3, 4, 4]
-    assert [each["trials"] for each in stacks] == [3, 3, 3, 1, 2, 2]
-    assert len({record["uid"].rpartition("-")[0] for record in records}) == 2, "two pods"
-
-
-def test_trainings_that_start_warm_have_the_metrics_of_those_that_do_not(
-    team: Team, sharing: Mapping[str, Batch]
-) -> None:
-    cold, warm = (
-        [
-            (record["trial"], record["status"], without_times(record))
-            for record in recorded(team, sharing[name])
-        ]
-        for name in ("digits-cold", "digits-warm")
-    )
-
-    assert [status for _, status, _ in cold] == ["ok"] * 3
-    assert cold == warm
-
-
 def without_places(record: dict[str, Any]) -> dict[str, Any]:
     """Leave out what says where and when an attempt ran, and beside how many."""
     return {name: value for name, value in record.items() if name not in PLACES}
-
-
-def without_times(record: dict[str, Any]) -> dict[str, float]:
-    """Return the metrics of a training that are no times."""
-    return {name: value for name, value in record["metrics"].items() if name not in OF_TIME}

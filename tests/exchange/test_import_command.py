@@ -34,6 +34,11 @@ parser.add_argument("--x", type=float)
 args = parser.parse_args()
 print(f"score={1 - (args.x - 2) ** 2}")
 '''
+JOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: OptimizationJob
+spec:
+  parameters"""
 DISTRIBUTION = json.dumps({"name": "FloatDistribution", "attributes": {"low": 0, "high": 1}})
 
 
@@ -109,17 +114,17 @@ def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path, run_
 @pytest.mark.parametrize(
     ("format_name", "content", "remedy"),
     [
-        ("sagemaker", "kind: Job", "one HyperParameterTuningJob, as a manifest of ACK or as JSON of the API"),
+        ("optimization-job", "kind: Job", "an OptimizationJob of Kubeflow Trainer"),
         ("katib", "a: {{ .Values.a }}", "`helm template`"),
         ("optimization-job", "# How\n\n*Tune* it:\n```yaml\nkind: OptimizationJob\n```\n", "copy the block"),
         (
-            "vertex",
-            "studySpec: {parameters: [{parameterId: a, discreteValueSpec: {values: 5}}]}",
-            "values: [5]",
+            "optimization-job",
+            f"{JOB}: [{{name: a, searchSpace: {{categorical: {{choices: 5}}}}}}]",
+            "choices: [5]",
         ),
         (
-            "vertex",
-            "studySpec: {parameters: [{parameterId: a, discreteValueSpec: {}}]}",
+            "optimization-job",
+            f"{JOB}: [{{name: a, searchSpace: {{categorical: {{}}}}}}]",
             "write the values to try",
         ),
         ("katib", "kind: Experiment\nkind: Job", "delete the other"),

@@ -44,6 +44,21 @@ def test_it_is_read_as_the_other_tool_reads_it(text: str, expected: object) -> N
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12:30", "12:30"), ("on", True), ("y", "y"), ("N", "N"), ("010", 8), ("0o17", 15), ("08", 8), ("0b11", 3),
+        ("1_000", 1000), ("1e3", 1000), ("-.5", -0.5), (".5_0", 0.5), (".5_", ".5_"), ("1.0", 1), ("1e400", "1e400"),
+        ("2020-01-01", "2020-01-01"), ("~x", "~x"), ("99999999999999999999", 1e20), ("'010'", "010"), ("!!str 1", "1"),
+    ],
+)  # fmt: skip
+def test_files_of_kubernetes_are_read_as_go_does(text: str, value: object) -> None:
+    """Compared with sigs.k8s.io/yaml, which differs from YAML 1.1, and reads `y` and `N` as booleans."""
+    read = load(f"a: {text}".encode(), version="go")["a"]
+
+    assert repr(read) == repr(value)
+
+
+@pytest.mark.parametrize(
     ("text", "words", "line"),
     [
         ("a: 1\nb: 2\na: 3", "repeat the key 'a'", 3),

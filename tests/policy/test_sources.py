@@ -125,13 +125,10 @@ def test_the_program_of_the_launcher_is_never_replaced(merging: object) -> None:
     ("folder", "file", "is_safe"),
     [
         ("components/pack/v1", "pack.py", True),
-        ("components/stack/v1", "stack.py", True),
-        ("components/warm/v1", "warm.py", True),
         ("components/pack/v1", "launch.py", False),
-        ("components/stack/v1", "pack.py", False),
         ("components/gpu/v2", "pack.py", False),
     ],
-    ids=["packs", "stacks", "warm starts", "the launcher", "the program of packs", "another component"],
+    ids=["packs", "the launcher", "another component"],
 )
 def test_only_the_component_of_packs_adds_its_program_to_the_launcher(
     folder: str, file: str, *, is_safe: bool

@@ -13,7 +13,6 @@ from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
 from tests.search.searches import a_search, an_observation, history, searched
-from tests.written_specs import bad
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -160,9 +159,3 @@ print([dict(one.configuration) for one in drawn(sweep, history(sweep, bowl, 40))
     assert done.stdout.strip() == str(
         [dict(one.configuration) for one in drawn(sweep, history(sweep, bowl, 40)).suggestions]
     )
-
-
-def test_another_method_has_no_engine() -> None:
-    assert bad(method="tpe", seed=1, rounds={"size": 2, "max": 3}, engine="optuna") == [
-        ("engine", "method-key")
-    ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
-from sweepledger.site import CodeRevision, Event, FilePromotion, SpecVersion, SweepHistory
+from sweepledger.site import CodeRevision, Event, SpecVersion, SweepHistory
 from sweepledger.site.history import EventKind
 from sweepledger.structs.record import Artifact, Record, Status
 from tests.builders import a_lock, a_program, a_record, an_expected_trial
@@ -57,17 +57,6 @@ def a_history(texts: Sequence[str] = ("plain",), **changes: Any) -> SweepHistory
             },
             "prices": {"peak-b1-3f9a1c2e": 2.0, "peak-b2-4f9a1c2e": 3.0},
             "currency": "EUR",
-            "promoted": (
-                FilePromotion(
-                    together,
-                    "peak",
-                    "t00000000002",
-                    "f6" * 20,
-                    together,
-                    "2026-01-04T00:00:00Z",
-                    is_current=False,
-                ),
-            ),
             **changes,
         }
     )

@@ -338,7 +338,6 @@ def test_auto_is_chosen_by_space_budget_and_parallelism(
 def test_auto_has_the_keys_of_a_search_whatever_it_becomes() -> None:
     resource = {"parameter": "epochs", "min": 1, "max": 9}
 
-    assert bad(**AUTO, engine="egobox") == [("engine", "method-key")]
     assert ("replicates", "method-key") in bad(**AUTO, resource=resource, replicates=2)
     metrics = [{"name": "a"}, {"name": "b"}]
     assert ("metrics", "metrics") in bad(**AUTO, resource=resource, metric=..., metrics=metrics)
@@ -387,7 +386,7 @@ def test_only_a_population_needs_the_checkpoints_of_its_members() -> None:
 
 
 def test_a_key_of_adaptive_searches_does_not_fit_blocks() -> None:
-    assert "must not be given with blocks, got engine" in messages(method=..., blocks=BLOCKS, engine="egobox")
+    assert "must not be given with blocks, got start" in messages(method=..., blocks=BLOCKS, start=["other"])
 
 
 @pytest.mark.parametrize(

@@ -536,31 +536,3 @@ def test_a_round_whose_trials_are_each_a_job_starts_as_a_whole_where_nothing_els
     sweep = good(method=method, seed=1, rounds={"size": 9, "max": 4}, **resource)
 
     assert sweep.run.parallelism == at_once
-
-
-CAPTURED = {"name": "accuracy", "goal": "minimize", "capture": True, "format": "jsonl"}
-
-
-@pytest.mark.parametrize(
-    ("place", "changes"),
-    [
-        ("metric.capture", {"metric": CAPTURED}),
-        ("metrics[0].capture", {"metric": ..., "metrics": [CAPTURED, {"name": "loss", "goal": "minimize"}]}),
-        ("early_terminate", {"early_terminate": {"type": "median"}}),
-        ("run.warm", {"run": {"warm": True}}),
-        ("run.pack", {"run": {"pack": {"trials": 2}}}),
-        ("run.hyperparams_file", {"run": {"hyperparams_file": True}}),
-    ],
-)
-def test_a_stack_has_nothing_that_needs_a_process_for_each_trial(place: str, changes: dict[str, Any]) -> None:
-    run = {"stack": {"trials": 2, "parameters": ["rate"]}, **changes.get("run", {})}
-
-    assert (place, "stack-conflict") in bad(**{**changes, "run": run})
-
-
-@pytest.mark.parametrize(("path", "is_own"), [("out/loss.csv", False), ("$SWEEP_ARTIFACTS/loss.csv", True)])
-def test_trials_of_a_stack_write_to_paths_of_their_own(path: str, *, is_own: bool) -> None:
-    metric = {"name": "loss", "goal": "minimize", "source": "file", "path": path, "format": "csv"}
-    run = {"stack": {"trials": 2, "parameters": ["rate"]}}
-
-    assert (("metric.path", "stack-conflict") in bad(metric=metric, run=run)) is not is_own

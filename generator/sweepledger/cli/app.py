@@ -24,7 +24,6 @@ from sweepledger.cli.lifecycle import (
 )
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
 from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin, upgrade
-from sweepledger.cli.promotion import promote
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
 from sweepledger.cli.results import budget, log, logs, metrics, results, show, site, status, sync, why
 from sweepledger.cli.review import check, plan
@@ -75,7 +74,6 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "explain": explain,
         "reproduce": reproduce,
         "fetch": fetch,
-        "promote": promote,
     },
     PLATFORM: {
         "init": init,

@@ -315,12 +315,6 @@ class ImportFormat(StrEnum):
     HYDRA = "hydra"
     OPTUNA = "optuna"
     RAY = "ray"
-    DVC = "dvc"
-    MLPROJECT = "mlproject"
-    SAGEMAKER = "sagemaker"
-    AZUREML = "azureml"
-    VERTEX = "vertex"
-    ARGO = "argo"
     NVIDIA = "nvidia"
     CSV = "csv"
     JSONL = "jsonl"
@@ -339,10 +333,9 @@ class ExportFormat(StrEnum):
     JSONL = "jsonl"
     SLURM = "slurm"
     SHELL = "shell"
-    ARGO = "argo"
 
 
-BATCH_FORMATS = (ExportFormat.SLURM, ExportFormat.SHELL, ExportFormat.ARGO)
+BATCH_FORMATS = (ExportFormat.SLURM, ExportFormat.SHELL)
 """Formats that a committed batch is converted to, instead of a spec."""
 
 ImportFormatArgument = Annotated[
@@ -392,7 +385,7 @@ def export(
     batch: Annotated[
         str | None,
         typer.Option(
-            "--batch", metavar="BATCH", help="For slurm, shell and argo: the batch; default: the active one."
+            "--batch", metavar="BATCH", help="For slurm and shell: the batch; default: the active one."
         ),
     ] = None,
     output: OutputOption = None,
@@ -400,8 +393,7 @@ def export(
 ) -> None:
     """Convert a sweep to another tool's file, and list what could not be converted.
 
-    With slurm, shell and argo, its committed batch becomes a script or a Workflow that runs it, and `sweep collect`
-    or `sweep collect-by-pod` records it.
+    With slurm and shell, its committed batch becomes a script that runs it, and `sweep collect` records it.
     """
 
     def work() -> Response:

@@ -48,15 +48,6 @@ if TYPE_CHECKING:
     from sweepledger.commands.retry import Retried
     from sweepledger.commands.submit import Submitted
 
-EndedOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ended",
-        metavar="BATCH",
-        help="Record this batch, which Slurm, Argo or a script has run, even if trials have no record.",
-    ),
-]
-
 
 def collect(
     push: PushOption = False,
@@ -82,7 +73,14 @@ def collect(
             help="With --cluster: collect again whenever a batch ends, as long as one is active, for this time.",
         ),
     ] = None,
-    ended: EndedOption = None,
+    ended: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ended",
+            metavar="BATCH",
+            help="Record this batch, which Slurm or a script has run, even if trials have no record.",
+        ),
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Commit results of ended batches, one commit per sweep with records, summary, report and figures.
@@ -471,7 +469,6 @@ def collect_by_pod(
     image: ImageOption = None,
     push: PushOption = False,
     patience: PatienceOption = 300,
-    ended: EndedOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Collect results from a volume that only pods can read, through a short-lived pod."""
@@ -485,12 +482,7 @@ def collect_by_pod(
         workspace = Workspace.find(response.current_folder()).in_cluster(cluster)
         target = results_target(workspace, push=push)
         collection = command.collect_by_pod(
-            workspace,
-            target,
-            Kubectl(context),
-            image=image,
-            patience=patience,
-            over=frozenset(ended or ()),
+            workspace, target, Kubectl(context), image=image, patience=patience
         )
         return cluster_status.collected_response(workspace, collection)
 

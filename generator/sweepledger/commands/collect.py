@@ -310,17 +310,13 @@ def collect_by_pod(
     *,
     image: str | None,
     patience: float,
-    over: frozenset[str] = frozenset(),
     clock: Callable[[], float] = time.time,
 ) -> Collection:
     """Read the records of the active batches by a helper pod, and record what has ended.
 
-    `over` names batches that something else has run, such as Argo: their trials without a record are missing.
     Raises ClusterError, RepositoryError if no image is known, UsageError, and as collecting does.
     """
     settings = workspace.settings
-    if over:
-        _require_active(target, over)
     tip = workspace.base_commit(None)
     is_own = recorded_by(target, tip)
     active = [batch for batch in batches.active_in_commit(workspace.repository, tip) if is_own(batch)]
@@ -330,7 +326,7 @@ def collect_by_pod(
     bucket = settings.results.bucket
     with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
-        cluster = replace(find_cluster_batches(kubectl, settings.namespace, active), over=over)
+        cluster = find_cluster_batches(kubectl, settings.namespace, active)
         if on_volume:
             with ReaderPodOptions(workspace, kubectl, image, patience).running() as reader:
                 for name in on_volume:

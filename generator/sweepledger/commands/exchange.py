@@ -1,4 +1,4 @@
-"""`sweep import` and `sweep export`: convert other tools' files to specs and back, and batches to what runs them."""
+"""`sweep import` and `sweep export`: convert other tools' files to specs and back, and batches to scripts."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -8,15 +8,13 @@ from typing import Any
 
 from sweepledger import search, spec
 from sweepledger.commands.local import DesiredState, RefusedBatch
-from sweepledger.commands.repository.rendered_manifests import render_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import batch_script
 from sweepledger.engine.local.batch_script import PreparedBatch
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.engine.local.volumes import StateFolders, write_configs
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.exchange.argo import batch_workflow
-from sweepledger.exchange.conversion import Exported, Imported, Loss
+from sweepledger.exchange.conversion import Imported, Loss
 from sweepledger.exchange.registry import IMPORTS, READERS, WRITERS
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats.foreign_yaml import ForeignError
@@ -33,7 +31,7 @@ from sweepledger.storage import storage_errors, write_file
 from sweepledger.structs.names import SPECS, suggest_sweep_name
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Settings
 
 LARGEST_IMPORT = 64 * 1024 * 1024
 """Maximum number of bytes of a file to import; each format has a smaller limit."""
@@ -204,9 +202,6 @@ def export(workspace: Workspace, format_name: str, name: str, *, output: Path | 
     return ExportedSweep(exported.text, exported.losses, warnings, output.as_posix() if output else None)
 
 
-WORKFLOW = "argo"
-"""The format in which Argo runs a batch in the cluster."""
-
 SCRIPTS: Mapping[str, Callable[[PreparedBatch], str]] = {
     "slurm": batch_script.slurm_script,
     "shell": batch_script.shell_script,
@@ -217,48 +212,24 @@ SCRIPTS: Mapping[str, Callable[[PreparedBatch], str]] = {
 def export_batch(
     workspace: Workspace, format_name: str, name: str, *, batch: str | None = None, output: Path | None = None
 ) -> ExportedSweep:
-    """Convert the committed, active batch of a sweep to a Workflow, or to a script and its files in the state folder.
+    """Convert the committed, active batch of a sweep to a script and its files in the state folder.
 
-    Both run the trials that the batch's own Jobs would run: the same launcher, rows and ids. Raises SpecError if a
-    script cannot run the batch, UsageError, RepositoryError, StorageError, ToolError.
+    The script runs the trials that the batch's own Jobs would run: the same launcher, rows and ids. Raises SpecError
+    if a script cannot run the batch, UsageError, RepositoryError, StorageError, ToolError.
     """
     _require_new(workspace.root, output)
     stored = _active_batch(workspace, name, batch)
     if stored.lock.pack is not None:
         raise UsageError(
             f"the pods of {stored.name} run several trials, and {format_name} starts each of its own",
-            hint="delete run.pack or run.stack, `sweep cancel` the batch with --replace, and export the new one",
+            hint="delete run.pack, `sweep cancel` the batch with --replace, and export the new one",
         )
-    exported = (
-        _workflow(workspace, stored) if format_name == WORKFLOW else _script(workspace, stored, format_name)
-    )
-    if output is not None:
-        write_file(output, exported.text.encode())
-    return ExportedSweep(exported.text, exported.losses, (), output.as_posix() if output else None)
-
-
-def _script(workspace: Workspace, stored: StoredBatch, format_name: str) -> Exported:
     prepared = _prepare(workspace, stored)
-    return Exported(SCRIPTS[format_name](prepared), tuple(_losses(stored, prepared)))
-
-
-def _workflow(workspace: Workspace, stored: StoredBatch) -> Exported:
-    """Return a batch as a Workflow. Raises UsageError if something else runs it, or if a pod has no program."""
-    settings = workspace.settings
-    if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
-        raise UsageError(
-            f"{settings.controller} applies the Jobs of {stored.name}, which would run beside the Workflow",
-            hint="export from a repository with `controller: none`, or `submit` and without `sweep submit`",
-        )
-    if stored.lock.program.image == LOCAL_IMAGE:
-        raise UsageError(
-            f"{stored.name} has the image {LOCAL_IMAGE}, and Argo starts containers",
-            hint="name an image by its digest in run.image, and request the trials with it",
-        )
-    repository = workspace.repository
-    commit = repository.commit("HEAD")
-    assert commit is not None, "the batch is in a commit"
-    return batch_workflow.write(stored.name, render_at(repository, commit, stored, settings))
+    text = SCRIPTS[format_name](prepared)
+    if output is not None:
+        write_file(output, text.encode())
+    path = output.as_posix() if output else None
+    return ExportedSweep(text, tuple(_losses(stored, prepared)), (), path)
 
 
 def _active_batch(workspace: Workspace, name: str, batch: str | None) -> StoredBatch:

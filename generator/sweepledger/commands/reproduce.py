@@ -104,29 +104,14 @@ def _desired_state(
     data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code)
     started = started_program(batch, parsed, code)
     python_path = locked_python_path(batch, started, repository)
-    desired = DesiredBatch(_single_trial(parsed, _stack(batch, index)), code, data, python_path)
+    desired = DesiredBatch(_single_trial(parsed, index), code, data, python_path)
     return desired, environment_differences(batch, started)
 
 
-def _stack(batch: StoredBatch, index: int) -> tuple[int, ...]:
-    """Return the rows that must run for one to be what it was: those of its stack, or itself."""
-    stack, rows = batch.lock.program.stack, batch.rows
-    if stack is None or batch.lock.pack is None:
-        return (index,)
-    own = stack.key(rows[index].values, rows[index].replicate)
-    first = last = index
-    beside = batch.lock.pack.rows(batch.lock.pack.pod(index), batch.lock.trials)
-    while first - 1 in beside and stack.key(rows[first - 1].values, rows[first - 1].replicate) == own:
-        first -= 1
-    while last + 1 in beside and stack.key(rows[last + 1].values, rows[last + 1].replicate) == own:
-        last += 1
-    return tuple(range(first, last + 1))
-
-
-def _single_trial(batch: BatchSpec, indexes: tuple[int, ...]) -> BatchSpec:
-    """Return a batch of one trial, or of those that one process trains, with one attempt."""
-    (job,) = (job for job in batch.jobs if indexes[0] in job.indexes)
-    return replace(batch, jobs=(replace(job, indexes=indexes, parallelism=1, retries=0, max_failed=None),))
+def _single_trial(batch: BatchSpec, index: int) -> BatchSpec:
+    """Return a batch of one trial with one attempt."""
+    (job,) = (job for job in batch.jobs if index in job.indexes)
+    return replace(batch, jobs=(replace(job, indexes=(index,), parallelism=1, retries=0, max_failed=None),))
 
 
 def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:

@@ -22,7 +22,6 @@ from sweepledger.formats.foreign_yaml import ForeignError
 USUAL_ROUND = 4
 """Trials per round if the file does not say how many run at once."""
 GOALS = {"maximize": "maximize", "max": "maximize", "minimize": "minimize", "min": "minimize"}
-STATIC = frozenset({"grid", "random", "sobol"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ def _size(search: ForeignSearch, losses: list[Loss]) -> dict[str, Any]:
         why = f"{search.tool} runs as many of {size} combinations in an order of its own; here they are drawn"
         losses.append(Loss(f"run_cap: {cap}", why))
         return {"grid_order": "shuffled", **keys, "run_cap": cap}
-    if search.method not in STATIC:
+    if search.method != "random":
         rounds = search.at_once or USUAL_ROUND
         why = f"{search.tool} proposes a trial whenever one ends; here a round proposes {rounds}"
         losses.append(Loss("rounds", why))

@@ -1,4 +1,4 @@
-"""YAML of other tools, read as those tools read it (YAML 1.1, 1.2, or as Go reads it, with aliases), but within limits.
+"""YAML of other tools, read as those tools read it (YAML 1.1, or as Go reads it, with aliases), but within limits.
 
 Dates and unknown tags become text, keys are always text; a number that is not finite is refused.
 """
@@ -31,17 +31,6 @@ class ExponentText(str):
     """Text in YAML 1.1 that its author meant as a number, such as `1e-3` without quotes."""
 
     __slots__ = ()
-
-
-class LetterText(str):
-    """A bare `y` or `n` of a file that Go reads: a boolean, which Kubernetes refuses where text must be."""
-
-    __slots__ = ()
-
-    @property
-    def boolean(self) -> bool:
-        """What Go reads."""
-        return self in {"y", "Y"}
 
 
 TEMPLATE = "`{{` is of a template, which becomes YAML when it is rendered, for example by `helm template`"
@@ -93,10 +82,7 @@ def _text(loader: Any, node: yaml.ScalarNode) -> str:
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
-    return _limited(int(loader.construct_yaml_int(node)), node)
-
-
-def _limited(number: int, node: yaml.ScalarNode) -> int:
+    number = int(loader.construct_yaml_int(node))
     if number.bit_length() > MAX_INTEGER_BITS:
         raise ForeignError(
             f"must be a smaller number, got one of {number.bit_length()} bits", line=_line(node)
@@ -124,57 +110,18 @@ _Loader.add_constructor(TAG_PREFIX + "str", _text)
 _Loader.add_constructor(None, _plain)  # any other tag
 
 
-class _Loader12(_Loader):
-    """The same loader for tools that read YAML 1.2, in which `on`, `no`, `12:30` and `0o17` mean other values."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's name, and its own per class
-
-
-_Loader12.add_implicit_resolver(
-    TAG_PREFIX + "bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
-_Loader12.add_implicit_resolver(
-    TAG_PREFIX + "float",
-    re.compile(
-        r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[0-9][0-9_]*[eE][-+]?[0-9]+|\.[0-9_]+(?:[eE][-+][0-9]+)?"
-        r"|\.(?:inf|Inf|INF))$|\.(?:nan|NaN|NAN)$",
-        re.ASCII,
-    ),
-    list("-+0123456789."),
-)
-_Loader12.add_implicit_resolver(
-    TAG_PREFIX + "int",
-    re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|[0-9_]+|0x[0-9a-fA-F_]+)$", re.ASCII),
-    list("-+0123456789"),
-)
-
-
-def _integer12(_loader: Any, node: yaml.ScalarNode) -> int:
-    """Return an integer of YAML 1.2, in which a leading 0 does not mean octal."""
-    text = node.value.replace("_", "")
-    digits = text.lstrip("+-")
-    base = {"0b": 2, "0o": 8, "0x": 16}.get(digits[:2], 10)
-    if len(digits) > MAX_INTEGER_BITS:
-        raise ForeignError(f"must be a smaller number, got {len(digits)} digits", line=_line(node))
-    return _limited(int(text, base), node)
-
-
-_Loader12.add_constructor(TAG_PREFIX + "int", _integer12)
-
-
 class _GoLoader(_Loader):
     """The same loader for files that Kubernetes and its controllers read, in Go (sigs.k8s.io/yaml).
 
-    `y` and `on` are booleans, `010` is eight and `1e3` a number; numbers of base 60, such as `12:30`, are texts.
-    `y` is a LetterText, so that a parameter may be called so.
+    `on` is a boolean, `010` is eight and `1e3` a number; numbers of base 60, such as `12:30`, are texts. So are `y` and
+    `n`, which Go reads as booleans, so that a parameter may be called so.
     """
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's name, and its own per class
 
 
 GO_NUMBER = "!number of Go"
-"""A tag that no file can have, as the next: which of these texts are numbers depends on their size, too."""
-GO_LETTER = "!letter of Go"
+"""A tag that no file can have: which of these texts are numbers depends on their size, too."""
 GO_INTEGER = re.compile(
     r"(?P<sign>[-+]?)(?:0[bB](?P<b>[01]+)|0[oO]?(?P<o>[0-7]+)|0[xX](?P<x>[0-9a-fA-F]+)|(?P<d>0|[1-9][0-9]*))",
     re.ASCII,
@@ -188,11 +135,10 @@ GO_BOOLEANS = {
 }
 LARGEST_EXACT_FLOAT = 2**53
 
-for _loader in (_Loader12, _GoLoader):
-    _loader.add_implicit_resolver(
-        TAG_PREFIX + "null", re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
-    )
-    _loader.add_implicit_resolver(TAG_PREFIX + "merge", re.compile(r"<<$"), ["<"])
+_GoLoader.add_implicit_resolver(
+    TAG_PREFIX + "null", re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
+)
+_GoLoader.add_implicit_resolver(TAG_PREFIX + "merge", re.compile(r"<<$"), ["<"])
 _GoLoader.add_implicit_resolver(
     TAG_PREFIX + "bool",
     re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"),
@@ -204,7 +150,6 @@ _GoLoader.add_implicit_resolver(
 _GoLoader.add_implicit_resolver(
     GO_NUMBER, re.compile(r"[-+]?\.?[0-9_][0-9a-fA-F_oOxX.+-]*$", re.ASCII), list("-+.0123456789")
 )
-_GoLoader.add_implicit_resolver(GO_LETTER, re.compile(r"[yYnN]$"), list("yYnN"))
 
 
 def _go_number(text: str) -> int | float | None:
@@ -241,15 +186,14 @@ def _go_boolean(_loader: Any, node: yaml.ScalarNode) -> bool:
 
 
 _GoLoader.add_constructor(GO_NUMBER, _go_scalar)
-_GoLoader.add_constructor(GO_LETTER, lambda _, node: LetterText(node.value))
 _GoLoader.add_constructor(TAG_PREFIX + "int", _go_integer)
 _GoLoader.add_constructor(TAG_PREFIX + "bool", _go_boolean)
 
-LOADERS = {"1.1": _Loader, "1.2": _Loader12, "go": _GoLoader}
+LOADERS = {"1.1": _Loader, "go": _GoLoader}
 
 
 def load(content: bytes, *, version: str = "1.1") -> Any:
-    """Return the only document of a file, as readers of YAML 1.1 or 1.2, or Go, do. Raises ForeignError."""
+    """Return the only document of a file, as readers of YAML 1.1, or Go, do. Raises ForeignError."""
     if len(content) > MAX_BYTES:
         raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
     try:

@@ -12,7 +12,6 @@ from sweepledger.structs.metric import Goal
 from sweepledger.structs.node_pool import GRACE_SECONDS as POD_GRACE_SECONDS
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Macro, parse_element
-from sweepledger.structs.run_config import Pack, RunConfig
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import bytes_digest, canonical_json
 
@@ -79,16 +78,20 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             # Optional keys are absent by default, so that files of earlier versions stay equal.
             **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
             **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
-            **({} if run.pack is None else {"pack": _pack(run, run.pack)}),
+            **(
+                {}
+                if run.pack is None
+                else {
+                    "pack": {
+                        "rows": run.pack.trials,
+                        "at_once": run.pack.at_once,
+                        "attempts": run.attempts,
+                    }
+                }
+            ),
             **capture,
         }
     )
-
-
-def _pack(run: RunConfig, pack: Pack) -> dict[str, Any]:
-    stacked = {} if run.stack is None else {"stack": list(run.stack.parameters)}
-    warm = {"warm": True} if run.warm else {}
-    return {"rows": pack.trials, "at_once": pack.at_once, "attempts": run.attempts, **stacked, **warm}
 
 
 def _grace_seconds(pool: Pool | None, settings: Settings) -> int:

@@ -71,7 +71,6 @@ def review_as_data(review: Review) -> dict[str, Any]:
             **({} if infrastructure is None else {"infrastructure": infrastructure.as_data()}),
         },
         **({} if sweep.run.pack is None else {"pack": asdict(sweep.run.pack)}),
-        **({} if sweep.run.stack is None else {"stack": asdict(sweep.run.stack)}),
         "batch": review.batch,
         "cluster": review.cluster,
         "search": None if review.further_rounds is None else asdict(review.further_rounds),

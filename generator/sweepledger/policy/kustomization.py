@@ -40,10 +40,8 @@ BASE_KEYS = frozenset({"apiVersion", "kind", "resources", "patches", "labels", "
 """Keys of a base or component, which refers only to files in its own folder."""
 LAUNCHER_KEYS = frozenset({"apiVersion", "kind", "configMapGenerator", "generatorOptions"})
 """Keys of the launcher's base, which is one ConfigMap, and of the component that adds a program to it."""
-PROGRAMS = {"components/pack/": "pack.py", "components/stack/": "stack.py", "components/warm/": "warm.py"}
-"""Components that add a program to the launcher's ConfigMap, and its file."""
-PROGRAM_FOLDERS = ("launcher/", *PROGRAMS)
-"""Bases whose ConfigMap has a program."""
+PACK, PACK_PROGRAM = "components/pack/", "pack.py"
+"""The component that adds a program to the launcher's ConfigMap, and its file."""
 
 PATCH_KEYS = frozenset({"path", "target", "options"})
 """Without `patch`, because only patches in files can be checked; the one below is the exception."""
@@ -89,8 +87,8 @@ def check_kustomization(
     for folder in listed.folders:
         own = _below(bases, folder)
         kind = "Component" if folder.startswith("components/") else "Kustomization"
-        keys = LAUNCHER_KEYS if folder.startswith(PROGRAM_FOLDERS) else BASE_KEYS
-        merged = next((file for place, file in PROGRAMS.items() if folder.startswith(place)), INSTRUCTIONS)
+        keys = LAUNCHER_KEYS if folder.startswith(("launcher/", PACK)) else BASE_KEYS
+        merged = PACK_PROGRAM if folder.startswith(PACK) else INSTRUCTIONS
         problems += _check_folder(_Folder(own, {}, keys, kind, merged), f"base/{folder}").problems
     return tuple(problems)
 

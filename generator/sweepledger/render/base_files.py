@@ -64,8 +64,6 @@ ARTIFACTS = "components/artifacts/v1"
 CLONE = "components/clone/v2"
 CREDENTIALS = "components/clone-credentials/v1"
 PACK = "components/pack/v1"
-STACK = "components/stack/v1"
-WARM = "components/warm/v1"
 STEADY = "components/steady/v1"
 API_STORE = "components/api-store/v1"
 CLAIM_STORE = "components/claim-store/v1"
@@ -90,8 +88,6 @@ def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
         BUCKET_STORE: settings.results.store is ResultsStore.BUCKET,
         CLONE: clones,
         PACK: run.pack is not None,
-        STACK: run.stack is not None,
-        WARM: run.warm,
         CREDENTIALS: clones and settings.code is not None and settings.code.secret is not None,
         # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:
         # there it would keep Karpenter from draining a node that the provider takes away.

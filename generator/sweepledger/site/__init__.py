@@ -1,7 +1,7 @@
 """A static site of the experiment history: pages as pure functions of what a commit contains. No I/O."""
 
 from sweepledger.site.fragment import SweepCard, SweepPages, sweep_pages
-from sweepledger.site.history import CodeRevision, Event, FilePromotion, SpecVersion, SweepHistory
+from sweepledger.site.history import CodeRevision, Event, SpecVersion, SweepHistory
 from sweepledger.site.pages import (
     RUNNING_DATA,
     RUNNING_PAGE,
@@ -19,7 +19,6 @@ __all__ = [
     "RUNNING_PAGE",
     "CodeRevision",
     "Event",
-    "FilePromotion",
     "MonthlyCost",
     "SpecVersion",
     "SweepCard",

@@ -16,7 +16,7 @@ from sweepledger.results.rounds import rounds
 from sweepledger.results.summary import Summary, pareto_front
 from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
 from sweepledger.site.columns import TrialColumn, trial_columns
-from sweepledger.site.history import EventKind, FilePromotion, SweepHistory, spec_changes
+from sweepledger.site.history import EventKind, SweepHistory, spec_changes
 from sweepledger.site.pages import render, to_json
 from sweepledger.site.programs import explained_moves, program_texts, program_versions
 from sweepledger.structs.record import ERROR_DETAILS, Artifact, Record, Status, TrialResult
@@ -101,7 +101,6 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
         "commits": _commits(history),
         "recorded": history.recorded,
         "versions": [version.as_data(with_patch=True) for version in versions],
-        "promoted": [_promoted(one) for one in history.promoted],
     }
     compared = {
         **base,
@@ -158,17 +157,6 @@ def _results_commits(history: SweepHistory) -> list[tuple[str, str, list[str]]]:
         batches[commit].append(batch)
     days = {event.commit: event.day for event in history.events}
     return [(commit, days.get(commit, ""), recorded) for commit, recorded in batches.items()]
-
-
-def _promoted(one: FilePromotion) -> dict[str, Any]:
-    return {
-        "file": display.one_line(one.file),
-        "trial": one.trial,
-        "commit": one.commit,
-        "author": one.author,
-        "day": one.date[:10],
-        "current": one.is_current,
-    }
 
 
 def _places(summary: Summary, trials: Sequence[TrialResult]) -> list[int]:

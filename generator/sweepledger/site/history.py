@@ -88,21 +88,6 @@ class CodeRevision:
 
 
 @dataclass(frozen=True, slots=True)
-class FilePromotion:
-    """A file that was promoted from a trial, as the statement beside it says."""
-
-    file: str
-    sweep: str
-    trial: str
-    commit: str
-    """The commit that promoted it."""
-    author: str
-    date: str
-    is_current: bool
-    """Whether the file is as it was promoted."""
-
-
-@dataclass(frozen=True, slots=True)
 class SweepHistory:
     """Everything that the pages of one sweep are computed from."""
 
@@ -126,7 +111,6 @@ class SweepHistory:
     prices: Mapping[str, float] = field(default_factory=dict)
     """Price of one trial per hour, by batch, for those whose pool has a price."""
     currency: str = ""
-    promoted: tuple[FilePromotion, ...] = ()
     problem: str = ""
     """Why the results cannot be shown; empty if they can, or if there are none."""
     foreign: tuple[str, ...] = ()

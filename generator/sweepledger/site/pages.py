@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sweepledger.results import display
-from sweepledger.site.history import Event, EventKind, FilePromotion
+from sweepledger.site.history import Event, EventKind
 from sweepledger.site.spending import MonthlyCost, MonthlyTime
 
 SCRIPTS: Mapping[str, Sequence[str]] = {
@@ -161,9 +161,8 @@ def home_page(
     costs: Sequence[MonthlyCost],
     commit: Mapping[str, str],
     currency: str,
-    promoted: Sequence[FilePromotion] = (),
 ) -> bytes:
-    """Return the home page: sweeps by state, the timeline, what was promoted, and what was spent by month."""
+    """Return the home page: sweeps by state, the timeline, and what was spent by month."""
     ordered = sorted(cards, key=lambda card: card["updated"], reverse=True)
     by_state = [(state, [card for card in ordered if card["state"] == state]) for state in STATES]
     by_name = {card["name"]: card for card in cards}
@@ -180,7 +179,6 @@ def home_page(
         "longest": max((time.seconds for time in times), default=1.0) or 1.0,
         "costs": costs,
         "currency": currency,
-        "promoted": promoted,
         "commit": commit,
         "total": {
             "sweeps": len(cards),

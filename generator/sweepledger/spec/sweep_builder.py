@@ -37,7 +37,6 @@ from sweepledger.structs.program import (
     PROGRAM_MACRO,
     REPOSITORY,
     CodeSelection,
-    Stack,
     data_name,
 )
 from sweepledger.structs.record import Status
@@ -58,7 +57,6 @@ from sweepledger.structs.search_block import (
     AdaptiveSearch,
     Block,
     ConfigurationList,
-    Engine,
     GridSearch,
     Method,
     RandomSearch,
@@ -78,9 +76,7 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
     default, usual, code = RunConfig(), settings.defaults, data.get("code", {})
     failed, expected = data.get("max_failed"), data.get("expected_minutes")
     shape = Shape(data["shape"]) if "shape" in data else None
-    stack = build_stack(data.get("stack"))
-    # A pod runs the trials of one stack, or of several small ones in turn.
-    pack = build_pack(data.get("pack")) if stack is None else Pack(stack.trials)
+    pack = build_pack(data.get("pack"))
     # Kinds of several pods count a disruption as a failure, or not at all.
     disruptions = 0 if shape is not None and shape.is_distributed else default.max_disruptions
     return RunConfig(
@@ -112,8 +108,6 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         hyperparams_file=data.get("hyperparams_file", default.hyperparams_file),
         pack=pack,
         packs_itself=data.get("pack") == AUTO_PACK,
-        stack=stack,
-        warm=data.get("warm", default.warm),
     )
 
 
@@ -136,11 +130,6 @@ def build_pack(data: Mapping[str, Any] | str | None) -> Pack | None:
         if data is None or isinstance(data, str)
         else Pack(int(data["trials"]), int(data.get("at_once", 1)))
     )
-
-
-def build_stack(data: Mapping[str, Any] | None) -> Stack | None:
-    """Build which trials one process trains as one model."""
-    return None if data is None else Stack(int(data["trials"]), tuple(sorted(set(data["parameters"]))))
 
 
 def _code_folder(code: RawMapping) -> str:
@@ -218,7 +207,6 @@ def build_search(data: RawMapping, space: SearchSpace, seed: int, cap: int | Non
         tuple(one if isinstance(one, str) else one["sweep"] for one in data.get("start", ())),
         None if resource is None else _resource(resource),
         cap,
-        engine=None if "engine" not in data else Engine(data["engine"]),
         choice=None if choice is None else choice.reason,
         mappings=tuple(
             _start_mapping(one) for one in data.get("start", ()) if len(one) > 1 and not isinstance(one, str)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from sweepledger.structs.values import Value, digest
+from sweepledger.structs.values import digest
 
 LOCAL_IMAGE = "local"
 """Image of a program that runs as processes from the locked code."""
@@ -207,21 +207,6 @@ class EnvironmentLock:
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
-    """Trials that one process trains as one model. Their numbers depend on it, by rounding."""
-
-    trials: int
-    """The most trials of a stack: each so many rows of the table divide into stacks."""
-    parameters: tuple[str, ...]
-    """Sorted names of the parameters in which trials of a stack may differ."""
-
-    def key(self, assignment: Mapping[str, Value], replicate: int) -> tuple[str, int]:
-        """Return what trials of one stack have in common."""
-        own = {name: None if name in self.parameters else value for name, value in assignment.items()}
-        return digest(own), replicate
-
-
-@dataclass(frozen=True, slots=True)
 class Program:
     """Image, command, code and data of a trial. Equal programs with equal configurations make equal trials."""
 
@@ -233,8 +218,6 @@ class Program:
     data: Data | None
     environment: EnvironmentLock | None = None
     """None if the spec does not lock it; then it is not part of the program's identity."""
-    stack: Stack | None = None
-    """How it trains several trials as one model; None: it trains one."""
 
     @property
     def digest(self) -> str:
@@ -258,24 +241,18 @@ class Program:
             "data": None if self.data is None else {"name": self.data.name, "digest": self.data.digest},
             # Absent if the spec does not lock it, so that programs without it keep their digest.
             **({"environment": asdict(self.environment)} if self.environment else {}),
-            **(
-                {"stack": asdict(self.stack) | {"parameters": list(self.stack.parameters)}}
-                if self.stack
-                else {}
-            ),
         }
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> "Program":
         """Return the program from the data of `as_data`. Raises KeyError or TypeError for anything else."""
-        dataset, stack = data["data"], data.get("stack")
+        dataset = data["data"]
         return cls(
             image=data["image"],
             command=tuple(data["command"]),
             code=Code.from_data(data["code"]),
             data=None if dataset is None else Data(dataset["name"], dataset["digest"]),
             environment=EnvironmentLock(**data["environment"]) if "environment" in data else None,
-            stack=None if stack is None else Stack(stack["trials"], tuple(stack["parameters"])),
         )
 
     def answers(self, wanted: "Program", *, image_named: bool = True) -> bool:
@@ -286,7 +263,6 @@ class Program:
         return (
             (self.image == wanted.image or not image_named)
             and self.command == wanted.command
-            and self.stack == wanted.stack
             and (self.code.path, self.code.selection) == (wanted.code.path, wanted.code.selection)
             and (self.data and self.data.name) == (wanted.data and wanted.data.name)
             and (self.environment and self.environment.path)

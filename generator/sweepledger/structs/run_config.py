@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from sweepledger.structs.program import CodeSelection, Stack
+from sweepledger.structs.program import CodeSelection
 from sweepledger.structs.quantities import format_bytes, format_cpus, whole_quantity
 
 
@@ -176,10 +176,6 @@ class RunConfig:
     """Whether the generator chooses `pack` for each batch."""
     pack_choice: str | None = None
     """Why it has chosen it."""
-    stack: Stack | None = None
-    """Which trials one process trains as one model; None: each has a process. With it, `pack` is that of its pods."""
-    warm: bool = False
-    """Whether the trials of a pod are forks of one interpreter, with their libraries loaded."""
     hyperparams_file: bool = False
     """Whether the launcher writes `hyperparams.yml` to the working directory, as in NVIDIA's example."""
 

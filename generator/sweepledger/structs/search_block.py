@@ -12,13 +12,6 @@ from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.values import Value
 
 
-class Engine(StrEnum):
-    """A library whose Gaussian process proposes the rounds of `bayes`."""
-
-    EGOBOX = "egobox"
-    OPTUNA = "optuna"
-
-
 class Method(StrEnum):
     """A method whose next configurations depend on recorded results."""
 
@@ -184,8 +177,6 @@ class AdaptiveSearch:
     """Given for methods with parent trials, and only for these."""
     cap: int | None = None
     """Limit of configurations in all rounds together."""
-    engine: Engine | None = None
-    """Of `bayes`; None: that of its earlier rounds, or the default."""
     choice: str | None = None
     """Why `method: auto` is this method; None: the spec names the method."""
     mappings: tuple[StartMapping, ...] = ()

@@ -343,17 +343,7 @@ def run(signals: Signals) -> int:
     folder = os.path.abspath(launch.need("SWEEP_RESULTS"))
     os.makedirs(folder, exist_ok=True)
     launch.lock(folder, signals)  # pods of the same rows take turns
-    kind: type[Pack] = Pack
-    # Components of their own add these files.
-    if "stack" in instructions["pack"]:
-        import stack  # noqa: PLC0415
-
-        kind = stack.Stacks
-    elif instructions["pack"].get("warm"):
-        import warm  # noqa: PLC0415
-
-        kind = warm.Warm
-    pack = kind(instructions, rows, uid, signals, folder)
+    pack = Pack(instructions, rows, uid, signals, folder)
     pack.at_once = min(pack.at_once, fewer or pack.at_once)
     return pack.run()
 

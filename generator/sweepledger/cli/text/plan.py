@@ -222,9 +222,7 @@ def pool_usage(usage: PoolUsage | None) -> str:
     resources, nodes, pack = usage.run.pod_resources, usage.run.nodes, usage.run.pack
     gpus = [_gpu_text(resources.gpu, usage.pool)] if resources.gpu else []
     pod = ", ".join([f"{resources.cpu} CPU", _memory_text(resources.memory), *gpus])
-    if usage.run.stack is not None:
-        pod += f" for stacks of at most {usage.run.stack.trials:,} trials"
-    elif pack is not None:
+    if pack is not None:
         pod += f" for {pack.at_once:,} of {pack.trials:,} trials at once"
     pods = f" {TIMES} {nodes} pods" if nodes > 1 else ""
     limit = "" if usage.pool.max_nodes is None else f" of at most {usage.pool.max_nodes:,}"

@@ -452,13 +452,11 @@ class ClusterBatches:
     workloads: Mapping[str, BatchWorkloads]
     """Objects of the active batches, by name."""
     alive: AllExcept
-    over: frozenset[str] = frozenset()
-    """Names of batches that something else has run and ended, such as a Workflow."""
 
     @property
     def ended(self) -> frozenset[str]:
-        """Return the names of the batches whose objects all exist and have ended, and of those in `over`."""
-        return self.over | frozenset(
+        """Return the names of the batches whose objects all exist and have ended."""
+        return frozenset(
             batch.name
             for batch in self.active
             if self.workloads[batch.name].have_ended(expected_objects(batch))

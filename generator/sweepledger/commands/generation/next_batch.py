@@ -17,7 +17,6 @@ from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
     batch_files,
     build_overlay,
-    by_stack,
     parent_trials,
 )
 from sweepledger.commands.repository.costs import Timing
@@ -535,8 +534,7 @@ def _next_listed(
     """Return the trials of a spec that no batch lists, and those that it requests again, as a batch."""
     merged = stored.merged_of.get(request.sweep.name, ())
     listed = {trial.digest for batch in merged for trial in batch.trials}
-    new = (trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
-    trials = by_stack(tuple(new), request.program.stack)
+    trials = tuple(trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
     if not trials:
         return NextBatch(len(request.trials), trials, None)
     stop = EvidenceSource(workspace.repository, stored.commit).stop(request.sweep, request.program.digest)

@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -161,8 +161,7 @@ class _SiteBuilder:
         """Add the pages of a sweep: those of the earlier site if nothing that they show has changed."""
         entries = [(one.commit.id, one.kind, one.text) for one in self._entries[sweep]]
         blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
-        promoted = [asdict(one) for one in self._reader.promoted if one.sweep == sweep]
-        inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence, promoted])
+        inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence])
         if not self._keep(sweep, inputs):
             shown = self._reader.history(sweep, self._inputs[sweep])
             pages = sweep_pages(shown, self._origin(sweep))
@@ -203,7 +202,6 @@ class _SiteBuilder:
             costs=tuple(self._costs([time.month for time in times])),
             commit=commit,
             currency=self._reader.settings.currency,
-            promoted=[one for one in self._reader.promoted if one.sweep in self.made],
         )
         fragments = [
             self._files[path] for sweep in self.made if (path := _folder(sweep) + DATA) in self._files

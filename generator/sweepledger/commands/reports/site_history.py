@@ -1,6 +1,5 @@
-"""What git knows of each sweep at a commit, as the site shows it: results, commits, programs, prices, promotions."""
+"""What git knows of each sweep at a commit, as the site shows it: results, commits, programs, prices."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -12,26 +11,23 @@ from sweepledger.commands.repository.code_changes import file_changes
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.verification.rebuild import recorded_summary
 from sweepledger.errors import GeneratorError, RepositoryError
-from sweepledger.exchange.models import statement
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
 from sweepledger.plan import hourly_price
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository, commits, tree_patch
+from sweepledger.repo.git import Repository, tree_patch
 from sweepledger.results.paths import batch_of_records, results_folder
 from sweepledger.results.summary import Summary
-from sweepledger.site import CodeRevision, Event, FilePromotion, SpecVersion, SweepHistory
+from sweepledger.site import CodeRevision, Event, SpecVersion, SweepHistory
 from sweepledger.site.history import EventKind
-from sweepledger.structs.names import SPECS, SUFFIX, is_sweep_name, split_batch_name
+from sweepledger.structs.names import SPECS, SUFFIX, split_batch_name
 from sweepledger.structs.program import Code
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import bytes_digest
 
 MOST_LINES = 400
 """Changed lines of the code, beyond which a page only counts them."""
 LONGEST_PATCH = 20_000
-MOST_STATEMENT_BYTES = 1 << 20
 
 
 class HistoryReader:
@@ -74,7 +70,6 @@ class HistoryReader:
             code_changes={} if summary is None else dict(self._code_changes(summary)),
             prices={} if summary is None else dict(self._prices(stored)),
             currency=self.settings.currency,
-            promoted=tuple(one for one in self.promoted if one.sweep == sweep),
             problem=problem,
             foreign=foreign_labels(self._repository, self._commit, read) if read else (),
         )
@@ -135,42 +130,6 @@ class HistoryReader:
             price = None if run is None else hourly_price(run, pool)
             if price is not None:
                 yield batch.name, price
-
-    @cached_property
-    def promoted(self) -> tuple[FilePromotion, ...]:
-        """The files that statements of the commit name, newest first."""
-        return tuple(sorted(self._promoted(), key=lambda one: (one.date, one.file), reverse=True))
-
-    def _promoted(self) -> Iterator[FilePromotion]:
-        repository, commit, listing = self._repository, self._commit, self.listing
-        paths = sorted(path for path in listing if path.endswith(statement.SUFFIX))
-        if not paths:
-            return
-        contents = repository.read(commit, *paths)
-        promoting = {path: one for one in commits(repository, *paths, revision=commit) for path in one.files}
-        for path in paths:
-            origin = _origin(contents.get(path, b""))
-            if origin is None or path not in promoting:
-                continue
-            sweep, trial, subjects = origin
-            # Anybody may have written a statement: it names files of the commit only.
-            named = {file: digest for file, digest in subjects.items() if file in listing}
-            present: Mapping[str, bytes] = repository.read(commit, *named) if named else {}
-            for file, digest in sorted(named.items()):
-                is_current = file in present and bytes_digest(present[file]) == f"sha256:{digest}"
-                made = promoting[path]
-                yield FilePromotion(file, sweep, trial, made.id, made.author, made.date, is_current)
-
-
-def _origin(content: bytes) -> tuple[str, str, dict[str, str]] | None:
-    """Return sweep, trial and files of a statement that `sweep promote` wrote; None for any other file."""
-    if len(content) > MOST_STATEMENT_BYTES:
-        return None
-    try:
-        origin = statement.promoted_from(json.loads(content))
-    except (ValueError, RecursionError):
-        return None
-    return origin if origin is not None and is_sweep_name(origin[0]) else None
 
 
 def events_of(entries: Iterable[LogEntry]) -> Iterator[Event]:

@@ -16,7 +16,7 @@ from sweepledger.structs.batch import Batch, BatchLock
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
 from sweepledger.structs.placement import choose_cluster
-from sweepledger.structs.program import Program, Stack
+from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import MAX_API_TRIALS, Controller, Settings
 from sweepledger.structs.sweep import Sweep
@@ -118,16 +118,6 @@ class BatchRequest:
     """The early-stopping rules."""
     after_infrastructure: bool = False
     """Whether infrastructure ended these trials before."""
-
-
-def by_stack(trials: tuple[Trial, ...], stack: Stack | None) -> tuple[Trial, ...]:
-    """Put trials that one process may train next to each other, in the order in which the first of each come."""
-    if stack is None:
-        return trials
-    groups: dict[tuple[str, int], list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault(stack.key(trial.assignment, trial.replicate), []).append(trial)
-    return tuple(trial for group in groups.values() for trial in group)
 
 
 def parent_trials(trials: Sequence[Trial], merged: Sequence[StoredBatch]) -> dict[int, str]:

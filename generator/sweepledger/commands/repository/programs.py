@@ -39,7 +39,6 @@ def requested_program(settings: Settings, sweep: Sweep, *, tree: str = UNKNOWN_T
         code=requested_code(sweep, tree=tree),
         data=None if dataset is None else Data(dataset.name, dataset.identity),
         environment=None if run.environment_lock is None else EnvironmentLock(run.environment_lock, ""),
-        stack=run.stack,
     )
 
 

@@ -4,7 +4,7 @@ A function of the spec, the evidence and the round's number: every caller gets t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.base_files import read_bases_at
@@ -26,7 +26,6 @@ from sweepledger.search.adaptive.static_rounds import static_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.program import LOCAL_IMAGE, Program
-from sweepledger.structs.search_block import Engine, Method
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -101,9 +100,7 @@ def _propose(evidence: RoundEvidence) -> tuple[Round, tuple[Trial, ...]] | Searc
     sweep, number = evidence.sweep, evidence.rounds + 1
     if sweep.search is None:
         return static_round(sweep, evidence.program, evidence.listed, evidence.observations, number)
-    proposal = next_round(
-        with_engine(evidence), evidence.observations, number=number, pending=evidence.pending_trials
-    )
+    proposal = next_round(sweep, evidence.observations, number=number, pending=evidence.pending_trials)
     if isinstance(proposal, SearchEnd):
         return proposal
     return proposal, tuple(
@@ -111,23 +108,6 @@ def _propose(evidence: RoundEvidence) -> tuple[Round, tuple[Trial, ...]] | Searc
         for suggestion in proposal.suggestions
         for replicate in range(sweep.replicates)
     )
-
-
-def with_engine(evidence: RoundEvidence) -> Sweep:
-    """Return the search with the engine of its last round by the same method, unless its spec names one.
-
-    So a search goes on as it began after the default has changed.
-    """
-    sweep, search = evidence.sweep, evidence.sweep.search
-    if search is None or search.method is not Method.BAYES or search.engine is not None:
-        return sweep
-    names = [
-        batch.lock.engine.partition(" ")[0]
-        for batch in evidence.batches
-        if batch.lock.engine is not None and batch.lock.method == search.method
-    ]
-    known = [Engine(name) for name in names if name in set(Engine)]
-    return replace(sweep, blocks=(replace(search, engine=known[-1]),)) if known else sweep
 
 
 def _unless_pending(ended: SearchEnded) -> SearchEnded | ResultsPending:

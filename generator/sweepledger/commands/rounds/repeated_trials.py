@@ -8,7 +8,6 @@ from sweepledger.commands.repository.base_files import read_bases_at
 from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
     build_overlay,
-    by_stack,
     parent_trials,
 )
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, as_begun
@@ -63,12 +62,11 @@ def repeated_batch(evidence: RoundEvidence, inputs: RenderInputs) -> Overlay | N
     )
     if run.packs_itself:
         run = replace(run, pack=newest.lock.pack, pack_choice=newest.lock.pack_choice)
-    trials = by_stack(evidence.repeated, inputs.program.stack)
     request = BatchRequest(
         replace(sweep, run=run),
         inputs.program,
-        trials,
-        parents=parent_trials(trials, evidence.batches),
+        evidence.repeated,
+        parents=parent_trials(evidence.repeated, evidence.batches),
         stop=evidence.stop,
         after_infrastructure=True,
     )

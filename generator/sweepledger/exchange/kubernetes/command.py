@@ -10,7 +10,7 @@ from sweepledger.structs.names import environment_name
 ARGS = "${args}"
 NO_HYPHENS = "${args_no_hyphens}"
 
-KATIB_PLACEHOLDER = re.compile(r"\$\{trialParameters\.(?P<parameter>[^}]+)\}")
+PLACEHOLDER = re.compile(r"\$\{trialParameters\.(?P<parameter>[^}]+)\}")
 META = re.compile(r"\$\{trialSpec\.(?P<meta>[^}]+)\}")
 KUBERNETES = re.compile(r"\$(?P<escaped>\$\()|\$\((?P<variable>[A-Za-z_][A-Za-z0-9_]*)\)")
 SHELL = re.compile(r"\$\{(?!envvar:)(?P<variable>[A-Za-z_][A-Za-z0-9_]*)\}")
@@ -22,12 +22,10 @@ RESULT = "${envvar:SWEEP_RESULT}"
 
 @dataclass(frozen=True, slots=True)
 class Placeholders:
-    """The form in which a tool names parameters in a manifest, and the parameter of each name."""
+    """The parameters that a manifest names in Katib's form, and the file of its metrics."""
 
     names: Mapping[str, str]
     """Parameters of the sweep by the names in placeholders."""
-    pattern: re.Pattern[str] = KATIB_PLACEHOLDER
-    """Has a group `parameter`."""
     result_file: str | None = None
     """The file to which the program writes its metrics: replaced by `$SWEEP_RESULT`."""
 
@@ -67,7 +65,7 @@ class CommandTranslator:
         if element in {ARGS, NO_HYPHENS}:
             written.append(element)
             return
-        if not (match := TEMPLATE.search(self.placeholders.pattern.sub("", element))):
+        if not (match := TEMPLATE.search(PLACEHOLDER.sub("", element))):
             written.append(self.text(element, where))
             return
         option = ""
@@ -81,7 +79,7 @@ class CommandTranslator:
         # Shell variables are replaced before macros, which have the same syntax, are inserted.
         text = SHELL.sub(lambda match: self._shell(match, where), text)
         text = META.sub(lambda match: self._meta(match, where), text)
-        text = self.placeholders.pattern.sub(lambda match: self._parameter(match, where), text)
+        text = PLACEHOLDER.sub(lambda match: self._parameter(match, where), text)
         text = KUBERNETES.sub(lambda match: self._kubernetes(match, where), text)
         return self._result_file(text)
 
@@ -124,7 +122,7 @@ class CommandTranslator:
 
 def _spread(command: Sequence[str], placeholders: Placeholders) -> tuple[int, int] | None:
     """Return the range of elements that equals `${args}`: each parameter once, as --name=value."""
-    places = [place for place, element in enumerate(command) if placeholders.pattern.search(element)]
+    places = [place for place, element in enumerate(command) if PLACEHOLDER.search(element)]
     spread = [_whole_option(command[place], placeholders) for place in places]
     if not places or None in spread or sorted(map(str, spread)) != sorted(placeholders.names.values()):
         return None
@@ -135,6 +133,6 @@ def _spread(command: Sequence[str], placeholders: Placeholders) -> tuple[int, in
 def _whole_option(element: str, placeholders: Placeholders) -> str | None:
     """Return the parameter of an element that is `--name=` and its placeholder."""
     option, _, value = element.partition("=")
-    match = placeholders.pattern.fullmatch(value)
+    match = PLACEHOLDER.fullmatch(value)
     name = placeholders.names.get(match["parameter"]) if match else None
     return name if name is not None and option == f"--{name}" else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.fields import Fields, show_value
-from sweepledger.exchange.kubernetes.command import Placeholders
+from sweepledger.exchange.kubernetes.command import PLACEHOLDER, Placeholders
 from sweepledger.exchange.kubernetes.container import ImportedTrial, read_container, read_pod
 from sweepledger.structs.run_config import Shape
 
@@ -218,7 +218,7 @@ class _Reader:
         names = {self.primary, str(self.primary).removeprefix("step-")}
         return (
             any(fields.data.get("name") in names for fields in step)
-            or self.placeholders.pattern.search(str(step[1].data)) is not None
+            or PLACEHOLDER.search(str(step[1].data)) is not None
         )
 
     def unknown(self, manifest: Fields) -> None:

@@ -2,14 +2,7 @@
 
 from sweepledger.repo.git.branch import commit_on_branch, finish_update, operation_in_progress
 from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_code
-from sweepledger.repo.git.commit import (
-    NO_OBJECT,
-    Change,
-    committer,
-    create_commit,
-    create_repository,
-    create_tag,
-)
+from sweepledger.repo.git.commit import Change, committer, create_repository
 from sweepledger.repo.git.history import (
     Commit,
     addition_subjects,
@@ -48,7 +41,6 @@ from sweepledger.repo.git.work_tree import (
 
 __all__ = [
     "FILE_MODE",
-    "NO_OBJECT",
     "REMOTE",
     "Change",
     "Commit",
@@ -68,9 +60,7 @@ __all__ = [
     "commit_with_code",
     "commits",
     "committer",
-    "create_commit",
     "create_repository",
-    "create_tag",
     "delete_branches",
     "fetch",
     "finish_update",

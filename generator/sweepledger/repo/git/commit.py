@@ -80,20 +80,6 @@ def create_commit(repository: Repository, base: str, change: Change) -> str | No
         ).strip()
 
 
-def create_tag(repository: Repository, name: str, commit: str, message: str) -> bool:
-    """Create an annotated tag, and return whether it is signed: as commits are. Raises RepositoryError if it exists."""
-    settings = _settings(repository)
-    key = _signing_key(repository, settings)
-    signed = ["-u", str(key)] if key else ["--annotate"]
-    unsigned = [] if key else ["-c", "tag.gpgSign=false"]
-    repository.run(
-        *(*unsigned, "tag", *signed, "--file=-", "--end-of-options", name, commit),
-        env=_identity(settings),
-        content=message.encode(),
-    )
-    return key is not None
-
-
 def create_repository(folder: Path, branch: str, message: str) -> str:
     """Make a folder a repository with one commit of all its files; return the commit."""
     repository = Repository(folder)

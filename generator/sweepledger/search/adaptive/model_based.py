@@ -1,7 +1,7 @@
 """Rounds of tpe, bayes, cma-es and nsga2: a model's proposals, restricted to legal and new configurations."""
 
 import importlib.util
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sweepledger.errors import ToolError
@@ -25,21 +25,19 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.encoding import Coordinates, EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
-from sweepledger.structs.search_block import AdaptiveSearch, Engine, Method
+from sweepledger.structs.search_block import AdaptiveSearch, Method
 from sweepledger.structs.sweep import Sweep
 
 REDRAWS = {Method.TPE: 12, Method.BAYES: 3, Method.CMA_ES: 50, Method.NSGA2: 50}
 """Further proposals for one configuration of a round; they take about as long as the round itself."""
 
-LIBRARIES: Mapping[tuple[Method, Engine | None], tuple[str, tuple[str, ...]]] = {
-    (Method.TPE, None): ("adaptive", ("optuna",)),
-    (Method.NSGA2, None): ("adaptive", ("optuna",)),
-    (Method.CMA_ES, None): ("adaptive", ("cmaes",)),
-    (Method.BAYES, None): ("bayes", ("egobox",)),
-    (Method.BAYES, Engine.EGOBOX): ("bayes", ("egobox",)),
-    (Method.BAYES, Engine.OPTUNA): ("bayes-optuna", ("optuna", "scipy", "torch")),
+LIBRARIES = {
+    Method.TPE: ("optuna", "adaptive"),
+    Method.NSGA2: ("optuna", "adaptive"),
+    Method.CMA_ES: ("cmaes", "adaptive"),
+    Method.BAYES: ("egobox", "bayes"),
 }
-"""The extra that installs what a method imports, and the packages, by method and engine."""
+"""The package that a method imports, and the extra that installs it."""
 
 SEED_LIMIT = 2**32
 """Of NumPy's random numbers, which all libraries use."""
@@ -64,12 +62,13 @@ class _Draft:
 
 
 def missing_library(search: AdaptiveSearch) -> ToolError | None:
-    """Return which library of a method is not installed, without importing it; None if all are."""
-    extra, packages = LIBRARIES.get((search.method, search.engine), ("", ()))
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            return ToolError.missing_library(f"method: {search.method} requires {package}", extra=extra)
-    return None
+    """Return an error if the library of a method is not installed, without importing it."""
+    if search.method not in LIBRARIES:
+        return None
+    package, extra = LIBRARIES[search.method]
+    if importlib.util.find_spec(package) is not None:
+        return None
+    return ToolError.missing_library(f"method: {search.method} requires {package}", extra=extra)
 
 
 def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
@@ -122,7 +121,7 @@ def _create_proposer(
         from sweepledger.search.adaptive.cma_es import CmaEsProposer  # noqa: PLC0415
 
         return CmaEsProposer(sweep.metric, search, space, evidence, seed)
-    if search.method is Method.BAYES and search.engine is not Engine.OPTUNA:
+    if search.method is Method.BAYES:
         from sweepledger.search.adaptive.gaussian_process import GaussianProcessProposer  # noqa: PLC0415
 
         return GaussianProcessProposer(sweep.metrics, space, evidence, seed, search.rounds.startup)

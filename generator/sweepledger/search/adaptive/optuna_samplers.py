@@ -4,7 +4,6 @@ The only module that uses Optuna's study; imported only by rounds that need it. 
 pyproject.toml limits its version.
 """
 
-import importlib.util
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -34,15 +33,13 @@ try:
         FloatDistribution,
         IntDistribution,
     )
-    from optuna.samplers import BaseSampler, GPSampler, TPESampler
+    from optuna.samplers import BaseSampler, TPESampler
     from optuna.study import StudyDirection
     from optuna.trial import FrozenTrial, Trial, TrialState
 
     from sweepledger.search.adaptive.nsga2 import RoundwiseNSGAII
 except ImportError as error:
-    raise ToolError.missing_library(
-        "the methods tpe, bayes and nsga2 require Optuna", extra="adaptive"
-    ) from error
+    raise ToolError.missing_library("the methods tpe and nsga2 require Optuna", extra="adaptive") from error
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 """Optuna requires the times of a trial, but the samplers do not use them."""
@@ -67,7 +64,7 @@ class _Recorded(FrozenTrial):
 def create_optuna_proposer(
     sweep: Sweep, search: AdaptiveSearch, space: EncodedSpace, evidence: Sequence[EncodedEvidence], seed: int
 ) -> Proposer:
-    """Create the proposer of tpe, bayes or nsga2. Raises ToolError if torch is required and missing."""
+    """Create the proposer of tpe or nsga2."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():
         # Optuna warns of experimental features; its version is limited and recorded.
@@ -88,41 +85,11 @@ def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: 
                 n_startup_trials=search.rounds.startup,
                 seed=seed,
             )
-        case Method.BAYES:
-            return _gaussian_process(seed, search.rounds.startup)
         case Method.NSGA2:
             rounds = [entry.evidence.round for entry in evidence if entry.evidence.state is EvidenceState.OK]
             return RoundwiseNSGAII(search.rounds.size, rounds, seed)
         case method:
             raise AssertionError(f"Optuna has no sampler for {method}")
-
-
-def _gaussian_process(seed: int, startup: int) -> BaseSampler:
-    for module, library in (("torch", "torch"), ("scipy", "SciPy")):
-        if importlib.util.find_spec(module) is None:
-            raise ToolError.missing_library(
-                f"engine: optuna requires {library} for method: bayes",
-                extra="bayes-optuna",
-                alternative=", or method: tpe",
-            )
-    return _SingleThreaded(seed=seed, n_startup_trials=startup, warn_independent_sampling=False)
-
-
-class _SingleThreaded(GPSampler):
-    """A Gaussian process on one thread: more threads add numbers in another order, and are no faster."""
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Propose with one thread, and restore torch's setting."""
-        import torch  # noqa: PLC0415 - the import takes two seconds
-
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            return super().sample_relative(study, trial, search_space)
-        finally:
-            torch.set_num_threads(threads)
 
 
 def _direction(goal: Goal) -> StudyDirection:

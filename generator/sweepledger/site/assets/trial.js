@@ -53,7 +53,6 @@ function show(trial) {
   $("environment").replaceChildren(...reported.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))));
   $("commits").replaceChildren(...commitItems(trial));
   showCode(trial);
-  showPromoted(id);
   showArtifacts(details);
   $("command").textContent = `sweep show ${id}\nsweep reproduce ${id}`;
   drawCurve(trial);
@@ -144,16 +143,6 @@ function codeChange(title, files, patch, batches) {
   const kinds = { "+": "added", "-": "removed", "@": "place" };
   const lines = patch.split("\n").map((line) => el("span", { className: kinds[line[0]] ?? "same" }, `${line}\n`));
   return [...parts, el("details", { className: "diff" }, el("summary", {}, "Lines"), el("pre", { tabIndex: 0 }, ...lines))];
-}
-
-function showPromoted(id) {
-  const own = DATA.promoted.filter((each) => each.trial === id);
-  $("promoted-part").hidden = !own.length;
-  $("promoted").replaceChildren(
-    ...own.map(({ file, commit, author, day, current }) =>
-      el("li", {}, `${file} by ${author}, ${day} `, el("code", { className: "commit", title: commit }, commit.slice(0, 8)), current ? "" : " changed since"),
-    ),
-  );
 }
 
 function showMessage(details) {

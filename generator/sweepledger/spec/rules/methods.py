@@ -164,11 +164,8 @@ def _countable_hint(found: str) -> str:
 RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
 
 
-ADAPTIVE_KEYS = ("start", "resource", "engine")
-"""Keys of adaptive searches, which are only allowed at the top level."""
-
-KEY_OWNERS = {"resource": RESOURCE_METHODS | {AUTO}, "engine": frozenset({str(Method.BAYES)})}
-"""Methods of keys that not all adaptive methods have."""
+ADAPTIVE_KEYS = {"start": ADAPTIVE_METHODS, "resource": RESOURCE_METHODS | {AUTO}}
+"""Keys of adaptive searches, which are only allowed at the top level, and the methods that have them."""
 
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
 STARTUP_METHODS = frozenset({str(Method.TPE), str(Method.BAYES)})
@@ -190,8 +187,9 @@ def adaptive_alone(draft: Draft) -> Iterator[Problem]:
 def adaptive_keys(draft: Draft) -> Iterator[Problem]:
     """Only adaptive methods have the keys of adaptive searches; every method may have rounds."""
     method = draft.get("method", kind=str)
-    for key in ADAPTIVE_KEYS if method is not None or has_blocks(draft) else ():
-        owners = KEY_OWNERS.get(key, ADAPTIVE_METHODS)
+    if method is None and not has_blocks(draft):
+        return
+    for key, owners in ADAPTIVE_KEYS.items():
         if method not in owners and key in draft.names():
             what = "blocks" if has_blocks(draft) else f"method: {method}"
             message = f"must not be given with {what}, got {key}"

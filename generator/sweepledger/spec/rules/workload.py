@@ -255,7 +255,7 @@ def _names_no_pool(draft: Draft) -> bool:
     return "pool" not in draft.names("run")
 
 
-REQUESTED = ("nodes", "pack", "resources", "stack")
+REQUESTED = ("nodes", "pack", "resources")
 """The keys of `run` that say what a pod requests."""
 
 

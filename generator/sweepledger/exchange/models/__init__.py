@@ -1,1 +1,0 @@
-"""What a promoted trial becomes outside of this repository: an attestation, an MLflow model, an OCI artifact."""
