@@ -7,7 +7,7 @@ A change of the text for equal results needs a new report version.
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -138,7 +138,9 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         ],
         "configuration_count": len(summary.replicated),
         "top": [_trial_view(outcome, metric, parameters) for outcome in summary.top],
-        "failures": list(_failures(summary.outcomes)),
+        "failures": list(_failures(filter(summary.is_current, summary.outcomes))),
+        "earlier_failures": _earlier_failures(summary),
+        "ranked_program": _ranked_program(summary),
         "batches": [_batch(batch) for batch in summary.batches],
         "command": shlex.join(lock.program.command),
         "start": summary.start,
@@ -230,7 +232,7 @@ def _trial_view(outcome: TrialResult, metric: str, parameters: Sequence[str]) ->
     }
 
 
-def _failures(outcomes: Sequence[TrialResult]) -> Iterator[Mapping[str, Any]]:
+def _failures(outcomes: Iterable[TrialResult]) -> Iterator[Mapping[str, Any]]:
     groups: dict[tuple[Status, str], list[TrialResult]] = {}
     for outcome in outcomes:
         if not outcome.status.is_success:
@@ -248,6 +250,18 @@ def _failures(outcomes: Sequence[TrialResult]) -> Iterator[Mapping[str, Any]]:
             "count": len(failed),
             "trials": [outcome.trial for outcome in failed[:MOST_NAMED]],
         }
+
+
+def _earlier_failures(summary: Summary) -> str:
+    """Return how many trials of earlier programs have no result; empty if none."""
+    count = sum(not one.status.is_success and not summary.is_current(one) for one in summary.outcomes)
+    return display.count_trials(count) if count else ""
+
+
+def _ranked_program(summary: Summary) -> Mapping[str, Any] | None:
+    """Return which of several programs is ranked; None if all batches ran one."""
+    own = [batch for batch in summary.batches if batch.lock.program.digest == summary.program]
+    return None if len(own) == len(summary.batches) else _batch(own[-1])
 
 
 def _batch(batch: EvaluatedBatch) -> Mapping[str, Any]:
@@ -284,7 +298,9 @@ def importance_view(importance: Importance, goal: Goal) -> Mapping[str, Any]:
 def _format_scale(*, log: bool, beyond: int) -> str:
     parts = ["on a logarithmic scale"] * log
     if beyond:
-        parts.append(f"with {beyond} outliers counted as the worst of the other trials")
+        parts.append(
+            f"with {beyond} outliers counted as the worst of the other trials, for the importance only"
+        )
     return ", ".join(parts)
 
 
@@ -320,7 +336,12 @@ def _group_view(group: ValueGroup, width: float) -> Mapping[str, Any]:
     ends: Sequence[Any] = (
         (group.first,) if is_one_value else (_round_group_end(group.first), _round_group_end(group.last))
     )
-    return {"values": ends, "mean": display.format_within(group.mean, width), "trials": group.trials}
+    return {
+        "values": ends,
+        "mean": display.format_within(group.mean, width),
+        "median": display.format_within(group.median, width),
+        "trials": group.trials,
+    }
 
 
 def _round_group_end(value: Any) -> Any:

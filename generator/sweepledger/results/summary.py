@@ -81,7 +81,7 @@ class Summary:
     """Digest of the locks, the records and the spec; see `inputs_digest`."""
     metric: Metric
     program: str
-    """Digest of the newest program, 64 hex digits."""
+    """Digest of the ranked program, 64 hex digits: the newest, unless a caller names another."""
     batches: tuple[EvaluatedBatch, ...]
     """By number."""
     outcomes: tuple[TrialResult, ...]
@@ -115,8 +115,8 @@ class Summary:
 
     @property
     def lock(self) -> BatchLock:
-        """The newest batch's lock, whose metric and program are the sweep's."""
-        return self.batches[-1].lock
+        """The lock of the newest batch with the ranked program, whose metric is the sweep's."""
+        return _newest_lock(self.batches, self.program)
 
     @property
     def best(self) -> float | None:
@@ -126,11 +126,11 @@ class Summary:
         return self.replicated[0].mean if self.replicated else self.winner.metric(self.metric.name)
 
     def is_current(self, outcome: TrialResult) -> bool:
-        """Return whether a trial ran the newest program; others are shown, but never ranked."""
+        """Return whether a trial ran the ranked program; others are shown, but never ranked."""
         return outcome.program == self.program
 
     def is_eligible(self, outcome: TrialResult) -> bool:
-        """Return whether a trial ran the newest program and the current spec, as far as it is known, contains it."""
+        """Return whether a trial ran the ranked program and the current spec, as far as it is known, contains it."""
         return self.is_current(outcome) and outcome.in_spec is not False
 
 
@@ -140,14 +140,16 @@ def summarise(
     description: str,
     in_spec: InSpec | None = None,
     spec_digest: str | None = None,
+    program: str | None = None,
 ) -> Summary:
     """Return the summary of all batches of one sweep, in any order. Raises ValueError if there is none.
 
     `in_spec` returns whether the current spec contains a configuration with a replicate; None if that is unknown.
-    `spec_digest` is the SHA-256 of that spec's file, at the path in the newest lock.
+    `spec_digest` is the SHA-256 of that spec's file, at the path in the newest lock. Ranked are the trials of the
+    program with the digest `program`, or of the newest if no batch ran that one.
     """
     evaluated = _evaluated(batches, in_spec)
-    lock = evaluated[-1].lock
+    lock = _newest_lock(evaluated, program)
     outcomes = one_per_trial(outcome for batch in evaluated for outcome in batch.outcomes)
     current = [outcome for outcome in outcomes if outcome.program == lock.program.digest]
     eligible = [outcome for outcome in current if outcome.in_spec is not False]
@@ -159,7 +161,7 @@ def summarise(
         sweep=lock.sweep,
         description=description,
         spec_digest=spec_digest,
-        inputs_digest=inputs_digest(evaluated, lock.spec_path, spec_digest),
+        inputs_digest=inputs_digest(evaluated, evaluated[-1].lock.spec_path, spec_digest),
         metric=lock.metric,
         program=lock.program.digest,
         batches=evaluated,
@@ -179,6 +181,12 @@ def summarise(
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
         doubts=doubted,
     )
+
+
+def _newest_lock(batches: Sequence[EvaluatedBatch], program: str | None) -> BatchLock:
+    """Return the lock of the newest batch that ran a program; of the newest if none did."""
+    locks = [batch.lock for batch in reversed(batches)]
+    return next((lock for lock in locks if lock.program.digest == program), locks[0])
 
 
 def _laptop_warning(evaluated: Iterable[EvaluatedBatch]) -> Iterator[str]:
@@ -203,7 +211,7 @@ def _ranking(outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], l
     return Ranking(
         ranked=tuple(configuration for configuration in current if configuration.is_ranked),
         outside=tuple(configuration for configuration in current if configuration.in_spec is False),
-        earlier=tuple(
+        others=tuple(
             configuration for configuration in configurations if configuration.trial.program != program
         ),
         metric=lock.metric,

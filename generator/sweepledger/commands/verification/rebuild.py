@@ -60,12 +60,17 @@ def rebuild_results(repository: Repository, commit: str, sweep: str) -> RebuiltR
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 
 
-def recorded_summary(repository: Repository, commit: str, sweep: str) -> Summary:
-    """Return the summary of a sweep's recorded batches at a commit. Raises as `rebuild_results` does."""
-    return _recorded_summary(repository, commit, sweep)[0]
+def recorded_summary(repository: Repository, commit: str, sweep: str, program: str | None) -> Summary:
+    """Return the summary of a sweep's recorded batches at a commit, ranking a program as `summarise` does.
+
+    Raises as `rebuild_results` does.
+    """
+    return _recorded_summary(repository, commit, sweep, program)[0]
 
 
-def _recorded_summary(repository: Repository, commit: str, sweep: str) -> tuple[Summary, Mapping[str, Any]]:
+def _recorded_summary(
+    repository: Repository, commit: str, sweep: str, program: str | None = None
+) -> tuple[Summary, Mapping[str, Any]]:
     """Return the summary of a sweep, and the provenance of its results."""
     contents = repository.read(commit, results_folder(sweep))
     stored = recorded_batches(repository, commit, sweep, contents)
@@ -87,7 +92,7 @@ def _recorded_summary(repository: Repository, commit: str, sweep: str) -> tuple[
         for batch in stored
     ]
     try:
-        return spec.summarised(results), provenance
+        return spec.summarised(results, program), provenance
     except ValueError as error:
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 
