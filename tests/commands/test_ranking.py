@@ -96,8 +96,8 @@ def test_a_place_is_given_only_to_what_may_win(
 Show = Callable[..., CompletedProcess[str]]
 
 
-def listed(sandbox: Sandbox, **options: bool) -> list[tuple[object, str | None]]:
-    ranking = results.results(sandbox.workspace, "peak", **options)
+def listed(sandbox: Sandbox, *, all_programs: bool = False) -> list[tuple[object, str | None]]:
+    ranking = results.results(sandbox.workspace, "peak", all_programs=all_programs)
     return [
         (row.metrics.get("score"), why and str(why))
         for row, why in zip(ranking.rows, ranking.barred, strict=True)

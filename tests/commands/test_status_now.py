@@ -147,7 +147,7 @@ def test_a_run_that_is_resumed_knows_the_best_before_it(sandbox: Sandbox) -> Non
     workspace = sandbox.workspace
     options = RunOptions(create_state(workspace.repository), parallel=1)
     events = SweepRun.prepare(workspace, ("peak",)).run(options)
-    first = next(event for event in events if isinstance(event, PodEnded)).metrics["score"]
+    first = next(event for event in events if isinstance(event, PodEnded)).metrics["score"] or 0.0
     events.close()
 
     again = SweepRun.prepare(workspace, ("peak",)).run(options)

@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.commands.verify import verify
+from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.results.provenance import REPORT_VERSION
+from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.provenance import FIRST_REPORT_WITH_ALL_METRICS, REPORT_VERSION
+from tests.commands.test_collect import leave
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox
 
@@ -75,6 +81,31 @@ def test_an_untouched_report_of_another_version_verifies(
     sandbox.commit("Go on")
 
     assert differences(sandbox) == {}
+
+
+def test_a_report_of_before_all_metrics_were_needed_verifies(sandbox: Sandbox, tmp_path: Path) -> None:
+    spec = sandbox.spec()
+    metrics = "metrics:\n  - {name: score, goal: maximize}\n  - {name: latency, goal: minimize}\n"
+    text = spec.read_text().replace("metric: {name: score, goal: maximize}\n", metrics)
+    spec.write_text(text.replace("method: grid", "method: nsga2\nseed: 1\nrounds: {size: 3, max: 1}"))
+    (generated,) = generate(sandbox.workspace, ["peak"])
+    assert generated.batch is not None
+    sandbox.commit("Ask for two metrics")
+    (stored,) = batches.in_work_tree(sandbox.root)
+    for index in range(3):
+        leave(tmp_path / "volume", stored, index)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BatchRecords, "needed_metrics", property(lambda self: self.lock.metrics[:1]))
+        commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path / "volume", {stored.name})
+    sandbox.git("reset", "-q", "--hard")
+
+    as_another_version_wrote_it(sandbox, FIRST_REPORT_WITH_ALL_METRICS - 1)
+    assert ",ok," in (sandbox.root / SUMMARY).read_text()
+    assert differences(sandbox) == {}
+
+    set_version(sandbox, FIRST_REPORT_WITH_ALL_METRICS)
+    sandbox.commit("Claim that it needs all of them")
+    assert (SUMMARY, stored.rows[0].trial, "status") in differences(sandbox)
 
 
 def test_a_squash_keeps_a_report_of_another_version_valid(sandbox: Sandbox, batch: StoredBatch) -> None:

@@ -14,7 +14,7 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.results.display import count_trials, format_number, one_line
 from sweepledger.results.outcomes import METRIC_MISSING
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.record import TrialResult, step_restarts
+from sweepledger.structs.record import Curve, TrialResult, step_restarts
 from sweepledger.structs.values import canonical_json
 
 MOST_NAMES = 10
@@ -150,14 +150,16 @@ def _continues(one: TrialResult, other: TrialResult) -> bool:
 
 
 def _equal_curves(trials: Sequence[TrialResult]) -> Iterator[tuple[tuple[int, int], str]]:
-    places: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for place, one in enumerate(trials):
-        points = tuple(one.record.curve) if one.record is not None else ()
+    curves = [() if one.record is None else one.record.curve for one in trials]
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, curve in enumerate(curves):
+        # The text of a recorded curve is compared, not its points: to read all of them takes seconds.
+        places[curve.text if isinstance(curve, Curve) else canonical_json(curve)].append(place)
+    for equal in places.values():
+        points = tuple(curves[equal[0]]) if len(equal) > 1 else ()
         if len(points) >= FEWEST_POINTS and len({value for _, value in points}) > 1:
-            places[points].append(place)
-    for points, equal in places.items():
-        for pair in combinations(equal[:MOST_TIED], 2):
-            yield pair, f"a curve of {len(points)} points"
+            for pair in combinations(equal[:MOST_TIED], 2):
+                yield pair, f"a curve of {len(points)} points"
 
 
 def _equal_metrics(trials: Sequence[TrialResult], objective: str) -> Iterator[tuple[tuple[int, int], str]]:

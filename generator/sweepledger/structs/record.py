@@ -116,7 +116,8 @@ def _parsed_curve(text: str) -> tuple[CurvePoint, ...]:
 
 def step_restarts(points: Sequence[CurvePoint]) -> int:
     """Return how often the steps of a curve do not grow: a fold, or a second training, begins there."""
-    return sum(step >= later for (step, _), (later, _) in pairwise(points))
+    steps = [step for step, _ in points[:]]
+    return sum(step >= later for step, later in pairwise(steps))
 
 
 @dataclass(frozen=True, slots=True)
