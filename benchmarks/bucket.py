@@ -35,7 +35,6 @@ from tests.bucket import servers  # noqa: E402
 from tests.bucket.pods import BATCH, Pod  # noqa: E402
 from tests.bucket.servers import StorageServer  # noqa: E402
 from tests.builders import a_record  # noqa: E402
-from tests.launcher.folders import LAUNCHERS, Selected  # noqa: E402
 
 SEED = 21
 FAULTS = ("none", "none", "killed", "outage", "expired", "duplicate", "forged", "lost")
@@ -52,7 +51,7 @@ def server() -> Iterator[tuple[StorageServer, Path]]:
 
 def content(index: int, **changes: Any) -> bytes:
     """Return the record that a launcher writes."""
-    fields = {"batch": BATCH, "version": 2, "uid": f"pod-{index}", "index": index, **changes}
+    fields = {"batch": BATCH, "uid": f"pod-{index}", "index": index, **changes}
     return (
         record_json.to_line(a_record(index, **{k: v for k, v in fields.items() if k != "index"})).encode()
         + b"\n"
@@ -208,7 +207,7 @@ def judge(
     """Return the trials whose records are lost, those with a false one, and those that are reported as doubtful."""
     from tests.bucket import test_threats as threats  # noqa: PLC0415 - it imports pytest
 
-    trials = [a_record(index, batch=BATCH, version=2) for index in sorted(written)]
+    trials = [a_record(index, batch=BATCH) for index in sorted(written)]
     ended = tuple(
         threats.pod(uid, index, message, said or None)
         for index in written
@@ -272,7 +271,6 @@ def records(count: int) -> None:
 
 def checkpoint(size: int) -> None:
     """Save a checkpoint after SIGTERM, and restore it in another pod."""
-    Selected.version = LAUNCHERS["v2"]
     with server() as (running, folder):
         made = Pod(
             folder / "one", running.url, running.secrets, variables={"SWEEP_STORE_GRACE": "30"}
@@ -304,7 +302,6 @@ def start(times: int = 9) -> None:
 
     The program runs for a second, in which the sidecar loads what it needs at the end.
     """
-    Selected.version = LAUNCHERS["v2"]
     with server() as (running, folder):
         started, ended, used = [], [], []
         for number in range(times):

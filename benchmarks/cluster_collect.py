@@ -61,6 +61,7 @@ def a_record(batch: StoredBatch, trial: ExpectedTrial, uid: str) -> Record:
         index=trial.index,
         uid=uid,
         attempt=1,
+        disruptions=0,
         status=Status.OK,
         reason=None,
         metrics=MappingProxyType({"loss": 1 / (1 + trial.index), "accuracy": 0.5 + trial.index / 30_000}),
@@ -72,8 +73,8 @@ def a_record(batch: StoredBatch, trial: ExpectedTrial, uid: str) -> Record:
         data=None,
         seed=trial.replicate,
         node=f"node-{trial.index % 100}",
+        environment=None,
         details=MappingProxyType({"device": "cuda", "versions": {"torch": "2.9.0", "python": "3.13.1"}}),
-        version=batch.lock.record_version,
     )
 
 

@@ -68,7 +68,7 @@ def ends(curve: grids.Curve, rules: list[dict[str, Any]]) -> tuple[int, bool]:
     if not rules:
         return len(curve.values), True
     metric = LAUNCH["complete_metric"]({"name": grids.METRIC, "source": "stdout"})
-    follower = LAUNCH["Follower"]({"stop": rules, "metric": metric}, "", lambda: None)
+    follower = LAUNCH["Follower"]({"stop": rules, "metric": metric}, LAUNCH["Files"](""), list)
     for step, value in enumerate(curve.values, start=1):
         follower.take(step, value)
         if follower.broken is not None:

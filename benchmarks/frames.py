@@ -63,7 +63,6 @@ def recorded(folder: Path, trials: int, points: int) -> Sandbox:
     records = tuple(
         a_record(
             trial.index,
-            version=batch.lock.record_version,
             trial=trial.trial,
             row=trial.row,
             batch=batch.name,

@@ -79,6 +79,7 @@ def lock(sweep: int, number: int) -> BatchLock:
         generator="0.1.0",
         bases=("launcher/v1", "trial/v1", "components/data/v1"),
         files=dict.fromkeys(("hyperparams.csv", "job.yaml", "kustomization.yaml", "launch.json"), digest),
+        max_disruptions=5,
     )
 
 

@@ -16,14 +16,13 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import used_by  # noqa: E402
-from tests.launcher.folders import LAUNCHERS, Selected, TrialFolder  # noqa: E402
+from tests.launcher.folders import LAUNCHER, TrialFolder  # noqa: E402
 
 COMMAND = ["sh", "-c", "echo test_accuracy=0.5"]
 
 
 def batch(rows: int) -> TrialFolder:
     """Write a batch of trivial trials, and both programs of the launcher."""
-    Selected.version = LAUNCHERS["v2"]
     folder = TrialFolder(Path(tempfile.mkdtemp(prefix="launcher-")))
     folder.rows = [f"t{row:011d},{row}" for row in range(rows)]
     folder.command = [*COMMAND]
@@ -33,7 +32,7 @@ def batch(rows: int) -> TrialFolder:
     }
     folder.write()
     (folder.root / "launcher").mkdir()
-    for program in (LAUNCHERS["v2"].path, ROOT / "base/components/pack/v1/pack.py"):
+    for program in (LAUNCHER, ROOT / "base/components/pack/v1/pack.py"):
         shutil.copy(program, folder.root / "launcher")
     return folder
 

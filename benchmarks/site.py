@@ -119,6 +119,7 @@ def result(batch: StoredBatch, trial: ExpectedTrial, chance: random.Random) -> R
         index=trial.index,
         uid=f"pod-{trial.index}",
         attempt=1,
+        disruptions=0,
         status=Status.OK,
         reason=None,
         metrics={"accuracy": curve[-1][1], "loss": round(1 - top, 5)},
@@ -130,9 +131,9 @@ def result(batch: StoredBatch, trial: ExpectedTrial, chance: random.Random) -> R
         data=None,
         seed=0,
         node="n",
+        environment=None,
         details={"device": "cpu", "versions": {"python": "3.11.7", "torch": "2.9.0"}},
         curve=curve,
-        version=batch.lock.record_version,
     )
     if chance.random() > 0.02:  # noqa: PLR2004 - see above
         return base

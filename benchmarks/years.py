@@ -76,7 +76,6 @@ def leave(results: Path, batch: StoredBatch, random: Random) -> None:
             batch=batch.name,
             code=batch.lock.program.code.tree,
             data=None,
-            version=batch.lock.record_version,
             metrics={"score": random.random(), "loss": random.random()},
             curve=points,
         )
@@ -247,7 +246,7 @@ def served(remote: Path) -> Iterator[str]:
 def collector(sandbox: Sandbox, url: str, scratch: Path, volume: Path) -> None:
     """Measure the collector from its clone to the push of one batch."""
     (sandbox.root / "clusters").mkdir(exist_ok=True)
-    command = yaml.load((ROOT / "base/collector/v2/cronjob.yaml").read_bytes())
+    command = yaml.load((ROOT / "base/collector/v1/cronjob.yaml").read_bytes())
     (clone,) = command["spec"]["jobTemplate"]["spec"]["template"]["spec"]["initContainers"]
     name = next(path.name for path in sorted((sandbox.root / "overlays/active").iterdir()) if path.is_dir())
     (batch,) = (one for one in batches.in_work_tree(sandbox.root) if one.name == name)
@@ -270,24 +269,21 @@ def collector(sandbox: Sandbox, url: str, scratch: Path, volume: Path) -> None:
 
 
 def pods(sandbox: Sandbox, url: str, scratch: Path) -> None:
-    """Measure how a pod gets its code, by each version of the component."""
-    for version in ("v1", "v2"):
-        patch = yaml.load((ROOT / f"base/components/clone/{version}/patch.yaml").read_bytes())
-        (container,) = patch["spec"]["template"]["spec"]["initContainers"]
-        place = scratch / f"pod-{version}"
-        (place / "code").mkdir(parents=True)
-        script = (
-            container["command"][-1].replace("/sweep/clone", str(place)).replace("/code", f"{place}/code")
-        )
-        values = {
-            "CODE_BRANCH": "main",
-            "CODE_PATH": "code",
-            "CODE_TREE": sandbox.git("rev-parse", "main:code").strip(),
-            "CODE_URL": url,
-        }
-        variables = [f"{name}={value}" for name, value in values.items()]
-        use = measured(["env", *variables, "sh", "-ceu", script], scratch)
-        report(f"a pod's clone, {version}: disk {disk(place):.1f} MiB", use, (6.0, 512))
+    """Measure how a pod gets its code."""
+    patch = yaml.load((ROOT / "base/components/clone/v1/patch.yaml").read_bytes())
+    (container,) = patch["spec"]["template"]["spec"]["initContainers"]
+    place = scratch / "pod"
+    (place / "code").mkdir(parents=True)
+    script = container["command"][-1].replace("/sweep/clone", str(place)).replace("/code", f"{place}/code")
+    values = {
+        "CODE_BRANCH": "main",
+        "CODE_PATH": "code",
+        "CODE_TREE": sandbox.git("rev-parse", "main:code").strip(),
+        "CODE_URL": url,
+    }
+    variables = [f"{name}={value}" for name, value in values.items()]
+    use = measured(["env", *variables, "sh", "-ceu", script], scratch)
+    report(f"a pod's clone: disk {disk(place):.1f} MiB", use, (6.0, 512))
 
 
 def commands(sandbox: Sandbox) -> None:

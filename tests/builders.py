@@ -49,6 +49,7 @@ def a_lock(**changes: Any) -> BatchLock:
             "generator": "0.1.0",
             "bases": (),
             "files": {},
+            "max_disruptions": 5,
             **changes,
         }
     )
@@ -78,6 +79,7 @@ def a_record(index: int = 0, **changes: Any) -> Record:
             "index": index,
             "uid": f"pod-{index}",
             "attempt": 1,
+            "disruptions": 0,
             "status": Status.OK,
             "reason": None if changes.get("status", Status.OK) is Status.OK else "exit-1",
             "metrics": MappingProxyType({"test_accuracy": 0.94, "loss": 0.2}),
@@ -89,6 +91,7 @@ def a_record(index: int = 0, **changes: Any) -> Record:
             "data": DATA,
             "seed": 0,
             "node": "here",
+            "environment": None,
             "details": MappingProxyType({"device": "cpu", "versions": {"torch": "2.9.0"}}),
             **changes,
         }

@@ -132,7 +132,7 @@ def a_batch(shape: Shape = Shape.INDEXED, *, sweep: Sweep | None = None, **progr
 
 def some_bases() -> Bases:
     """The real bases, but for a launcher that is short to read."""
-    return Bases({**real_bases().files, "launcher/v2/launch.py": b"# launcher\n"})
+    return Bases({**real_bases().files, "launcher/v1/launch.py": b"# launcher\n"})
 
 
 def real_bases() -> Bases:

@@ -31,17 +31,17 @@ def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("path", "old", "new", "values"),
     [
-        ("base/launcher/v2/launch.py", "import ", "import os as _evil\nimport ", "1, 2"),
-        ("base/launcher/v2/launch.py", "import ", "import os as _evil\nimport ", MANY),
-        ("base/trial/v2/job.yaml", "runAsNonRoot: true", "runAsNonRoot: true # still", MANY),
-        ("base/trial/v2/job.yaml", "privileged: false", "privileged: true", MANY),
-        ("base/trial/v2/job.yaml", "drop: [ALL]", "drop: []", MANY),
-        ("base/trial/v2/job.yaml", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", MANY),
-        ("base/trial/v2/job.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", MANY),
-        ("base/trial/v2/kustomization.yaml", "kind:", "# a remark\nkind:", MANY),
-        ("base/trial/v2/kustomization.yaml", "kind:", "namePrefix: evil-\nkind:", MANY),
-        ("base/jobs/v2/job.yaml", "runAsNonRoot: true", "runAsNonRoot: false", "1, 2"),
-        ("base/jobs/v2/job.yaml", "drop: [ALL]", "drop: []", "1, 2"),
+        ("base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ", "1, 2"),
+        ("base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ", MANY),
+        ("base/trial/v1/job.yaml", "runAsNonRoot: true", "runAsNonRoot: true # still", MANY),
+        ("base/trial/v1/job.yaml", "privileged: false", "privileged: true", MANY),
+        ("base/trial/v1/job.yaml", "drop: [ALL]", "drop: []", MANY),
+        ("base/trial/v1/job.yaml", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", MANY),
+        ("base/trial/v1/job.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", MANY),
+        ("base/trial/v1/kustomization.yaml", "kind:", "# a remark\nkind:", MANY),
+        ("base/trial/v1/kustomization.yaml", "kind:", "namePrefix: evil-\nkind:", MANY),
+        ("base/jobs/v1/job.yaml", "runAsNonRoot: true", "runAsNonRoot: false", "1, 2"),
+        ("base/jobs/v1/job.yaml", "drop: [ALL]", "drop: []", "1, 2"),
     ],
 )
 def test_a_base_is_not_edited_and_used_in_one_change(
@@ -56,22 +56,22 @@ def test_a_base_is_not_edited_and_used_in_one_change(
 
 
 def test_the_commit_in_between_frees_nothing(sandbox: Sandbox) -> None:
-    edited(sandbox, "base/launcher/v2/launch.py", "import ", "import os as _evil\nimport ")
+    edited(sandbox, "base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ")
     sandbox.commit("Tidy up")
     sandbox.spec()
     generate(sandbox.workspace)
     sandbox.commit("Ask for a sweep")
 
-    assert problems(sandbox) == {("base/launcher/v2/launch.py", "base-with-batch")}
+    assert problems(sandbox) == {("base/launcher/v1/launch.py", "base-with-batch")}
 
 
-LAUNCHER = "base/launcher/v2/launch.py"
+LAUNCHER = "base/launcher/v1/launch.py"
 BESIDE: dict[str, tuple[str, bytes]] = {
     "other line ends": (LAUNCHER, b"\r\n"),
     "a byte order mark": (LAUNCHER, b"\xef\xbb\xbf"),
-    "a module that Python finds first": ("base/launcher/v2/json.py", b"import os\n"),
-    "an empty file": ("base/launcher/v2/__init__.py", b""),
-    "a second kustomization": ("base/trial/v2/kustomization.yml", b"kind: Kustomization\n"),
+    "a module that Python finds first": ("base/launcher/v1/json.py", b"import os\n"),
+    "an empty file": ("base/launcher/v1/__init__.py", b""),
+    "a second kustomization": ("base/trial/v1/kustomization.yml", b"kind: Kustomization\n"),
 }
 
 
@@ -116,7 +116,7 @@ def test_no_history_hides_the_edit_of_a_base(history: str, sandbox: Sandbox) -> 
 
 
 def test_a_base_that_was_merged_before_is_used(sandbox: Sandbox) -> None:
-    edited(sandbox, "base/launcher/v2/launch.py", "import ", "import os as _reviewed\nimport ")
+    edited(sandbox, "base/launcher/v1/launch.py", "import ", "import os as _reviewed\nimport ")
     sandbox.commit("A change of the launcher")
     sandbox.push()
     sandbox.spec()
@@ -131,7 +131,7 @@ def test_the_generators_own_bases_come_with_the_first_batch(sandbox: Sandbox) ->
     generate(sandbox.workspace)
     sandbox.commit("Ask for a sweep")
 
-    assert "base/trial/v2/job.yaml" in sandbox.git("diff", "--name-only", "origin/main", "HEAD")
+    assert "base/trial/v1/job.yaml" in sandbox.git("diff", "--name-only", "origin/main", "HEAD")
     assert problems(sandbox) == set()
 
 
@@ -147,7 +147,7 @@ def test_a_base_that_the_batch_does_not_use_may_come_with_it(sandbox: Sandbox) -
 KUSTOMIZATIONS = {
     "as it is": "- ../../../base/components/late/v1",
     "in quotes": '- "../../../base/components/late/v1"',
-    "in a list of one line": "- ../../../base/trial/v2\ncomponents: [../../../base/components/late/v1]",
+    "in a list of one line": "- ../../../base/trial/v1\ncomponents: [../../../base/components/late/v1]",
     "with an escaped letter": r'- "../../../base/components/\x6cate/v1"',
     "with a long escaped letter": r'- "../../../base/components/\U0000006cate/v1"',
     "with an escaped slash": r'- "../../../base/components\/late/v1"',

@@ -106,7 +106,7 @@ FORGERIES: dict[str, Forge] = {
     "another command, re-indented": reindented,
     "the same launch.json on one line": on_one_line,
     "another command as it is written": replaced(LAUNCH, '"code/train.py"', '"/sweep/results/evil.py"'),
-    "a second command at the end": replaced(LAUNCH, ' "version": 2', ' "command": ["sh"],\n "version": 2'),
+    "a second command at the end": replaced(LAUNCH, ' "version": 1', ' "command": ["sh"],\n "version": 1'),
     "another interpreter": replaced(LAUNCH, '"interpreter": "python3"', '"interpreter": "sh"'),
     "a secret": replaced(LAUNCH, '"secrets": {}', '"secrets": {"X": "/sweep/git/password"}'),
     "a longer time": replaced(LAUNCH, '"timeout_seconds": 60', '"timeout_seconds": 999999'),
@@ -135,7 +135,7 @@ FORGERIES: dict[str, Forge] = {
     "another launcher in the map": replaced(
         KUSTOMIZATION, '  - "launch.json"', '  - "launch.json"\n  - "launch.py=hyperparams.csv"'
     ),
-    "another base of the launcher": replaced(KUSTOMIZATION, "base/launcher/v2", "base/launcher/v3"),
+    "another base of the launcher": replaced(KUSTOMIZATION, "base/launcher/v1", "base/launcher/v2"),
     "a plug-in": appended(KUSTOMIZATION, 'helmCharts:\n- name: "evil"\n'),
     "a variable": replaced(
         JOB,
@@ -172,7 +172,7 @@ FORGERIES: dict[str, Forge] = {
     "the node's network": replaced(JOB, "restartPolicy:", "hostNetwork: true\n      restartPolicy:"),
     "another image in the lock": replaced(LOCK, "registry.example.org/train@", "evil.example/train@"),
     "another code in the lock": replaced(LOCK, '    path: "code"', '    path: "trainer"'),
-    "another base in the lock": replaced(LOCK, '- "launcher/v2"', '- "launcher/v9"'),
+    "another base in the lock": replaced(LOCK, '- "launcher/v1"', '- "launcher/v9"'),
     "more retries": replaced(LOCK, "retries: 0", "retries: 1000"),
 }
 

@@ -38,12 +38,12 @@ def test_a_name_that_some_file_systems_take_for_a_checked_one_is_refused(path: s
 @pytest.mark.parametrize(
     "path",
     [
-        "base/launcher/V2/launch.py",
-        "base/Launcher/v2/launch.py",
-        "base/launcher/v2 /json.py",
-        "base/launcher/v2/Launch.py",
-        "base/launcher/v2/laun\u200dch.py",
-        "base/launcher/\uff562/launch.py",
+        "base/launcher/V1/launch.py",
+        "base/Launcher/v1/launch.py",
+        "base/launcher/v1 /json.py",
+        "base/launcher/v1/Launch.py",
+        "base/launcher/v1/laun\u200dch.py",
+        "base/launcher/\uff561/launch.py",
         "sweeps/Peak.yaml",
     ],
 )

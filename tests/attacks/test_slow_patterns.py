@@ -11,7 +11,7 @@ import pytest
 from sweepledger.reader import metric_patterns
 from sweepledger.reader.metric_patterns import pattern_error
 from sweepledger.structs.metric import LONGEST_MATCH
-from tests.launcher.folders import LAUNCHERS
+from tests.launcher.folders import launch
 from tests.written_specs import bad, messages
 
 SLOW = [
@@ -62,10 +62,9 @@ USUAL = [
 
 @pytest.mark.parametrize("pattern", [*SLOW, *INVALID, *USUAL], ids=lambda pattern: pattern[:40])
 def test_a_spec_and_the_launcher_judge_patterns_alike(pattern: str) -> None:
-    launcher = LAUNCHERS["v2"].module
     try:
-        launcher.check_pattern(pattern)
-    except launcher.Refused:
+        launch.check_pattern(pattern)
+    except launch.Refused:
         is_accepted = False
     else:
         is_accepted = True
@@ -112,7 +111,7 @@ def judgement(judge: Callable[[Any, list[int]], list[int]], pattern: str) -> tup
     """Return the ways of a pattern for each next character; nothing if it is refused."""
     try:
         return tuple(judge(parser.parse(pattern, re.ASCII), [0] * len(metric_patterns.ALL)))
-    except (LAUNCHERS["v2"].module.Refused, metric_patterns.SlowPatternError):
+    except (launch.Refused, metric_patterns.SlowPatternError):
         return ()
 
 
@@ -128,7 +127,7 @@ def test_a_spec_and_the_launcher_count_alike_in_random_patterns() -> None:
 
         by_spec = judgement(metric_patterns.count_ways, pattern)
 
-        assert by_spec == judgement(LAUNCHERS["v2"].module.count_ways, pattern), pattern
+        assert by_spec == judgement(launch.count_ways, pattern), pattern
         refused += not by_spec
         counts.add(by_spec)
     assert refused > 500
@@ -136,11 +135,10 @@ def test_a_spec_and_the_launcher_count_alike_in_random_patterns() -> None:
 
 
 def test_the_bounds_are_those_of_the_launcher() -> None:
-    launcher = LAUNCHERS["v2"].module
 
     assert (metric_patterns.MAX_WAYS, LONGEST_MATCH) == (
-        launcher.MOST_WAYS,
-        launcher.LONGEST_MATCH,
+        launch.MOST_WAYS,
+        launch.LONGEST_MATCH,
     )
 
 

@@ -10,17 +10,8 @@ import pytest
 from tests.bucket import servers
 from tests.bucket.pods import Pod
 from tests.bucket.servers import NoServerError, StorageServer
-from tests.launcher.folders import LAUNCHERS, Selected
 
 MakePod = Callable[..., Pod]
-
-
-@pytest.fixture(autouse=True)
-def _second_launcher() -> Iterator[None]:
-    """Buckets need version 2."""
-    Selected.version = LAUNCHERS["v2"]
-    yield
-    Selected.version = LAUNCHERS["v1"]
 
 
 @pytest.fixture

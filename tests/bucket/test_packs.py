@@ -17,7 +17,7 @@ from sweepledger.bucket.pack_sidecar import PackSidecar
 from sweepledger.bucket.trial_sidecar import SidecarOptions, Stop
 from sweepledger.formats import pack_message
 from tests.bucket.pods import BATCH, Pod
-from tests.launcher.folders import LAUNCHERS, REPORT, Run, ended, shell
+from tests.launcher.folders import LAUNCHER, REPORT, Run, ended, shell
 from tests.launcher.test_packs import kill_tree
 
 PACK = Path(__file__).parents[2] / "base/components/pack/v1/pack.py"
@@ -43,7 +43,7 @@ class PackedPod(Pod):
         program = self.root / "launcher"
         program.mkdir()
         shutil.copy(PACK, program)
-        shutil.copy(LAUNCHERS["v2"].path, program)
+        shutil.copy(LAUNCHER, program)
         given = {"SWEEP_INDEX": "", "JOB_COMPLETION_INDEX": "0", "SWEEP_FAILURES": str(self.failures)}
         return subprocess.Popen(
             [folder.interpreter, "-B", str(program / "pack.py")],

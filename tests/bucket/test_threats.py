@@ -34,7 +34,7 @@ def bucket(tmp_path: Path) -> Bucket:
 
 
 def record(index: int = 0, **changes: Any) -> Record:
-    return a_record(index, **{"batch": BATCH, "version": 2, "uid": f"uid-{index}", **changes})
+    return a_record(index, **{"batch": BATCH, "uid": f"uid-{index}", **changes})
 
 
 def content(record: Record) -> bytes:
@@ -75,9 +75,7 @@ def pod(uid: str, index: int, message: str, sidecar: dict[str, Any] | None = Non
 
 def account(stored: BucketResults, *trials: Record, ended: tuple[cluster_pods.TrialPod, ...]) -> PodAccount:
     """Judge what is in the bucket as the collector does."""
-    expected = tuple(
-        ExpectedRecord(BATCH, r.index, r.trial, r.row, r.code, r.data, r.seed, version=2) for r in trials
-    )
+    expected = tuple(ExpectedRecord(BATCH, r.index, r.trial, r.row, r.code, r.data, r.seed) for r in trials)
     read = [record_json.read(text) for trial in trials for text in stored.records(BATCH, trial.index)]
     records = [found for found in read if isinstance(found, Record)]
     unconfirmed = stored.unconfirmed(BATCH)
@@ -292,11 +290,11 @@ def test_rows_of_a_pack_count_if_its_sidecar_vouches_for_them_all(bucket: Bucket
 def test_rows_of_a_pack_count_if_its_launcher_names_them_or_one_digest_of_all(bucket: Bucket) -> None:
     good, digests = put_rows(bucket, "pod-1", range(100))
     text = json.dumps(
-        {"rows": {str(row): digest for row, digest in digests.items()}, "version": 2},
+        {"rows": {str(row): digest for row, digest in digests.items()}, "version": 1},
         sort_keys=True,
         separators=(",", ":"),
     )
-    whole = json.dumps({"rows_sha256": layout.digest(f"{text}\n".encode()), "version": 2})
+    whole = json.dumps({"rows_sha256": layout.digest(f"{text}\n".encode()), "version": 1})
 
     for message in (text, whole):
         judged = account(BucketResults(bucket), *good, ended=(*pack("pod-1", range(100), message),))

@@ -182,7 +182,7 @@ def test_the_rule_keeps_the_collector_from_the_base_and_without_it_the_same_push
     forge: Forge, guarded: Clone
 ) -> None:
     before = head(forge)
-    made = guarded.commit("base/trial/v2/job.yaml", "stolen\n")
+    made = guarded.commit("base/trial/v1/job.yaml", "stolen\n")
 
     assert "the collector may push nothing but results" in guarded.push()
     assert head(forge) == before
@@ -194,7 +194,7 @@ def test_the_rule_keeps_the_collector_from_the_base_and_without_it_the_same_push
 
 def test_the_rule_does_not_look_at_others(forge: Forge, guarded: Clone) -> None:
     guarded.speak_as(DEV)
-    guarded.commit("base/trial/v2/job.yaml", "reviewed\n")
+    guarded.commit("base/trial/v1/job.yaml", "reviewed\n")
 
     assert guarded.push() == ""
 

@@ -55,7 +55,6 @@ def record_batch(
                 finished=_time(start + timedelta(seconds=lasted)),
                 code=stored.lock.program.code.tree,
                 data=None,
-                version=stored.lock.record_version,
                 metrics={"score": score(trial.assignment)},
             )
             records.append(record)

@@ -11,17 +11,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.errors import RepositoryError, StorageError, UsageError
-from sweepledger.repo import batches
 from sweepledger.repo.git import Change, publish
-from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
-from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
 URL = "https://git.example.org/team/sweeps.git"
@@ -483,27 +478,6 @@ def test_the_archive_may_leave_out_the_files_whose_ids_the_lock_names(guarded: S
     assert push(guarded) == ""
 
 
-def test_against_an_older_hook_the_collector_moves_the_whole_batch(
-    guarded: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hook = guarded.remote / "hooks/pre-receive"
-    older = (base_folder() / "collector/v1/pre-receive.sh").read_bytes()
-    hook.write_bytes(
-        hook.read_bytes().replace((base_folder() / "collector/v3/pre-receive.sh").read_bytes(), older)
-    )
-    (batch,) = guarded.active()
-    (stored,) = batches.in_work_tree(guarded.root)
-    for index in range(stored.lock.trials):
-        leave(tmp_path / "volume", stored, index)
-    monkeypatch.setenv("REMOTE_USER", "sweep-collector")
-    before = guarded.git("rev-parse", f"HEAD:overlays/active/{batch}")
-
-    commit_results(Target(guarded.workspace.repository, "origin", "main"), tmp_path / "volume", ())
-
-    guarded.git("fetch", "-q")
-    assert guarded.git("rev-parse", f"origin/main:overlays/archive/{batch}") == before
-
-
 def test_the_collector_may_push_results_and_the_move_of_their_batch(guarded: Sandbox) -> None:
     move(guarded)
     guarded.write("results/peak/summary.csv", "trial\n")
@@ -626,7 +600,7 @@ def test_where_a_person_merges_the_collector_pushes_and_deletes_branches_of_resu
 
 def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sandbox: Sandbox) -> None:
     run_bootstrap(sandbox)
-    base = sandbox.root / "base/collector/v2/cronjob.yaml"
+    base = sandbox.root / "base/collector/v1/cronjob.yaml"
     before = (sandbox.root / "clusters/platform/collector.yaml").read_text()
 
     base.write_text(base.read_text().replace("activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900"))
@@ -673,6 +647,6 @@ def test_where_results_expire_it_says_what_that_needs_and_what_it_may_reach(sand
     result = run_bootstrap(sandbox)
 
     assert (sandbox.root / "clusters/platform/expiry.yaml").is_file()
-    assert (sandbox.root / "base/expiry/v2/cronjob.yaml").is_file()
+    assert (sandbox.root / "base/expiry/v1/cronjob.yaml").is_file()
     assert ("sweeps", "sweep-git-read") in {(secret.namespace, secret.name) for secret in result.secrets}
     assert [gap for gap in result.gaps if "what deletes old results may reach every host" in gap]

@@ -126,13 +126,13 @@ def test_a_merged_batch_moves_only_with_its_results(sandbox: Sandbox) -> None:
 
 def test_a_base_that_overlays_refer_to_is_frozen(sandbox: Sandbox) -> None:
     sandbox.merged()
-    path = sandbox.root / "base/trial/v2/job.yaml"
+    path = sandbox.root / "base/trial/v1/job.yaml"
     path.write_text(path.read_text() + "# one more comment\n")
 
     report = check(sandbox.workspace)
 
     assert codes(report) == ["base-changed"]
-    assert report.problems[0].file == "base/trial/v2/job.yaml"
+    assert report.problems[0].file == "base/trial/v1/job.yaml"
     assert report.problems[0].hint == "add a new version folder beside it"
 
 
@@ -193,7 +193,7 @@ def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.M
 def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox) -> None:
     sandbox.spec()
     generate(sandbox.workspace)
-    (sandbox.root / "base/trial/v2/job.yaml").write_text("apiVersion: batch/v1\nkind: Job\n")
+    (sandbox.root / "base/trial/v1/job.yaml").write_text("apiVersion: batch/v1\nkind: Job\n")
 
     report = check(sandbox.workspace)
 

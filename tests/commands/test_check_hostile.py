@@ -156,7 +156,7 @@ def test_a_lock_that_names_no_bases_frees_none(sandbox: Sandbox) -> None:
     sandbox.commit("Merged by somebody who did not check")
     sandbox.push()
     assert check(sandbox.workspace).problems == ()
-    changed = ["base/launcher/v2/launch.py", "base/trial/v2/job.yaml"]
+    changed = ["base/launcher/v1/launch.py", "base/trial/v1/job.yaml"]
     for path in changed:
         (sandbox.root / path).write_text(f"{(sandbox.root / path).read_text()}# mine\n")
 
@@ -168,9 +168,9 @@ def test_a_lock_that_names_no_bases_frees_none(sandbox: Sandbox) -> None:
 
 def test_a_base_that_only_the_kustomization_names_is_frozen(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs=", ".join(map(str, range(30))))
-    shutil.copytree(sandbox.root / "base/trial/v2", sandbox.root / "base/trial/v9")
+    shutil.copytree(sandbox.root / "base/trial/v1", sandbox.root / "base/trial/v9")
     listed = sandbox.root / "overlays/active" / name / "kustomization.yaml"
-    listed.write_text(listed.read_text().replace("base/trial/v2", "base/trial/v9"))
+    listed.write_text(listed.read_text().replace("base/trial/v1", "base/trial/v9"))
     sandbox.commit("Merged by somebody who did not check")
     sandbox.push()
     path = sandbox.root / "base/trial/v9/job.yaml"
@@ -201,7 +201,7 @@ def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sa
 
 
 @pytest.mark.parametrize(
-    "place", ["base/trial/v2", "overlays/active/{}", "overlays/active", "clusters/flux/active", "results"]
+    "place", ["base/trial/v1", "overlays/active/{}", "overlays/active", "clusters/flux/active", "results"]
 )
 def test_a_cache_of_python_in_git_is_refused(sandbox: Sandbox, place: str) -> None:
     name = sandbox.merged()
@@ -217,7 +217,7 @@ def test_a_cache_of_python_in_git_is_refused(sandbox: Sandbox, place: str) -> No
 
 def test_a_cache_that_python_left_below_base_is_nobodys_fault(sandbox: Sandbox) -> None:
     sandbox.merged()
-    sandbox.write("base/launcher/v2/__pycache__/launch.cpython-313.pyc", "x")
+    sandbox.write("base/launcher/v1/__pycache__/launch.cpython-313.pyc", "x")
     sandbox.write("base/__pycache__/x", "x")
 
     assert check(sandbox.workspace).problems == ()
@@ -228,14 +228,14 @@ def test_what_comes_with_the_tool_is_laid_down_without_caches(
 ) -> None:
     ours = tmp_path / "base"
     shutil.copytree(base_folder(), ours)
-    (ours / "launcher/v2/__pycache__").mkdir(exist_ok=True)
-    (ours / "launcher/v2/__pycache__/x.pyc").write_text("x")
+    (ours / "launcher/v1/__pycache__").mkdir(exist_ok=True)
+    (ours / "launcher/v1/__pycache__/x.pyc").write_text("x")
     monkeypatch.setattr("sweepledger.commands.repository.base_files.base_folder", lambda: ours)
 
     sandbox.spec()
     generate(sandbox.workspace)
 
-    assert (sandbox.root / "base/launcher/v2/launch.py").is_file()
+    assert (sandbox.root / "base/launcher/v1/launch.py").is_file()
     assert not list((sandbox.root / "base").rglob("__pycache__"))
 
 

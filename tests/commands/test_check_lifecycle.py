@@ -168,7 +168,7 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("path", ["base/components/data/v1/patch.yaml", "base/launcher/v2/more.py"])
+@pytest.mark.parametrize("path", ["base/components/data/v1/patch.yaml", "base/launcher/v1/more.py"])
 def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: str) -> None:
     digest = "sha256:" + "b" * 64
     sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: '{digest}'}}}}\n")
@@ -192,7 +192,7 @@ def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: 
 
 def test_a_new_version_beside_a_frozen_one_is_welcome(sandbox: Sandbox) -> None:
     sandbox.merged()
-    shutil.copytree(sandbox.root / "base/trial/v2", sandbox.root / "base/trial/v3")
+    shutil.copytree(sandbox.root / "base/trial/v1", sandbox.root / "base/trial/v2")
 
     assert check(sandbox.workspace).problems == ()
 

@@ -35,10 +35,10 @@ def stored(sandbox: Sandbox) -> StoredBatch:
 def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> Path:
     """Leave a record as the launcher would."""
     trial = expected_trials(batch)[index]
-    version = batch.lock.record_version
     record = {
-        "version": version,
-        **({"disruptions": 0, "environment": None} if version > 1 else {}),
+        "version": 1,
+        "disruptions": 0,
+        "environment": None,
         "trial": trial.trial,
         "row": trial.row,
         "batch": batch.name,
@@ -269,8 +269,8 @@ def kept(sandbox: Sandbox, batch: StoredBatch) -> list[Record]:
 def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
     merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "batch_bytes", lambda _: 10_000)
-    monkeypatch.setattr(bounds, "trial_share", lambda *_: 3_000)
+    monkeypatch.setattr(bounds, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(bounds, "trial_share", lambda _: 3_000)
     batch, curve = stored(merged), [[step, step / 7] for step in range(200)]
     leave(results, batch, 0)
     leave(results, batch, 1, curve=curve, details={"padding": "x" * 4_000})

@@ -318,7 +318,7 @@ class Packs(Trials):
             content = self.record(row, f"{uid}-{row}", **changes)
             digests[row] = self.save(row, f"{uid}-{row}", content)
         own = {str(row): digests.get(row) for row in stored(self.sandbox).lock.rows(index)}
-        message = json.dumps({"rows": own, "version": 2}) if of_launcher else ""
+        message = json.dumps({"rows": own, "version": 1}) if of_launcher else ""
         self.close(name, {uid: pack_message.vouch(digests), **said}, message)
         return uid
 

@@ -275,14 +275,14 @@ def test_an_edited_batch_stops_every_sweep(
 def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox: Sandbox) -> None:
     sandbox.spec()
     generate(sandbox.workspace)
-    for path in ("overlays/active/.gitkeep", "overlays/archive/.gitkeep", "base/trial/v2/job.yaml"):
+    for path in ("overlays/active/.gitkeep", "overlays/archive/.gitkeep", "base/trial/v1/job.yaml"):
         assert (sandbox.root / path).is_file()
     (made,) = batches.in_work_tree(sandbox.root)
     laid = {
         str(path.relative_to(sandbox.root / "base")) for path in (sandbox.root / "base").glob("**/v[0-9]")
     }
     assert laid == set(made.lock.bases), "what no batch was made from is not there to be kept for ever"
-    own = sandbox.write("base/launcher/v2/launch.py", "# our own\n")
+    own = sandbox.write("base/launcher/v1/launch.py", "# our own\n")
     sandbox.spec(xs="5")
 
     generate(sandbox.workspace)

@@ -121,7 +121,7 @@ def test_the_overlay_that_a_merge_would_write_is_judged_before(
     merging: Sandbox, needs_kustomize: None
 ) -> None:
     merging.write("sweepledger.yaml", f"{SETTINGS}defaults: {{image: '{IMAGE}'}}\n")
-    job = merging.root / "base/trial/v2/job.yaml"
+    job = merging.root / "base/trial/v1/job.yaml"
     merging.merged("first")
     job.write_text(job.read_text().replace("runAsNonRoot: true", "runAsNonRoot: false", 1))
     merging.git("rm", "-q", "-r", "overlays/active", "sweeps")

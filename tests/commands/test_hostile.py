@@ -93,7 +93,7 @@ def test_a_forged_batch_is_not_what_the_generator_writes(
 
 
 @pytest.mark.parametrize(
-    "line", ["- http://127.0.0.1:9/x.yaml", "- ../../../../etc", "- ../../../base/trial/v2?ref=main"]
+    "line", ["- http://127.0.0.1:9/x.yaml", "- ../../../../etc", "- ../../../base/trial/v1?ref=main"]
 )
 def test_a_kustomization_that_reaches_out_is_refused_before_kustomize_starts(
     sandbox: Sandbox, line: str, monkeypatch: pytest.MonkeyPatch
@@ -125,7 +125,7 @@ def test_what_is_recorded_never_becomes_active_again(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("path", ["base/launcher/v2/launch.py", "base/jobs/v2/job.yaml"])
+@pytest.mark.parametrize("path", ["base/launcher/v1/launch.py", "base/jobs/v1/job.yaml"])
 def test_what_batches_were_made_from_is_frozen(sandbox: Sandbox, path: str) -> None:
     sandbox.merged(xs="1, 2", parallelism=2)
     file = sandbox.root / path

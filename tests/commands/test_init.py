@@ -60,7 +60,7 @@ def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) ->
     assert git(root, "status", "--porcelain") == ""
     assert git(root, "ls-files").split() == list(made.files)
     assert {"overlays/active/.gitkeep", "overlays/archive/.gitkeep", "sweeps/.schema.json"} <= set(made.files)
-    assert any(path.startswith("base/launcher/v2/") for path in made.files)
+    assert any(path.startswith("base/launcher/v1/") for path in made.files)
     bases = {path.split("/")[1] for path in made.files if path.startswith("base/")}
     assert bases == {"components", "jobs", "launcher", "trial"}, "the rest comes with what needs it"
     assert not any(path.startswith(("generator/", "clusters/", "tests/")) for path in made.files)

@@ -85,7 +85,7 @@ def a_stopped_record(**changes: object) -> Record:
     rule = {"goal": "maximize", "rule": "median", "thresholds": [[2, 12.0], [3, 18.0]], "value": "best"}
     text = json.dumps({"stop": [rule]})
     stopped = EarlyStop("median", 2, 12.0, bytes_digest(text.encode()))
-    made = a_record(version=2, status=Status.PRUNED, reason="median", curve=((1, 1.0), (2, 2.0)))
+    made = a_record(status=Status.PRUNED, reason="median", curve=((1, 1.0), (2, 2.0)))
     return replace(made, **{"stopped": stopped, "thresholds": text, **changes})  # type: ignore[arg-type]
 
 

@@ -66,7 +66,7 @@ def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(
     path = sandbox.root / f"results/peak/records/{batch.name}.jsonl"
     path.write_text(path.read_text().replace('"score":0.5', '"score":0.75'))
     forged = sandbox.commit("Forge")
-    for name, content in rebuild_results(sandbox.workspace.repository, forged, "peak").files:
+    for name, content in rebuild_results(sandbox.workspace.repository, forged, "peak"):
         (sandbox.root / "results/peak" / name).write_bytes(content)
     sandbox.git("add", "--all")
     sandbox.git("commit", "-q", "--amend", "-m", "Make it fit")

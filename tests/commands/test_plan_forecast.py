@@ -126,7 +126,7 @@ def test_the_batch_is_named_once_it_is_generated(sandbox: Sandbox) -> None:
 def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs="1, 2, 3")
     record_batch(sandbox, name, lambda _: 20.0, score=lambda values: float(str(values["x"])))
-    files = rebuild_results(sandbox.workspace.repository, "HEAD", "peak").files
+    files = rebuild_results(sandbox.workspace.repository, "HEAD", "peak")
     sandbox.write("results/peak/summary.csv", files["summary.csv"].decode())
     sandbox.commit("Summarise")
     sandbox.push()

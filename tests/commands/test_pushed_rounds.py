@@ -303,7 +303,7 @@ FORGED: dict[str, Fault] = {
         element, "overlays/active/{batch}/launch.json", "code/train.py", "code/evil.py"
     ),
     "another launcher": lambda one: in_round(
-        one, "overlays/active/{batch}/kustomization.yaml", "base/launcher/v2", "base/launcher/v1"
+        one, "overlays/active/{batch}/kustomization.yaml", "base/launcher/v1", "base/launcher/v2"
     ),
     "another account": lambda one: in_round(
         one, "overlays/active/{batch}/job.yaml", "sweep-trial", "sweep-collector"

@@ -62,7 +62,7 @@ def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
     shutil.rmtree(sandbox.root / "results")
     sandbox.commit("Lose them")
 
-    made = rebuild_results(sandbox.workspace.repository, commit, "peak").files
+    made = rebuild_results(sandbox.workspace.repository, commit, "peak")
 
     assert dict(made.files) == lay
 

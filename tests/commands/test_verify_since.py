@@ -49,7 +49,7 @@ def test_commits_without_results_are_nobodys_business_here(sandbox: Sandbox, bat
 @pytest.mark.parametrize(
     "path",
     [
-        "base/trial/v2/job.yaml",
+        "base/trial/v1/job.yaml",
         "sweeps/peak.yaml",
         "sweepledger.yaml",
         ".github/workflows/check.yaml",

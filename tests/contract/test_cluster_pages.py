@@ -71,7 +71,7 @@ def test_every_file_that_a_page_names_is_written(page: str, three_pools: Sandbox
 @pytest.mark.parametrize("base", ["trial", "jobs"])
 def test_the_page_on_manifests_says_of_each_field_of_a_base_how_it_is_chosen(base: str) -> None:
     page = (ROOT / "docs/manifests.md").read_text()
-    job = yaml.load((ROOT / f"base/{base}/v2/job.yaml").read_text())
+    job = yaml.load((ROOT / f"base/{base}/v1/job.yaml").read_text())
     pod = job["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     levels = (job["spec"], pod, pod["securityContext"], container, container["securityContext"])

@@ -22,7 +22,7 @@ from sweepledger.structs.space import Parameter, SearchSpace
 from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, real_bases
 from tests.tiers import parameters
 
-SCHEMA = json.loads((BASE / "launcher/v2/record.schema.json").read_text())
+SCHEMA = json.loads((BASE / "launcher/v1/record.schema.json").read_text())
 REAL = real_bases()
 
 SPACE = SearchSpace(

@@ -7,7 +7,7 @@ import pytest
 
 from sweepledger.formats.metric_lines import objective_points
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource
-from tests.launcher.folders import LAUNCHERS
+from tests.launcher.folders import launch
 
 PATTERN = r"epoch (?P<step>[0-9]+): accuracy (?P<value>\S+)"
 LINES = {
@@ -65,5 +65,5 @@ def launched_points(metric: Metric, output: bytes) -> list[tuple[int, float]]:
     """Return every value that the launcher takes from lines."""
     how = {"name": metric.name, "format": str(metric.format), "reduce": "last", "patterns": [PATTERN]}
     points: list[tuple[int, float]] = []
-    LAUNCHERS["v2"].module.Stream(how, on_value=lambda *point: points.append(point)).feed(output)
+    launch.Stream(how, on_value=lambda *point: points.append(point)).feed(output)
     return points

@@ -47,7 +47,7 @@ ELEMENTS = st.sampled_from(
 
 @cache
 def launcher() -> ModuleType:
-    """Import it by hand: Python's own import leaves bytecode beside it, in the folder of a frozen base."""
+    """Import it by hand: Python's own import leaves bytecode beside it, in a folder of bases."""
     path = BASE / "launcher/v1/launch.py"
     module = ModuleType("launch")
     exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
@@ -94,7 +94,7 @@ def test_the_shown_command_and_variables_are_those_that_the_launcher_works_out(
     shown = [filled_in(argument) for argument in trial_arguments(batch, trial)]
     variables = {item["name"]: filled_in(item["value"]) for item in trial_environment(trial, table.columns)}
 
-    assert shown == launcher().expand(launcher().for_reviewers(read["command"]), result, single, {})
+    assert shown == launcher().expand(launcher().with_placeholders(read["command"]), result, single, {})
     assert variables == launcher().parameter_variables(result, read["columns"])
 
 

@@ -91,7 +91,7 @@ def linking(thief: Thief) -> tuple[str, ...]:
 
 def undoing_it_again(thief: Thief) -> tuple[str, ...]:
     """Change a base, and take that back: the last commit shows nothing."""
-    thief.commit("base/launcher/v2/launch.py")
+    thief.commit("base/launcher/v1/launch.py")
     thief.clone.git("revert", "--no-edit", "HEAD")
     thief.commit(STRAY)
     return (MAIN,)
@@ -100,7 +100,7 @@ def undoing_it_again(thief: Thief) -> tuple[str, ...]:
 def merging(thief: Thief) -> tuple[str, ...]:
     """Bring a change in as the second parent of a merge."""
     thief.clone.git("checkout", "-q", "--detach", "HEAD~1")
-    thief.commit("base/launcher/v2/launch.py")
+    thief.commit("base/launcher/v1/launch.py")
     side = thief.clone.git("rev-parse", "HEAD").stdout.strip()
     thief.clone.git("checkout", "-q", "main")
     thief.clone.git("merge", "-q", "--no-edit", side)
@@ -125,8 +125,8 @@ def pushing(*refs: str) -> Attempt:
 
 
 ATTEMPTS: Mapping[str, Attempt] = {
-    "base": changing("base/trial/v2/job.yaml"),
-    "launcher": changing("base/launcher/v2/launch.py"),
+    "base": changing("base/trial/v1/job.yaml"),
+    "launcher": changing("base/launcher/v1/launch.py"),
     "spec": changing("sweeps/mine.yaml"),
     "settings": changing("sweepledger.yaml"),
     "code": changing("code/work.py"),

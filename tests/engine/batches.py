@@ -176,20 +176,22 @@ def jobs(does: Iterable[str], *, name: str = "lr-b1-00000002", retries: int = 0)
     made: list[dict[str, Any]] = config_maps(name, words)
     for index in range(len(words)):
         pod = _pod(name, {"subPath": f"{name}/{index}"}, SMALL)
-        environment = pod["containers"][0]["env"]
-        environment[:] = [item for item in environment if item["name"] != "SWEEP_FAILURES"]
-        environment.append({"name": "SWEEP_INDEX", "value": str(index)})
+        pod["containers"][0]["env"].append({"name": "SWEEP_INDEX", "value": str(index)})
         made.append(
             {
                 "apiVersion": "batch/v1",
                 "kind": "Job",
                 "metadata": {"name": f"{name}-{trial(index)}", "namespace": "sweeps"},
                 "spec": {
+                    "completionMode": "Indexed",
                     "completions": 1,
                     "parallelism": 1,
-                    "backoffLimit": retries,
+                    "backoffLimitPerIndex": retries,
+                    "maxFailedIndexes": 1,
                     "podReplacementPolicy": "Failed",
-                    "podFailurePolicy": {"rules": [DISRUPTION, _rule("FailJob", [42, 43])]},
+                    "podFailurePolicy": {
+                        "rules": [DISRUPTION, _rule("FailIndex", [42]), _rule("FailJob", [43])]
+                    },
                     "template": {"metadata": {"labels": {}}, "spec": pod},
                 },
             }

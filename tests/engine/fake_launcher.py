@@ -34,6 +34,7 @@ def record(status: str, reason: str | None = None) -> None:
         "index": INDEX,
         "uid": uid,
         "attempt": ATTEMPT,
+        "disruptions": 0,
         "status": status,
         "reason": reason,
         "metrics": {"score": INDEX / 2},
@@ -45,6 +46,7 @@ def record(status: str, reason: str | None = None) -> None:
         "data": None,
         "seed": 0,
         "node": ENV["SWEEP_NODE"],
+        "environment": None,
         "details": {"env": dict(ENV), "cwd": str(Path.cwd()), "cpus": len(os.sched_getaffinity(0))},
         "artifacts": [],
     }

@@ -11,14 +11,14 @@ from sweepledger.engine.local import manifests
 from sweepledger.engine.local.code_clone import CodeClone
 from sweepledger.engine.local.job_spec import BatchSpec
 from sweepledger.problems import Problem
-from sweepledger.render import base_files
+from sweepledger.render.base_files import clone_pods
 from sweepledger.render.pod import locked_code
 from sweepledger.structs.run_config import CodeMode, Resources, Shape
 from tests.render.building import built
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, real_bases
 
 LOCKED = a_batch().program.code
-CLONE = CodeClone(base_files.clone_pods(real_bases().files), locked_code(LOCKED))
+CLONE = CodeClone(clone_pods(real_bases()), locked_code(LOCKED))
 Change = Callable[[dict[str, Any]], object]
 
 
@@ -38,13 +38,10 @@ def parsed(made: list[Any], clone: CodeClone | None = CLONE) -> BatchSpec | tupl
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("version", ["v1", "v2"])
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 def test_a_batch_that_clones_runs_here_as_one_whose_code_is_in_the_image(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: Shape, version: str
+    tmp_path: Path, shape: Shape
 ) -> None:
-    monkeypatch.setattr(base_files, "CLONE", f"components/clone/{version}")
-
     cloning = parsed(rendered(tmp_path / "clone", shape))
     plain = parsed(rendered(tmp_path / "image", shape, CodeMode.IMAGE))
 

@@ -75,13 +75,13 @@ def test_field_variables_describe_the_pod() -> None:
     }
 
 
-def test_a_job_without_indexes_has_no_completion_index() -> None:
-    job = parsed(jobs([""])).jobs[0]
+def test_a_job_of_one_trial_names_its_row_beside_its_only_index() -> None:
+    job = parsed(jobs(["", ""])).jobs[1]
 
     declared_variables = environment.declared_variables(job, IDENTITY)
 
-    assert "JOB_COMPLETION_INDEX" not in declared_variables
-    assert declared_variables["SWEEP_INDEX"] == "0"
+    assert declared_variables["JOB_COMPLETION_INDEX"] == "0"
+    assert declared_variables["SWEEP_INDEX"] == "1"
 
 
 def test_the_engines_environment_does_not_reach_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,7 +201,7 @@ def test_bad_hyperparameters_stop_only_their_own_job() -> None:
     actions = reconcile([batch], ObservedState(states, (), ROOMY), 99.0)
 
     assert actions == (
-        FinishJob(first.name, JobCondition.FAILED, "PodFailurePolicy"),
+        FinishJob(first.name, JobCondition.FAILED, "FailedIndexes"),
         StartPod(second.name, 1, 0),
     )
 
@@ -212,7 +212,7 @@ def test_a_single_job_fails_after_its_last_attempt() -> None:
 
     assert started(reconcile([batch], seen(job, {0: failed(1)}), 99.0)) == [0]
     assert reconcile([batch], seen(job, {0: failed(1, 1)}), 99.0) == (
-        FinishJob(job.name, JobCondition.FAILED, "BackoffLimitExceeded"),
+        FinishJob(job.name, JobCondition.FAILED, "FailedIndexes"),
     )
 
 

@@ -40,8 +40,8 @@ def test_an_indexed_job_has_one_index_per_row() -> None:
     batch = parsed(indexed(["", "", ""], parallelism=2, retries=1))
 
     (job,) = batch.jobs
-    assert (job.indexed, job.indexes, job.parallelism) == (True, (0, 1, 2), 2)
-    assert (job.retries, job.per_index, job.max_failed) == (1, True, 3)
+    assert (job.indexes, job.parallelism) == ((0, 1, 2), 2)
+    assert (job.retries, job.max_failed) == (1, 3)
     assert [job.failure_action(code) for code in (1, 42, 43)] == [
         FailureAction.COUNT,
         FailureAction.FAIL_INDEX,
@@ -56,7 +56,7 @@ def test_shape_jobs_has_one_job_per_row_by_index() -> None:
     batch = parsed([*reversed(made[2:]), *made[:2]])
 
     assert [job.indexes for job in batch.jobs] == [(index,) for index in range(12)]
-    assert {(job.retries, job.per_index, job.indexed) for job in batch.jobs} == {(2, False, False)}
+    assert {(job.retries, job.max_failed) for job in batch.jobs} == {(2, 1)}
 
 
 def test_all_fields_of_the_pod_are_parsed() -> None:
@@ -123,7 +123,10 @@ def test_the_digest_covers_job_and_config_maps_in_any_order() -> None:
     [
         (lambda job: job["spec"].update(ttlSecondsAfterFinished=1), "spec.ttlSecondsAfterFinished"),
         (lambda job: job["spec"].update(suspend=True), "spec.suspend"),
-        (lambda job: job["spec"].update(completionMode="Some"), "spec.completionMode"),
+        (lambda job: job["spec"].update(completionMode="NonIndexed"), "spec.completionMode"),
+        (lambda job: job["spec"].pop("completionMode"), "spec.completionMode"),
+        (lambda job: job["spec"].pop("backoffLimitPerIndex"), "spec.backoffLimitPerIndex"),
+        (lambda job: job["spec"].update(backoffLimit=1), "spec.backoffLimit"),
         (lambda job: job["spec"].update(parallelism="4"), "spec.parallelism"),
         (lambda job: job["spec"].update(completions=0), "spec.completions"),
         (lambda job: job["spec"]["podFailurePolicy"]["rules"][0].update(action="FailJob"), "rules[0].action"),

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 
-from sweepledger.commands.repository.base_files import packaged_launchers
+from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.engine.local import node as local_node
 from sweepledger.engine.local import pod_server, pod_supervisor
 from sweepledger.engine.local.environment import POD_UID_VARIABLE
@@ -29,6 +29,9 @@ LAUNCHER = """import json, os, signal, sys
 SEEN = []
 with open({log!r}, "a") as file:
     file.write(f"{{os.getpid()}}\\n")
+
+def warm_up():
+    pass
 
 def main():
     SEEN.append(1)
@@ -108,15 +111,14 @@ def server_pid(node: Node) -> int:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("is_trusted", [True, False], ids=["of the package", "another"])
 def test_a_forked_launcher_has_what_a_new_process_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launcher = a_launcher(tmp_path)
     launch = launch_of(tmp_path, launcher, CODE="7", LC_ALL="C.UTF-8")
     found = []
     for can_fork in (True, True, False):
-        with monkeypatch.context() as patch, closing(Node([launcher] if is_trusted else [])) as node:
+        with monkeypatch.context() as patch, closing(Node()) as node:
             patch.setattr(pod_server, "can_fork", lambda answer=can_fork: answer)
             for _ in range(2):
                 node.start(launch)
@@ -133,7 +135,7 @@ def test_a_forked_launcher_has_what_a_new_process_has(
 
 def test_the_server_executes_the_definitions_of_a_launcher_of_the_package_once(tmp_path: Path) -> None:
     launcher = a_launcher(tmp_path)
-    with closing(Node([launcher])) as node:
+    with closing(Node(launcher)) as node:
         for _ in range(3):
             node.start(launch_of(tmp_path, launcher, CODE="0"))
             assert ended(node).code == 0
@@ -147,7 +149,7 @@ def test_an_edited_launcher_is_not_executed_in_the_server(tmp_path: Path, edited
     locked = tmp_path / "locked/launch.py"
     locked.parent.mkdir()
     locked.write_bytes(packaged.read_bytes().replace(b"SEEN = []", b"SEEN = [ ]"))
-    with closing(Node([packaged])) as node:
+    with closing(Node(packaged)) as node:
         if edited_while == "during the run":  # a trial edits the file of the package, too
             node.start(launch_of(tmp_path, packaged, CODE="0"))
             assert ended(node).code == 0
@@ -163,11 +165,11 @@ def test_an_edited_launcher_is_not_executed_in_the_server(tmp_path: Path, edited
 
 def test_records_do_not_depend_on_who_executes_the_definitions(tmp_path: Path) -> None:
     texts = []
-    for name, launchers in (("forked", ()), ("called", packaged_launchers())):
+    for name, launcher in (("forked", None), ("called", packaged_launcher())):
         machine = Machine(tmp_path / name)
         machine.root.mkdir()
         batch = rendered(Shape.INDEXED, machine.root / "repository")
-        played(machine, batch, TRAIN, launchers=launchers)
+        played(machine, batch, TRAIN, launcher=launcher)
         paths = sorted((machine.state / "results" / batch.name).glob("*/*.json"))
         texts.append([without_times(path.read_text(), str(machine.root)) for path in paths])
 
@@ -181,9 +183,8 @@ def without_times(record: str, folder: str) -> str:
     return json.dumps({name: value for name, value in members.items() if name not in TIMES_AND_IDS})
 
 
-@pytest.mark.parametrize("path", packaged_launchers(), ids=lambda path: path.parent.name)
-def test_the_definitions_of_launchers_depend_on_nothing_that_forks_change(path: Path) -> None:
-    text = path.read_bytes()
+def test_the_definitions_of_the_launcher_depend_on_nothing_that_forks_change() -> None:
+    text = packaged_launcher().read_bytes()
     assert text.endswith(pod_server.ENTRY)
     tree = ast.parse(text.removesuffix(pod_server.ENTRY))
 
@@ -199,10 +200,7 @@ def test_the_definitions_of_launchers_depend_on_nothing_that_forks_change(path: 
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
     }
-    of_first_version = (
-        {"hashlib", "tempfile"} if path.parent.name == "v1" else {"_sha2", "_sha256", "hashlib"}
-    )
-    assert imported <= {*pod_server.PRELOADED, "__future__", "os", "sys", *of_first_version}
+    assert imported <= {*pod_server.PRELOADED, "__future__", "os", "sys", "_sha2", "_sha256", "hashlib"}
 
 
 def outside_functions(node: ast.AST) -> Iterator[ast.AST]:
@@ -299,7 +297,7 @@ def facts_of(node: Node, folder: Path, launcher: Path, **environment: str) -> tu
 
 def test_one_process_runs_the_launchers_of_all_pods_and_nothing_is_left_between_them(tmp_path: Path) -> None:
     launcher = a_repeatable_launcher(tmp_path)
-    with closing(Node([launcher])) as node:
+    with closing(Node(launcher)) as node:
         runs = [facts_of(node, tmp_path, launcher) for _ in range(3)]
 
     assert len({process for process, _ in runs}) == 1
@@ -310,7 +308,7 @@ def test_one_process_runs_the_launchers_of_all_pods_and_nothing_is_left_between_
 @pytest.mark.parametrize("leaves", ["thread", "process"])
 def test_a_process_in_which_a_launcher_leaves_something_has_no_other_pod(tmp_path: Path, leaves: str) -> None:
     launcher = a_repeatable_launcher(tmp_path)
-    with closing(Node([launcher])) as node:
+    with closing(Node(launcher)) as node:
         runs = [facts_of(node, tmp_path, launcher, LEAVES=left) for left in ("", leaves, "")]
 
     processes = [process for process, _ in runs]
@@ -320,7 +318,7 @@ def test_a_process_in_which_a_launcher_leaves_something_has_no_other_pod(tmp_pat
 
 def test_a_launcher_that_is_killed_fails_its_own_pod_alone(tmp_path: Path) -> None:
     launcher = a_repeatable_launcher(tmp_path)
-    with closing(Node([launcher])) as node:
+    with closing(Node(launcher)) as node:
         facts_of(node, tmp_path, launcher)
         node.start(launch_of(tmp_path, launcher, CODE="0", LEAVES="nothing"))
         assert ended(node) == PodExit(ANY, pod_supervisor.KILLED_CODE, None, "")
@@ -330,7 +328,7 @@ def test_a_launcher_that_is_killed_fails_its_own_pod_alone(tmp_path: Path) -> No
 
 def test_a_stopped_pod_takes_its_process_with_it(tmp_path: Path) -> None:
     launcher = a_repeatable_launcher(tmp_path)
-    with closing(Node([launcher])) as node:
+    with closing(Node(launcher)) as node:
         first, _ = facts_of(node, tmp_path, launcher)
         (tmp_path / "facts.json").unlink()
         launch = launch_of(tmp_path, launcher, CODE="0", LEAVES="time")
@@ -349,7 +347,7 @@ def test_an_edited_launcher_of_the_package_is_not_run_repeatedly(tmp_path: Path)
     (tmp_path / "locked").mkdir()
     locked = a_repeatable_launcher(tmp_path / "locked")
     locked.write_text(REPEATABLE.replace("RUNS = []", "RUNS = [ ]"))
-    with closing(Node([packaged])) as node:
+    with closing(Node(packaged)) as node:
         runs = [facts_of(node, tmp_path, locked) for _ in range(2)]
 
     assert runs[0][0] != runs[1][0]

@@ -1,7 +1,6 @@
 """What the generator renders and kustomize prints, run here under the launcher that overlays carry."""
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,13 +46,13 @@ def rendered(shape: Shape, folder: Path, **changes: Any) -> BatchSpec:
 
 
 def played(
-    machine: Machine, batch: BatchSpec, program: str, *, launchers: Sequence[Path] = ()
+    machine: Machine, batch: BatchSpec, program: str, *, launcher: Path | None = None
 ) -> dict[int, Record]:
     """Run a batch to its end; give the record of each index."""
     code = machine.root / "locked code"
     code.mkdir()
     (code / "train.py").write_text(program)
-    with LocalEngine(machine.state, capacity=ROOMY, launchers=launchers) as engine:
+    with LocalEngine(machine.state, capacity=ROOMY, launcher=launcher) as engine:
         engine.step([DesiredBatch(batch, code)])
         while not engine.is_settled:
             engine.wait(0.2)

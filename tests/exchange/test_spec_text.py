@@ -39,15 +39,16 @@ def read_back(text: str) -> Any:
 def test_whatever_is_written_is_read_as_the_same_data(spec: dict[str, Any]) -> None:
     text = spec_text(Imported(spec, ()), "a test")
 
-    assert read_back(text) == spec
-    assert list(read_back(text)) == list(spec)
+    written = {"version": 1, **spec}
+    assert read_back(text) == written
+    assert list(read_back(text)) == list(written)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_no_loss_can_break_out_of_its_comment(what: str, why: str) -> None:
     text = spec_text(Imported({"name": "x"}, (Loss(what, why),)), "a test")
 
-    assert read_back(text) == {"name": "x"}
+    assert read_back(text) == {"version": 1, "name": "x"}
     assert len([line for line in re.split("\n", text) if line.startswith("#")]) == 3
 
 
@@ -72,6 +73,7 @@ def test_a_spec_is_written_as_a_person_would_write_it() -> None:
 # Not converted exactly:
 # - seed: W&B has none
 
+version: 1
 name: lr
 metric: {name: val/loss, goal: minimize}
 parameters:

@@ -21,8 +21,7 @@ MORE_POINTS = {
     "collect-push": 4,
     "collect-round": 4,
     "collect-here": 4,
-    "launcher": 12,
-    "launcher-v2": 25,
+    "launcher": 25,
 }
 POINTS = {
     "generate": 1,
@@ -30,11 +29,10 @@ POINTS = {
     "collect-push": 1,
     "collect-round": 1,
     "collect-here": 1,
-    "launcher": 2,
-    "launcher-v2": 4,
+    "launcher": 4,
 }
-AT_A_MOMENT = ("generate", "collect-push", "launcher-v2")
-AT_A_CALL = ("generate", "collect-push", "collect-round", "launcher-v2")
+AT_A_MOMENT = ("generate", "collect-push", "launcher")
+AT_A_CALL = ("generate", "collect-push", "collect-round", "launcher")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +70,7 @@ def test_killed_at_any_moment_it_leaves_nothing_half_and_the_next_run_ends_it(
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("generate", id="F4 generate"), pytest.param("launcher-v2", id="F4 launcher")]
+    "name", [pytest.param("generate", id="F4 generate"), pytest.param("launcher", id="F4 launcher")]
 )
 def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anything_goes_on(
     shim: Shim, world_of: Callable[[str], World], name: str

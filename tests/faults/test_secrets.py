@@ -123,7 +123,9 @@ def test_f9_the_search_would_find_what_a_trial_prints(trial_folder: TrialFolder)
     trial_folder.run(SWEEP_TOKEN=CANARY)
 
     suffixes = [
-        path.suffix for path in trial_folder.results.iterdir() if CANARY in path.read_text(errors="replace")
+        path.suffix
+        for path in trial_folder.results.iterdir()
+        if path.is_file() and CANARY in path.read_text(errors="replace")
     ]
     assert suffixes == [".out"], "what a trial prints is kept beside its record, and is never committed"
     assert os.environ.get("SWEEP_TOKEN") is None

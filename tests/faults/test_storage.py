@@ -10,9 +10,9 @@ from tests.faults.worlds import WORLDS, World
 from tests.tiers import parameters
 
 LAUNCHER_POINTS, POINTS = 6, 2
-OFTEN = ("generate", "collect-push", "launcher-v2")
+OFTEN = ("generate", "collect-push", "launcher")
 CASES = [(name, "ENOSPC") for name in WORLDS]
-BY_DEFAULT = [(name, "ENOSPC") for name in ("generate", "collect-push", "collect-here", "launcher-v2")]
+BY_DEFAULT = [(name, "ENOSPC") for name in ("generate", "collect-push", "collect-here", "launcher")]
 MORE = [(name, error) for name in WORLDS for error in ERRORS if name in OFTEN or error in {"ENOSPC", "EIO"}]
 
 
@@ -29,7 +29,7 @@ def test_a_call_that_fails_leaves_the_old_and_names_the_file(
     world_of: Callable[[str], World], name: str, error: str
 ) -> None:
     world = world_of(name)
-    points = inside(number_of_calls(world, error), LAUNCHER_POINTS if name == "launcher-v2" else 1)
+    points = inside(number_of_calls(world, error), LAUNCHER_POINTS if name == "launcher" else 1)
 
     assert list(fails(world, error, points)) == []
 
@@ -40,6 +40,6 @@ def test_more_calls_that_fail_leave_the_old_and_name_the_file(
     world_of: Callable[[str], World], name: str, error: str
 ) -> None:
     world = world_of(name)
-    points = spread(number_of_calls(world, error), LAUNCHER_POINTS if name.startswith("launcher") else POINTS)
+    points = spread(number_of_calls(world, error), LAUNCHER_POINTS if name == "launcher" else POINTS)
 
     assert list(fails(world, error, points)) == []

@@ -19,7 +19,7 @@ from sweepledger.commands.generate import generate
 from tests import searches
 from tests.commands.test_collect import leave, stored
 from tests.faults.shim import Ended, Plan, Shim
-from tests.launcher.folders import LAUNCHERS, REPORT, Selected, TrialFolder, Version, shell
+from tests.launcher.folders import LAUNCHER, REPORT, SCHEMA, TrialFolder, shell
 from tests.repository import Sandbox, followed_by
 
 SERVER = '#!/bin/sh\nunset LD_PRELOAD\nexec setsid -w git-{verb} "$@"\n'
@@ -273,35 +273,48 @@ class CollectingHere(Collecting):
 
 
 class Launching(World):
-    """The first version of the launcher, with a command that succeeds."""
+    """The launcher, with a command that succeeds.
 
-    version: Version = "v1"
+    It keeps the list of distributions before the record, or reports why it cannot.
+    """
+
     storage_code = 74
 
     def prepare(self, folder: Path) -> None:
         (folder / "work tree").mkdir()
         trial = TrialFolder(folder / "work tree", command=["env", "-u", "LD_PRELOAD", *shell(REPORT)])
-        before, Selected.version = Selected.version, LAUNCHERS[self.version]
-        try:
-            trial.write()
-        finally:
-            Selected.version = before
+        trial.write()
         (trial.root / "termination-log").touch()
 
     @property
     def command(self) -> tuple[str, ...]:
-        return (sys.executable, str(LAUNCHERS[self.version].path))
+        return (sys.executable, str(LAUNCHER))
 
     @property
     def environment(self) -> Mapping[str, str]:
         return TrialFolder(self.cwd).variables({})
 
+    def fresh(self) -> None:
+        super().fresh()
+        self.reported: set[str] = set()
+
+    def run(self, plan: Plan | None = None) -> Ended:
+        ended = super().run(plan)
+        self.reported.update(re.findall(r"(\w+\.txt) cannot be kept: ", ended.err))
+        return ended
+
     def outcome(self) -> object:
         """Every record without its times; and what else lies in the trial's folder."""
         folder = TrialFolder(self.cwd).results
+        for path in (folder / "environments").glob("*.txt"):
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem, "the list is whole"
         records = {path.name: json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json"))}
         for record in records.values():
-            LAUNCHERS[self.version].schema.validate(record)
+            SCHEMA.validate(record)
+            name = record["environment"]["digest"].removeprefix("sha256:") + ".txt"
+            assert name in self.reported or (folder / "environments" / name).is_file(), (
+                "no list is missed silently"
+            )
         timeless = {
             name: {key: record[key] for key in ("trial", "row", "uid", "status", "metrics")}
             for name, record in records.items()
@@ -319,32 +332,6 @@ class Launching(World):
         assert isinstance(outcome, tuple)
         assert isinstance(wanted, tuple)
         assert outcome[0] in ({}, wanted[0])
-
-
-class LaunchingVersion2(Launching):
-    """The second version, which keeps the list of distributions before the record, or reports why it cannot."""
-
-    version = "v2"
-
-    def fresh(self) -> None:
-        super().fresh()
-        self.reported: set[str] = set()
-
-    def run(self, plan: Plan | None = None) -> Ended:
-        ended = super().run(plan)
-        self.reported.update(re.findall(r"(\w+\.txt) cannot be kept: ", ended.err))
-        return ended
-
-    def outcome(self) -> object:
-        results = TrialFolder(self.cwd).results
-        for path in (results / "environments").glob("*.txt"):
-            assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem, "the list is whole"
-        for path in results.glob("*.json"):
-            name = json.loads(path.read_bytes())["environment"]["digest"].removeprefix("sha256:") + ".txt"
-            assert name in self.reported or (results / "environments" / name).is_file(), (
-                "no list is missed silently"
-            )
-        return super().outcome()
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -380,5 +367,4 @@ WORLDS: dict[str, Callable[[Path, Shim], World]] = {
     "collect-round": CollectingRound,
     "collect-here": CollectingHere,
     "launcher": Launching,
-    "launcher-v2": LaunchingVersion2,
 }

@@ -16,7 +16,7 @@ from sweepledger.structs.settings import Settings
 from tests.launcher.folders import launch as launcher
 from tests.sweeps import FULL_SETTINGS, SETTINGS, SPACE, a_batch, a_full_sweep, a_sweep
 
-LAUNCHER = Path(__file__).parents[2] / "base/launcher/v2/launch.py"
+LAUNCHER = Path(__file__).parents[2] / "base/launcher/v1/launch.py"
 
 
 def written(batch: Batch, settings: Settings) -> dict[str, Any]:

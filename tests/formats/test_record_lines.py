@@ -37,7 +37,7 @@ def test_a_record_has_one_exact_line() -> None:
     assert record_json.to_line(given_record) == (
         '{"artifacts":[{"bytes":12,"path":"model.pt","sha256":"' + "cd" * 32 + '"}],"attempt":1,'
         '"batch":"mnist-grid-b1-3f9a1c2e","code":"' + "c0de" * 10 + '","data":"sha256:' + "da7a" * 16 + '",'
-        '"details":{"device":"cp\\u00fc","versions":{"torch":"2.9.0"}},"finished":"2026-01-01T00:00:03Z",'
+        '"details":{"device":"cp\\u00fc","versions":{"torch":"2.9.0"}},"disruptions":0,"environment":null,"finished":"2026-01-01T00:00:03Z",'
         '"index":0,"metrics":{"bad":null,"loss":0.30000000000000004,"test_accuracy":1},"node":"here",'
         '"ran":"process","reason":null,"row":"' + given_record.row + '","seconds":3.25,"seed":0,'
         '"started":"2026-01-01T00:00:00Z","status":"ok","trial":"t00000000000","uid":"pod-0","version":1}'
@@ -106,17 +106,17 @@ def test_ten_thousand_random_doubles_read_back_bit_by_bit() -> None:
 def test_lines_are_read_in_their_order_and_an_empty_file_has_none() -> None:
     records = (a_record(10), a_record(0, attempt=1, uid="a", status=Status.FAILED))
 
-    text = "".join(record_json.to_line(each) + "\n" for each in records)
+    (content,) = records_jsonl.write(records)
 
-    assert records_jsonl.records(text.encode()) == records
+    assert records_jsonl.records(content) == records
     assert records_jsonl.records(b"") == ()
 
 
 @pytest.mark.parametrize("line", ["<<<<<<< HEAD", "\ud800"])
 def test_a_line_that_is_no_record_keeps_its_place(line: str) -> None:
-    good = record_json.to_line(a_record())
+    (good,) = records_jsonl.write([a_record()])
 
-    records = records_jsonl.records(f"{good}\n{line}\n".encode(errors="surrogatepass"))
+    records = records_jsonl.records(good + f"{line}\n".encode(errors="surrogatepass"))
 
     assert records[0] == a_record()
     assert isinstance(records[1], CorruptRecord)

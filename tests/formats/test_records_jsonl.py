@@ -25,16 +25,16 @@ from sweepledger.structs.record import (
 )
 from tests.builders import a_record
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "base/launcher/v2/record.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "base/launcher/v1/record.schema.json").read_text())
 ENVIRONMENT = Environment("distributions", "sha256:" + "ab" * 32)
 
 
-def second(index: int = 0, **changes: Any) -> Record:
-    """Make a record of version 2."""
-    return a_record(index, **{"version": 2, "environment": ENVIRONMENT, **changes})
+def recorded(index: int = 0, **changes: Any) -> Record:
+    """Make a record with an environment."""
+    return a_record(index, **{"environment": ENVIRONMENT, **changes})
 
 
-FULL = second(
+FULL = recorded(
     1,
     disruptions=3,
     artifact_list=ArtifactList(200, 40_000, "0" * 64),
@@ -45,11 +45,11 @@ FULL = second(
     curve=Curve("[[1,0.5],[2,null]]"),
 )
 COLLECTED = replace(
-    second(2),
+    recorded(2),
     observed=("2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z"),
     others=LeftOutAttempts(failed=2, disrupted=1, ignored=7, seconds=12.5),
 )
-ALL = (second(0, ran="process"), FULL, COLLECTED, second(3, node=None, environment=None))
+ALL = (recorded(0, ran="process"), FULL, COLLECTED, recorded(3, node=None, environment=None))
 
 
 def test_records_are_read_back_with_what_the_collector_added() -> None:
@@ -69,7 +69,7 @@ def test_what_the_collector_adds_is_no_part_of_a_record() -> None:
 
 
 @pytest.mark.parametrize("record", ALL, ids=lambda record: str(record.index))
-def test_a_record_of_the_second_version_is_what_its_schema_describes(record: Record) -> None:
+def test_a_record_is_what_its_schema_describes(record: Record) -> None:
     line = record_json.to_line(record)
 
     Draft202012Validator(SCHEMA).validate(json.loads(line))
@@ -84,7 +84,7 @@ def test_schema_and_reader_have_the_same_members() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(SCHEMA["required"])))
 def test_no_required_member_may_lack(name: str) -> None:
-    line = json.loads(record_json.to_line(second()))
+    line = json.loads(record_json.to_line(recorded()))
     del line[name]
 
     assert isinstance(record_json.read(json.dumps(line).encode()), CorruptRecord)
@@ -106,7 +106,7 @@ def test_no_required_member_may_lack(name: str) -> None:
     ids=str,
 )
 def test_a_trial_cannot_write_other_members(change: dict[str, Any]) -> None:
-    line = {**json.loads(record_json.to_line(second())), **change}
+    line = {**json.loads(record_json.to_line(recorded())), **change}
 
     assert isinstance(record_json.read(json.dumps(line).encode()), CorruptRecord)
     assert not Draft202012Validator(SCHEMA).is_valid(line)
@@ -114,7 +114,9 @@ def test_a_trial_cannot_write_other_members(change: dict[str, Any]) -> None:
 
 def test_a_large_file_is_split_between_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     records = [
-        second(index, attempt=attempt, uid=f"u{index}-{attempt}") for index in range(20) for attempt in (1, 2)
+        recorded(index, attempt=attempt, uid=f"u{index}-{attempt}")
+        for index in range(20)
+        for attempt in (1, 2)
     ]
     monkeypatch.setattr(records_jsonl, "MAX_FILE_BYTES", 4_000)
 
@@ -130,7 +132,7 @@ def test_a_large_file_is_split_between_trials(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_largest_batch_stays_below_every_limit() -> None:
     """Computed: a line and the first lines of three files, with a thousand nodes each."""
-    usual = second(
+    usual = recorded(
         99_999,
         uid="3f9a1c2e-9d4b-4c8e-8f3a-5b6c7d8e9f01",
         metrics=MappingProxyType({"val_loss": 0.12345678901234567, "val_accuracy": 0.9345678901234567}),
@@ -147,10 +149,10 @@ def test_the_largest_batch_stays_below_every_limit() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"format":2', b'"format":3'),
+        (b'"version":1', b'"version":2'),
         (b'"nodes":["here"]', b'"nodes":[]'),
         (b'"nodes":["here"]', b'"nodes":7'),
-        (b'"format":2', b'"format":2,"more":1'),
+        (b'"version":1', b'"version":1,"more":1'),
         (b'"index":0', b'"index":0,"node":1'),
         (b'"index":0', b'"index":0,"node":-1'),
         (b'"index":0', b'"index":0,"observed":["2026-01-01T00:00:05Z","2026-01-01T00:00:00Z"]'),
@@ -162,7 +164,7 @@ def test_the_largest_batch_stays_below_every_limit() -> None:
     ids=str,
 )
 def test_a_line_or_first_line_of_another_form_is_corrupt(old: bytes, new: bytes) -> None:
-    (content,) = records_jsonl.write([second()])
+    (content,) = records_jsonl.write([recorded()])
     assert old in content
 
     (read,) = records_jsonl.records(content.replace(old, new, 1))
@@ -171,7 +173,7 @@ def test_a_line_or_first_line_of_another_form_is_corrupt(old: bytes, new: bytes)
 
 
 def test_a_termination_message_has_the_record_or_its_first_part() -> None:
-    record = second(curve=Curve("[[1,0.5],[3,0.25],[9,null]]"))
+    record = recorded(curve=Curve("[[1,0.5],[3,0.25],[9,null]]"))
     line = json.loads(record_json.to_line(record))
     text = json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n"
     whole = hashlib.sha256(text.encode()).hexdigest()

@@ -24,7 +24,7 @@ def generated(sandbox: Sandbox, case: Path) -> FileTree:
     own = case / "sweepledger.yaml"
     sandbox.write("sweepledger.yaml", own.read_text() if own.exists() else SETTINGS)
     sandbox.write("code/train.py", "print('the same code for ever')\n")
-    sandbox.write("base/launcher/v2/launch.py", "# stands for the launcher, which has tests of its own\n")
+    sandbox.write("base/launcher/v1/launch.py", "# stands for the launcher, which has tests of its own\n")
     shutil.copytree(case / "sweeps", sandbox.root / "sweeps")
     sandbox.commit("Set the scene")
     generate(sandbox.workspace)
@@ -60,6 +60,6 @@ def test_an_overlay_runs_the_launcher_of_the_base_byte_for_byte(sandbox: Sandbox
 
     assert "launch.py" not in stored.contents.paths()
     assert launcher["data"] == {
-        "launch.py": (sandbox.root / "base/launcher/v2/launch.py").read_text(),
+        "launch.py": (sandbox.root / "base/launcher/v1/launch.py").read_text(),
         "launch.json": stored.contents.read("launch.json").decode(),
     }

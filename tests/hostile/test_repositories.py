@@ -52,7 +52,7 @@ def test_rows_that_are_covered_elsewhere_are_there() -> None:
             assert f"def {name}(" in (ROOT / path).read_text()
 
 
-PLACES = ["sweeps/odd.yaml", "results/peak/odd", "overlays/active/odd", "base/trial/v2/odd", "clusters/odd"]
+PLACES = ["sweeps/odd.yaml", "results/peak/odd", "overlays/active/odd", "base/trial/v1/odd", "clusters/odd"]
 TARGETS = ["/etc/passwd", "..", "../../..", "odd", "/dev/zero"]
 
 
@@ -91,7 +91,7 @@ def test_g1_a_link_that_was_checked_out_as_text_is_one_still(sandbox: Sandbox) -
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "sparse"], ids=lambda kind: f"G2 {kind}")
-@pytest.mark.parametrize("place", ["sweeps/odd.yaml", "base/trial/v2/odd"])
+@pytest.mark.parametrize("place", ["sweeps/odd.yaml", "base/trial/v1/odd"])
 def test_what_is_no_plain_file_is_refused_without_a_blocking_read(
     sandbox: Sandbox, place: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -412,7 +412,7 @@ def test_a_kustomization_is_refused_before_kustomize_starts(
     sandbox.spec()
     generate(sandbox.workspace)
     (name,) = sandbox.active()
-    path = "base/trial/v2" if place == "base" else f"overlays/active/{name}"
+    path = "base/trial/v1" if place == "base" else f"overlays/active/{name}"
     file = sandbox.root / path / "kustomization.yaml"
     key = text.partition(":")[0]
     lines = [line for line in file.read_text().splitlines() if not line.startswith((f"{key}:", "  - job"))]
@@ -477,7 +477,7 @@ def test_g14_no_socket_is_opened(sandbox: Sandbox, tmp_path: Path, needs_kustomi
     generate(sandbox.workspace)
     (name,) = sandbox.active()
     if place != "clean":
-        path = "base/trial/v2" if place == "base" else f"overlays/active/{name}"
+        path = "base/trial/v1" if place == "base" else f"overlays/active/{name}"
         file = sandbox.root / path / "kustomization.yaml"
         file.write_text(
             file.read_text().replace("resources:\n", "resources:\n- https://127.0.0.1:9/x.yaml\n")

@@ -6,19 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.launcher.folders import LAUNCHERS, Selected, TrialFolder
+from tests.launcher.folders import TrialFolder
 from tests.pythons import require_python
-
-
-@pytest.fixture(
-    autouse=True,
-    params=[pytest.param("v1", marks=pytest.mark.full_suite("the first launcher, which is frozen")), "v2"],
-)
-def launcher_version(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run each test with each version of the launcher; a module for one version parametrizes this indirectly."""
-    Selected.version = LAUNCHERS[request.param]
-    yield request.param
-    Selected.version = LAUNCHERS["v1"]
 
 
 @pytest.fixture

@@ -19,76 +19,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 from jsonschema import Draft202012Validator
 
-Version = Literal["v1", "v2"]
-VERSIONS: tuple[Version, ...] = ("v1", "v2")
-BASES = Path(__file__).parent.parent.parent / "base" / "launcher"
-
-
-class LauncherVersion:
-    """One version of the launcher: its file, its module and its schema of records."""
-
-    def __init__(self, name: Version) -> None:
-        self.name = name
-        self.folder = BASES / name
-        self.path = self.folder / "launch.py"
-        schema = json.loads((self.folder / "record.schema.json").read_text(encoding="utf-8"))
-        self.schema = Draft202012Validator(schema)
-        # Not imported: that would leave a compiled file in a frozen folder.
-        self.module: Any = SimpleNamespace(**runpy.run_path(str(self.path), run_name="launch"))
-
-
-LAUNCHERS = {name: LauncherVersion(name) for name in VERSIONS}
-
-
-class Selected:
-    """The version that the tests run now; the fixture `launcher_version` selects it."""
-
-    version = LAUNCHERS["v1"]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.version.module, name)
-
-
-launch: Any = Selected()
-"""The module of the selected version."""
-
-
-def selected() -> LauncherVersion:
-    """Return the selected version of the launcher."""
-    return Selected.version
-
-
-def is_v1() -> bool:
-    """Return whether the selected version is the first."""
-    return Selected.version.name == "v1"
-
-
-def worded(first: str, second: str) -> str:
-    """Return the message of the selected version, where the second has another one."""
-    return first if is_v1() else second
-
-
-def files(path: Path | str) -> Any:
-    """Return what the selected version reads a result file from."""
-    return str(path) if is_v1() else launch.Files(str(path))
-
-
-def metrics_of(stream: Any) -> Any:
-    """Return the numbers that a stream has gathered."""
-    return stream.found if is_v1() else stream.gathered.metrics
-
-
-def details_of(stream: Any) -> Any:
-    """Return the details that a stream has gathered."""
-    return stream.details if is_v1() else stream.gathered.details
-
-
-LAUNCHER = LAUNCHERS["v1"].path
-SCHEMA = LAUNCHERS["v1"].schema
+FOLDER = Path(__file__).parents[2] / "base/launcher/v1"
+LAUNCHER = FOLDER / "launch.py"
+SCHEMA = Draft202012Validator(json.loads((FOLDER / "record.schema.json").read_text(encoding="utf-8")))
+"""That of records."""
+# Not imported: that would leave a compiled file in a folder of bases.
+launch: Any = SimpleNamespace(**runpy.run_path(str(LAUNCHER), run_name="launch"))
+"""The module of the launcher."""
 
 PROGRAM = "ab" * 32
 CODE = "cd" * 20
@@ -209,7 +150,8 @@ class TrialFolder:
             "digest": f"sha256:{sha256(self.table.encode())}",
         }
         return {
-            **({"version": 1} if is_v1() else {"version": 2, "max_disruptions": 5}),
+            "version": 1,
+            "max_disruptions": 5,
             "batch": "lr-b1-3f9a1c2e",
             "program": PROGRAM,
             "code": CODE,
@@ -253,7 +195,7 @@ class TrialFolder:
         """Write everything and start the launcher; an empty value leaves a variable out."""
         self.write()
         environment = self.variables(variables)
-        command = [self.interpreter, str(selected().path), *self.arguments]
+        command = [self.interpreter, str(LAUNCHER), *self.arguments]
         in_fork = (
             self.may_fork
             and self.interpreter == sys.executable
@@ -295,7 +237,7 @@ class TrialFolder:
         """Read the records by their files' names; each must be as the schema says."""
         read = {path.name: json.loads(path.read_bytes()) for path in sorted(self.results.glob("*.json"))}
         for record in read.values():
-            selected().schema.validate(record)
+            SCHEMA.validate(record)
         return read
 
     def record(self) -> Any:

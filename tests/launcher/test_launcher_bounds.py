@@ -1,4 +1,4 @@
-"""The bounds of a record of version 2, and what its termination message keeps."""
+"""The bounds of a record, and what its termination message keeps."""
 
 import base64
 import hashlib
@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.launcher.folders import TrialFolder, launch, python, selected
-
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
+from tests.launcher.folders import SCHEMA, TrialFolder, launch, python
 
 EVERYTHING = """
 import json, os, random
@@ -172,7 +170,7 @@ def test_every_curve_comes_back_exactly(seed: int, trial_folder: TrialFolder) ->
 
 
 def test_the_schema_takes_both_forms_of_artifacts_and_of_environment() -> None:
-    schema = selected().schema.schema
+    schema = SCHEMA.schema
     assert isinstance(schema, dict)
     properties = schema["properties"]
 

@@ -10,8 +10,6 @@ import pytest
 
 from tests.launcher.folders import TrialFolder, launch, shell
 
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
-
 METRIC = {"name": "val/acc", "source": "result", "format": "jsonl"}
 
 

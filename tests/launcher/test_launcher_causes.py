@@ -1,10 +1,8 @@
-"""What version 2 records of a failed command: the last exception of its stderr, else the last line."""
+"""What the launcher records of a failed command: the last exception of its stderr, else the last line."""
 
 import pytest
 
 from tests.launcher.folders import REPORT, TrialFolder, launch, shell
-
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
 
 HEADER = "Traceback (most recent call last):"
 FRAME = '  File "train.py", line 1, in <module>'

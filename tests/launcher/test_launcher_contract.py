@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.launcher.folders import REPORT, TRIALS, TrialFolder, is_v1, launch, selected, shell
+from tests.launcher.folders import FOLDER, LAUNCHER, REPORT, TRIALS, TrialFolder, launch, shell
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_node_that_runs_out_of_files_is_not_the_sweeps_fault(trial_folder: Tri
     trial_folder.write()
 
     run = subprocess.run(
-        ["sh", "-c", 'ulimit -n 10; exec "$@"', "sh", trial_folder.interpreter, str(selected().path)],
+        ["sh", "-c", 'ulimit -n 10; exec "$@"', "sh", trial_folder.interpreter, str(LAUNCHER)],
         env=trial_folder.variables({}),
         capture_output=True,
         check=False,
@@ -189,11 +189,14 @@ def test_an_error_in_the_record_is_cut(trial_folder: TrialFolder) -> None:
 
 
 def test_the_launcher_stands_alone() -> None:
-    text = selected().path.read_text(encoding="utf-8")
-    names = {"launch.py", "record.schema.json"} | (set() if is_v1() else {"kustomization.yaml"})
+    text = LAUNCHER.read_text(encoding="utf-8")
 
-    assert {path.name for path in selected().folder.iterdir()} == names
+    assert {path.name for path in FOLDER.iterdir()} == {
+        "kustomization.yaml",
+        "launch.py",
+        "record.schema.json",
+    }
     assert "generator" not in text
     # Next to launch.json in one ConfigMap, which a client-side apply copies into an annotation of 256 KiB.
-    assert len(text.encode()) < (72 if is_v1() else 140) * 1024
-    assert os.access(selected().path, os.R_OK)
+    assert len(text.encode()) < 140 * 1024
+    assert os.access(LAUNCHER, os.R_OK)

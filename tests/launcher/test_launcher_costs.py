@@ -16,7 +16,6 @@ import pytest
 from benchmarks.launcher import batch
 from tests.launcher.folders import PATIENCE, REPORT, TrialFolder, python, shell
 
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
 ROWS = 4
 
 

@@ -6,8 +6,6 @@ import pytest
 
 from tests.launcher.folders import REPORT, TRIALS, TrialFolder, launch, shell
 
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
-
 BEGAN = f"touch began; {REPORT}"
 
 

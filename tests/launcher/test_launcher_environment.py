@@ -14,8 +14,6 @@ import pytest
 
 from tests.launcher.folders import REPORT, TrialFolder, launch, shell
 
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
-
 
 def distributions(folder: Path, *entries: str) -> Path:
     """Make a folder with the metadata of distributions."""

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from tests.launcher.folders import TrialFolder, launch, python, shell
 
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
-
 
 def metric(**changes: Any) -> dict[str, Any]:
     complete: dict[str, Any] = launch.complete_metric({"name": "loss", "source": "result", **changes})
@@ -82,7 +80,7 @@ def test_a_csv_file_without_the_objective_is_a_missing_metric(
 ) -> None:
     report = read(content, tmp_path, format="csv")
 
-    # Later launchers name the numbers that there are.
+    # If the file has other numbers, the message names them.
     assert (report.reason, report.message.removesuffix("; its numbers: acc")) == ("metric-missing", message)
 
 

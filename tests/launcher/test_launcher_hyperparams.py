@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepledger.formats import hyperparams_yaml
-from tests.launcher.folders import PROGRAM, REPORT, TrialFolder, is_v1, launch, python, sha256, shell
+from tests.launcher.folders import PROGRAM, REPORT, TrialFolder, launch, python, sha256, shell
 
 NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False).filter(
     lambda number: not number.is_integer()
@@ -172,6 +172,6 @@ def test_links_point_to_the_code_wherever_the_scratch_folder_is(
     (tmp_path / "code" / "main.py").touch()
     monkeypatch.chdir(tmp_path / "code")
 
-    (launch.lay_workplace if is_v1() else launch.make_workplace)(str(tmp_path / "work"), "[]\n")
+    launch.make_workplace(str(tmp_path / "work"), "[]\n")
 
     assert (tmp_path / "work" / "main.py").readlink() == tmp_path / "code" / "main.py"

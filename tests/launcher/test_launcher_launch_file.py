@@ -1,12 +1,10 @@
-"""Every member of launch.json has a type, in version 2."""
+"""Every member of launch.json has a type."""
 
 from typing import Any
 
 import pytest
 
 from tests.launcher.folders import TrialFolder, launch
-
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
 
 WRONG: tuple[tuple[str, Any, str], ...] = (
     ("batch", 1, "str"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launcher.folders import REPORT, TrialFolder, ended, launch, python, selected, shell
+from tests.launcher.folders import LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell
 
 KEPT = 256 * 1024
 
@@ -181,7 +181,7 @@ def test_a_full_disk_costs_the_kept_output_but_not_the_trial(trial_folder: Trial
     trial_folder.write()
 
     run = subprocess.run(
-        ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", trial_folder.interpreter, str(selected().path)],
+        ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", trial_folder.interpreter, str(LAUNCHER)],
         env=trial_folder.variables({}),
         capture_output=True,
         check=False,

@@ -17,14 +17,14 @@ import pytest
 
 from tests.launcher.folders import (
     CODE,
+    LAUNCHER,
     REPORT,
+    SCHEMA,
     TRIALS,
     TrialFolder,
     ended,
-    is_v1,
     launch,
     python,
-    selected,
     shell,
     wait_for,
 )
@@ -61,7 +61,8 @@ def a_record(folder: TrialFolder, **changes: Any) -> dict[str, Any]:
         "node": None,
         "details": {},
         "artifacts": [],
-        **({} if is_v1() else {"version": 2, "disruptions": 0, "environment": None}),
+        "disruptions": 0,
+        "environment": None,
         **changes,
     }
 
@@ -89,11 +90,10 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
     assert record.pop("said") == [f"{TRIALS[1]}: ok: test_accuracy=0.94"]
     assert 0 <= record.pop("seconds") < 100
     assert record.pop("started") <= record.pop("finished")
-    if not is_v1():
-        assert record.pop("environment")["kind"] == "distributions"
-        assert record.pop("disruptions") == 0
+    assert record.pop("environment")["kind"] == "distributions"
+    assert record.pop("disruptions") == 0
     assert record == {
-        "version": 1 if is_v1() else 2,
+        "version": 1,
         "trial": TRIALS[1],
         "row": trial_folder.row_digest(1),
         "batch": "lr-b1-3f9a1c2e",
@@ -161,8 +161,8 @@ def test_a_record_is_one_line_of_ascii_with_sorted_keys(trial_folder: TrialFolde
 def test_the_schema_refuses_what_no_launcher_writes(
     change: dict[str, Any], trial_folder: TrialFolder
 ) -> None:
-    assert selected().schema.is_valid(a_record(trial_folder))
-    assert not selected().schema.is_valid(a_record(trial_folder, **change))
+    assert SCHEMA.is_valid(a_record(trial_folder))
+    assert not SCHEMA.is_valid(a_record(trial_folder, **change))
 
 
 @pytest.mark.parametrize("name", sorted(a_record(TrialFolder(Path())).keys() - {"details", "artifacts"}))
@@ -170,15 +170,15 @@ def test_the_schema_demands_every_member(name: str, trial_folder: TrialFolder) -
     record = a_record(trial_folder)
     del record[name]
 
-    assert not selected().schema.is_valid(record)
+    assert not SCHEMA.is_valid(record)
 
 
 def test_the_schema_describes_every_member() -> None:
-    schema: Any = selected().schema.schema
-    selected().schema.check_schema(schema)
+    schema: Any = SCHEMA.schema
+    SCHEMA.check_schema(schema)
     assert all(member.get("description") for member in schema["properties"].values())
     assert schema["additionalProperties"] is False
-    optional = {"details", "artifacts", "curve"} if is_v1() else {"curve", "stopped", "shared"}
+    optional = {"curve", "stopped", "shared"}
     assert schema["required"] == [name for name in schema["properties"] if name not in optional]
 
 
@@ -366,37 +366,12 @@ def test_a_termination_log_that_is_not_there_is_not_made(trial_folder: TrialFold
     assert not (trial_folder.root / "termination-log").exists()
 
 
-def test_the_copy_loses_artifacts_then_details_then_other_metrics(trial_folder: TrialFolder) -> None:
-    if not is_v1():
-        pytest.skip("version 2 keeps the first part: test_launcher_bounds")
-    small = a_record(
-        trial_folder, details={"a": 1}, artifacts=[{"path": "x", "bytes": 1, "sha256": "0" * 64}]
-    )
-    artifacts, details, metrics = (
-        {"artifacts": [{"path": "x" * 4096}]},
-        {"details": {"a": "x" * 4096}},
-        {"metrics": {"test_accuracy": 0.5, **{f"m{number}" * 9: 0.123456789 for number in range(100)}}},
-    )
-
-    def brief(**changes: Any) -> Any:
-        text = launch.brief({**small, **changes}, "test_accuracy")
-        assert len(text) <= 4095
-        return json.loads(text)
-
-    assert brief() == small
-    assert brief(**artifacts) == {**small, "artifacts": []}
-    assert brief(**details) == {**small, "artifacts": [], "details": {}}
-    assert brief(**metrics) == {**small, "artifacts": [], "details": {}, "metrics": {"test_accuracy": 0.5}}
-    without = {"metrics": {f"m{number}" * 9: 0.123456789 for number in range(100)}}
-    assert brief(**without) == {**small, "artifacts": [], "details": {}, "metrics": {}}
-
-
 @pytest.mark.parametrize(("size", "whole"), [(4095, True), (4096, False)])
 def test_the_copy_is_whole_up_to_4095_bytes(size: int, whole: bool, trial_folder: TrialFolder) -> None:  # noqa: FBT001
     record = a_record(trial_folder, details={"a": ""})
     record["details"]["a"] = "x" * (size - len(launch.dump(record)))
 
-    copy = launch.brief(record, "test_accuracy") if is_v1() else launch.brief(record)
+    copy = launch.brief(record)
 
     assert (json.loads(copy) == record) == whole
 
@@ -502,10 +477,9 @@ def test_on_a_full_disk_the_record_survives_at_the_node(trial_folder: TrialFolde
     assert run.code == 0
     assert run.said[-1].startswith("the record cannot be written: [Errno 28] No space left on device: ")
     assert "uid-1.json" in run.said[-1]
-    kept = set() if is_v1() else {"environments"}
-    assert names == {".lock", "uid-1.out", "uid-1.err", "artifacts", "checkpoints", *kept}
+    assert names == {".lock", "uid-1.out", "uid-1.err", "artifacts", "checkpoints", "environments"}
     record = json.loads(log.read_bytes())
-    selected().schema.validate(record)
+    SCHEMA.validate(record)
     assert (record["status"], record["metrics"]) == ("ok", {"test_accuracy": 0.5})
 
 
@@ -522,7 +496,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one_and_no_other(tmp_path
     script = "import runpy, sys; runpy.run_path(sys.argv[1])['write_safely'](sys.argv[2], b'x' * 5000)"
 
     run = subprocess.run(
-        ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *python(script), selected().path, tmp_path / "a.json"],
+        ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *python(script), LAUNCHER, tmp_path / "a.json"],
         capture_output=True,
         check=False,
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import TRIALS, TrialFolder, is_v1, launch, metrics_of, python, sha256, shell
+from tests.launcher.folders import TRIALS, TrialFolder, launch, python, sha256, shell
 
 MEBIBYTE = 1024 * 1024
 
@@ -247,7 +247,7 @@ def scan(*chunks: bytes, objective: str = "loss") -> Any:
     for chunk in chunks:
         found.feed(chunk)
     found.finish()
-    return metrics_of(found)
+    return found.gathered.metrics
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_artifacts_left_out_are_counted_in_the_record(trial_folder: TrialFolder)
 
     record = trial_folder.try_once()
 
-    assert (len(record["artifacts"]) if is_v1() else record["artifacts"]["count"]) == 1000
+    assert record["artifacts"]["count"] == 1000
     assert record["details"]["artifacts_left_out"] == 2
 
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.launcher.folders import LATE, Run, TrialFolder, ended, launch, python, selected, shell, wait_for
-
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
+from tests.launcher.folders import LATE, SCHEMA, Run, TrialFolder, ended, launch, python, shell, wait_for
 
 REPORT = 'printf \'{"test_accuracy": 0.%d}\' $JOB_ID > "$SWEEP_RESULT"'
 
@@ -31,7 +29,7 @@ def records(folder: TrialFolder) -> dict[int, Any]:
     read = {}
     for path in folder.results.glob("*/*.json"):
         record = json.loads(path.read_bytes())
-        selected().schema.validate(record)
+        SCHEMA.validate(record)
         assert path.name == f"{record['uid']}.json" == f"uid-1-{path.parent.name}.json"
         read[int(path.parent.name)] = record
     return dict(sorted(read.items()))
@@ -295,7 +293,7 @@ def test_the_termination_message_has_the_digest_of_each_record(rows: TrialFolder
         path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in rows.results.glob("*/*.json")
     }
-    assert json.loads(log.read_bytes()) == {"version": 2, "rows": {**digests, "2": None}}
+    assert json.loads(log.read_bytes()) == {"version": 1, "rows": {**digests, "2": None}}
 
 
 def test_the_message_of_many_rows_is_one_digest(rows: TrialFolder) -> None:
@@ -307,8 +305,8 @@ def test_the_message_of_many_rows_is_one_digest(rows: TrialFolder) -> None:
     pod = launch.Pod(rows.launch_json(), range(80), "uid-1", None)
     pod.slots = slots
 
-    digest = hashlib.sha256(launch.dump({"version": 2, "rows": members}).encode()).hexdigest()
-    assert json.loads(pod.message()) == {"version": 2, "rows_sha256": digest}
+    digest = hashlib.sha256(launch.dump({"version": 1, "rows": members}).encode()).hexdigest()
+    assert json.loads(pod.message()) == {"version": 1, "rows_sha256": digest}
 
 
 @pytest.mark.parametrize(

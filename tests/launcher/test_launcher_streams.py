@@ -1,7 +1,6 @@
 """The forms in which a trial may report line by line: `name=value`, JSON Lines, and `key,value` logs."""
 
 import itertools
-import json
 import math
 import re
 from pathlib import Path
@@ -14,11 +13,7 @@ from hypothesis import strategies as st
 from tests.launcher.folders import (
     TRIALS,
     TrialFolder,
-    details_of,
-    files,
-    is_v1,
     launch,
-    metrics_of,
     python,
     shell,
 )
@@ -45,14 +40,14 @@ def printed(text: str, **changes: str) -> Any:
     """Give the report of what was printed."""
     stream = launch.Stream(metric(**changes))
     stream.feed(text.encode())
-    return launch.read_report(stream, files("/nowhere"), metric(**changes))
+    return launch.read_report(stream, launch.Files("/nowhere"), metric(**changes))
 
 
 def report_of(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
     """Give the report of a result file."""
     path = tmp_path / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return launch.read_report(None, files(path), metric(source="result", **changes))
+    return launch.read_report(None, launch.Files(str(path)), metric(source="result", **changes))
 
 
 # ------------------------------------------------------------------------------------------------- name=value
@@ -232,7 +227,9 @@ def test_a_log_of_keys_and_values_is_read_whole(
 
 
 def test_a_log_that_is_missing_is_reported(tmp_path: Path) -> None:
-    report = launch.read_report(None, files(tmp_path / "none"), metric("test_acc", "result", format="log"))
+    report = launch.read_report(
+        None, launch.Files(str(tmp_path / "none")), metric("test_acc", "result", format="log")
+    )
 
     assert (report.reason, report.message) == ("metric-missing", "the trial wrote no $SWEEP_RESULT")
 
@@ -324,7 +321,9 @@ def test_a_link_a_pipe_or_a_folder_is_no_file_of_lines(tmp_path: Path) -> None:
     launch.os.mkfifo(tmp_path / "fifo")
 
     for name in ("link", "folder", "fifo"):
-        report = launch.read_report(None, files(tmp_path / name), metric(source="result", format="log"))
+        report = launch.read_report(
+            None, launch.Files(str(tmp_path / name)), metric(source="result", format="log")
+        )
 
         assert (name, report.reason, report.metrics) == (name, "result-invalid", {})
 
@@ -335,7 +334,7 @@ def test_a_file_of_lines_is_read_up_to_64_mebibytes(tmp_path: Path) -> None:
         file.write(b"loss=1\n")
         file.truncate(64 * 1024 * 1024 + 1)
 
-    report = launch.read_report(None, files(path), metric(source="result", format="text"))
+    report = launch.read_report(None, launch.Files(str(path)), metric(source="result", format="text"))
 
     assert report.reason == "result-invalid"
     assert report.message == "$SWEEP_RESULT is no valid result: it is larger than 64 MiB"
@@ -346,7 +345,7 @@ def test_endless_names_take_no_memory() -> None:
     for number in range(1000):
         stream.feed(f'{{"m{number}": 1, "d{number}": "x"}}\n'.encode())
 
-    assert (len(metrics_of(stream)), len(details_of(stream))) == (100, 100)
+    assert (len(stream.gathered.metrics), len(stream.gathered.details)) == (100, 100)
 
 
 def test_what_others_print_is_no_detail_of_a_log() -> None:
@@ -389,17 +388,3 @@ def test_a_failed_trial_keeps_its_curve(trial_folder: TrialFolder) -> None:
 
 def test_a_record_without_a_curve_has_no_such_member(trial_folder: TrialFolder) -> None:
     assert "curve" not in trial_folder.try_once()
-
-
-def test_the_nodes_copy_loses_the_curve_first(trial_folder: TrialFolder) -> None:
-    if not is_v1():
-        pytest.skip("version 2 compresses the curve: test_launcher_bounds")
-    trial_folder.changes = {"metric": {"name": "loss", "source": "stdout"}}
-    trial_folder.command = shell("for i in $(seq 300); do echo loss=$i.123456789; done")
-    (trial_folder.root / "termination-log").touch()
-
-    record = trial_folder.try_once()
-
-    copy = json.loads((trial_folder.root / "termination-log").read_bytes())
-    expected = {name: value for name, value in record.items() if name not in {"curve", "exit", "said"}}
-    assert copy == expected

@@ -10,8 +10,6 @@ import pytest
 
 from tests.launcher.folders import TrialFolder, ended, launch, shell, wait_for
 
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
-
 JSONL = {"name": "loss", "source": "result", "format": "jsonl"}
 
 

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.launcher.folders import LAUNCHERS, Run, TrialFolder, ended, selected, shell, wait_for
-
-pytestmark = pytest.mark.parametrize("launcher_version", ["v2"], indirect=True)
+from tests.launcher.folders import LAUNCHER, SCHEMA, Run, TrialFolder, ended, shell, wait_for
 
 PACK = Path(__file__).parents[2] / "base/components/pack/v1/pack.py"
 REPORT = 'printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"'
@@ -39,7 +37,7 @@ class Packed:
         if not program.exists():
             program.mkdir()
             shutil.copy(PACK, program)
-            shutil.copy(LAUNCHERS["v2"].path, program)
+            shutil.copy(LAUNCHER, program)
         given = self.folder.variables({"SWEEP_POD_UID": f"pod-{self.pods}", **variables})
         process = subprocess.Popen(
             [self.folder.interpreter, "-B", str(program / "pack.py")],
@@ -72,7 +70,7 @@ class Packed:
         read: dict[int, list[tuple[str, str | None, int]]] = {row: [] for row in range(ROWS)}
         for path in sorted(self.folder.results.glob("*/*.json")):
             record = json.loads(path.read_bytes())
-            selected().schema.validate(record)
+            SCHEMA.validate(record)
             read[record["index"]].append((record["status"], record["reason"], record["attempt"]))
         return read
 

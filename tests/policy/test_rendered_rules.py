@@ -191,7 +191,6 @@ TOGETHER: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
 EVERY = FAULTS | KEYS | TOGETHER
 
 INDEXED = {
-    "both limits": lambda spec: spec.update(backoffLimit=1),
     "no limit per index": lambda spec: spec.pop("backoffLimitPerIndex"),
     "no bound on failures": lambda spec: spec.pop("maxFailedIndexes"),
     "no index": lambda spec: spec.pop("completionMode"),

@@ -65,8 +65,8 @@ RENAMING = {
 }
 MERGING = {"name": "launcher", "behavior": "merge", "files": ["launch.json"]}
 LAUNCHER = {
-    "launcher/v2/launch.py": "pass\n",
-    "launcher/v2/kustomization.yaml": yaml.dump(
+    "launcher/v1/launch.py": "pass\n",
+    "launcher/v1/kustomization.yaml": yaml.dump(
         {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
@@ -80,7 +80,7 @@ LAUNCHER = {
 
 def with_launcher(renaming: object = RENAMING, merging: object = MERGING) -> list[str]:
     changes = {
-        "resources": ["../../../base/launcher/v2", "../../../base/trial/v1"],
+        "resources": ["../../../base/launcher/v1", "../../../base/trial/v1"],
         "patches": [renaming],
         "configMapGenerator": [merging],
     }

@@ -11,11 +11,8 @@ from sweepledger.formats import yaml
 from tests.sweeps import BASE
 
 COMPONENTS = BASE / "components"
+CLONE = "clone/v1"
 FILES = {"trainer/train.py": "print(1)\n", "trainer/deep/a b.txt": "x\n", "other/secret.txt": "none of it\n"}
-
-
-CLONES = ("clone/v1", "clone/v2")
-VERSIONS = pytest.mark.parametrize("version", CLONES)
 
 
 def container(component: str) -> dict[str, Any]:
@@ -45,11 +42,9 @@ def origin(tmp_path: Path) -> Path:
     return folder
 
 
-def cloned(
-    version: str, origin: Path, work: Path, tree: str, path: str = "trainer"
-) -> subprocess.CompletedProcess[bytes]:
+def cloned(origin: Path, work: Path, tree: str, path: str = "trainer") -> subprocess.CompletedProcess[bytes]:
     """Run the script with the folders of the pod below another root."""
-    shell, options, script = container(version)["command"]
+    shell, options, script = container(CLONE)["command"]
     for inside in ("/sweep/clone", "/code"):
         (work / inside[1:]).mkdir(parents=True)
         script = script.replace(inside, str(work / inside[1:]))
@@ -65,15 +60,14 @@ def cloned(
     )
 
 
-@VERSIONS
 def test_exactly_the_locked_tree_lies_in_its_place_whatever_the_branch_holds_now(
-    version: str, origin: Path, tmp_path: Path
+    origin: Path, tmp_path: Path
 ) -> None:
     locked = git(origin, "rev-parse", "HEAD:trainer")
     (origin / "trainer/train.py").write_text("print(2)\n")
     git(origin, "commit", "--quiet", "-am", "Change the code")
 
-    done = cloned(version, origin, tmp_path / "pod", locked)
+    done = cloned(origin, tmp_path / "pod", locked)
 
     assert done.returncode == 0, done.stderr
     code = tmp_path / "pod/code"
@@ -82,21 +76,15 @@ def test_exactly_the_locked_tree_lies_in_its_place_whatever_the_branch_holds_now
     }
 
 
-@VERSIONS
-def test_code_in_a_folder_within_a_folder_keeps_its_place(version: str, origin: Path, tmp_path: Path) -> None:
-    done = cloned(
-        version, origin, tmp_path / "pod", git(origin, "rev-parse", "HEAD:trainer/deep"), "trainer/deep"
-    )
+def test_code_in_a_folder_within_a_folder_keeps_its_place(origin: Path, tmp_path: Path) -> None:
+    done = cloned(origin, tmp_path / "pod", git(origin, "rev-parse", "HEAD:trainer/deep"), "trainer/deep")
 
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "pod/code/trainer/deep/a b.txt").read_text() == "x\n"
 
 
-@VERSIONS
-def test_a_tree_that_the_repository_never_had_stops_the_pod(
-    version: str, origin: Path, tmp_path: Path
-) -> None:
-    assert cloned(version, origin, tmp_path / "pod", "0123456789" * 4).returncode != 0
+def test_a_tree_that_the_repository_never_had_stops_the_pod(origin: Path, tmp_path: Path) -> None:
+    assert cloned(origin, tmp_path / "pod", "0123456789" * 4).returncode != 0
 
 
 def test_a_pod_fetches_no_history_and_no_other_folder(origin: Path, tmp_path: Path) -> None:
@@ -106,7 +94,7 @@ def test_a_pod_fetches_no_history_and_no_other_folder(origin: Path, tmp_path: Pa
         git(origin, "add", ".")
         git(origin, "commit", "--quiet", "-m", f"Add {number}")
 
-    done = cloned("clone/v2", origin, tmp_path / "pod", git(origin, "rev-parse", "HEAD:trainer"))
+    done = cloned(origin, tmp_path / "pod", git(origin, "rev-parse", "HEAD:trainer"))
 
     assert done.returncode == 0, done.stderr
     repository = tmp_path / "pod/sweep/clone/repository"
@@ -120,7 +108,7 @@ def test_a_server_without_filters_still_gives_the_locked_tree(origin: Path, tmp_
     (origin / "trainer/train.py").write_text("print(2)\n")
     git(origin, "commit", "--quiet", "-am", "Change the code")
 
-    done = cloned("clone/v2", origin, tmp_path / "pod", locked)
+    done = cloned(origin, tmp_path / "pod", locked)
 
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "pod/code/trainer/train.py").read_text() == "print(1)\n"
@@ -144,7 +132,7 @@ def test_the_password_reaches_git_from_a_file_with_or_without_a_line_end(tmp_pat
     assert "username=reader\npassword=s3cret\n" in done.stdout
 
 
-@pytest.mark.parametrize("component", [*CLONES, "clone-credentials/v1"])
+@pytest.mark.parametrize("component", [CLONE, "clone-credentials/v1"])
 def test_nothing_in_it_looks_like_a_template(component: str) -> None:
     text = (COMPONENTS / component / "patch.yaml").read_text()
 

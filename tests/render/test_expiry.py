@@ -303,6 +303,6 @@ def test_what_differs_in_one_thing_is_judged_as_a_trial_and_refused(change: Any)
 
 
 def test_a_trial_is_judged_as_before() -> None:
-    trial = yaml.load((ROOT / "base/jobs/v2/job.yaml").read_bytes())
+    trial = yaml.load((ROOT / "base/jobs/v1/job.yaml").read_bytes())
 
     assert is_judged(trial)

@@ -118,16 +118,16 @@ def test_every_component_is_chosen_by_some_batch() -> None:
 @SHAPES
 def test_the_lock_lists_what_the_batch_was_made_from_and_nothing_else(shape: Shape) -> None:
     plain, every = a_batch(shape), a_batch(shape, sweep=a_full_sweep())
-    base = {Shape.INDEXED: "trial/v2", Shape.JOBS: "jobs/v2"}[shape]
+    base = {Shape.INDEXED: "trial/v1", Shape.JOBS: "jobs/v1"}[shape]
 
-    assert rendered(plain).lock.bases == ("launcher/v2", base, "components/data/v1")
+    assert rendered(plain).lock.bases == ("launcher/v1", base, "components/data/v1")
     assert rendered(every, FULL_SETTINGS).lock.bases == (
-        "launcher/v2",
+        "launcher/v1",
         base,
         "components/artifacts/v1",
         "components/checkpoints/v1",
         "components/clone-credentials/v1",
-        "components/clone/v2",
+        "components/clone/v1",
         "components/data/v1",
         "components/gpu/v1",
         "components/shared-memory/v1",

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweepledger.formats.records_jsonl import line_size
 from sweepledger.results.bounds import (
     BATCH_BYTES,
     LEAST_TRIAL_BYTES,
     MOST_TRIAL_BYTES,
     common_bound,
-    line_size,
     shortened,
     trial_share,
 )
@@ -28,29 +28,24 @@ FULL = a_record(
 
 
 @pytest.mark.parametrize(
-    ("version", "trials", "share"),
-    [
-        *((1, 1, MOST_TRIAL_BYTES), (1, 610, MOST_TRIAL_BYTES), (1, 1000, 40_000)),
-        *((1, 20_000, 2000), (1, 100_000, 2000)),
-        *((2, 1, MOST_TRIAL_BYTES), (2, 1000, 48_000), (2, 100_000, 480)),
-    ],
+    ("trials", "share"),
+    [(1, MOST_TRIAL_BYTES), (732, MOST_TRIAL_BYTES), (1000, 48_000), (100_000, LEAST_TRIAL_BYTES)],
 )
-def test_each_trial_has_a_share_of_the_batchs_bytes(version: int, trials: int, share: int) -> None:
-    assert trial_share(trials, version) == share
-    assert share * trials <= max(BATCH_BYTES[version], LEAST_TRIAL_BYTES[1] * trials if version == 1 else 0)
+def test_each_trial_has_a_share_of_the_batchs_bytes(trials: int, share: int) -> None:
+    assert trial_share(trials) == share
+    assert share * trials <= BATCH_BYTES
 
 
 def test_a_usual_record_of_the_largest_batch_fits_into_its_share() -> None:
     usual = a_record(
         99_999,
-        version=2,
         uid="3f9a1c2e-9d4b-4c8e-8f3a-5b6c7d8e9f01",
         metrics=MappingProxyType({"val_loss": 0.12345678901234567, "val_accuracy": 0.9345678901234567}),
         details=MappingProxyType({}),
         seconds=1234.567,
     )
 
-    assert line_size(usual) <= LEAST_TRIAL_BYTES[2]
+    assert line_size(usual) <= LEAST_TRIAL_BYTES
 
 
 @given(st.lists(st.integers(1, 50), max_size=8), st.integers(0, 200))
@@ -64,7 +59,7 @@ def test_the_common_bound_is_the_largest_that_fits(sizes: list[int], space: int)
 
 @pytest.mark.parametrize(
     ("bound", "artifacts", "left_out"),
-    [(60_000, 100, []), (12_000, 48, []), (6_000, 0, ["curve"]), (2_000, 0, ["curve", "details"])],
+    [(60_000, 100, []), (12_000, 49, []), (6_000, 0, ["curve"]), (2_000, 0, ["curve", "details"])],
 )
 def test_artifacts_are_left_out_first_and_details_last(
     bound: int, artifacts: int, left_out: list[str]
@@ -85,4 +80,4 @@ def test_artifacts_are_left_out_first_and_details_last(
 def test_a_record_of_which_no_part_fits_is_none() -> None:
     metrics = MappingProxyType({f"{number:060}": 0.1 for number in range(100)})
 
-    assert shortened(a_record(metrics=metrics), LEAST_TRIAL_BYTES[1]) is None
+    assert shortened(a_record(metrics=metrics), LEAST_TRIAL_BYTES) is None

@@ -319,12 +319,6 @@ def test_a_metric_that_the_launcher_wrote_as_text_is_not_finite(text: str) -> No
     assert (outcome.status, outcome.reason) == (Status.DIVERGED, "metric-not-finite")
 
 
-def test_a_report_of_an_earlier_version_needs_the_first_metric_only() -> None:
-    batch = replace(a_batch(a_record(), other_metrics=(SECOND,)), by_first_metric=True)
-
-    assert evaluate(batch).outcomes[0].status is Status.OK
-
-
 def test_a_true_ok_beats_one_without_the_metric() -> None:
     hollow = a_record(metrics={}, uid="hollow", finished="2025-01-01T00:00:00Z")
 

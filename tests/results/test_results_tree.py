@@ -104,12 +104,12 @@ def test_provenance_is_exactly_this() -> None:
                     {
                         "attempts": [
                             {
-                                "attempt": json.loads(line)["attempt"],
-                                "node": json.loads(line)["node"],
-                                "record": bytes_digest(line.encode()),
-                                "uid": json.loads(line)["uid"],
+                                "attempt": record.attempt,
+                                "node": record.node,
+                                "record": bytes_digest(record_json.to_line(record).encode()),
+                                "uid": record.uid,
                             }
-                            for line in records.splitlines()
+                            for record in (failed, batch.records[0])
                         ],
                         "batch": NAME,
                         "code": TREE,
@@ -143,7 +143,6 @@ def test_provenance_is_exactly_this() -> None:
         "inputs_digest": "sha256:" + hashlib.sha256(inputs.encode()).hexdigest(),
         "generated": "by `sweep collect` from git alone; do not edit",
         "metric": {"goal": "maximize", "name": "test_accuracy"},
-        "report": 4,
         "sweep": "mnist-grid",
         "version": 1,
     }

@@ -171,6 +171,7 @@ def test_only_an_ok_trial_has_a_metric_to_rank() -> None:
         index=0,
         uid="u",
         attempt=1,
+        disruptions=0,
         status=Status.OK,
         reason=None,
         metrics={"m": 0.5},
@@ -182,6 +183,7 @@ def test_only_an_ok_trial_has_a_metric_to_rank() -> None:
         data=None,
         seed=0,
         node=None,
+        environment=None,
     )
 
     assert outcome(Status.OK, record).metric("m") == 0.5

@@ -174,7 +174,7 @@ def test_results_commits_are_verified_on_main_and_on_branches(
     on_main = {"sha": good, "ref": "refs/heads/main", "event": {"before": before}}
     summary = sandbox.root / "results/peak/summary.csv"
     summary.write_text(summary.read_text().replace(",ok,", ",failed,", 1))
-    sandbox.write("base/trial/v2/more.yaml", "a: 1\n")
+    sandbox.write("base/trial/v1/more.yaml", "a: 1\n")
     bad = sandbox.commit("results(peak): 3/3 trials")
     sandbox.git("push", "-q", "origin", f"{bad}:refs/heads/results/peak/0123")
     on_branch = {"sha": bad, "ref": "refs/heads/results/peak/0123", "event": {"before": "0" * 40}}

@@ -1,65 +1,56 @@
-"""Run one trial of a batch: pick its row of the table, run the user's command, write one record.
+"""Run the trials of a pod: read a row of the table, run the user's command, write one record.
 
-It stands alone: one file, standard library, Python 3.8 or newer, mounted into any image. It never changes
-once released; batches carry byte-equal copies. It says everything in lines on stderr.
+One file that needs the standard library alone, in Python 3.8 or newer, and can be mounted into any image.
+Overlays refer to it: from release 0.1.0 on, a change is a v2. This is a summary of docs/launcher.md.
 
-Takes no arguments, or `--` and the command that a reviewer has read: it runs only if the row gives the same.
-There `<envvar:NAME>` and `<args_json_file>` stand for what only the pod can know.
+Arguments: none, or `--` and the command that a reviewer has read, which runs only if the row gives the same.
+`<envvar:NAME>` and `<args_json_file>` stand for values that only the pod can know.
 
-Reads from its environment
-  SWEEP_LAUNCH    path of launch.json: columns, shards, command, metric, seed base, timeout
-  SWEEP_TABLE     folder of the table's files: only the one with the row is opened, its digest is verified
-  SWEEP_RESULTS   this trial's own folder on the results volume, made where it is missing
-  SWEEP_SCRATCH   a folder to write to
-  SWEEP_INDEX     the row, counted from 0; where it is not set, JOB_COMPLETION_INDEX
-  SWEEP_RANK      which of the trial's pods this is, by default 0, which alone leaves anything
+Environment
+  SWEEP_LAUNCH    path of launch.json: columns, shards, command, metric, seed, timeout, limits and options
+  SWEEP_TABLE     folder of the table's files; only the one with the row is opened, and its digest is verified
+  SWEEP_RESULTS   the trial's own folder on the results volume, created if it is missing
+  SWEEP_SCRATCH   folder for temporary files
+  SWEEP_INDEX     row, counted from 0; default: JOB_COMPLETION_INDEX
+  SWEEP_ROWS      several rows instead, first and last: 20-39. Each has a process, a record and a folder
+                  `<index>/` below SWEEP_RESULTS; its uid is the pod's, a hyphen and the index
+  SWEEP_RANK      number of the pod within its trial, default 0; only rank 0 writes results
   SWEEP_CHECKPOINT_VOLUME, SWEEP_ARTIFACT_VOLUME
-                  this trial's own folders on other volumes, for these two; by default SWEEP_RESULTS
-  SWEEP_POD_UID   this attempt's name; by default a new one
-  SWEEP_FAILURES  how often the trial failed before; by default the number of its records
-  SWEEP_PARENT_ID the trial whose checkpoints SWEEP_PARENT names, for the record
-  SWEEP_RAN, SWEEP_NODE   what runs here (`process` by default) and where, for the record
-  SWEEP_TERMINATION_LOG   the file, if it exists, for the record's short copy; default /dev/termination-log
+                  the trial's own folders on other volumes; default: SWEEP_RESULTS
+  SWEEP_POD_UID   id of the attempt; default: a new one
+  SWEEP_FAILURES  how often the trial has failed; default: the number of its records
+  SWEEP_DISRUPTIONS  how often the cluster has ended a pod of the trial; default: 0
+  SWEEP_PARENT_ID    the trial whose checkpoints SWEEP_PARENT has, for the record
+  SWEEP_RAN, SWEEP_NODE   what runs (default: process) and where, for the record
+  SWEEP_TERMINATION_LOG   file for the termination message, if it exists; default: /dev/termination-log
 
-Gives the command, beside all of its own environment
-  SWEEP_PARAM_<NAME>  each value as text; not set where the parameter is absent
+Environment of the command, in addition to all of the above
+  SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
   SWEEP_TRIAL         path of a JSON file: name -> value
-  SWEEP_TRIAL_ID, SWEEP_SEED, JOB_ID (the index counted from 1)
-  SWEEP_RESULT        where it may write what it reports. launch.json says whether that is read or its stdout,
-                      and in which form: `json`, one object whose numbers are metrics, or those of its member
-                      `metrics`, all else being details; `jsonl`, such an object a line, with its `step`;
-                      `text`, lines with `name=value`, several in a line, whatever stands around them; `log`,
-                      lines `key,value`, spaces in keys becoming underscores. Of a name that comes again the
-                      last number counts, of the metric that decides the one that `reduce` says
-  SWEEP_ARTIFACTS     a folder for files to keep: paths, sizes and digests enter the record
-  SWEEP_CHECKPOINTS   a folder that all attempts and all pods share, deleted once the trial is ok or pruned,
-                      unless launch.json keeps it; SWEEP_PARENT, where it is set, is another trial's
-  and, where launch.json asks for it
-    each variable of its `secrets`: what the file of that path holds, without a line end behind it
-    hyperparams.yml in its working directory, whose other entries are links: a list whose item JOB_ID - 1 has
-    the values as its `hyperparam_set`. Up to 1000 rows in one file it is what PyYAML writes of the table, but
-    for the quotes of texts that are no single word; beyond, the items before are empty and none follow
+  SWEEP_TRIAL_ID, SWEEP_SEED, JOB_ID (the row, counted from 1)
+  SWEEP_RESULT        file for what the trial reports, unless launch.json names stdout or other files
+  SWEEP_ARTIFACTS     folder for files to keep; the record has their paths, sizes and digests
+  SWEEP_CHECKPOINTS   folder that all attempts share, deleted once the trial is ok or pruned, unless
+                      launch.json keeps it
+  and, if launch.json requests it: the variables of `secrets`, hyperparams.yml in the working directory, and
+  the capture of metrics that the program logs to W&B or MLflow
 
-Leaves in SWEEP_RESULTS, and on the volumes named above
-  <uid>.json, <uid>.out, <uid>.err   the record, whole or not at all; head and tail of the output
-  artifacts/<uid>/, checkpoints/, .lock
+Files in SWEEP_RESULTS
+  <uid>.json, <uid>.out, <uid>.err   the record, complete or absent; head and tail of the output
+  <uid>.artifacts                    the list of artifacts, if it is too long for the record
+  artifacts/<uid>/, checkpoints/, environments/, thresholds/, .lock
 
-Where launch.json has rules by which to `stop`, the command is ended as soon as what it reports breaks one:
-`thresholds` that the best it reported so far, or the last, must reach at a step (status pruned), so many
-`reports` without a better number, or a number to `reach` (both status ok). What is not finite breaks none; a
-result file that changes otherwise than by growing is read anew, and one of another form no more.
-
-Ends with
-  0    the command exited 0 and the metric is finite, or it was ended early (status ok, pruned)
-  42   it exited 42, or the metric is not finite (status diverged)
-  43   it exited 43, it cannot be started or is not what was shown, or this contract is broken: no other trial
-       would fare better
-  124  it ran past its timeout: SIGTERM to its process group, later SIGKILL, as after SIGTERM to the launcher
-  74   the results volume or the scratch folder failed, and the node could not be told a result either
-  1    it exited 0 and left no metric
-  else its own exit code, or 128 + the signal that ended it
-Where the folder holds a record of this row with status ok, pruned or diverged, it ends with 0 or 42 at once.
-A record names its row: where the row cannot be known, there is a line on stderr and no record.
+Exit codes
+  0    ok or pruned: the command exited with 0 and the metric is finite, or a rule ended it early
+  42   diverged: the command exited with 42, or the metric is not finite
+  43   the command exited with 43, it cannot be started or is not the one shown, or the contract is broken
+  44   more disruptions than launch.json allows; nothing was started
+  74   the results volume or the scratch folder failed, and so did the termination message
+  124  timeout: SIGTERM to the process group of the command, later SIGKILL, as after a SIGTERM to the launcher
+  1    the command exited with 0 and without a metric, or with 44
+  70   a fault of the launcher
+  else the command's exit code, or 128 + its signal; of several rows the worst: 43, 74, 44, others, 42, 0
+If the folder has a record of the row with status ok, pruned or diverged, the launcher exits at once.
 """
 
 from __future__ import annotations
@@ -68,46 +59,74 @@ import bisect
 import contextlib
 import errno
 import fcntl
-import hashlib
+import gc
 import itertools
 import json
 import math
 import os
 import re
 import select
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from typing import IO, Any, Callable, Iterable, Mapping, NamedTuple, Sequence
+from typing import IO, Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED, OUR_BUG, TIMED_OUT = 42, 43, 74, 70, 124
-STOPPED_EARLY = 125  # a cause, and no exit code
-# A pruned trial has done its work: 0 is what no Job, of whatever kind, tries again or counts as failed.
+try:  # loading OpenSSL, as hashlib does, costs 5 ms
+    from _sha2 import sha256 as new_sha256  # type: ignore[import-not-found]
+except ImportError:
+    try:
+        from _sha256 import sha256 as new_sha256  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha256 as new_sha256
+
+VERSION = 1  # of launch.json and of records
+BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
+LAUNCHER_FAULT, STORAGE_FAILED, TIMED_OUT = 70, 74, 124
+STOPPED_EARLY = 125  # a cause, not an exit code
+# A pruned trial has done its work: no Job of any kind retries 0 or counts it as failed.
 FINAL = {"ok": 0, "pruned": 0, "diverged": BAD_HYPERPARAMETERS}
+WORST_FIRST = (BAD_SWEEP, STORAGE_FAILED, DISRUPTED)
 
-LARGEST_FILE = 1024 * 1024  # of JSON that a trial may have written
-DEEPEST = 16  # containers within each other in such JSON
-LONGEST_INTEGER = 300  # digits: each of them is still a finite float
-LARGEST_STREAM = 64 * 1024 * 1024  # of lines that a trial may have written
+KIBIBYTE = 1024
+LARGEST_FILE = 1024 * KIBIBYTE  # of JSON that a trial may have written
+DEEPEST = 16  # nested containers in such JSON
+LONGEST_INTEGER = 300  # digits: each such number is a finite float
+LARGEST_STREAM = 64 * 1024 * KIBIBYTE  # of lines that a trial may have written
+LARGEST_EVENTS = 1024 * 1024 * KIBIBYTE  # of one event file: pictures are skipped, but have to be read past
+LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
+CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
+MOST_FILES = 10_000  # that a path with wildcards may match
 MOST_METRICS = 100
 MOST_POINTS = 200  # of a curve in the record
-MOST_HELD = 4096  # points of a curve, until the trial ends
-LARGEST_STEP = 2**53  # beyond it readers that use doubles lose digits
-MOST_GUESSES = 1000  # lines that are looked at for another form
-MOST_DETAILS = 8 * 1024  # characters of JSON
+MOST_HELD = 4096  # points of a curve until the trial ends
+LARGEST_STEP = 2**53  # beyond it, readers that use doubles lose digits
+MOST_GUESSES = 1000  # lines that are tried in another format
+LONGEST_PATH = 500  # characters of an artifact's path in JSON
 MOST_ARTIFACTS = 1000
-LONGEST_PATH = 500  # characters of an artifact's path in JSON: a full record stays below LARGEST_FILE
-KEPT = 256 * 1024  # bytes of an output's head, and of its tail
-LONGEST_LINE = 64 * 1024  # that is searched for a metric
+LAST_WORDS = 16 * KIBIBYTE  # bytes of stderr in which the cause of a failure is sought
+LONGEST_CAUSE = 300  # characters of it in the record
+TRACEBACK = "Traceback (most recent call last):"
+KEPT_OUTPUT = 256 * KIBIBYTE  # bytes of an output's head, and of its tail
+LONGEST_LINE = 64 * KIBIBYTE  # that is searched for a metric
+LONGEST_MATCH = 1000  # characters of a line that patterns are applied to
+MOST_WAYS = 10 * LONGEST_MATCH**2  # of a pattern to divide a line: two long repeats and few short ones
+HEAD = 256  # bytes by which a file that was written anew is recognized
 TERMINATION_BYTES = 4095  # Kubernetes keeps 4096
 WHOLE_LIST = 1000  # rows of hyperparams.yml: PyYAML needs half a second to read so many
-PATIENCE = 2.0  # seconds for processes to vanish and pipes to empty once all was killed
-LOOK = 1.0  # seconds between looks at a growing result file, where there are rules by which to stop
+MOST_ROWS = 1000  # of one pod
+PATIENCE = 2.0  # seconds for processes to end and pipes to empty after SIGKILL
+LOOK = 1.0  # seconds between two looks at a growing file, if there are rules of early stopping
+
+# Bounds of a record, which has at most 32 KiB.
+FIRST_PART_BYTES = 4000  # with a digest it fits the termination message
+DETAILS_BYTES = 8 * KIBIBYTE
+CURVE_BYTES = 6 * KIBIBYTE
+ARTIFACTS_BYTES = 12 * KIBIBYTE
+ENVIRONMENT_BYTES = 64 * KIBIBYTE
+BEYOND_FIRST_PART = ("artifacts", "curve", "details", "environment", "stopped")
 
 NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
 METRIC_NAME = re.compile(NAME)
@@ -115,18 +134,27 @@ DECIMAL = (
     r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
     r"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
 )
-METRIC_NUMBER = re.compile(DECIMAL)
-METRIC_TEXT = re.compile(  # all that Katib's default filter finds, but no halves of `1,5` or `0x1f`
+# Patterns that many trials do not need are texts, which `re` compiles at their first use: that saves 8 ms.
+METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5` or `0x1f`
     rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?=\.?(?:[\s;%|)\]}}\"'(\[\x1b]|[,:](?![0-9])|$))"
 )
+METADATA = re.compile(r"\.(?:dist|egg)-info\Z")
 UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 TRIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 CELL = re.compile(r'"([^"]*(?:""[^"]*)*)"|([^",]*)')
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+COUNT = re.compile(r"[0-9]{1,9}")
+REASON = r"[a-z0-9][a-z0-9-]{0,63}"
+# A rule with such a name could pass for an ending that only the launcher or the collector can observe.
+RESERVED_REASON = (
+    r"bad-command|bad-hyperparameters|bad-sweep|cancelled|corrupt|disk-full|disrupted|evicted|exit-[0-9]+"
+    r"|foreign|killed|metric-missing|metric-not-finite|missing|no-record|node-lost|oom|preempted"
+    r"|result-invalid|signal-[0-9]+|start-failed|timeout|too-large|too-many"
+)
 
 
 class Refused(Exception):
-    """The sweep itself is wrong: no attempt at any of its trials could succeed."""
+    """The sweep itself is wrong: no attempt at any of its trials can succeed."""
 
     reason = "bad-sweep"
 
@@ -138,21 +166,21 @@ class BadCommand(Refused):
 
 
 class Stopped(Exception):
-    """A signal asked for the end before the command had begun."""
+    """A signal arrived before the command was started."""
 
 
-# ---------------------------------------------------------------------------------------- words and files
+# ----------------------------------------------------------------------------------------- messages and files
 
 
 def say(message: str) -> None:
-    """Write one line to stderr, whatever the message holds; a closed stderr changes nothing."""
+    """Write one line to stderr, whatever the message contains; a closed stderr changes nothing."""
     line = "".join(letter if letter.isprintable() else " " for letter in message)
     with contextlib.suppress(OSError):
         os.write(2, f"launch.py: {line[:2000]}\n".encode())
 
 
-def tell_node(text: str) -> bool:
-    """Leave a text where the node keeps it when all volumes are gone; tell whether it is there whole."""
+def write_termination_message(text: str) -> bool:
+    """Write the text that the node keeps when all volumes are gone; return whether it is complete."""
     path = os.environ.get("SWEEP_TERMINATION_LOG") or "/dev/termination-log"
     content = text.encode()
     with contextlib.suppress(OSError), open(path, "r+b") as file:  # r+: it must exist already
@@ -164,15 +192,21 @@ def tell_node(text: str) -> bool:
 
 
 def need(name: str) -> str:
-    """Give a variable of the environment that must be set."""
+    """Return a variable of the environment that must be set."""
     value = os.environ.get(name)
     if not value:
         raise Refused(f"the environment variable {name} must be set")
     return value
 
 
+def count_from(variable: str, default: int) -> int:
+    """Return the number in an annotation that Kubernetes sets; the default if it has none."""
+    text = os.environ.get(variable, "")
+    return int(text) if COUNT.fullmatch(text) else default
+
+
 def create(path: str) -> int:
-    """Open a file for writing from its start, never through a link or into a pipe that a trial left there."""
+    """Open a file for writing from its start, never through a link or into a pipe that a trial has made."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
     file = os.open(path, flags, 0o644)
     if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -182,13 +216,13 @@ def create(path: str) -> int:
 
 
 def write_all(file: int, content: bytes) -> None:
-    """Write every byte: a nearly full disk takes a part first and fails at the next."""
+    """Write every byte: an almost full disk accepts a part first and fails at the next call."""
     while content:
         content = content[os.write(file, content) :]
 
 
 def write_safely(path: str, content: bytes) -> None:
-    """Write a file so that it is there whole and for good, or not at all. Raises OSError."""
+    """Write a file that is then complete and durable, or does not exist. Raises OSError."""
     temporary = path + ".tmp"
     try:
         file = create(temporary)
@@ -199,7 +233,7 @@ def write_safely(path: str, content: bytes) -> None:
             os.close(file)
         os.rename(temporary, path)
     except OSError as error:
-        error.filename = path  # a write or an fsync names none
+        error.filename = path  # neither write nor fsync names one
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
@@ -207,7 +241,7 @@ def write_safely(path: str, content: bytes) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Make a rename last through a power loss, where the file system knows how."""
+    """Make a rename survive a power failure, if the file system can."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -218,11 +252,33 @@ def sync_folder(path: str) -> None:
         os.close(folder)
 
 
-# --------------------------------------------------------------------------------------------- strict JSON
+def write_once(folder: str, name: str, content: bytes) -> None:
+    """Write a file that is named by its digest, unless it exists. A failure is only reported."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if not os.path.lexists(os.path.join(folder, name)):
+            write_safely(os.path.join(folder, name), content)
+    except OSError as error:
+        say(f"{name} cannot be kept: {error}")
+
+
+def make_temporary_folder(prefix: str) -> str:
+    """Create a folder of our own in the scratch folder."""
+    path = os.path.join(os.path.abspath(need("SWEEP_SCRATCH")), prefix + os.urandom(8).hex())
+    os.mkdir(path, 0o700)
+    return path
+
+
+def sha256(content: bytes) -> str:
+    """Return a digest in hexadecimal digits."""
+    return str(new_sha256(content).hexdigest())
+
+
+# ------------------------------------------------------------------------------------------------ strict JSON
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object whose names are all different."""
+    """Make an object whose names are all different. Raises ValueError."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise ValueError("an object has the same name twice")
@@ -230,14 +286,14 @@ def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def whole(digits: str) -> int:
-    """Read a whole number of a length that every reader can take."""
+    """Read an integer of a length that every reader accepts. Raises ValueError."""
     if len(digits) > LONGEST_INTEGER:
         raise ValueError(f"a whole number has more than {LONGEST_INTEGER} digits")
     return int(digits)
 
 
 def depth(value: Any) -> int:
-    """Count containers within each other."""
+    """Count nested containers."""
     if isinstance(value, (dict, list)):
         return 1 + max(map(depth, value.values() if isinstance(value, dict) else value), default=0)
     return 0
@@ -247,23 +303,23 @@ def parse_object(content: bytes) -> dict[str, Any]:
     """Read one JSON object. Raises ValueError with the reason."""
     try:
         data = json.loads(content.decode(), object_pairs_hook=distinct, parse_int=whole)
-        deep = depth(data)
+        levels = depth(data)
     except RecursionError:
-        deep = DEEPEST + 1
-    if deep > DEEPEST:
+        levels = DEEPEST + 1
+    if levels > DEEPEST:
         raise ValueError(f"it is nested deeper than {DEEPEST}")
     if not isinstance(data, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return data
 
 
 def open_regular(path: str) -> IO[bytes]:
-    """Open a file that a trial may have written. Raises OSError, and ValueError for what is no file."""
-    # Without O_NONBLOCK a FIFO would hold us for ever; a link could show what is none of the trial's.
+    """Open a file that a trial may have written. Raises OSError, and ValueError for other kinds."""
+    # Without O_NONBLOCK, a FIFO would block forever; a link could show files that are not the trial's.
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise ValueError("it is no regular file")
+        raise ValueError("it is not a regular file")
     return open(file, "rb")
 
 
@@ -277,7 +333,7 @@ def read_object(path: str) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Give numbers that standard JSON cannot hold as text."""
+    """Turn numbers that standard JSON cannot express into text."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list):
@@ -287,7 +343,12 @@ def plain(value: Any) -> Any:
     return value
 
 
-# -------------------------------------------------------------------------------- launch.json and the table
+def dump(value: Any) -> str:
+    """Write a value as one line of canonical JSON."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+# ---------------------------------------------------------------------------------- launch.json and the table
 
 TEXT, AMOUNT = (str,), (int, float)
 LAUNCH: Mapping[str, tuple[type, ...]] = {
@@ -303,18 +364,30 @@ LAUNCH: Mapping[str, tuple[type, ...]] = {
     "seed_base": (int,),
     "timeout_seconds": AMOUNT,
     "grace_seconds": AMOUNT,
+    "max_disruptions": (int,),
+}
+OPTIONS: Mapping[str, tuple[type, ...]] = {
+    "secrets": (dict,),
+    "hyperparams_file": (bool,),
+    "stop": (list,),
+    "thresholds_file": TEXT,
+    "keep_checkpoints": (bool,),
+    "environment": (dict,),
+    "pack": (dict,),
+    "capture": (bool,),
 }
 COLUMN = {"name": TEXT, "type": TEXT}
 SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
 METRIC = {"name": TEXT, "source": TEXT}
-REPORTING = {
+METRIC_OPTIONS = {"path": TEXT, "patterns": (list,)}
+CHOICES = {
     "source": ("result", "stdout"),
-    "format": ("json", "jsonl", "text", "log"),
+    "format": ("json", "jsonl", "text", "log", "csv", "regex", "tensorboard"),
     "reduce": ("last", "min", "max"),
 }
-ON_REQUEST = {"secrets": (dict,), "hyperparams_file": (bool,), "stop": (list,), "keep_checkpoints": (bool,)}
+FORMATS_OF_FILES = ("json", "csv", "tensorboard")  # which stdout is not
 RULE = {"rule": TEXT, "goal": TEXT}
-BETWEEN = {"from": (int,), "until": (int,)}  # steps outside of which a rule ends nothing
+STEPS = {"from": (int,), "until": (int,)}  # outside of which a rule ends nothing
 RULES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "thresholds": {"thresholds": (list,), "value": TEXT},
     "reports": {"reports": (int,), "margin": AMOUNT},
@@ -323,7 +396,7 @@ RULES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 
 
 class Row(NamedTuple):
-    """One line of the table."""
+    """One row of the table."""
 
     number: int
     trial: str
@@ -333,27 +406,32 @@ class Row(NamedTuple):
 
 
 def check(value: Any, members: Mapping[str, tuple[type, ...]], where: str) -> None:
-    """Refuse an object of launch.json that lacks a member, or has one of a wrong kind."""
+    """Refuse an object of launch.json that lacks a member, or has one of a wrong type."""
     if type(value) is not dict:
         raise Refused(f"launch.json: {where} must be an object, got {value!r}")
-    for name, kinds in members.items():
-        if name not in value or type(value[name]) not in kinds:
-            wanted = " or ".join(kind.__name__ for kind in kinds)
+    for name, types in members.items():
+        if name not in value or type(value[name]) not in types:
+            wanted = " or ".join(each.__name__ for each in types)
             raise Refused(f"launch.json: {where}: {name} must be {wanted}, got {value.get(name)!r}")
 
 
+def check_options(value: Mapping[str, Any], options: Mapping[str, tuple[type, ...]], where: str) -> None:
+    """Refuse an object that has an optional member of a wrong type."""
+    check(value, {name: types for name, types in options.items() if name in value}, where)
+
+
 def read_launch(path: str) -> dict[str, Any]:
-    """Read launch.json and check all that is used of it."""
+    """Read launch.json and check every member that is used."""
     try:
         with open(path, "rb") as file:
             launch = parse_object(file.read())
     except (OSError, ValueError) as error:
         raise Refused(f"launch.json cannot be read: {error}") from error
-    if launch.get("version") != 1:
-        raise Refused(f"launch.json must be of version 1, got {launch.get('version')!r}")
+    if launch.get("version") != VERSION:
+        raise Refused(f"launch.json must be of version {VERSION}, got {launch.get('version')!r}")
     check(launch, LAUNCH, "launch")
     check(launch["metric"], METRIC, "metric")
-    check(launch, {name: kinds for name, kinds in ON_REQUEST.items() if name in launch}, "launch")
+    check_options(launch, OPTIONS, "launch")
     secrets = launch.get("secrets", {})
     check(secrets, dict.fromkeys(secrets, TEXT), "secrets")
     for column in launch["columns"]:
@@ -362,20 +440,40 @@ def read_launch(path: str) -> dict[str, Any]:
         check(shard, SHARD, "shard")
     for rule in launch.get("stop", []):
         check_rule(rule)
-    return {**launch, "metric": complete_metric(launch["metric"])}
+    if "environment" in launch:
+        check_lock(launch["environment"])
+    if "pack" in launch:
+        check_pack(launch["pack"])
+    metric = complete_metric(launch["metric"])
+    if launch.get("capture") and (metric["source"], metric["format"], "path" in metric) != (
+        "result",
+        "jsonl",
+        False,
+    ):
+        raise Refused(
+            "launch.json: capture: metric must have the source result, the format jsonl and no path"
+        )
+    live = {"thresholds_file": os.environ["SWEEP_THRESHOLDS"]} if os.environ.get("SWEEP_THRESHOLDS") else {}
+    return {**launch, **live, "metric": metric}
 
 
 def check_rule(rule: Any) -> None:
-    """Refuse a rule by which to stop that is none of the three kinds, or has thresholds out of order."""
+    """Refuse a rule of early stopping that is not one of the three kinds, or has unsorted thresholds."""
     check(rule, RULE, "stop")
     kinds = [kind for kind in RULES if kind in rule]
     if len(kinds) != 1:
-        raise Refused(f"launch.json: stop: one of {', '.join(RULES)} must be there, got {sorted(rule)}")
-    between = {name: kinds for name, kinds in BETWEEN.items() if name in rule}
-    check(rule, {**RULES[kinds[0]], **between}, "stop")
+        raise Refused(
+            f"launch.json: stop: exactly one of {', '.join(RULES)} must be given, got {sorted(rule)}"
+        )
+    check(rule, RULES[kinds[0]], "stop")
+    check_options(rule, STEPS, "stop")
+    if not re.fullmatch(REASON, rule["rule"]) or re.fullmatch(RESERVED_REASON, rule["rule"]):
+        raise Refused(
+            f"launch.json: stop: rule must be a word of its own in small letters, got {rule['rule']!r:.100}"
+        )
     if rule["goal"] not in ("maximize", "minimize") or rule.get("value", "best") not in ("best", "last"):
         raise Refused(
-            f"launch.json: stop: the goal or the value is none that this launcher knows: {rule!r:.200}"
+            f"launch.json: stop: goal must be maximize or minimize, and value best or last, got {rule!r:.200}"
         )
     for point in rule.get("thresholds", []):
         if type(point) is not list or len(point) != 2 or not {type(each) for each in point} <= {*AMOUNT}:
@@ -385,22 +483,155 @@ def check_rule(rule: Any) -> None:
         raise Refused("launch.json: stop: the thresholds must be in the order of their steps")
 
 
+def check_lock(environment: Mapping[str, Any]) -> None:
+    """Refuse a lock file that could be outside the code."""
+    check(environment, {"lock": TEXT}, "environment")
+    lock = environment["lock"]
+    if os.path.isabs(lock) or ".." in lock.split("/") or not lock:
+        raise Refused(f"launch.json: environment: lock must be a path inside the code, got {lock!r:.200}")
+
+
+def check_pack(pack: Mapping[str, Any]) -> None:
+    """Refuse numbers of rows that no pod can run."""
+    check(pack, {"at_once": (int,)}, "pack")
+    check_options(pack, {"rows": (int,)}, "pack")
+    for name in ("at_once", "rows"):
+        if not 1 <= pack.get(name, 1) <= MOST_ROWS:
+            raise Refused(f"launch.json: pack: {name} must be from 1 to {MOST_ROWS}, got {pack[name]}")
+
+
 def complete_metric(metric: Mapping[str, Any]) -> dict[str, Any]:
-    """Add what launch.json leaves out of how the trial reports."""
+    """Add the defaults of how the trial reports."""
+    check_options(metric, METRIC_OPTIONS, "metric")
     usual = {"result": "json", "stdout": "text"}.get(metric["source"])
     metric = {"format": usual, "reduce": "last", **metric}
-    for name, choices in REPORTING.items():
+    for name, choices in CHOICES.items():
         if metric[name] not in choices:
             raise Refused(
                 f"launch.json: metric: {name} must be one of {', '.join(choices)}, got {metric[name]!r}"
             )
-    if (metric["source"], metric["format"]) == ("stdout", "json"):
-        raise Refused("launch.json: metric: the format json is that of a file, and stdout is none")
+    is_stdout, form = metric["source"] == "stdout", metric["format"]
+    if is_stdout and (form in FORMATS_OF_FILES or "path" in metric):
+        raise Refused(
+            f"launch.json: metric: {'path' if 'path' in metric else f'the format {form}'} needs a file, "
+            "and stdout is none: source must be result"
+        )
+    if form == "tensorboard" and "path" not in metric:
+        raise Refused("launch.json: metric: the format tensorboard needs a path")
+    if (form == "regex") != bool(metric.get("patterns")):
+        raise Refused("launch.json: metric: patterns and the format regex need each other")
+    for pattern in metric.get("patterns", []):
+        check_pattern(pattern)
     return metric
 
 
+def check_pattern(pattern: Any) -> None:
+    """Refuse a pattern that is not valid, lacks its group, or could take long on a line of limited length."""
+    if isinstance(pattern, str) and len(pattern) > LONGEST_MATCH:
+        raise Refused(f"launch.json: metric: a pattern has more than {LONGEST_MATCH} characters")
+    try:
+        groups = re.compile(pattern, re.ASCII).groupindex
+    except (re.error, TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise Refused(f"launch.json: metric: {pattern!r:.100} is not a pattern: {error}") from error
+    if "value" not in groups or not set(groups) <= {"name", "value", "step"}:
+        raise Refused(
+            f"launch.json: metric: a pattern must have the group value, and may have name and step, "
+            f"got {pattern!r:.100}"
+        )
+    try:
+        from re import _parser as parser  # type: ignore[attr-defined]  # noqa: PLC0415 - from Python 3.11 on
+    except ImportError:
+        import sre_parse as parser  # noqa: PLC0415
+    count_ways(parser.parse(pattern, re.ASCII), [0] * len(ALL))
+
+
+def count_ways(sequence: Any, after: list[int], *, is_repeated: bool = False) -> list[int]:
+    """Return, for each character that may come next, in how many ways a sequence can be tried until it fails.
+
+    `after` has the same for what follows the sequence; zeros if nothing does, because then nothing can fail.
+    The numbers are upper bounds. Raises Refused for what could be tried too often. Specs are checked for the
+    same patterns.
+    """
+    ways = after
+    for kind, argument in reversed(list(sequence)):
+        name = str(kind)
+        if name.startswith("GROUPREF") or (is_repeated and (name == "BRANCH" or name.endswith("REPEAT"))):
+            raise Refused(
+                "launch.json: metric: a pattern must not refer to its groups, "
+                "nor repeat what has repeats or alternatives"
+            )
+        if name.endswith("REPEAT"):
+            ways = count_repeat(argument, ways)
+        elif name == "BRANCH":
+            ways = [sum(counts) for counts in zip(*(count_ways(each, ways) for each in argument[1]))]
+        elif name in ("SUBPATTERN", "ATOMIC_GROUP"):
+            body = argument[-1] if name == "SUBPATTERN" else argument
+            ways = count_ways(body, ways, is_repeated=is_repeated)
+        elif name.startswith("ASSERT"):
+            inside = max(count_ways(argument[1], [0] * len(ALL), is_repeated=is_repeated))
+            ways = [1 + inside + count for count in ways]
+        elif name == "AT":
+            ways = [max(1, count) for count in ways]
+        else:
+            most, matched = max(1, *ways), characters(name, argument)
+            ways = [most if code in matched else 0 for code in range(len(ALL))]
+        if max(ways) > MOST_WAYS:
+            raise Refused(
+                "launch.json: metric: a pattern could take too long, because it can divide a line in more "
+                f"than {MOST_WAYS} ways"
+            )
+    return ways
+
+
+def count_repeat(argument: Any, after: list[int]) -> list[int]:
+    """Return the ways of a repeat: wherever it may stop, what follows is tried at a character of its own."""
+    low, high, body = int(argument[0]), int(argument[1]), argument[2]
+    if high <= 1:
+        once = count_ways(body, after)
+        return once if low else [own + without for own, without in zip(once, after)]
+    begins = count_ways(body, [1] * len(ALL), is_repeated=True)
+    stops = min(high, LONGEST_MATCH) - min(low, LONGEST_MATCH)
+    early = max((count for begin, count in zip(begins, after) if begin), default=0)
+    ways = max(1, stops * early + max(after))
+    return [ways if begin else 0 if low else count for begin, count in zip(begins, after)]
+
+
+CATEGORIES = {
+    "DIGIT": r"\d",
+    "SPACE": r"\s",
+    "WORD": r"\w",
+    "NOT_DIGIT": r"\D",
+    "NOT_SPACE": r"\S",
+    "NOT_WORD": r"\W",
+}
+OTHERS = 128  # stands for all characters beyond ASCII
+ALL = frozenset(range(OTHERS + 1))
+
+
+def characters(name: str, argument: Any) -> frozenset[int]:
+    """Return the ASCII characters, or OTHERS, that one part of a parsed pattern matches, in either case."""
+    if name == "LITERAL":
+        letter = chr(argument)
+        return frozenset(min(ord(each), OTHERS) for each in (letter, letter.lower()[:1], letter.upper()[:1]))
+    if name == "RANGE":
+        return frozenset().union(
+            *(
+                characters("LITERAL", min(each, OTHERS))
+                for each in range(min(argument[0], OTHERS), min(argument[1], OTHERS) + 1)
+            )
+        )
+    if name == "CATEGORY":
+        pattern = re.compile(CATEGORIES[str(argument).replace("CATEGORY_", "")], re.ASCII)
+        return frozenset(each for each in ALL if pattern.match(chr(each)))
+    if name == "IN":
+        parts = [(str(kind), value) for kind, value in argument]
+        found = frozenset().union(*(characters(*part) for part in parts if part[0] != "NEGATE"))
+        return (ALL - found) | {OTHERS} if parts[0][0] == "NEGATE" else found
+    return ALL  # ANY, NOT_LITERAL
+
+
 class Rows(NamedTuple):
-    """One file of the table, verified."""
+    """One verified file of the table."""
 
     file: str
     first: int
@@ -409,21 +640,25 @@ class Rows(NamedTuple):
     lines: list[str]
 
 
+def count_rows(launch: Mapping[str, Any]) -> int:
+    """Return the number of rows of the whole table."""
+    return sum(shard["count"] for shard in launch["shards"])
+
+
 def read_rows(launch: Mapping[str, Any], folder: str, index: int) -> Rows:
-    """Read the one file of the table that holds a row, and verify it."""
+    """Read the file of the table that has a row, and verify it."""
     shards = [s for s in launch["shards"] if s["first"] <= index < s["first"] + s["count"]]
     if not shards:
-        rows = sum(shard["count"] for shard in launch["shards"])
-        raise Refused(f"index {index} is beyond the table, which has {rows} rows")
+        raise Refused(f"index {index} is beyond the table, which has {count_rows(launch)} rows")
     shard = shards[0]
     try:
         with open(os.path.join(folder, shard["file"]), "rb") as file:
             content = file.read()
     except OSError as error:
         raise Refused(f"the table cannot be read: {error}") from error
-    found = "sha256:" + hashlib.sha256(content).hexdigest()
-    if found != shard["digest"]:
-        raise Refused(f"{shard['file']} must have the digest {shard['digest']}, got {found}")
+    digest = "sha256:" + sha256(content)
+    if digest != shard["digest"]:
+        raise Refused(f"{shard['file']} must have the digest {shard['digest']}, got {digest}")
     columns = [(column["name"], column["type"]) for column in launch["columns"]]
     header = ",".join(["trial", *(name for name, _ in columns)])
     try:
@@ -438,7 +673,7 @@ def read_rows(launch: Mapping[str, Any], folder: str, index: int) -> Rows:
 
 
 def read_row(launch: Mapping[str, Any], folder: str, index: int) -> Row:
-    """Find a row in the table."""
+    """Read one row of the table."""
     rows = read_rows(launch, folder, index)
     line = rows.lines[index - rows.first]
     try:
@@ -448,12 +683,12 @@ def read_row(launch: Mapping[str, Any], folder: str, index: int) -> Row:
             raise ValueError(f"the replicate must be a number from 0, got {replicate!r}")
     except ValueError as error:
         raise Refused(f"{rows.file}: {error}") from error
-    digest = hashlib.sha256(f"{launch['program']}\n{rows.header}\n{line}\n".encode()).hexdigest()
+    digest = sha256(f"{launch['program']}\n{rows.header}\n{line}\n".encode())
     return Row(index, trial, digest, values, replicate)
 
 
 def parse_line(line: str, columns: list[tuple[str, str]]) -> tuple[str, dict[str, Any]]:
-    """Take a row apart: an empty cell is an absent parameter, `""` the empty text. Raises ValueError."""
+    """Split a row: an empty cell is an absent parameter, `""` the empty text. Raises ValueError."""
     cells, position = [], 0
     while True:
         cell = CELL.match(line, position)
@@ -476,7 +711,7 @@ def parse_line(line: str, columns: list[tuple[str, str]]) -> tuple[str, dict[str
 
 
 def parse_cell(cell: str, quoted: str | None, kind: str, name: str) -> Any:
-    """Give a cell's value, exactly typed. Raises ValueError."""
+    """Return a cell's value, exactly typed. Raises ValueError."""
     if quoted is None:
         number = NUMBER.fullmatch(cell) if kind == "number" else None
         if number:
@@ -491,9 +726,9 @@ def parse_cell(cell: str, quoted: str | None, kind: str, name: str) -> Any:
     raise ValueError(f"{name} must be a cell of type {kind}, got {cell}")
 
 
-# ------------------------------------------------------------------------------- what the command is given
+# ------------------------------------------------------------------------------------------------ the command
 
-SPREADING: Mapping[str, Callable[[str, Any], list[str]]] = {
+SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args": lambda name, value: [f"--{name}={value}"],
     "args_no_hyphens": lambda name, value: [f"{name}={value}"],
     "args_no_boolean_flags": lambda name, value: (
@@ -503,7 +738,7 @@ SPREADING: Mapping[str, Callable[[str, Any], list[str]]] = {
 
 
 def parameter_variables(values: Mapping[str, Any], columns: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Name each value for the environment; JSON columns stay JSON."""
+    """Return the variable of each value; JSON columns stay JSON."""
     kinds = {column["name"]: column["type"] for column in columns}
     return {
         "SWEEP_PARAM_" + re.sub("[^A-Za-z0-9]", "_", name).upper(): (
@@ -516,69 +751,70 @@ def parameter_variables(values: Mapping[str, Any], columns: Iterable[Mapping[str
 def expand(
     command: list[Any], values: Mapping[str, Any], single: Mapping[str, str], variables: Mapping[bytes, bytes]
 ) -> list[str]:
-    """Fill in a command's macros; those that yield several arguments stand alone in their element."""
+    """Replace a command's macros; those that give several arguments are alone in their element."""
     arguments: list[str] = []
     for element in command:
         parts = element if isinstance(element, list) else [element]
         macro = macro_of(parts[0]) if len(parts) == 1 else ""
-        if macro in SPREADING:
+        if macro in SPREAD:
             for name, value in values.items():
-                arguments += SPREADING[macro](name, value)
+                arguments += SPREAD[macro](name, value)
         else:
-            arguments.append("".join(fill_in(part, single, variables) for part in parts))
+            arguments.append("".join(text_of(part, single, variables) for part in parts))
     if not arguments:
         raise BadCommand("the command is empty")
     return arguments
 
 
 def macro_of(part: Any) -> str:
-    """Name the macro that a part of an element is; text is none."""
+    """Return the name of the macro that a part of an element is; nothing for text."""
     return str(part.get("macro")) if isinstance(part, dict) else ""
 
 
-def fill_in(part: Any, single: Mapping[str, str], variables: Mapping[bytes, bytes]) -> str:
-    """Give the text that a part of an element stands for."""
+def text_of(part: Any, single: Mapping[str, str], variables: Mapping[bytes, bytes]) -> str:
+    """Return the text that a part of an element stands for."""
     if isinstance(part, str):
         return part
     macro = macro_of(part)
     if macro in single:
         return single[macro]
     if macro != "envvar":
-        raise Refused(f"launch.json: command: {part!r} is no part that this launcher knows")
+        raise Refused(f"launch.json: command: {part!r} is not a part that this launcher knows")
     name = str(part.get("argument"))
     if name.encode() not in variables:
         raise Refused(f"the command needs the environment variable {name}, which is not set")
     return variables[name.encode()].decode("utf-8", "surrogateescape")
 
 
-def in_pod_only(part: Any) -> str:
-    """Say what stands for a part whose value only the pod can know; nothing for the others."""
+def placeholder_of(part: Any) -> str:
+    """Return what a reviewer sees instead of a value that only the pod knows; nothing for other parts."""
     macro = macro_of(part)
-    known = "<args_json_file>" if macro == "args_json_file" else ""
-    return f"<envvar:{part.get('argument')}>" if macro == "envvar" else known
+    if macro == "envvar":
+        return f"<envvar:{part.get('argument')}>"
+    return "<args_json_file>" if macro == "args_json_file" else ""
 
 
-def for_reviewers(command: list[Any]) -> list[Any]:
-    """Put what stands for them in the places that only the pod can fill in."""
+def with_placeholders(command: list[Any]) -> list[Any]:
+    """Return the command as a reviewer sees it."""
     lists = (element if isinstance(element, list) else [element] for element in command)
-    return [[in_pod_only(part) or part for part in parts] for parts in lists]
+    return [[placeholder_of(part) or part for part in parts] for parts in lists]
 
 
-def compare(shown: list[str], worked_out: list[str]) -> None:
+def compare(shown: list[str], expanded: list[str]) -> None:
     """Refuse a command that is not the one that was shown."""
-    if shown == worked_out:
+    if shown == expanded:
         return
-    pairs = list(itertools.zip_longest(shown, worked_out))
-    place = next(place for place, (one, other) in enumerate(pairs) if one != other)
-    one, other = ("nothing" if text is None else repr(text)[:400] for text in pairs[place])
+    pairs = list(itertools.zip_longest(shown, expanded))
+    place = next(place for place, (left, right) in enumerate(pairs) if left != right)
+    left, right = ("nothing" if text is None else repr(text)[:400] for text in pairs[place])
     raise Refused(
-        f"the command shown must be what the row gives: argument {place} is shown as {one}, got {other}"
+        f"the command shown must be what the row gives: argument {place} is shown as {left}, got {right}"
     )
 
 
 def read_secrets(paths: Mapping[str, str]) -> dict[bytes, bytes]:
-    """Read each variable's file. What it holds goes nowhere but into the command's environment."""
-    found = {}
+    """Read the file of each variable. Its content is only ever in the command's environment."""
+    secrets = {}
     for name, path in paths.items():
         try:
             with open(path, "rb") as file:
@@ -587,17 +823,16 @@ def read_secrets(paths: Mapping[str, str]) -> dict[bytes, bytes]:
             raise Refused(f"the secret for {name} cannot be read: {path}: {error.strerror}") from error
         if len(content) > LARGEST_FILE or b"\0" in content:
             raise Refused(f"the secret for {name} must be text of at most 1 MiB: {path}")
-        found[name.encode()] = content[:-1] if content.endswith(b"\n") else content
-    return found
+        secrets[name.encode()] = content[:-1] if content.endswith(b"\n") else content
+    return secrets
 
 
 # -------------------------------------------------------------------------------------------- hyperparams.yml
 
 PLAIN = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*", re.ASCII)
-MISREAD = re.compile(  # what YAML 1.1 takes for something else than text, among texts that are PLAIN
+MISREAD = (  # PLAIN texts that YAML 1.1 does not read as text
     r"[+-]?0b[01_]+|[+-]?0[0-7_]+|[+-]?(?:0|[1-9][0-9_]*)|[+-]?0x[0-9a-fA-F_]+"
-    r"|[+-]?[0-9][0-9_]*\.[0-9_]*(?:[eE][+-][0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}",
-    re.ASCII,
+    r"|[+-]?[0-9][0-9_]*\.[0-9_]*(?:[eE][+-][0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}"
 )
 WORDS = {
     form
@@ -607,15 +842,15 @@ WORDS = {
 
 
 def yaml_scalar(value: Any) -> str:
-    """Write a value as PyYAML does; text that is no single word is quoted in another way, equal in value."""
+    """Write a value as PyYAML does; text that is not a single word has other quotes, and equal value."""
     if isinstance(value, str) and PLAIN.fullmatch(value):
-        return f"'{value}'" if value in WORDS or MISREAD.fullmatch(value) else value
+        return f"'{value}'" if value in WORDS or re.fullmatch(MISREAD, value, re.ASCII) else value
     if isinstance(value, float):
         text = repr(value)
         return text.replace("e", ".0e", 1) if "e" in text and "." not in text else text
     if isinstance(value, list):
         return "[" + ", ".join(map(yaml_scalar, value)) + "]"
-    if isinstance(value, str):  # JSON would write a letter beyond 16 bits as two, which YAML takes for two
+    if isinstance(value, str):  # JSON writes a letter beyond 16 bits as two, and YAML reads two
         return '"' + re.sub(r"[^ !#-\[\]-~]", lambda letter: f"\\U{ord(letter[0]):08X}", value) + '"'
     return json.dumps(value)
 
@@ -633,9 +868,9 @@ def yaml_item(values: Mapping[str, Any]) -> str:
 
 
 def hyperparams(launch: Mapping[str, Any], row: Row) -> str:
-    """Write the list in which scripts look up item JOB_ID - 1: whole where it is short, else empty before it.
+    """Write the list whose item JOB_ID - 1 scripts look up: complete if short, else empty before that item.
 
-    A long list in every pod would make a sweep cost the square of its trials.
+    With a long list in every pod, the cost of a sweep would be quadratic in its trials.
     """
     if len(launch["shards"]) > 1 or launch["shards"][0]["count"] > WHOLE_LIST:
         return "-\n" * row.number + yaml_item(row.values)
@@ -646,7 +881,7 @@ def hyperparams(launch: Mapping[str, Any], row: Row) -> str:
     )
 
 
-def lay_workplace(folder: str, text: str) -> None:
+def make_workplace(folder: str, text: str) -> None:
     """Make a folder of links to the working directory's entries, with a hyperparams.yml of its own."""
     os.mkdir(folder)
     for entry in os.listdir():
@@ -656,25 +891,166 @@ def lay_workplace(folder: str, text: str) -> None:
         file.write(text)
 
 
-# ----------------------------------------------------------------------------- signals, processes and pipes
+# ----------------------------------------------------------------------------------- the environment's digest
+
+
+class Environment(NamedTuple):
+    """What identifies the software that a trial ran with."""
+
+    kind: str
+    content: bytes
+
+    @property
+    def member(self) -> dict[str, str]:
+        """The member of the record."""
+        return {"kind": self.kind, "digest": f"sha256:{sha256(self.content)}"}
+
+
+def read_environment(launch: Mapping[str, Any]) -> Environment:
+    """Return the lock file that launch.json names, else the distributions that the command can import."""
+    if "environment" not in launch:
+        return Environment("distributions", list_distributions(launch["interpreter"]))
+    path = launch["environment"]["lock"]
+    try:
+        with open(path, "rb") as file:
+            return Environment("lock", file.read())
+    except OSError as error:
+        raise Refused(f"the lock file of the environment cannot be read: {error}") from error
+
+
+def list_distributions(interpreter: str) -> bytes:
+    """List `name==version` of the distributions that an interpreter can import, by their folders."""
+    versions: dict[str, str] = {}
+    for folder in import_folders(interpreter):
+        with contextlib.suppress(OSError):
+            for entry in sorted(filter(METADATA.search, os.listdir(folder))):
+                name, version = distribution_of(folder, entry)
+                if name:
+                    versions.setdefault(name, version)  # of several the first is imported
+    return "".join(f"{name}=={version}\n" for name, version in sorted(versions.items())).encode()
+
+
+def distribution_of(folder: str, entry: str) -> tuple[str, str]:
+    """Return the normalized name and the version of a metadata folder."""
+    stem, _, suffix = entry.rpartition(".")
+    name, _, rest = stem.partition("-")
+    version = rest if suffix == "dist-info" else rest.partition("-py")[0]
+    if not version:  # an egg that is being developed
+        with contextlib.suppress(OSError), open(os.path.join(folder, entry, "PKG-INFO"), "rb") as file:
+            found = re.search(rb"^Version: *(\S+)", file.read(LARGEST_FILE), re.MULTILINE)
+            version = found[1].decode("utf-8", "replace") if found else ""
+    return re.sub(r"[-_.]+", "-", name).lower(), version
+
+
+def import_folders(interpreter: str) -> list[str]:
+    """List the folders from which an interpreter imports distributions, without running any code in them."""
+    own, path = sys.executable or "", which(interpreter)
+    sites = None
+    if path and os.path.realpath(path) != os.path.realpath(own):
+        sites = ask_for_sites(path, venv_of(path)[0])
+        path = path if sites else own
+    venv, sees_base = venv_of(path or own)
+    of_venv, of_user, of_base = sites or own_sites(venv)
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep) + of_venv
+    if sees_base:
+        folders += of_base if os.environ.get("PYTHONNOUSERSITE") else of_user + of_base
+    return list(dict.fromkeys(each for folder in folders if folder for each in (folder, *linked(folder))))
+
+
+def venv_of(path: str) -> tuple[str, bool]:
+    """Return the virtual environment of an interpreter, or nothing, and whether it sees other packages."""
+    venv = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+    try:
+        with open(os.path.join(venv, "pyvenv.cfg"), encoding="utf-8") as file:
+            pairs = [line.lower().partition("=") for line in file]
+    except (OSError, ValueError):
+        return "", True
+    return venv, ("include-system-site-packages", "true") in [
+        (key.strip(), value.strip()) for key, _, value in pairs
+    ]
+
+
+def which(program: str) -> str:
+    """Return the path of a program as a shell would find it; nothing if there is none."""
+    if os.path.dirname(program):
+        return program if os.access(program, os.X_OK) else ""
+    paths = (
+        os.path.join(folder, program) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder
+    )
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
+
+
+# `site` is only asked for names here: importing it under -S runs nothing.
+SITES = """
+import site, sys
+base = [sys.base_prefix, sys.base_exec_prefix]
+print("\\t".join(site.getsitepackages([venv] if venv else [])))
+print(site.getusersitepackages())
+print("\\t".join(site.getsitepackages(base)))
+"""
+
+
+def ask_for_sites(path: str, venv: str) -> list[list[str]] | None:
+    """Return what another interpreter says of its folders; None if it cannot be run."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        answer = subprocess.run(
+            [path, "-E", "-S", "-c", f"venv = {venv!r}{SITES}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=10,
+            check=True,
+        )
+        lines = answer.stdout.decode("utf-8", "surrogateescape").split("\n")
+        if len(lines) == 4:
+            return [line.split("\t") for line in lines[:3]]
+    return None
+
+
+def own_sites(venv: str) -> list[list[str]]:
+    """Return what `ask_for_sites` would say of this interpreter."""
+    import site  # noqa: PLC0415 - not loaded under -S
+
+    base = [sys.base_prefix, sys.base_exec_prefix]
+    of_venv = site.getsitepackages([venv]) if venv else []
+    return [of_venv, [site.getusersitepackages()], site.getsitepackages(base)]
+
+
+def linked(folder: str) -> Iterator[str]:
+    """Yield the folders that the .pth files of a folder add, as editable installations have them."""
+    with contextlib.suppress(OSError, ValueError):
+        for entry in sorted(os.listdir(folder)):
+            if entry.endswith(".pth"):
+                with open(os.path.join(folder, entry), encoding="utf-8") as file:
+                    for line in file.read(LARGEST_FILE).splitlines():
+                        path = os.path.join(folder, line.strip())
+                        if line.strip() and not line.startswith(("#", "import ")) and os.path.isdir(path):
+                            yield path
+
+
+# ------------------------------------------------------------------------------- signals, processes and pipes
 
 
 class Signals:
-    """Signals as something to look at: a wish to stop is remembered, and any signal ends a wait."""
+    """Signals as values to look at: a request to stop is remembered, and any signal ends a wait."""
 
     def __init__(self) -> None:
         self.stop = 0
-        self.reader, self.writer = os.pipe()
-        os.set_blocking(self.reader, False)
-        os.set_blocking(self.writer, False)
-        signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
+        self.renew()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
                 signal.signal(number, self.remember)
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
+    def renew(self) -> None:
+        """Use a pipe of our own: after a fork, the old one would wake the parent."""
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        os.set_blocking(self.writer, False)
+        signal.set_wakeup_fd(self.writer, warn_on_full_buffer=False)
+
     def remember(self, number: int, _frame: object) -> None:
-        """Keep the first signal that asked for the end."""
+        """Keep the first signal that requests the end."""
         self.stop = self.stop or number
 
     def wake(self) -> None:
@@ -682,28 +1058,39 @@ class Signals:
         with contextlib.suppress(BlockingIOError):  # full: it ends anyway
             os.write(self.writer, b"\0")
 
-    def wait(self, seconds: float) -> None:
-        """Sleep until a signal comes, the time is over, or a minute has passed."""
-        if select.select([self.reader], [], [], min(max(seconds, 0), 60))[0]:
-            os.read(self.reader, 4096)
+    def wait(self, seconds: float, outputs: Sequence[Tee] = ()) -> None:
+        """Copy outputs until a signal arrives, the time is over, or a minute has passed."""
+        until = time.monotonic() + min(max(seconds, 0), 60)
+        while True:
+            sources = [each for each in outputs if each.is_open]
+            watched: list[int | Tee] = [self.reader, *sources]
+            ready = select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]
+            for each in sources:
+                if each in ready:
+                    each.take()
+            if self.reader in ready:
+                os.read(self.reader, 4096)
+                return
+            if not ready or time.monotonic() >= until:
+                return
 
 
 def lock(folder: str, signals: Signals) -> None:
-    """Wait for this trial's other launchers; the lock lasts as long as this process. Raises Stopped."""
+    """Wait for other launchers of this trial; the lock lasts as long as this process. Raises Stopped."""
     file = os.open(
         os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
     )
-    waiting = False
+    is_waiting = False
     while not signals.stop:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if not waiting:
+            if not is_waiting:
                 say("another launcher of this trial is at work: waiting for it")
-            waiting = True
+            is_waiting = True
             signals.wait(0.1)
         except OSError as error:
-            say(f"the results volume has no locks, going on without: {error}")
+            say(f"the results volume has no locks, continuing without: {error}")
             return
         else:
             return
@@ -711,42 +1098,56 @@ def lock(folder: str, signals: Signals) -> None:
 
 
 class Tee(threading.Thread):
-    """Copies one output of the trial through as it comes, and keeps its head and its tail in a file."""
+    """Passes on one output of the trial as it arrives, and keeps its head and its tail in a file."""
 
     def __init__(self, target: int, path: str, watch: Callable[[bytes], object]) -> None:
         super().__init__(daemon=True)
         self.target, self.path, self.watch = target, path, watch
         self.source = -1
+        self.is_open = False
+        """Whether others call `take` when there is something to read; else a thread of its own does."""
         self.file = create(path)
         self.total = self.head = 0
         self.tail = bytearray()
         self.failure: OSError | None = None
 
     def copy(self, source: IO[bytes] | None) -> None:
-        """Begin to copy from a pipe."""
-        assert source  # Popen was asked for it
+        """Start to copy from a pipe: in a thread, unless no write to the target can wait for its reader."""
+        assert source  # Popen was given PIPE
         self.source = source.fileno()
-        self.start()
+        self.is_open = never_waits(self.target)
+        if not self.is_open:
+            self.start()
+
+    def fileno(self) -> int:
+        """Return the pipe that is read."""
+        return self.source
 
     def run(self) -> None:
-        """Read to the end, whatever becomes of the copies."""
-        while True:
-            chunk = os.read(self.source, 65536)
-            if not chunk:
-                return
-            self.keep(chunk)
-            self.watch(chunk)
-            self.pass_on(chunk)
+        """Read to the end, whatever happens to the copies."""
+        while self.take():
+            pass
+
+    def take(self) -> bool:
+        """Read once; return whether there may be more."""
+        chunk = os.read(self.source, 65536)
+        if not chunk:
+            self.is_open = False
+            return False
+        self.keep(chunk)
+        self.watch(chunk)
+        self.pass_on(chunk)
+        return True
 
     def keep(self, chunk: bytes) -> None:
-        """Put the head into the file at once, and hold the tail in bounded memory."""
-        head = chunk[: KEPT - self.head]
+        """Write the head to the file at once, and hold the tail in bounded memory."""
+        head = chunk[: KEPT_OUTPUT - self.head]
         self.head += len(head)
         self.total += len(chunk)
         self.save(head)
         self.tail += chunk[len(head) :]
-        if len(self.tail) > 2 * KEPT:
-            del self.tail[:-KEPT]
+        if len(self.tail) > 2 * KEPT_OUTPUT:
+            del self.tail[:-KEPT_OUTPUT]
 
     def save(self, content: bytes) -> None:
         """Write to the file until that fails."""
@@ -757,7 +1158,7 @@ class Tee(threading.Thread):
                 self.failure = error
 
     def pass_on(self, chunk: bytes) -> None:
-        """Copy to our own output until nobody reads that any more."""
+        """Copy to our own output until nobody reads it any more."""
         while chunk and self.target >= 0:
             try:
                 chunk = chunk[os.write(self.target, chunk) :]
@@ -767,48 +1168,123 @@ class Tee(threading.Thread):
                 self.target = -1
 
     def finish(self, until: float) -> None:
-        """Wait for the end of the output, though not for ever, and write the tail."""
-        self.join(max(0.0, until - time.monotonic()))
-        tail = bytes(self.tail[-KEPT:])
+        """Wait for the end of the output, but not forever, and write the tail."""
+        while self.is_open and select.select([self], [], [], max(0.0, until - time.monotonic()))[0]:
+            self.take()
+        if self.ident is not None:
+            self.join(max(0.0, until - time.monotonic()))
+        tail = bytes(self.tail[-KEPT_OUTPUT:])
         cut = self.total - self.head - len(tail)
         self.save((f"\n[launch.py cut {cut} bytes here]\n".encode() if cut else b"") + tail)
         if self.failure:
             say(f"the kept output {self.path} is not complete: {self.failure}")
 
 
-def descendants() -> list[int]:
-    """List all processes that came of this one, where the system tells."""
+def never_waits(target: int) -> bool:
+    """Return whether writing to a descriptor waits for no reader: one of a file, or of /dev/null."""
+    with contextlib.suppress(OSError):
+        state = os.fstat(target)
+        return stat.S_ISREG(state.st_mode) or (
+            stat.S_ISCHR(state.st_mode) and state.st_rdev == os.stat(os.devnull).st_rdev
+        )
+    return False
+
+
+class LastWords:
+    """The end of the command's stderr, in which a line says why it failed."""
+
+    def __init__(self) -> None:
+        self.end = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next part."""
+        self.end = (self.end + chunk)[-LAST_WORDS:]
+
+    def cause(self, secrets: Iterable[bytes]) -> str:
+        """Return the last exception of a traceback, else the last line, without the values of secrets."""
+        text = self.end
+        parts = [part for secret in secrets for part in secret.split(b"\n")]
+        for part in sorted(parts, key=len, reverse=True):
+            text = text.replace(part, b"***") if part else text
+        lines = [line.rstrip() for line in text.decode(errors="replace").split("\n")]
+        if len(self.end) == LAST_WORDS:
+            del lines[0]  # its beginning is lost, and with it what a secret is recognized by
+        line = next((line for line in reversed(lines) if line), "")
+        for place, header in enumerate(lines):
+            # What Python ignores while it ends is not why it ended.
+            if header == TRACEBACK and not (place and lines[place - 1].startswith("Exception ignored")):
+                line = next((line for line in lines[place + 1 :] if line[:1].strip()), line)
+        return " ".join(line.split())[:LONGEST_CAUSE]
+
+
+def descendants(spared: Iterable[int] = ()) -> list[int]:
+    """List all processes that descend from this one, where the system shows them, but through none spared."""
     children: dict[int, list[int]] = {}
     with contextlib.suppress(OSError):
         for name in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/stat", "rb") as file:
-                # pid (command) state parent …, and the command may hold anything, brackets too.
+                # pid (command) state parent …, and the command may contain anything, brackets included.
                 parent = int(file.read().rpartition(b")")[2].split()[1])
                 children.setdefault(parent, []).append(int(name))
-    found = children.get(os.getpid(), [])
-    for pid in found:  # grows while it is walked
-        found += children.get(pid, [])
-    return found
+    pids = [pid for pid in children.get(os.getpid(), []) if pid not in spared]
+    for pid in pids:  # grows during the iteration
+        pids += children.get(pid, [])
+    return pids
 
 
-def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, where the system can (Linux)."""
+def has_children() -> bool:
+    """Return whether this process may have children, ended ones included; without any, no descendants."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    except AttributeError:  # macOS has no such call
+        pass
+    return True
+
+
+PRCTL: list[Any] = []  # the function, once somebody has needed it
+
+
+def load_prctl() -> None:
+    """Load the function, if the system has it (Linux)."""
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes  # noqa: PLC0415 - slim images lack it
 
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+        if not PRCTL:
+            PRCTL.append(ctypes.CDLL(None).prctl)
 
 
-def reap(child: subprocess.Popen[bytes]) -> None:
-    """Collect every process that ended: orphans end here, too."""
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends, where the system supports it."""
+    load_prctl()
+    for prctl in PRCTL:
+        prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def warm_up() -> None:
+    """Do once what the launcher of each trial would do: for programs that fork launchers."""
+    load_prctl()
+    re.compile(METRIC_TEXT)
+    parameter_variables({"x": 0}, [{"name": "x", "type": "number"}])  # these compile patterns as well
+    distribution_of("", "x-1.dist-info")
+
+
+def reap() -> dict[int, int]:
+    """Collect all child processes that have ended, orphans too: id -> exit code, or minus the signal."""
+    ended: dict[int, int] = {}
     with contextlib.suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
-                return
-            if pid == child.pid:
-                signalled = os.WIFSIGNALED(status)
-                child.returncode = -os.WTERMSIG(status) if signalled else os.WEXITSTATUS(status)
+                break
+            ended[pid] = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    return ended
+
+
+def reap_for(child: subprocess.Popen[bytes]) -> None:
+    """Collect all child processes that have ended, and tell Popen about its own."""
+    child.returncode = reap().get(child.pid, child.returncode)
 
 
 def signal_group(child: subprocess.Popen[bytes], number: int) -> None:
@@ -817,54 +1293,64 @@ def signal_group(child: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(child.pid, number)
 
 
+def kill_all(pids: Iterable[int]) -> None:
+    """Send SIGKILL to processes, some of which may have ended."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def end_all(child: subprocess.Popen[bytes]) -> None:
-    """Kill the trial's group and every other descendant, sessions of their own included."""
+    """Kill the trial's group and every other descendant, including those in sessions of their own."""
     until = time.monotonic() + PATIENCE
     signal_group(child, signal.SIGKILL)
     while time.monotonic() < until:
-        left = descendants()
-        if not left:
+        # To read all of /proc takes longer than all else here, and most programs leave no process behind.
+        remaining = descendants() if has_children() else []
+        if not remaining:
             return
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all(remaining)
         time.sleep(0.005)
-        reap(child)
-    say("processes of the trial would not end, going on without")
+        reap_for(child)
+    say("processes of the trial do not end, continuing without them")
 
 
 class Ending(NamedTuple):
     """How the command ended."""
 
-    code: int  # as Popen gives it: minus the signal
-    cause: int  # 0: by itself; TIMED_OUT; STOPPED_EARLY; else the signal that the launcher was sent
+    code: int  # as in Popen: minus the signal
+    cause: int  # 0: by itself; TIMED_OUT; STOPPED_EARLY; else the signal that the launcher received
     seconds: float
 
 
 def supervise(
-    child: subprocess.Popen[bytes], launch: Mapping[str, Any], signals: Signals, follower: Follower | None
+    child: subprocess.Popen[bytes],
+    launch: Mapping[str, Any],
+    signals: Signals,
+    follower: Follower | None,
+    outputs: Sequence[Tee],
 ) -> Ending:
-    """Wait for the command; end it when its time is over, by a rule, or when the launcher is told to stop."""
-    begin = time.monotonic()
-    stop_at, cause = begin + launch["timeout_seconds"], 0
+    """Wait for the command; end it at its timeout, by a rule, or when the launcher is to stop."""
+    start = time.monotonic()
+    stop_at, cause = start + launch["timeout_seconds"], 0
     while True:
-        reap(child)
+        reap_for(child)
         now = time.monotonic()
         if child.returncode is not None:
-            return Ending(child.returncode, cause, now - begin)
-        early = follower is not None and not cause and follower.look()
-        if not cause and (signals.stop or early or now >= stop_at):
-            cause = signals.stop or (STOPPED_EARLY if early else TIMED_OUT)
+            return Ending(child.returncode, cause, now - start)
+        is_early = follower is not None and not cause and follower.look()
+        if not cause and (signals.stop or is_early or now >= stop_at):
+            cause = signals.stop or (STOPPED_EARLY if is_early else TIMED_OUT)
             stop_at = now + launch["grace_seconds"]
             signal_group(child, signal.SIGTERM)
         elif now >= stop_at:
             signal_group(child, signal.SIGKILL)
             stop_at = now + PATIENCE
         pause = stop_at - now
-        signals.wait(min(pause, LOOK) if follower and follower.looks and not cause else pause)
+        signals.wait(min(pause, LOOK) if follower and follower.looks and not cause else pause, outputs)
 
 
-# ----------------------------------------------------------------------------------- what the trial reported
+# ------------------------------------------------------------------------------------ what the trial reported
 
 
 class Report(NamedTuple):
@@ -874,7 +1360,7 @@ class Report(NamedTuple):
     details: dict[str, Any]
     reason: str | None  # why there is no objective
     message: str
-    curve: Sequence[list[Any]] = ()  # [step, objective], None where that is not finite
+    curve: Sequence[list[Any]] = ()  # [step, objective], None if that is not finite
 
 
 class Curve:
@@ -882,65 +1368,155 @@ class Curve:
 
     def __init__(self) -> None:
         self.points: list[tuple[int, float]] = []
-        self.seen, self.stride, self.has_steps = 0, 1, False
+        self.count, self.stride, self.has_steps = 0, 1, False
         self.last: tuple[int, float] | None = None
         self.low: tuple[int, float] | None = None
         self.high: tuple[int, float] | None = None
 
     def add(self, value: float, step: Any) -> tuple[int, float]:
-        """Take the next number, and give its place; one without a step is counted, from 1."""
+        """Add the next number, and return its point; one without a step is counted, from 1."""
         place = whole_step(step)
         self.has_steps = self.has_steps or place is not None
-        self.last = point = (self.seen + 1 if place is None else place, value)
-        if self.seen % self.stride == 0:
+        self.last = point = (self.count + 1 if place is None else place, value)
+        if self.count % self.stride == 0:
             self.points.append(point)
             if len(self.points) > MOST_HELD:
                 self.points = self.points[::2]
                 self.stride *= 2
-        self.seen += 1
+        self.count += 1
         if math.isfinite(value):
             self.low = point if self.low is None or value < self.low[1] else self.low
             self.high = point if self.high is None or value > self.high[1] else self.high
         return point
 
     def thinned(self) -> list[list[Any]]:
-        """Give first, last, lowest and highest point and what else fits evenly between, sorted by step."""
-        if self.seen < 2 and not self.has_steps:  # one number alone is no curve
+        """Return the points for a record, sorted by step."""
+        if self.count < 2 and not self.has_steps:  # one number alone is not a curve
             return []
+        most = MOST_POINTS
+        while True:
+            points = self.at_most(most)
+            size = len(dump(points))
+            if size <= CURVE_BYTES:
+                return points
+            most = max(8, min(most * CURVE_BYTES // size, most - 1))
+
+    def at_most(self, most: int) -> list[list[Any]]:
+        """Return the first, last, lowest and highest point, and others evenly between them."""
         marks = [point for point in (self.low, self.high, self.last) if point]
-        held = dict([*self.points, *marks])  # of a step that comes again the last counts
+        held = dict([*self.points, *marks])  # of a step that is repeated the last counts
         steps = sorted(held)
-        if len(steps) > MOST_POINTS:
-            room = MOST_POINTS - len(marks)
+        if len(steps) > most:
+            room = most - len(marks)
             even = {steps[number * (len(steps) - 1) // (room - 1)] for number in range(room)}
             steps = sorted(even | {step for step, _ in marks})
         return [[step, held[step] + 0.0 if math.isfinite(held[step]) else None] for step in steps]
 
 
 def whole_step(step: Any) -> int | None:
-    """Give a step as the whole number that it must be."""
+    """Return a step as the integer that it must be; None if it is none."""
     if type(step) in AMOUNT and math.isfinite(step) and 0 <= step <= LARGEST_STEP and step == int(step):
         return int(step)
     return None
 
 
+class Gathered:
+    """The numbers and details that a trial reports, in bounded memory."""
+
+    def __init__(self, metric: Mapping[str, Any], on_value: Callable[[int, float], object]) -> None:
+        self.objective, self.reduce, self.on_value = metric["name"], metric["reduce"], on_value
+        self.metrics: dict[str, float] = {}
+        self.details: dict[str, Any] = {}
+        self.curve = Curve()
+
+    def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
+        """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
+        for name, value in members.items():
+            is_known = name == self.objective or name in self.metrics
+            is_number = type(value) in AMOUNT and METRIC_NAME.fullmatch(name)
+            if is_number and (is_known or len(self.metrics) < MOST_METRICS):
+                self.metrics[name] = float(value)
+            elif keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
+                self.details[name] = value
+        if type(members.get(self.objective)) in AMOUNT and self.objective in self.metrics:
+            self.on_value(*self.curve.add(self.metrics[self.objective], step))
+
+    def report(self, missing: str, *, has_curve: bool = True) -> Report:
+        """Return the report; `missing` is the message if there is no objective."""
+        if self.objective not in self.metrics:
+            return Report(self.metrics, self.details, "metric-missing", missing)
+        best = {"min": self.curve.low, "max": self.curve.high}.get(self.reduce)
+        if best:
+            self.metrics[self.objective] = best[1]
+        return Report(self.metrics, self.details, None, "", self.curve.thinned() if has_curve else ())
+
+
+# ------------------------------------------------------------------------------------------- formats of lines
+
+
+def number_or_text(text: str) -> Any:
+    """Return the number that a text is, else the text."""
+    return float(text) if re.fullmatch(DECIMAL, text) else text
+
+
 def text_members(line: str) -> dict[str, Any]:
-    """Find `name=value` in a line, as often as it stands there."""
-    return {found[1]: float(found[2]) for found in METRIC_TEXT.finditer(line)}
+    """Find every `name=value` of a line."""
+    return {match[1]: float(match[2]) for match in re.finditer(METRIC_TEXT, line)}
 
 
 def log_members(line: str) -> dict[str, Any]:
-    """Take `key,value` apart. Raises ValueError where it is none."""
+    """Split `key,value`. Raises ValueError."""
     key, comma, value = line.strip().rpartition(",")
     if not comma:
         raise ValueError("it has no comma between key and value")
-    value = value.strip()
-    return {"_".join(key.split()): float(value) if METRIC_NUMBER.fullmatch(value) else value}
+    return {"_".join(key.split()): number_or_text(value.strip())}
 
 
 def object_members(line: str) -> dict[str, Any]:
-    """Read a line of JSON. Raises ValueError where it is none."""
+    """Read a line of JSON. Raises ValueError."""
     return parse_object(line.encode())
+
+
+def csv_reader() -> Callable[[str], dict[str, Any]]:
+    """Return a function that reads the rows of one CSV file, of which the first is the header."""
+    import csv  # noqa: PLC0415 - rarely needed
+
+    header: list[str] = []
+
+    def members(line: str) -> dict[str, Any]:
+        try:
+            (cells,) = csv.reader([line.rstrip("\r").lstrip("\ufeff")], strict=True)
+        except csv.Error as error:
+            raise ValueError(str(error)) from error
+        if not header:
+            header.extend(name.strip() for name in cells)
+            distinct([(name, None) for name in header if name])
+            return {}
+        if len(cells) != len(header):
+            raise ValueError(f"it has {len(cells)} cells, and the header {len(header)}")
+        return {name: number_or_text(cell.strip()) for name, cell in zip(header, cells) if cell.strip()}
+
+    return members
+
+
+def pattern_reader(metric: Mapping[str, Any]) -> Callable[[str], dict[str, Any]]:
+    """Return a function that finds what the patterns match in a line."""
+    patterns = [re.compile(pattern, re.ASCII) for pattern in metric["patterns"]]
+
+    def members(line: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for piece in line.split("\r"):  # progress bars
+            for pattern in patterns:
+                for match in pattern.finditer(piece[:LONGEST_MATCH]):
+                    groups = match.groupdict()
+                    is_cut = match.end() == LONGEST_MATCH < len(piece)
+                    if re.fullmatch(DECIMAL, groups["value"] or "") and not is_cut:
+                        found[groups.get("name") or metric["name"]] = float(groups["value"])
+                        if groups.get("step"):
+                            found["step"] = number_or_text(groups["step"])
+        return found
+
+    return members
 
 
 LINES: Mapping[str, Callable[[str], dict[str, Any]]] = {
@@ -948,11 +1524,18 @@ LINES: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "text": text_members,
     "log": log_members,
 }
-SHOWN = {"jsonl": 'line {{"{}": NUMBER}}', "text": "line {}=NUMBER", "log": "line {},NUMBER"}
+SHOWN = {
+    "jsonl": 'line {{"{}": NUMBER}}',
+    "text": "line {}=NUMBER",
+    "log": "line {},NUMBER",
+    "csv": "number in a column {}",
+    "regex": "match with a number {}",
+    "tensorboard": "scalar {}",
+}
 
 
-def form_of(line: str, objective: str) -> str:
-    """Say in which form a line would hold the objective; nothing where in none."""
+def format_of(line: str, objective: str) -> str:
+    """Return the format in which a line would have the objective; nothing if there is none."""
     for form, members in LINES.items():
         with contextlib.suppress(ValueError):
             if type(members(line).get(objective)) in AMOUNT:
@@ -960,25 +1543,40 @@ def form_of(line: str, objective: str) -> str:
     return ""
 
 
+def near_miss(line: str, objective: str) -> str:
+    """Return the objective's name and a number that a person would take for its value, or nothing."""
+    name = re.escape(objective)
+    found = re.search(rf"(?<![\w.-]){name}(?:\s*[:=]\s*|\s+){DECIMAL}", line[:LONGEST_MATCH])
+    return found[0][:100] if found else ""
+
+
+def no_value(_step: int, _value: float) -> None:
+    """Ignore a value of the objective: nothing follows it."""
+
+
 class Stream:
-    """Gathers what lines say. In a file every line must be of the form; on stdout others may print, too."""
+    """Gathers what lines say. In a file every line must have the format; on stdout others may print, too."""
 
     def __init__(
         self,
-        metric: Mapping[str, str],
+        metric: Mapping[str, Any],
         *,
         strict: bool = False,
-        told: Callable[[int, float], object] = lambda _step, _value: None,
+        on_value: Callable[[int, float], object] = no_value,
     ) -> None:
-        self.objective, self.form, self.reduce = metric["name"], metric["format"], metric["reduce"]
-        self.strict, self.told = strict and self.form != "text", told
-        self.rest, self.number, self.guesses, self.other = b"", 0, 0, ""
-        self.found: dict[str, float] = {}
-        self.details: dict[str, Any] = {}
-        self.curve = Curve()
+        self.objective, self.form = metric["name"], metric["format"]
+        self.strict = strict and self.form not in ("text", "regex")
+        self.rest, self.number, self.guesses, self.other, self.near = b"", 0, 0, "", ""
+        self.gathered = Gathered(metric, on_value)
+        if self.form == "csv":
+            self.members = csv_reader()
+        elif self.form == "regex":
+            self.members = pattern_reader(metric)
+        else:
+            self.members = LINES[self.form]
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes. Raises ValueError where a file has a line of another form."""
+        """Take the next bytes. Raises ValueError if a file has a line of another format."""
         lines = (self.rest + chunk).split(b"\n")
         # A line that is too long already stays so, and costs no memory.
         self.rest = lines.pop()[: LONGEST_LINE + 1]
@@ -986,7 +1584,7 @@ class Stream:
             self.take(line)
 
     def take(self, line: bytes) -> None:
-        """Take a whole line."""
+        """Take a complete line."""
         self.number += 1
         if not line or line.isspace():
             return
@@ -994,7 +1592,7 @@ class Stream:
             if len(line) > LONGEST_LINE:
                 raise ValueError("it is longer than 64 KiB")
             text = line.decode("utf-8", "strict" if self.strict else "replace")
-            members = LINES[self.form](text)
+            members = self.members(text)
         except ValueError as error:
             self.guess(line)
             if self.strict:
@@ -1002,76 +1600,319 @@ class Stream:
         else:
             if type(members.get(self.objective)) not in AMOUNT:
                 self.guess(line)
-            self.sort_out(members)
+            step = members.pop("step", None) if self.has_step(members) else None
+            self.gathered.add(members, step, self.keeps)
 
     def guess(self, line: bytes) -> None:
-        """Remember of which other form a line is."""
+        """Remember the other format that a line has."""
         if not self.other and self.guesses < MOST_GUESSES and len(line) <= LONGEST_LINE:
             self.guesses += 1
-            form = form_of(line.decode("utf-8", "replace"), self.objective)
+            text = line.decode("utf-8", "replace")
+            form = format_of(text, self.objective)
             self.other = "" if form == self.form else form
-
-    def sort_out(self, members: dict[str, Any]) -> None:
-        """Tell metrics from details."""
-        step = members.pop("step", None) if self.has_step(members) else None
-        for name, value in members.items():
-            is_known = name == self.objective or name in self.found
-            is_number = type(value) in AMOUNT and METRIC_NAME.fullmatch(name)
-            if is_number and (is_known or len(self.found) < MOST_METRICS):
-                self.found[name] = float(value)
-            elif self.keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
-                self.details[name] = value
-        if type(members.get(self.objective)) in AMOUNT:
-            self.told(*self.curve.add(self.found[self.objective], step))
+            self.near = self.near or near_miss(text, self.objective)
 
     def keeps(self, name: str) -> bool:
-        """Tell whether what is no number is a detail; what others print looks like a log by its commas."""
+        """Return whether what is not a number is a detail; commas make what others print look like a log."""
         return self.strict or self.form == "jsonl" or name == self.objective
 
     def has_step(self, members: Mapping[str, Any]) -> bool:
-        """Tell whether a line says where its objective belongs; else its step is a number like others."""
+        """Return whether a line has the step of its objective; else its step is a number like others."""
         has_one = whole_step(members.get("step")) is not None and self.objective != "step"
-        return has_one and (self.form == "jsonl" or self.objective in members)
+        return has_one and (self.form in ("jsonl", "csv") or self.objective in members)
 
     def finish(self) -> None:
-        """Take what stands after the last line end. Raises ValueError like `feed`."""
+        """Take what follows the last line end. Raises ValueError like `feed`."""
         self.take(self.rest)
 
     def report(self, place: str, other: str) -> Report:
-        """Say what the lines came to."""
-        if self.objective not in self.found:
-            message = f"there is no {SHOWN[self.form].format(self.objective)} {place}"
-            if self.objective in self.details:
-                message += f", and {self.details[self.objective]!r:.100} is no number"
-            return Report(self.found, self.details, "metric-missing", message + would_find(other))
-        best = {"min": self.curve.low, "max": self.curve.high}.get(self.reduce)
-        if best:
-            self.found[self.objective] = best[1]
-        return Report(self.found, self.details, None, "", () if self.form == "log" else self.curve.thinned())
+        """Return what the lines say."""
+        missing = f"there is no {SHOWN[self.form].format(self.objective)} {place}"
+        if self.objective in self.gathered.details:
+            missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
+        elif self.near and self.form == "text":
+            missing += f": it printed {self.near!r}, which metric.format: regex could find"
+        elif self.gathered.metrics:
+            missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
+        return self.gathered.report(missing + would_find(other), has_curve=self.form != "log")
 
 
 def would_find(form: str) -> str:
-    """Name the word of the spec with which the objective would have been found."""
+    """Name the format with which the objective would be found."""
     return f"; with metric.format: {form} it would be found" if form else ""
 
 
-def read_report(of_stdout: Stream | None, path: str, metric: Mapping[str, str]) -> Report:
-    """Give what the trial reported, where its sweep looks for it."""
+# --------------------------------------------------------------------------------- event files of TensorBoard
+
+
+class Events:
+    """Gathers the scalars of event files: frames of TFRecord with messages of protobuf."""
+
+    HEADER = 12  # bytes: length and its checksum
+
+    def __init__(self, gathered: Gathered) -> None:
+        self.gathered = gathered
+        self.begin()
+        self.skipped = 0
+
+    def begin(self) -> None:
+        """Start with another file."""
+        self.buffer, self.ahead, self.is_lost = bytearray(), 0, False
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of a file. What is damaged is counted."""
+        if self.ahead:  # of a record that is too large to have scalars
+            passed = min(self.ahead, len(chunk))
+            self.ahead -= passed
+            chunk = chunk[passed:]
+        if self.is_lost:
+            return
+        self.buffer += chunk
+        position = 0
+        while len(self.buffer) - position >= self.HEADER:
+            header = bytes(self.buffer[position : position + self.HEADER])
+            length = int.from_bytes(header[:8], "little")
+            if int.from_bytes(header[8:], "little") != masked_crc(header[:8]):
+                self.skipped += 1
+                self.is_lost = True  # where the next record begins is unknown
+                break
+            if length > LARGEST_EVENT:
+                end = position + self.HEADER + length + 4
+                self.ahead = max(0, end - len(self.buffer))
+                position = min(end, len(self.buffer))
+                continue
+            end = position + self.HEADER + length + 4
+            if len(self.buffer) < end:
+                break
+            self.take(bytes(self.buffer[position + self.HEADER : end]))
+            position = end
+        del self.buffer[: len(self.buffer) if self.is_lost else position]
+
+    def take(self, record: bytes) -> None:
+        """Take the content of a frame and its checksum."""
+        content, crc = record[:-4], int.from_bytes(record[-4:], "little")
+        try:
+            step, scalars = scalars_of(content)
+        except (ValueError, IndexError, OverflowError):
+            self.skipped += 1
+            return
+        # Large records without scalars are graphs and histograms: their checksums would cost the most.
+        if scalars or len(content) <= CHECKED_EVENT:
+            if masked_crc(content) != crc:
+                self.skipped += 1
+            else:
+                self.gathered.add(scalars, step, lambda _name: False)
+
+
+CRC_TABLE: list[int] = []
+
+
+def masked_crc(content: bytes) -> int:
+    """Return the checksum of TFRecord: a rotated CRC-32C plus a constant."""
+    if not CRC_TABLE:
+        for value in range(256):
+            for _ in range(8):
+                value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)  # noqa: PLW2901 - the table's recurrence
+            CRC_TABLE.append(value)
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield number and value of each field of a protobuf message. Raises ValueError or IndexError."""
+    position = 0
+    while position < len(message):
+        key, position = varint(message, position)
+        wire = key & 7
+        if wire == 0:
+            value, position = varint(message, position)
+            yield key >> 3, value
+            continue
+        if wire == 2:
+            size, position = varint(message, position)
+        else:
+            size = {1: 8, 5: 4}.get(wire, len(message))
+        end = position + size
+        if end > len(message):
+            raise ValueError("a field is longer than its message")
+        yield key >> 3, message[position:end]
+        position = end
+
+
+def varint(message: bytes, position: int) -> tuple[int, int]:
+    """Read an integer of variable length, and return the position behind it."""
+    value = shift = 0
+    while True:
+        byte = message[position]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        position += 1
+        if byte < 0x80 or shift > 63:
+            return value, position
+
+
+def unpack(kind: str, content: bytes) -> float:
+    """Return the first number of packed bytes. Raises ValueError if there is none."""
+    import struct  # noqa: PLC0415 - rarely needed
+
+    size = struct.calcsize(kind)
+    if len(content) < size:
+        raise ValueError("a number is cut")
+    return float(struct.unpack(f"<{kind}", content[:size])[0])
+
+
+def scalars_of(event: bytes) -> tuple[int, dict[str, float]]:
+    """Return step and scalars of an Event: `simple_value`, or a tensor with one number. Raises ValueError."""
+    step, scalars = 0, {}
+    for number, content in fields(event):
+        if number == 2 and isinstance(content, int):
+            step = content - 2**64 if content >= 2**63 else content
+        elif number == 5 and isinstance(content, bytes):  # Summary
+            for inner, value in fields(content):
+                if inner == 1 and isinstance(value, bytes):
+                    scalars.update(scalar_of(value))
+    return step, scalars
+
+
+def scalar_of(value: bytes) -> dict[str, float]:
+    """Return tag and number of a Summary.Value; nothing if it is not a scalar."""
+    tag, scalar = "", None
+    for number, content in fields(value):
+        if not isinstance(content, bytes):
+            continue
+        if number == 1:
+            tag = content.decode("utf-8", "replace")
+        elif number == 2:
+            scalar = unpack("f", content)
+        elif number == 8:
+            scalar = tensor_number(content)
+    return {} if scalar is None or not METRIC_NAME.fullmatch(tag) else {tag: scalar}
+
+
+# By dtype of a TensorProto: the type of its raw bytes, the field of its list, and the type there.
+TENSORS = {1: ("f", 5, "f"), 2: ("d", 6, "d"), 3: ("i", 7, ""), 9: ("q", 10, ""), 19: ("e", 13, "")}
+
+
+def tensor_number(tensor: bytes) -> float | None:
+    """Return the one number of a TensorProto; None if it has another shape or type."""
+    members: dict[int, Any] = {}
+    for number, content in fields(tensor):
+        if number == 2:
+            sizes = [
+                value
+                for place, dim in fields(content)
+                if place == 2
+                for key, value in fields(dim)
+                if key == 1
+            ]
+            if any(size != 1 for size in sizes):
+                return None
+        members.setdefault(number, content)
+    raw, place, kind = TENSORS.get(members.get(1, 0), ("", 0, ""))
+    if not raw:
+        return None
+    if members.get(4):
+        return unpack(raw, members[4])
+    content = members.get(place)
+    if content is None:
+        return 0.0  # protobuf leaves out zeros
+    if kind:
+        return unpack(kind, content)
+    value = varint(content, 0)[0] if isinstance(content, bytes) else content
+    if raw == "e":
+        return unpack("e", value.to_bytes(8, "little"))
+    return float(value - 2**64 if value >= 2**63 else value)
+
+
+# ------------------------------------------------------------------------------ the files of what is reported
+
+
+class Files:
+    """The files that a trial reports in: $SWEEP_RESULT, or those of metric.path that it has changed."""
+
+    def __init__(self, result: str, pattern: str = "", *, is_folder: bool = False) -> None:
+        self.result, self.pattern, self.is_folder = result, pattern, is_folder
+        self.before = dict(self.candidates()) if pattern else {}
+
+    @property
+    def shown(self) -> str:
+        """How messages name the files."""
+        return self.pattern or "$SWEEP_RESULT"
+
+    def candidates(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
+        """Yield the path of each file that the pattern matches, with what changes if it is written."""
+        import glob  # noqa: PLC0415 - rarely needed
+
+        matches: Iterable[str] = glob.iglob(self.pattern, recursive=True)
+        if self.is_folder:
+            matches = (path for match in matches for path in event_files(match))
+        for path in itertools.islice(matches, MOST_FILES):
+            with contextlib.suppress(OSError):
+                state = os.lstat(path)
+                if not stat.S_ISDIR(state.st_mode):
+                    yield path, (state.st_mtime_ns, state.st_size, state.st_ino)
+
+    def current(self) -> list[str]:
+        """List the files to read: all event files by name, else the newest file."""
+        if not self.pattern:
+            return [self.result]
+        changed = [(state, path) for path, state in self.candidates() if self.before.get(path) != state]
+        if self.is_folder:
+            return sorted({path for _, path in changed})
+        return [max(changed)[1]] if changed else []
+
+
+def event_files(path: str) -> Iterator[str]:
+    """Yield the event files in a folder; a file is yielded as it is."""
+    if not os.path.isdir(path):
+        yield path
+    for parent, folders, names in os.walk(path):
+        folders.sort()
+        yield from (os.path.join(parent, name) for name in sorted(names) if "tfevents" in name)
+
+
+def files_of(metric: Mapping[str, Any], result: str, variables: Mapping[bytes, bytes], place: str) -> Files:
+    """Return the files of a trial whose command has these variables and this working directory."""
+    if "path" not in metric:
+        return Files(result)
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name.encode() not in variables:
+            raise Refused(f"metric.path needs the environment variable {name}, which is not set")
+        return os.fsdecode(variables[name.encode()])
+
+    path = re.sub(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})", value, metric["path"])
+    return Files(
+        result, os.path.join(os.path.abspath(place), path), is_folder=metric["format"] == "tensorboard"
+    )
+
+
+def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any]) -> Report:
+    """Return what the trial reported, from where its sweep reads it."""
     if of_stdout is None:
+        if metric["format"] == "tensorboard":
+            return report_of_events(files, metric)
+        paths = files.current()
+        if not paths:
+            return no_file(files.shown)
         if metric["format"] == "json":
-            return report_of_file(path, metric["name"])
-        return report_of_lines(path, metric)
+            return report_of_file(paths[0], metric["name"], files.shown)
+        return report_of_lines(paths[0], metric, files.shown)
     of_stdout.finish()
     report = of_stdout.report("on stdout", of_stdout.other)
-    if report.reason and not of_stdout.other and os.path.lexists(path):
+    if report.reason and not of_stdout.other and os.path.lexists(files.result):
         return report._replace(
             message=f"{report.message}; there is a $SWEEP_RESULT, for metric.source: result"
         )
     return report
 
 
-def report_of_lines(path: str, metric: Mapping[str, str]) -> Report:
-    """Read the result file line by line."""
+def report_of_lines(path: str, metric: Mapping[str, Any], shown: str = "$SWEEP_RESULT") -> Report:
+    """Read a file line by line."""
     stream, wrong = Stream(metric, strict=True), ""
     try:
         with open_regular(path) as file:
@@ -1081,21 +1922,46 @@ def report_of_lines(path: str, metric: Mapping[str, str]) -> Report:
                 stream.feed(chunk)
         stream.finish()
     except FileNotFoundError:
-        return NO_FILE
+        return no_file(shown)
     except (OSError, ValueError) as error:
         wrong = str(error)
     other = "json" if is_object_with(path, stream.objective) else stream.other
     if wrong and not other:
-        head = form_of_file(path, stream.objective)
+        head = format_of_file(path, stream.objective)
         other = "" if head == stream.form else head
-    report = stream.report("in $SWEEP_RESULT", other)
+    report = stream.report(f"in {shown}", other)
     if wrong:
-        return no_result(wrong + would_find(other))._replace(metrics=report.metrics, curve=report.curve)
+        invalid = no_result(wrong + would_find(other), shown)
+        return invalid._replace(metrics=report.metrics, curve=report.curve)
+    return report
+
+
+def report_of_events(files: Files, metric: Mapping[str, Any]) -> Report:
+    """Read all event files."""
+    gathered = Gathered(metric, no_value)
+    events, wrong, paths = Events(gathered), "", files.current()
+    for path in paths:
+        events.begin()
+        try:
+            with open_regular(path) as file:
+                for chunk in iter(lambda: file.read(LARGEST_FILE), b""):
+                    if file.tell() > LARGEST_EVENTS:
+                        raise ValueError("it is larger than 1 GiB")
+                    events.feed(chunk)
+        except (OSError, ValueError) as error:
+            wrong = f"{os.path.basename(path)}: {error}"
+    if not paths:
+        return no_file(files.shown)
+    report = gathered.report(f"there is no {SHOWN['tensorboard'].format(metric['name'])} in {files.shown}")
+    if events.skipped:
+        report = report._replace(details={"events_skipped": events.skipped})
+    if wrong and report.reason:
+        return no_result(wrong, files.shown)._replace(metrics=report.metrics, details=report.details)
     return report
 
 
 def is_object_with(path: str, objective: str) -> bool:
-    """Tell whether a file is one JSON object with the objective."""
+    """Return whether a file is one JSON object with the objective."""
     with contextlib.suppress(OSError, ValueError):
         members = read_object(path)
         inner = members.get("metrics", members)
@@ -1103,63 +1969,57 @@ def is_object_with(path: str, objective: str) -> bool:
     return False
 
 
-def form_of_file(path: str, objective: str) -> str:
-    """Say in which form the head of a file would hold the objective; nothing where in none."""
+def format_of_file(path: str, objective: str) -> str:
+    """Return the format in which the head of a file would have the objective; nothing if there is none."""
     with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
         lines = file.read(LONGEST_LINE).decode("utf-8", "replace").splitlines()
-        return next(filter(None, (form_of(line, objective) for line in lines[:MOST_GUESSES])), "")
+        return next(filter(None, (format_of(line, objective) for line in lines[:MOST_GUESSES])), "")
     return ""
 
 
-NO_FILE = Report({}, {}, "metric-missing", "the trial wrote no $SWEEP_RESULT")
+def no_file(shown: str) -> Report:
+    """Return the report of a trial that did not write its file."""
+    return Report({}, {}, "metric-missing", f"the trial wrote no {shown}")
 
 
-def no_result(why: str) -> Report:
-    """Say what is wrong with the result file."""
-    return Report({}, {}, "result-invalid", f"$SWEEP_RESULT is no valid result: {why}")
+def no_result(why: str, shown: str) -> Report:
+    """Return the report of a trial whose file is not valid."""
+    return Report({}, {}, "result-invalid", f"{shown} is no valid result: {why}")
 
 
-def report_of_file(path: str, objective: str) -> Report:
-    """Read the result file: numbers are metrics, the rest is details."""
+def report_of_file(path: str, objective: str, shown: str = "$SWEEP_RESULT") -> Report:
+    """Read one JSON object: its numbers are metrics, the rest is details."""
     try:
         members = read_object(path)
     except FileNotFoundError:
-        return NO_FILE
+        return no_file(shown)
     except (OSError, ValueError) as error:
-        return no_result(f"{error}{would_find(form_of_file(path, objective))}")
+        return no_result(f"{error}{would_find(format_of_file(path, objective))}", shown)
     inner = members.pop("metrics") if "metrics" in members else members
     if not isinstance(inner, dict):
-        return no_result(f"its member metrics must be an object, got {type(inner).__name__}")
+        return no_result(f"its member metrics must be an object, got {type(inner).__name__}", shown)
     metrics: dict[str, float] = {}
     details = {} if inner is members else members
     for name, value in inner.items():
-        wanted = name == objective or (len(metrics) < MOST_METRICS and METRIC_NAME.fullmatch(name))
-        if wanted and type(value) in AMOUNT:
+        is_wanted = name == objective or (len(metrics) < MOST_METRICS and METRIC_NAME.fullmatch(name))
+        if is_wanted and type(value) in AMOUNT:
             metrics[name] = float(value)
         else:
             details.setdefault(name, value)
     if objective in metrics:
         return Report(metrics, details, None, "")
     names = ", ".join(sorted(metrics)[:10]) or "none"
-    return Report(
-        metrics, details, "metric-missing", f"$SWEEP_RESULT has no number {objective}; its numbers: {names}"
-    )
+    message = f"{shown} has no number {objective}; its numbers: {names}"
+    return Report(metrics, details, "metric-missing", message)
 
 
-def small(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what fits a record, the smallest first; say how many did not."""
-    kept, room = {}, MOST_DETAILS
-    for size, name in sorted((len(json.dumps({name: value})), name) for name, value in details.items()):
-        room -= size
-        # In the record it lies two containers deeper than it lay by itself.
-        if room >= 0 and depth(details[name]) <= DEEPEST - 2:
-            kept[name] = details[name]
-    dropped = len(details) - len(kept)
-    return {**kept, "details_dropped": dropped} if dropped else kept
+# -------------------------------------------------------------------------------------------------- artifacts
 
 
 def describe(path: str, shown: str) -> dict[str, Any]:
-    """Give path, size and digest of a file. Raises OSError."""
+    """Return path, size and digest of a file. Raises OSError."""
+    import hashlib  # noqa: PLC0415 - OpenSSL is worth its start for large files
+
     digest, size = hashlib.sha256(), 0
     with open(path, "rb") as file:
         for chunk in iter(lambda: file.read(LARGEST_FILE), b""):
@@ -1190,24 +2050,32 @@ def list_artifacts(folder: str) -> tuple[list[dict[str, Any]], int]:
     return listed, left_out
 
 
-class Rule:
-    """One rule by which to stop, and how the trial stands under it."""
+# --------------------------------------------------------------------------------------------- early stopping
 
-    def __init__(self, rule: Mapping[str, Any]) -> None:
-        self.name = str(rule["rule"])
+
+class Rule:
+    """One rule of early stopping, and the state of the trial under it."""
+
+    def __init__(self, rule: Mapping[str, Any], seen: Thresholds | None = None) -> None:
+        self.name, self.seen = str(rule["rule"]), seen
         self.sign = 1.0 if rule["goal"] == "maximize" else -1.0
         self.reports: int | None = rule.get("reports")
         self.margin: float = rule.get("margin", 0)
         self.first, self.last = rule.get("from", 0), rule.get("until", math.inf)
         self.reach: float | None = rule.get("reach")
         self.marks: list[float] = [step for step, _ in rule.get("thresholds", [])]
-        self.limits: list[float] = [self.sign * limit for _, limit in rule.get("thresholds", [])]
+        self.limits: list[float] = [limit for _, limit in rule.get("thresholds", [])]
         self.of_last = rule.get("value") == "last"
         self.passed = self.idle = 0
         self.best = -math.inf
 
+    @property
+    def threshold(self) -> float | None:
+        """The number that decided; none for a rule that counts reports."""
+        return self.limits[self.passed - 1] if self.marks else self.reach
+
     def is_broken(self, step: int, value: float) -> bool:
-        """Tell whether a finite number ends the trial. A threshold counts once, where its step is reached."""
+        """Return whether a finite number ends the trial. A threshold counts once, at its step."""
         value *= self.sign
         self.idle = 0 if value > self.best + self.margin else self.idle + 1
         if self.reports is None or not self.idle:
@@ -1222,68 +2090,170 @@ class Rule:
         if passed <= self.passed:
             return False
         self.passed = passed
-        return (value if self.of_last else self.best) < self.limits[passed - 1]
+        return (value if self.of_last else self.best) < self.sign * self.limits[passed - 1]
+
+
+class Thresholds(NamedTuple):
+    """The file of thresholds as the launcher read it."""
+
+    content: bytes
+    rules: list[dict[str, Any]]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the bytes."""
+        return sha256(self.content)
+
+
+def read_thresholds(content: bytes) -> Thresholds:
+    """Read a file of thresholds. Raises ValueError or Refused with the reason."""
+    if len(content) > LARGEST_FILE:
+        raise ValueError("it is larger than 1 MiB")
+    rules = parse_object(content).get("stop")
+    if not isinstance(rules, list):
+        raise ValueError("its member stop must be a list")
+    for rule in rules:
+        check_rule(rule)
+        if "thresholds" not in rule:
+            raise ValueError(f"only rules with thresholds can change, got {sorted(rule)}")
+    return Thresholds(content, rules)
+
+
+class LiveRules:
+    """The rules of a file that may change while the trial runs."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.state = path, (0, 0, 0)
+        self.rules: list[Rule] = []
+
+    def current(self, low: float, high: float) -> list[Rule]:
+        """Return the rules of the file as it is now; new ones start with the best value so far."""
+        try:
+            found = os.stat(self.path)
+            state = found.st_ino, found.st_size, found.st_mtime_ns
+            if state == self.state:
+                return self.rules
+            self.state = state
+            with open(self.path, "rb") as file:
+                thresholds = read_thresholds(file.read(LARGEST_FILE + 1))
+        except FileNotFoundError:
+            return self.rules
+        except (OSError, ValueError, Refused) as error:
+            say(f"the file of thresholds is not valid, and changes nothing: {error}")
+            return self.rules
+        if not self.rules or self.rules[0].seen != thresholds:
+            self.rules = [Rule(rule, thresholds) for rule in thresholds.rules]
+            for rule in self.rules:
+                rule.best = high if rule.sign > 0 else -low
+        return self.rules
 
 
 class Broken(NamedTuple):
-    """Which rule ended the trial."""
+    """The rule that ended the trial, and where."""
 
     rule: str
     step: int
-    is_behind: bool  # else it came as far as was asked for
+    is_behind: bool  # else the trial reached what was requested
+    threshold: float | None = None
+    seen: Thresholds | None = None
+
+    @property
+    def member(self) -> dict[str, Any]:
+        """The member of the record."""
+        seen = f"sha256:{self.seen.digest}" if self.seen else None
+        return {"rule": self.rule, "step": self.step, "threshold": self.threshold, "seen": seen}
+
+
+class Tail:
+    """One growing file, and the position up to which it was read."""
+
+    def __init__(self, path: str, feed: Callable[[bytes], None], most: int) -> None:
+        self.path, self.feed, self.most = path, feed, most
+        self.inode, self.position, self.head = 0, 0, b""
+
+    def read_on(self) -> bool:
+        """Feed some of what was added; return False if the file was replaced. Raises OSError, ValueError."""
+        with open_regular(self.path) as file:
+            state = os.fstat(file.fileno())
+            head = file.read(len(self.head))
+            if self.inode and (
+                (state.st_ino, head) != (self.inode, self.head) or state.st_size < self.position
+            ):
+                return False
+            self.inode = state.st_ino
+            file.seek(self.position)
+            content = file.read(LARGEST_FILE)
+        self.head += content[: max(0, HEAD - self.position)]
+        self.position += len(content)
+        if self.position > self.most:
+            raise ValueError(f"it is larger than {self.most // LARGEST_FILE} MiB")
+        self.feed(content)
+        return True
 
 
 class Follower:
-    """Holds what the trial reports against the rules, as it comes: on stdout, or in a file that grows."""
+    """Compares what the trial reports with the rules, as it arrives: on stdout, or in files that grow."""
 
-    def __init__(self, launch: Mapping[str, Any], path: str, wake: Callable[[], object]) -> None:
-        self.launch, self.path, self.wake = launch, path, wake
-        self.looks = launch["metric"]["source"] == "result" and launch["metric"]["format"] != "json"
+    def __init__(self, launch: Mapping[str, Any], files: Files, wake: Callable[[], object]) -> None:
+        self.launch, self.files, self.wake = launch, files, wake
+        self.metric = launch["metric"]
+        self.looks = self.metric["source"] == "result" and self.metric["format"] != "json"
         self.broken: Broken | None = None
-        self.begin(0)
+        self.begin()
 
-    def begin(self, inode: int) -> None:
-        """Forget all that was read."""
-        self.inode, self.position = inode, 0
-        self.rules = [Rule(rule) for rule in self.launch["stop"]]
-        self.stream = Stream(self.launch["metric"], strict=True, told=self.take)
+    def begin(self) -> None:
+        """Forget everything that was read."""
+        self.tails: dict[str, Tail] = {}
+        self.low, self.high = math.inf, -math.inf
+        self.rules = [Rule(rule) for rule in self.launch.get("stop", [])]
+        self.live = LiveRules(self.launch["thresholds_file"]) if "thresholds_file" in self.launch else None
+        self.gathered = Gathered(self.metric, self.take)
 
     def take(self, step: int, value: float) -> None:
-        """Take a number. What is not finite may be a slip, and is judged at the end."""
-        if self.broken is None and math.isfinite(value):
-            for rule in self.rules:
-                if rule.is_broken(step, value) and self.broken is None:
-                    self.broken = Broken(rule.name, step, bool(rule.marks))
-                    self.wake()
+        """Take a number. One that is not finite may be a slip, and is judged at the end."""
+        if self.broken is not None or not math.isfinite(value):
+            return
+        live = self.live.current(self.low, self.high) if self.live else []
+        self.low, self.high = min(self.low, value), max(self.high, value)
+        for rule in [*self.rules, *live]:
+            if rule.is_broken(step, value) and self.broken is None:
+                self.broken = Broken(rule.name, step, bool(rule.marks), rule.threshold, rule.seen)
+                self.wake()
 
     def look(self) -> bool:
-        """Read on in the file, some of it; tell whether the trial is to end."""
+        """Read on in the files, some of it; return whether the trial is to end."""
         try:
             if self.looks and self.broken is None:
                 self.read_on()
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            say(f"the trial is not followed any more: {error}")
+            say(f"the trial is no longer followed: {error}")
             self.looks = False
         return self.broken is not None
 
     def read_on(self) -> None:
-        """Take what was added since the last look. Raises OSError, and ValueError for what is no stream."""
-        with open_regular(self.path) as file:
-            found = os.fstat(file.fileno())
-            if found.st_ino != self.inode or found.st_size < self.position:
-                self.begin(found.st_ino)
-            file.seek(self.position)
-            content = file.read(LARGEST_FILE)
-        self.position += len(content)
-        if self.position > LARGEST_STREAM:
-            raise ValueError("it is larger than 64 MiB")
-        self.stream.feed(content)
+        """Take what was added since the last look. Raises OSError, and ValueError for other formats."""
+        paths = self.files.current()
+        if not self.files.is_folder and self.tails and list(self.tails) != paths:
+            self.begin()
+        for path in paths:
+            if path not in self.tails:
+                self.tails[path] = self.tail_of(path)
+            if not self.tails[path].read_on():
+                self.begin()
+                self.read_on()
+                return
+
+    def tail_of(self, path: str) -> Tail:
+        """Return the reader of a new file."""
+        if self.metric["format"] == "tensorboard":
+            return Tail(path, Events(self.gathered).feed, LARGEST_EVENTS)
+        return Tail(path, Stream(self.metric, strict=True, on_value=self.take).feed, LARGEST_STREAM)
 
 
 class Verdict(NamedTuple):
-    """What becomes of the attempt."""
+    """How the attempt is recorded."""
 
     status: str
     reason: str | None
@@ -1303,20 +2273,21 @@ def judge(ending: Ending, report: Report, objective: str) -> Verdict:
             return Verdict("ok", None, 0)
         return Verdict("diverged", "metric-not-finite", BAD_HYPERPARAMETERS)
     if ending.cause:
-        # Whatever it made of the signal, it did not finish because of it.
+        # Whatever the command made of the signal, it did not finish because of it.
         return Verdict("failed", f"signal-{ending.cause}", 128 + ending.cause)
     if ending.code == 0:
         return Verdict("failed", report.reason, 1)
     if ending.code < 0:
         return Verdict("failed", f"signal-{-ending.code}", 128 - ending.code)
-    return Verdict("failed", f"exit-{ending.code}", ending.code)
+    # The pod failure policy trusts that only the launcher exits with DISRUPTED.
+    return Verdict("failed", f"exit-{ending.code}", 1 if ending.code == DISRUPTED else ending.code)
 
 
-# ----------------------------------------------------------------------------------------------- one attempt
+# ------------------------------------------------------------------------------------------------ one attempt
 
 
 class Attempt(NamedTuple):
-    """One try at a trial."""
+    """One attempt at a trial."""
 
     launch: Mapping[str, Any]
     row: Row
@@ -1326,14 +2297,17 @@ class Attempt(NamedTuple):
     rank: int = 0
     shown: list[str] | None = None
     """The command that a reviewer has read."""
+    disruptions: int = 0
+    slot: Slot | None = None
+    """The row's place in its pod, if the pod has several rows."""
 
     @property
     def objective(self) -> str:
-        """The name of the metric that decides."""
+        """The name of the first metric."""
         return str(self.launch["metric"]["name"])
 
     def path(self, *names: str) -> str:
-        """Name something in the trial's own folder; that of other ranks than 0 vanishes with their pod."""
+        """Return a path in the trial's own folder; that of other ranks than 0 is deleted with their pod."""
         return os.path.join(self.folder, *names)
 
     @property
@@ -1350,21 +2324,35 @@ class Attempt(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of an attempt."""
+    """The result of an attempt."""
 
     verdict: Verdict
     report: Report
     started: str
     seconds: float
+    environment: Environment | None = None
+    broken: Broken | None = None
+    cause: str = ""
+    """What the command said of its failure."""
+
+
+class Prepared(NamedTuple):
+    """A command that is ready to start."""
+
+    arguments: list[str]
+    variables: dict[bytes, bytes]
+    place: str
+    files: Files
+    environment: Environment | None
 
 
 def utc() -> str:
-    """Say what time it is, for people."""
+    """Return the time for people."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def prepare(attempt: Attempt, scratch: str) -> tuple[list[str], dict[bytes, bytes]]:
-    """Make the folders and files of the contract; give the command's arguments and environment."""
+def prepare(attempt: Attempt, scratch: str) -> Prepared:
+    """Create the folders and files of the contract, and return the command."""
     launch, row = attempt.launch, attempt.row
     assignment, seed = json.dumps(row.values), str(launch["seed_base"] + row.replicate)
     given = {
@@ -1391,14 +2379,23 @@ def prepare(attempt: Attempt, scratch: str) -> tuple[list[str], dict[bytes, byte
         "seed": seed,
     }
     if attempt.shown is not None:
-        compare(attempt.shown, expand(for_reviewers(launch["command"]), row.values, single, {}))
+        compare(attempt.shown, expand(with_placeholders(launch["command"]), row.values, single, {}))
     arguments = expand(launch["command"], row.values, single, variables)
-    variables.update(read_secrets(launch.get("secrets", {})))  # now: none may stand in an argument
-    return arguments, variables
+    place = "."
+    if launch.get("hyperparams_file"):
+        place = os.path.join(scratch, "work")
+        make_workplace(place, hyperparams(launch, row))
+        variables[b"PWD"] = os.fsencode(place)
+    files = files_of(launch["metric"], given["SWEEP_RESULT"], variables, place)
+    environment = None if attempt.rank else read_environment(launch)
+    if launch.get("capture"):
+        capture_in(scratch, variables)
+    variables.update(read_secrets(launch.get("secrets", {})))  # last: none may be in an argument
+    return Prepared(arguments, variables, place, files, environment)
 
 
 def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) -> subprocess.Popen[bytes]:
-    """Start the command in a session of its own, its output in pipes."""
+    """Start the command in a session of its own, with its output in pipes."""
     try:
         return subprocess.Popen(
             [argument.encode("utf-8", "surrogateescape") for argument in arguments],
@@ -1412,128 +2409,200 @@ def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) ->
         )
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
-            raise  # the node's trouble, not the sweep's
+            raise  # the fault of the node, not of the sweep
         why = getattr(error, "strerror", None) or error
         raise BadCommand(f"the command {arguments[0]!r} cannot be started: {why}") from error
 
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
-    """Run the command to its end, and all that it started with it."""
-    scratch = tempfile.mkdtemp(prefix="trial-", dir=os.path.abspath(need("SWEEP_SCRATCH")))
-    arguments, variables = prepare(attempt, scratch)
-    place = "."
-    if attempt.launch.get("hyperparams_file"):
-        place = os.path.join(scratch, "work")
-        lay_workplace(place, hyperparams(attempt.launch, attempt.row))
-        variables[b"PWD"] = os.fsencode(place)
-    metric = attempt.launch["metric"]
-    result = os.path.join(scratch, "result.json")
-    follows = attempt.launch.get("stop") and attempt.rank == 0
-    follower = Follower(attempt.launch, result, signals.wake) if follows else None
-    told = follower.take if follower else lambda _step, _value: None
-    of_stdout = Stream(metric, told=told) if metric["source"] == "stdout" else None
+    """Run the command to its end, and to the end of everything that it started."""
+    launch, metric = attempt.launch, attempt.launch["metric"]
+    command = prepare(attempt, make_temporary_folder("trial-"))
+    is_followed = (launch.get("stop") or "thresholds_file" in launch) and attempt.rank == 0
+    follower = Follower(launch, command.files, signals.wake) if is_followed else None
+    on_value = follower.take if follower else no_value
+    of_stdout = Stream(metric, on_value=on_value) if metric["source"] == "stdout" else None
     out = Tee(1, attempt.path(f"{attempt.uid}.out"), of_stdout.feed if of_stdout else len)
-    err = Tee(2, attempt.path(f"{attempt.uid}.err"), len)
+    words = LastWords()
+    err = Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
     if signals.stop:
         raise Stopped(signals.stop)
     started = utc()
-    child = start(arguments, variables, place)
+    child = start(command.arguments, command.variables, command.place)
     try:
         out.copy(child.stdout)
         err.copy(child.stderr)
-        ending = supervise(child, attempt.launch, signals, follower)
+        ending = supervise(child, launch, signals, follower, (out, err))
     finally:
         end_all(child)
         until = time.monotonic() + PATIENCE
         out.finish(until)
         err.finish(until)
-    report = read_report(of_stdout, result, metric)
+    report = read_report(of_stdout, command.files, metric)
+    broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
-        return Outcome(Verdict("ok", None, 0), report, started, ending.seconds)
-    verdict = judge(ending, report, attempt.objective)
-    if follower and follower.broken and ending.cause == STOPPED_EARLY:
-        broken = follower.broken
-        early = {"stopped_early": {"rule": broken.rule, "step": broken.step}}
-        report = report._replace(details={**report.details, **early})
-        if broken.is_behind:
-            verdict = Verdict("pruned", broken.rule, FINAL["pruned"])
-        else:  # it came as far as was asked for
-            verdict = judge(ending._replace(code=0, cause=0), report, attempt.objective)
-    return Outcome(verdict, report, started, ending.seconds)
+        verdict = Verdict("ok", None, 0)
+    elif broken and broken.is_behind:
+        verdict = Verdict("pruned", broken.rule, FINAL["pruned"])
+    elif broken:  # it reached what was requested
+        verdict = judge(ending._replace(code=0, cause=0), report, attempt.objective)
+    else:
+        verdict = judge(ending, report, attempt.objective)
+    secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
+    cause = words.cause(secrets) if ending.code and not ending.cause else ""
+    return Outcome(verdict, report, started, ending.seconds, command.environment, broken, cause)
+
+
+# ------------------------------------------------------------------------------------------------- the record
+
+
+def small(details: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the launcher's own details, and of the others what fits a record, the smallest first."""
+    kept = {name: value for name, value in details.items() if name not in (own or {})}
+    sizes = sorted((len(json.dumps({name: value})), name) for name, value in kept.items())
+    room = DETAILS_BYTES - (len(json.dumps(own)) if own else 0)
+    if sum(size for size, _ in sizes) > room:
+        room -= len('{"details_dropped": 1000}')
+    dropped = 0
+    for size, name in sizes:
+        room -= size
+        # In the record it is two containers deeper than it was by itself.
+        if room < 0 or depth(kept[name]) > DEEPEST - 2:
+            del kept[name]
+            dropped += 1
+    return {**kept, **(own or {}), **({"details_dropped": dropped} if dropped else {})}
+
+
+def first_part(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a record has in the termination message, however large the rest is."""
+    return {name: value for name, value in record.items() if name not in BEYOND_FIRST_PART}
+
+
+def bounded_metrics(record: Mapping[str, Any], objective: str) -> dict[str, float]:
+    """Return the objective, and of the other metrics as many as the first part of a record has room for."""
+    metrics: dict[str, float] = record["metrics"]
+    room = FIRST_PART_BYTES - len(dump({**first_part(record), "metrics": {}}))
+    kept = {}
+    for name in sorted(metrics, key=lambda name: name != objective):
+        room -= len(dump({name: metrics[name]})) - 2
+        if room >= 0 or name == objective:
+            kept[name] = metrics[name]
+    return {name: value for name, value in metrics.items() if name in kept}
+
+
+def keep_artifacts(attempt: Attempt) -> tuple[Any, int]:
+    """Return the record's `artifacts`, and the number of those left out; a long list becomes a file."""
+    artifacts, left_out = list_artifacts(os.path.join(attempt.artifacts, attempt.uid))
+    content = dump(artifacts).encode()
+    if len(content) <= ARTIFACTS_BYTES or attempt.rank:
+        return artifacts, left_out
+    try:
+        write_safely(attempt.path(f"{attempt.uid}.artifacts"), content)
+    except OSError as error:
+        say(f"the list of artifacts cannot be written: {error}")
+        return [], left_out + len(artifacts)
+    return {"count": len(artifacts), "bytes": len(content), "sha256": sha256(content)}, left_out
+
+
+def own_details(outcome: Outcome) -> dict[str, Any]:
+    """Return the details that the launcher adds."""
+    own: dict[str, Any] = {}
+    if outcome.report.message and outcome.report.reason == outcome.verdict.reason:
+        own["error"] = outcome.report.message[:1000]
+    elif outcome.cause:
+        own["error"] = outcome.cause
+    if os.environ.get("SWEEP_PARENT_ID"):
+        own["parent"] = os.environ["SWEEP_PARENT_ID"][:200]
+    return own
 
 
 def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
-    """Put together what this attempt leaves: record.schema.json describes it."""
-    launch, row, (verdict, report, started, seconds) = attempt.launch, attempt.row, outcome
-    artifacts, left_out = list_artifacts(os.path.join(attempt.artifacts, attempt.uid))
-    details = {**report.metrics, **report.details}
-    for name, value in report.metrics.items():
-        if math.isfinite(value):
-            del details[name]
-    if report.message and report.reason == verdict.reason:
-        details["error"] = report.message[:1000]
-    if left_out:
-        details["artifacts_left_out"] = left_out
-    if os.environ.get("SWEEP_PARENT_ID"):
-        details["parent"] = os.environ["SWEEP_PARENT_ID"]
+    """Return the record of this attempt, which record.schema.json describes."""
+    launch, row, (status, reason, _), report = attempt.launch, attempt.row, outcome.verdict, outcome.report
+    reported = {
+        name: value
+        for name, value in {**report.metrics, **report.details}.items()
+        if not math.isfinite(report.metrics.get(name, math.nan))
+    }
+    own = own_details(outcome)
+    artifacts, left_out = keep_artifacts(attempt)
     record = {
-        "version": 1,
+        "version": VERSION,
         "trial": row.trial,
         "row": row.digest,
         "batch": launch["batch"],
         "index": row.number,
         "uid": attempt.uid,
         "attempt": attempt.number,
-        "status": verdict.status,
-        "reason": verdict.reason,
+        "disruptions": attempt.disruptions,
+        "status": status,
+        "reason": reason,
         # Adding 0.0 makes -0.0 a plain zero.
         "metrics": {name: value + 0.0 for name, value in report.metrics.items() if math.isfinite(value)},
-        "seconds": round(seconds, 3),
-        "started": started,
+        "seconds": round(outcome.seconds, 3),
+        "started": outcome.started,
         "finished": utc(),
         "ran": os.environ.get("SWEEP_RAN") or "process",
         "code": launch["code"],
         "data": launch["data"],
         "seed": launch["seed_base"] + row.replicate,
         "node": os.environ.get("SWEEP_NODE") or None,
-        "details": small(plain(details)),
+        "environment": outcome.environment.member if outcome.environment else None,
         "artifacts": artifacts,
     }
-    return {**record, "curve": report.curve} if report.curve else record
+    if report.curve:
+        record["curve"] = report.curve
+    if outcome.broken:
+        record["stopped"] = outcome.broken.member
+    if attempt.slot:
+        record["shared"] = attempt.slot.most
+    metrics = bounded_metrics(record, attempt.objective)
+    counts = {"metrics_dropped": len(record["metrics"]) - len(metrics), "artifacts_left_out": left_out}
+    own.update((name, count) for name, count in counts.items() if count)
+    return {**record, "metrics": metrics, "details": small(plain(reported), own)}
 
 
 def records_of(row: Row, folder: str) -> list[dict[str, Any]]:
-    """Read this row's earlier records; whatever else lies there does not matter."""
-    found = []
+    """Read this row's earlier records; other content of the folder does not matter."""
+    records = []
     for name in sorted(os.listdir(folder)):
         if name.endswith(".json"):
             with contextlib.suppress(OSError, ValueError):
                 record = read_object(os.path.join(folder, name))
-                named = record.get("version"), record.get("row"), f"{record.get('uid')}.json"
-                if named == (1, row.digest, name):
-                    found.append(record)
-    return found
+                identity = record.get("version"), record.get("row"), f"{record.get('uid')}.json"
+                if identity == (VERSION, row.digest, name):
+                    records.append(record)
+    return records
 
 
-def dump(record: Mapping[str, Any]) -> str:
-    """Write a record in one line."""
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
+def brief(record: Mapping[str, Any]) -> str:
+    """Return a termination message: the record, the record with a compressed curve, or its first part."""
+    whole_record = dump(record)
+    if len(whole_record) <= TERMINATION_BYTES:
+        return whole_record
+    digest = {"sha256": sha256(whole_record.encode())}
+    if record.get("curve"):
+        compressed = {name: value for name, value in record.items() if name != "curve"}
+        with contextlib.suppress(ImportError):  # slim Pythons lack zlib
+            message = dump({**compressed, **digest, "curve_zlib": compress(record["curve"])})
+            if len(message) <= TERMINATION_BYTES:
+                return message
+    return dump({**first_part(record), **digest})
 
 
-def brief(record: dict[str, Any], objective: str) -> str:
-    """Write a record in so few bytes that the node keeps it whole."""
-    value = record["metrics"].get(objective)
-    if len(dump(record)) > TERMINATION_BYTES:
-        record = {name: member for name, member in record.items() if name != "curve"}
-    less = {"artifacts": [], "details": {}, "metrics": {} if value is None else {objective: value}}
-    for name, substitute in less.items():
-        if len(dump(record)) > TERMINATION_BYTES:
-            record = {**record, name: substitute}
-    return dump(record)
+def compress(curve: Sequence[Sequence[Any]]) -> str:
+    """Return a curve in few characters: differences of steps, then values, which keep every digit."""
+    import base64  # noqa: PLC0415 - rarely needed
+    import zlib  # noqa: PLC0415
+
+    steps = [step for step, _ in curve]
+    differences = [step - before for step, before in zip(steps, [0, *steps])]
+    text = dump([differences, [value for _, value in curve]])
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def conclude(attempt: Attempt, outcome: Outcome) -> int:
-    """Say and record what came of the attempt, tidy up, and give the exit code."""
+    """Report and record the result of the attempt, tidy up, and return the exit code."""
     (status, reason, exit_code), report = outcome.verdict, outcome.report
     words = [attempt.row.trial, status, *([reason] if reason else [])]
     if attempt.objective in report.metrics:
@@ -1544,61 +2613,643 @@ def conclude(attempt: Attempt, outcome: Outcome) -> int:
     if attempt.rank:
         return exit_code
     record = make_record(attempt, outcome)
-    is_told = tell_node(brief(record, attempt.objective))
+    content = dump(record).encode()
+    is_kept_by_node = write_termination_message(brief(record))
+    keep_evidence(attempt, outcome)  # first: a record ends all further attempts, which could keep it
     try:
-        write_safely(attempt.path(f"{attempt.uid}.json"), dump(record).encode())
+        write_safely(attempt.path(f"{attempt.uid}.json"), content)
     except OSError as error:
         say(f"the record cannot be written: {error}")
-        # Whoever reads the node's copy has the result: the work is not to be done again.
-        return exit_code if is_told else STORAGE_FAILED
+        # Whoever reads the termination message has the result: the work need not be repeated.
+        return exit_code if is_kept_by_node else STORAGE_FAILED
+    if attempt.slot:
+        attempt.slot.record = bytes.fromhex(sha256(content))
     if status in ("ok", "pruned") and not attempt.launch.get("keep_checkpoints"):
-        shutil.rmtree(attempt.checkpoints, ignore_errors=True)
+        delete_folder(attempt.checkpoints)
     for unused in (os.path.join(attempt.artifacts, attempt.uid), attempt.artifacts, attempt.checkpoints):
         with contextlib.suppress(OSError):  # not empty
             os.rmdir(unused)
     return exit_code
 
 
+def keep_evidence(attempt: Attempt, outcome: Outcome) -> None:
+    """Keep the files whose digests the record has, once per digest."""
+    environment, broken = outcome.environment, outcome.broken
+    if environment and environment.kind == "distributions" and len(environment.content) <= ENVIRONMENT_BYTES:
+        name = f"{sha256(environment.content)}.txt"
+        write_once(attempt.path("environments"), name, environment.content)
+    if broken and broken.seen:
+        write_once(attempt.path("thresholds"), f"{broken.seen.digest}.json", broken.seen.content)
+
+
+def delete_folder(path: str) -> None:
+    """Delete a folder and its content, as far as possible."""
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        return
+    except OSError:
+        import shutil  # noqa: PLC0415 - rarely needed
+
+        shutil.rmtree(path, ignore_errors=True)
+
+
+# ------------------------------------------------------------------------------------ several rows in one pod
+
+
+class Slot:
+    """Memory that a pod shares with the launcher of one row: how many rows ran, and its record's digest."""
+
+    SIZE = 40
+
+    def __init__(self) -> None:
+        import mmap  # noqa: PLC0415 - rarely needed
+
+        self.memory = mmap.mmap(-1, self.SIZE)
+
+    @property
+    def most(self) -> int:
+        """How many rows of the pod ran at the same time, at most, while this one did."""
+        return int.from_bytes(self.memory[:8], "little")
+
+    @most.setter
+    def most(self, count: int) -> None:
+        self.memory[:8] = count.to_bytes(8, "little")
+
+    @property
+    def record(self) -> bytes:
+        """SHA-256 of the record; zeros if there is none."""
+        return bytes(self.memory[8:])
+
+    @record.setter
+    def record(self, digest: bytes) -> None:
+        self.memory[8:] = digest
+
+
+class Pod:
+    """Runs the rows of one pod, each in a process of its own that is a launcher of that row."""
+
+    def __init__(self, launch: Mapping[str, Any], rows: range, uid: str, signals: Signals) -> None:
+        self.launch, self.uid, self.signals = launch, uid, signals
+        self.waiting = list(rows)
+        self.at_once: int = min(launch.get("pack", {}).get("at_once", 1), len(rows))
+        self.threads = self.threads_of_a_row()
+        self.running: dict[int, int] = {}
+        self.slots = {row: Slot() for row in rows}
+        self.codes: dict[int, int] = {}
+
+    def threads_of_a_row(self) -> int:
+        """Divide the pod's threads."""
+        text = os.environ.get("OMP_NUM_THREADS", "")
+        if COUNT.fullmatch(text):
+            threads = int(text)
+        else:
+            has_affinity = hasattr(os, "sched_getaffinity")  # not on every system
+            threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+        return max(1, threads // self.at_once)
+
+    def run(self) -> int:
+        """Run all rows; return the exit code of the pod."""
+        gc.freeze()  # a collection in the process of a row would copy all memory that it shares
+        is_stopping, kill_at = False, math.inf
+        while self.waiting or self.running:
+            while self.waiting and len(self.running) < self.at_once and not self.signals.stop:
+                self.start(self.waiting.pop(0))
+            if self.signals.stop and not is_stopping:
+                is_stopping = True
+                # Each launcher needs its grace, and its patience with processes and pipes.
+                kill_at = time.monotonic() + self.launch["grace_seconds"] + 4 * PATIENCE
+                self.codes.update((row, 128 + self.signals.stop) for row in self.waiting)
+                self.waiting.clear()
+                self.signal_rows(signal.SIGTERM)
+            if time.monotonic() >= kill_at:
+                kill_all(descendants())
+                kill_at += PATIENCE
+            self.collect()
+            if self.running and not (self.waiting and len(self.running) < self.at_once):
+                self.signals.wait(kill_at - time.monotonic())
+                self.collect()
+        write_termination_message(self.message())
+        return worst(list(self.codes.values()))
+
+    def start(self, row: int) -> None:
+        """Start the launcher of a row."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        together = [*self.running.values(), row]
+        for each in together:  # before the fork: a row may write its record before this process goes on
+            self.slots[each].most = max(self.slots[each].most, len(together))
+        try:
+            pid = os.fork()
+        except OSError as error:
+            say(f"the launcher of row {row} cannot be started: {error}")
+            self.codes[row] = STORAGE_FAILED
+            return
+        if pid == 0:
+            os._exit(self.launch_row(row))
+        self.running[pid] = row
+
+    def launch_row(self, row: int) -> int:
+        """Be the launcher of one row, in its own process; return its exit code."""
+        self.signals.renew()
+        adopt_orphans()
+        for name in ("SWEEP_RESULTS", "SWEEP_CHECKPOINT_VOLUME", "SWEEP_ARTIFACT_VOLUME"):
+            if os.environ.get(name):
+                os.environ[name] = os.path.join(os.environ[name], str(row))
+        os.environ.pop("SWEEP_ROWS", None)
+        os.environ["SWEEP_INDEX"] = str(row)
+        os.environ["SWEEP_POD_UID"] = f"{self.uid}-{row}"
+        os.environ["SWEEP_TERMINATION_LOG"] = os.devnull  # the pod writes one message for all rows
+        os.environ["OMP_NUM_THREADS"] = str(self.threads)
+        return reported(lambda: self.run_in_scratch(row))
+
+    def run_in_scratch(self, row: int) -> int:
+        """Run a row in a scratch folder that is deleted afterwards: later rows need the space."""
+        os.environ["SWEEP_SCRATCH"] = scratch = make_temporary_folder("row-")
+        try:
+            return run_row(self.launch, row, self.signals, self.slots[row])
+        finally:
+            delete_folder(scratch)
+
+    def collect(self) -> None:
+        """Note the exit codes of rows that have ended."""
+        for pid, code in reap().items():
+            row = self.running.pop(pid, None)
+            if row is not None:
+                self.codes[row] = 128 - code if code < 0 else code
+                if code < 0:  # its launcher was killed, and its processes are ours now
+                    say(f"the launcher of row {row} was ended by signal {-code}")
+                    self.end_strays()
+
+    def end_strays(self) -> None:
+        """Kill the processes of rows whose launcher has ended."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            strays = descendants(spared=self.running)
+            if not strays:
+                return
+            kill_all(strays)
+            time.sleep(0.005)
+            for pid in strays:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+    def signal_rows(self, number: int) -> None:
+        """Send a signal to the launchers of all rows."""
+        for pid in self.running:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def message(self) -> str:
+        """Return the termination message."""
+        rows = {str(row): slot.record.hex() if any(slot.record) else None for row, slot in self.slots.items()}
+        message = dump({"version": VERSION, "rows": rows})
+        if len(message) > TERMINATION_BYTES:
+            message = dump({"version": VERSION, "rows_sha256": sha256(message.encode())})
+        return message
+
+
+def worst(codes: Sequence[int]) -> int:
+    """Return the exit code of a pod, of those of its rows."""
+    for code in WORST_FIRST:
+        if code in codes:
+            return code
+    others = [code for code in codes if code not in (0, BAD_HYPERPARAMETERS)]
+    return others[0] if others else max(codes)
+
+
+# ----------------------------------------------------------------------------------- capturing logged metrics
+
+CAPTURE_BEGINS, CAPTURE_ENDS = "\n# capture begins\n", "\n# capture ends\n"
+CAPTURE_HEAD = '''"""Captures what a program logs to W&B or MLflow as lines of JSON in $SWEEP_RESULT."""
+
+from __future__ import annotations
+
+import os
+import sys
+'''
+
+
+def capture_in(scratch: str, variables: dict[bytes, bytes]) -> None:
+    """Make a part of this file the sitecustomize of the Python programs that a trial runs."""
+    with open(__file__, encoding="utf-8") as file:
+        source = file.read().split(CAPTURE_BEGINS)[1].split(CAPTURE_ENDS)[0]
+    folder = os.path.join(scratch, "capture")
+    os.mkdir(folder)
+    with open(os.path.join(folder, "sitecustomize.py"), "w", encoding="utf-8") as file:
+        file.write(f"{CAPTURE_HEAD}{source}\n\ninstall_capture()\n")
+    paths = [os.fsencode(folder), variables.get(b"PYTHONPATH", b"")]
+    variables[b"PYTHONPATH"] = os.fsencode(os.pathsep).join(filter(None, paths))
+    variables.setdefault(b"WANDB_MODE", b"offline")
+    variables.setdefault(b"WANDB_DIR", os.fsencode(scratch))
+    variables.setdefault(b"MLFLOW_TRACKING_URI", b"file:" + os.fsencode(os.path.join(scratch, "mlruns")))
+    variables.setdefault(b"MLFLOW_ALLOW_FILE_STORE", b"true")  # MLflow 3 refuses folders without it
+
+
+# Only os, sys and what is defined from here to `capture ends` may be used: it runs in the trial's own Python.
+# capture begins
+class Nothing:
+    """Anything that a package has which is not installed: it does nothing, and returns itself."""
+
+    def __init__(self, *_arguments: Any, **_options: Any) -> None:
+        pass
+
+    def __call__(self, *arguments: Any, **_options: Any) -> Any:
+        """Return what is decorated, if this is used as a decorator."""
+        return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, _key: object) -> Any:
+        return self
+
+    def __setitem__(self, _key: object, _value: object) -> None:
+        pass
+
+    def __lt__(self, _other: object) -> bool:
+        return False
+
+    __gt__ = __le__ = __ge__ = __lt__
+
+    def __int__(self) -> int:
+        return 0
+
+    def __float__(self) -> float:
+        return 0.0
+
+    def __str__(self) -> str:
+        return ""
+
+
+class MetricLog:
+    """Appends metrics to $SWEEP_RESULT. An error is one line on stderr, and never the program's."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self.has_failed = False
+
+    def guard(self, work: Any, *arguments: Any) -> None:
+        """Do work, whatever happens to it."""
+        try:
+            work(*arguments)
+        except Exception as error:  # noqa: BLE001 - the program has to go on
+            if not self.has_failed:
+                self.has_failed = True
+                self.say(f"metrics may not be captured: {type(error).__name__}: {error}")
+
+    def say(self, message: str) -> None:
+        """Write one line to stderr, if it is open."""
+        if sys.stderr is not None:
+            sys.stderr.write("launch.py: " + " ".join(message.split()) + "\n")
+
+    def log(self, data: Any = None, step: Any = None, commit: Any = None, *_rest: Any) -> None:
+        """Take the arguments of W&B's log: without a step, each call is one."""
+        if step is not None:
+            self.step = int(step)
+        self.write(self.flat(data or {}), self.step)
+        if commit or (commit is None and step is None):
+            self.step += 1
+
+    def flat(self, data: Any, prefix: str = "") -> Any:
+        """Return nested values under dotted names, as W&B shows them."""
+        values = {}
+        for name, value in dict(data).items():
+            if isinstance(value, dict):
+                values.update(self.flat(value, f"{prefix}{name}."))
+            else:
+                values[f"{prefix}{name}"] = value
+        return values
+
+    def write(self, values: Any, step: Any) -> None:
+        """Append one line with those values that are numbers."""
+        import json  # noqa: PLC0415
+
+        numbers = {str(name): self.number(value) for name, value in values.items()}
+        line = {name: number for name, number in numbers.items() if number is not None}
+        if not line:
+            return
+        if step is not None:
+            line["step"] = int(step)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        file = os.open(os.environ["SWEEP_RESULT"], flags, 0o644)
+        try:
+            os.write(file, (json.dumps(line) + "\n").encode())
+        finally:
+            os.close(file)
+
+    def number(self, value: Any) -> Any:
+        """Return the number that a value is, also in an array of one; None if it is none."""
+        if value is None or isinstance(value, (bool, str, Nothing)):
+            return None
+        if isinstance(value, (int, float)):
+            return value
+        try:
+            return float(value.item())
+        except Exception:  # noqa: BLE001 - pictures, tables and arrays are not metrics
+            return None
+
+    def set_values(self, config: Any) -> None:
+        """Give a W&B config the values of the trial that it lacks."""
+        import json  # noqa: PLC0415
+
+        with open(os.environ["SWEEP_TRIAL"], encoding="utf-8") as file:
+            values = json.load(file)
+        existing = dict(config)
+        config.update({name: value for name, value in values.items() if name not in existing})
+        for name, value in values.items():
+            if name in existing and existing[name] != value:
+                self.say(f"wandb.config has {name}={existing[name]!r}, and the trial has {value!r}")
+
+
+class StandInConfig(dict):  # type: ignore[type-arg]
+    """The `config` of a W&B run."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def update(self, values: Any = (), **_options: Any) -> None:  # type: ignore[override]
+        """Add values, also those of an argparse.Namespace."""
+        dict.update(self, values if isinstance(values, dict) else vars(values) if values else {})
+
+    def setdefaults(self, values: Any) -> None:
+        """Add values that are not set."""
+        for name, value in values.items():
+            self.setdefault(name, value)
+
+    def as_dict(self) -> Any:
+        """Return a copy."""
+        return dict(self)
+
+
+class StandInRun(Nothing):
+    """A run of W&B."""
+
+    def __init__(self, log: MetricLog) -> None:
+        super().__init__()
+        self.config, self.summary, self.metric_log = StandInConfig(), StandInConfig(), log
+        self.id = self.name = os.environ.get("SWEEP_TRIAL_ID", "trial")
+
+    def log(self, *arguments: Any, **options: Any) -> None:
+        """Capture metrics."""
+        options.pop("sync", None)
+        self.metric_log.guard(lambda: self.metric_log.log(*arguments, **options))
+
+    def finish(self, *_arguments: Any, **_options: Any) -> None:
+        """End the run."""
+
+
+class StandInModule(type(sys)):  # type: ignore[misc]
+    """A module of a package that is not installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Nothing()
+
+
+def fill_stand_in(module: Any, log: MetricLog) -> None:
+    """Give a stand-in the functions that are captured."""
+    if module.__name__ == "mlflow":
+        module.log_metric = module.log_metrics = Nothing()
+        patch_mlflow(module, log)
+    if module.__name__ != "wandb":
+        return
+    run = StandInRun(log)
+
+    def init(*_arguments: Any, config: Any = None, **_options: Any) -> StandInRun:
+        log.step = 0
+        log.guard(run.config.update, config)
+        log.guard(log.set_values, run.config)
+        module.run = run
+        return run
+
+    module.init, module.log, module.finish, module.run = init, run.log, run.finish, None
+    module.config, module.summary, module.Run = run.config, run.summary, StandInRun
+
+
+def patch_wandb(module: Any, log: MetricLog) -> None:
+    """Let the installed W&B log here, too."""
+    import functools  # noqa: PLC0415
+
+    def captured(original: Any) -> Any:
+        @functools.wraps(original)
+        def run_log(*arguments: Any, **options: Any) -> Any:
+            taken = {name: options[name] for name in ("data", "step", "commit") if name in options}
+            own = arguments if is_bound else arguments[1:]
+            log.guard(lambda: log.log(*own[:3], **taken))
+            return original(*arguments, **options)
+
+        is_bound = getattr(original, "__self__", None) is not None or original.__name__ == "<lambda>"
+        return run_log
+
+    original_init = module.init
+
+    @functools.wraps(original_init)
+    def init(*arguments: Any, **options: Any) -> Any:
+        log.step = 0
+        run = original_init(*arguments, **options)
+        log.guard(log.set_values, run.config)
+        if "log" in vars(run):  # a disabled run has functions of its own
+            run.log = module.log = captured(run.log)
+        return run
+
+    run_type = module.sdk.wandb_run.Run
+    run_type.log = captured(run_type.log)
+    module.init = init
+
+
+def patch_mlflow(module: Any, log: MetricLog) -> None:
+    """Let MLflow's functions log here, too."""
+    original_metric, original_metrics = module.log_metric, module.log_metrics
+
+    def log_metric(key: Any, value: Any, step: Any = None, *arguments: Any, **options: Any) -> Any:
+        log.guard(log.write, {key: value}, step)
+        return original_metric(key, value, step, *arguments, **options)
+
+    def log_metrics(metrics: Any, step: Any = None, *arguments: Any, **options: Any) -> Any:
+        log.guard(log.write, metrics, step)
+        return original_metrics(metrics, step, *arguments, **options)
+
+    module.log_metric, module.log_metrics = log_metric, log_metrics
+
+
+class PatchingLoader:
+    """Loads a package as its own loader does, and then changes it."""
+
+    def __init__(self, loader: Any, log: MetricLog) -> None:
+        self.loader, self.log = loader, log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)
+
+    def create_module(self, spec: Any) -> Any:
+        """Create the module."""
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        """Run the module, and change its functions."""
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        self.log.guard(patch_wandb if module.__name__ == "wandb" else patch_mlflow, module, self.log)
+
+
+class CapturingFinder:
+    """Finds W&B and MLflow, or stand-ins for them."""
+
+    def __init__(self) -> None:
+        self.log = MetricLog()
+        self.stand_ins: Any = set()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return the spec of a captured package."""
+        root = name.partition(".")[0]
+        if root not in ("wandb", "mlflow") or (name != root and root not in self.stand_ins):
+            return None
+        from importlib.machinery import ModuleSpec  # noqa: PLC0415
+
+        finders = [finder for finder in sys.meta_path if finder is not self]
+        specs = (finder.find_spec(name, path, target) for finder in finders) if name == root else ()
+        spec = next((spec for spec in specs if spec), None)
+        if spec and spec.origin:  # without one, it is a folder such as W&B's own output
+            spec.loader = PatchingLoader(spec.loader, self.log)  # type: ignore[assignment]
+            return spec
+        if self.is_probe():
+            return None
+        self.stand_ins.add(root)
+        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def is_probe(self) -> bool:
+        """Return whether a library only checks whether the package is installed: it gets the truth."""
+        frame: Any = sys._getframe(1)  # noqa: SLF001
+        for _ in range(5):
+            frame = frame and frame.f_back
+            if (
+                frame
+                and frame.f_code.co_name == "find_spec"
+                and frame.f_globals["__name__"] == "importlib.util"
+            ):
+                return True
+        return False
+
+    def create_module(self, spec: Any) -> Any:
+        """Create a stand-in."""
+        return StandInModule(spec.name)
+
+    def exec_module(self, module: Any) -> None:
+        """Fill a stand-in."""
+        fill_stand_in(module, self.log)
+
+
+def install_capture() -> None:
+    """Capture what this process logs, and run the sitecustomize that this one hides."""
+    if os.environ.get("SWEEP_RESULT"):
+        sys.meta_path.insert(0, CapturingFinder())
+    from importlib.machinery import PathFinder  # noqa: PLC0415
+    from importlib.util import module_from_spec  # noqa: PLC0415
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    rest = [path for path in sys.path if os.path.abspath(path) != here]
+    spec = PathFinder.find_spec("sitecustomize", rest)
+    if spec and spec.loader:
+        module = sys.modules["sitecustomize"] = module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+# capture ends
+
+
+# ------------------------------------------------------------------------------------------------------- main
+
+
 def own_index() -> int:
-    """Say which row is ours."""
+    """Return the row of this pod."""
     text = os.environ.get("SWEEP_INDEX") or need("JOB_COMPLETION_INDEX")
-    if not re.fullmatch("[0-9]{1,9}", text):
+    if not COUNT.fullmatch(text):
         raise Refused(f"the index must be a whole number, got {text!r}")
     return int(text)
 
 
+def own_rows(launch: Mapping[str, Any]) -> range | None:
+    """Return the rows of this pod; None if it has the one of its index."""
+    text, size = os.environ.get("SWEEP_ROWS", ""), launch.get("pack", {}).get("rows")
+    if text:
+        match = re.fullmatch("([0-9]{1,9})-([0-9]{1,9})", text)
+        rows = range(int(match[1]), int(match[2]) + 1) if match else range(0)
+        if not 1 <= len(rows) <= MOST_ROWS:
+            raise Refused(f"SWEEP_ROWS must be the first and the last of 1 to {MOST_ROWS} rows, got {text!r}")
+        return rows
+    if size is None:
+        return None
+    first = own_index() * size
+    if first >= count_rows(launch):
+        raise Refused(f"row {first} is beyond the table, which has {count_rows(launch)} rows")
+    return range(first, min(first + size, count_rows(launch)))
+
+
 def own_rank() -> int:
-    """Say which of the trial's pods this is."""
+    """Return the number of this pod within its trial."""
     text = os.environ.get("SWEEP_RANK") or "0"
-    if not re.fullmatch("[0-9]{1,9}", text):
+    if not COUNT.fullmatch(text):
         raise Refused(f"the rank must be a whole number, got {text!r}")
     return int(text)
 
 
+def own_uid() -> str:
+    """Return the id of this attempt."""
+    uid = os.environ.get("SWEEP_POD_UID") or os.urandom(16).hex()
+    if not UID.fullmatch(uid):
+        raise Refused(f"SWEEP_POD_UID must be letters, digits, dots, underscores and hyphens, got {uid!r}")
+    return uid
+
+
 def shown_command(arguments: list[str]) -> list[str] | None:
-    """Give the command that stands in the manifest, where one does."""
+    """Return the command in the manifest, if there is one."""
     if arguments and arguments[0] != "--":
         raise Refused(f"the arguments must be none, or -- and a command, got {arguments!r}")
     return arguments[1:] if arguments else None
 
 
-def attempt_number(earlier: int) -> int:
-    """Count this attempt: by what Kubernetes says, else by the records."""
-    failures = os.environ.get("SWEEP_FAILURES", "")
-    return 1 + (int(failures) if re.fullmatch("[0-9]{1,9}", failures) else earlier)
-
-
 def run(signals: Signals) -> int:
-    """Go through the whole contract; give the exit code."""
-    uid = os.environ.get("SWEEP_POD_UID") or os.urandom(16).hex()
-    if not UID.fullmatch(uid):
-        raise Refused(f"SWEEP_POD_UID must be letters, digits, dots, underscores and hyphens, got {uid!r}")
-    rank, shown = own_rank(), shown_command(sys.argv[1:])
+    """Run the row or the rows of this pod; return the exit code."""
+    uid, rank = own_uid(), own_rank()
+    shown_command(sys.argv[1:])
     launch = read_launch(need("SWEEP_LAUNCH"))
-    row = read_row(launch, need("SWEEP_TABLE"), own_index())
+    rows = own_rows(launch)
+    if rows is None:
+        return run_row(launch, own_index(), signals)
+    if rank:
+        raise Refused(f"a trial of several pods has one row, got SWEEP_RANK {rank} and several rows")
+    need("SWEEP_RESULTS")
+    return Pod(launch, rows, uid, signals).run()
+
+
+def run_row(launch: Mapping[str, Any], index: int, signals: Signals, slot: Slot | None = None) -> int:
+    """Run one row to its record; return the exit code."""
+    rank, row = own_rank(), read_row(launch, need("SWEEP_TABLE"), index)
     folder = os.path.abspath(need("SWEEP_RESULTS"))
     os.makedirs(folder, exist_ok=True)
-    if rank == 0:  # whose attempts take turns; the other ranks of one attempt run beside it
+    if rank == 0:  # attempts take turns; the other ranks of one attempt run at the same time
         lock(folder, signals)
     earlier = records_of(row, folder)
     for record in earlier:
@@ -1607,18 +3258,29 @@ def run(signals: Signals) -> int:
                 say(f"{row.trial}: {status} already, by attempt {record['uid']}: nothing to do")
                 return exit_code
     if rank:
-        folder = tempfile.mkdtemp(prefix="rank-", dir=os.path.abspath(need("SWEEP_SCRATCH")))
-    attempt = Attempt(launch, row, uid, attempt_number(len(earlier)), folder, rank, shown)
+        folder = make_temporary_folder("rank-")
+    number = 1 + count_from("SWEEP_FAILURES", len(earlier))
+    shown, disruptions = shown_command(sys.argv[1:]), count_from("SWEEP_DISRUPTIONS", 0)
+    attempt = Attempt(launch, row, own_uid(), number, folder, rank, shown, disruptions, slot)
+    if disruptions > launch["max_disruptions"]:
+        why = (
+            f"the cluster ended {disruptions} of its pods, and max_disruptions is {launch['max_disruptions']}"
+        )
+        return conclude(attempt, without_start("disrupted", why, DISRUPTED))
     try:
         outcome = run_command(attempt, signals)
     except Refused as error:
-        report = Report({}, {}, error.reason, str(error))
-        outcome = Outcome(Verdict("failed", error.reason, BAD_SWEEP), report, utc(), 0.0)
+        outcome = without_start(error.reason, str(error), BAD_SWEEP)
     return conclude(attempt, outcome)
 
 
+def without_start(reason: str, why: str, exit_code: int) -> Outcome:
+    """Return the outcome of an attempt whose command was not started."""
+    return Outcome(Verdict("failed", reason, exit_code), Report({}, {}, reason, why), utc(), 0.0)
+
+
 def hold_standard_streams() -> None:
-    """Keep files of ours from becoming 0, 1 or 2 where one of those was closed."""
+    """Keep our own files from becoming 0, 1 or 2 if one of those was closed."""
     while True:
         file = os.open(os.devnull, os.O_RDWR)
         if file > 2:
@@ -1626,15 +3288,13 @@ def hold_standard_streams() -> None:
             return
 
 
-def main() -> int:
-    """Run the trial; every failure is one line on stderr and an exit code."""
-    hold_standard_streams()
-    adopt_orphans()
+def reported(work: Callable[[], int]) -> int:
+    """Do work; every failure is one line on stderr and an exit code."""
     try:
-        return run(Signals())
+        return work()
     except Refused as error:
         say(str(error))
-        tell_node(f"{error}\n")
+        write_termination_message(f"{error}\n")
         return BAD_SWEEP
     except Stopped as stopped:
         say(f"stopped by signal {stopped} before the command began")
@@ -1644,7 +3304,14 @@ def main() -> int:
         return STORAGE_FAILED
     except Exception as error:  # noqa: BLE001 - a traceback tells the author of a sweep nothing
         say(f"this is a fault of the launcher, please report it: {type(error).__name__}: {error}")
-        return OUR_BUG
+        return LAUNCHER_FAULT
+
+
+def main() -> int:
+    """Run the trials of this pod."""
+    hold_standard_streams()
+    adopt_orphans()
+    return reported(lambda: run(Signals()))
 
 
 if __name__ == "__main__":

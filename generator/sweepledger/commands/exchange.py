@@ -30,7 +30,6 @@ from sweepledger.spec import ParsedSpec
 from sweepledger.storage import storage_errors, write_file
 from sweepledger.structs.names import SPECS, suggest_sweep_name
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings import Settings
 
 LARGEST_IMPORT = 64 * 1024 * 1024
@@ -268,14 +267,12 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
 
 
 def _relative(desired: DesiredBatch, stored: StoredBatch, state: Path) -> PreparedBatch:
-    disruptions = stored.lock.max_disruptions
     code = desired.code.resolve()
     return PreparedBatch(
         desired.batch,
         stored.sweep,
         code=PurePosixPath(code.relative_to(state)),
-        # The locks of the first launcher have no such number: then it is the default of specs.
-        max_disruptions=RunConfig().max_disruptions if disruptions is None else disruptions,
+        max_disruptions=stored.lock.max_disruptions,
         data=None if desired.data is None else PurePosixPath(desired.data.resolve().relative_to(state)),
         python_path=tuple(PurePosixPath(path.resolve().relative_to(code)) for path in desired.python_path),
     )
@@ -291,6 +288,6 @@ def _losses(stored: StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
         )
     if lock.pool:
         yield Loss(f"pool: {lock.pool}", "nodes, queues and prices are those of the script's own options")
-    if job.indexed and job.max_failed is not None and job.max_failed < lock.trials:
+    if job.max_failed is not None and job.max_failed < lock.trials:
         yield Loss(f"max_failed: {job.max_failed}", "failed trials stop no others")
     yield Loss("network and rights", "trials have those of the user who starts the script")

@@ -241,9 +241,7 @@ def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
     """Return the lines that the collector would record, each in its canonical form."""
     records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
     batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
-    if stored.lock.record_version > 1:
-        batch = kept_records.kept(batch)  # git keeps the numbers of the others
-    judged = evaluate(batch)
+    judged = evaluate(kept_records.kept(batch))  # git keeps the numbers of the others
     return {attempt.line for attempts in judged.attempts for attempt in attempts}
 
 

@@ -12,7 +12,7 @@ from sweepledger.commands.collection.live_rules import LiveRules
 from sweepledger.commands.collection.results_commit import UnrecordedError
 from sweepledger.commands.collection.unrecorded import finished_here
 from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
-from sweepledger.commands.repository.base_files import packaged_launchers
+from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.outside_imports import (
     locked_python_path,
     refuse_other_environment,
@@ -241,7 +241,7 @@ def local(options: Options) -> Iterator[Event]:
     mirror = Mirror(options.state, options.url, options.branch)
     target = workspace.Target(mirror.repository, REMOTE, options.branch)
     with LocalEngine(
-        options.state, slots=options.jobs, without_gpu=options.without_gpu, launchers=packaged_launchers()
+        options.state, slots=options.jobs, without_gpu=options.without_gpu, launcher=packaged_launcher()
     ) as engine:
         yield from follow(target, mirror, options, engine)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.commands.repository import at_commit, batch_records
-from sweepledger.commands.repository.base_files import packaged_launchers
+from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
 from sweepledger.commands.repository.outside_imports import (
     environment_differences,
@@ -66,7 +66,7 @@ def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
     with tempfile.TemporaryDirectory(prefix="sweep-reproduce-") as folder:
         state = Path(folder)
         desired, differences = _desired_state(workspace, batch, index, state)
-        with LocalEngine(state, slots=1, launchers=packaged_launchers()) as engine:
+        with LocalEngine(state, slots=1, launcher=packaged_launcher()) as engine:
             problems = machine.capacity_problems([desired.batch], engine.capacity)
             if problems:
                 raise SpecError(problems)

@@ -145,7 +145,7 @@ class SweepRun:
         self._refuse_cluster_batches()
         repository = self.workspace.repository
         with LocalEngine(
-            options.state, without_gpu=options.without_gpu, launchers=base_files.packaged_launchers()
+            options.state, without_gpu=options.without_gpu, launcher=base_files.packaged_launcher()
         ) as engine:
             git.finish_update(repository, self.branch)
             yield from self._commit_code(options)

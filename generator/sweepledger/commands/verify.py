@@ -225,10 +225,9 @@ class _Verification:
         except (RepositoryError, KeyError, ValueError) as error:
             yield FileDifference(folder, "", "", f"cannot be worked out again: {error}")
             return
-        for path in sorted({*entries, *(f"{folder}/{path}" for path, _ in rebuilt.files)}):
-            name = path.removeprefix(f"{folder}/")
-            expected = rebuilt.files.files.get(name)
-            yield from file_differences(path, expected, contents.get(path), because=rebuilt.source(name))
+        for path in sorted({*entries, *(f"{folder}/{path}" for path, _ in rebuilt)}):
+            expected = rebuilt.files.get(path.removeprefix(f"{folder}/"))
+            yield from file_differences(path, expected, contents.get(path), because="by the records")
 
     def _work_tree(self, *folders: str) -> Iterator[FileDifference]:
         """Yield the differences between the work tree and the commit."""

@@ -64,13 +64,10 @@ class ExpectedRecord:
     code: str
     data: str | None
     seed: int
-    version: int = 1
-    """The version of the batch's launcher, and of its records."""
 
     def owns(self, record: Record, uid: str) -> bool:
         """Return whether a record belongs to this row and pod."""
-        return (record.version, record.batch, record.index, record.row, record.uid) == (
-            self.version,
+        return (record.batch, record.index, record.row, record.uid) == (
             self.batch,
             self.index,
             self.row,
@@ -80,7 +77,6 @@ class ExpectedRecord:
     def expects(self, record: Record) -> bool:
         """Return whether a record belongs to this row, and to its program and data."""
         return (
-            record.version,
             record.batch,
             record.index,
             record.row,
@@ -88,7 +84,6 @@ class ExpectedRecord:
             record.code,
             record.data,
         ) == (
-            self.version,
             self.batch,
             self.index,
             self.row,
@@ -134,6 +129,7 @@ def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record:
         index=expected.index,
         uid=ending.uid,
         attempt=ending.attempt,
+        disruptions=ending.disruptions,
         status=Status.DIVERGED if diverged else Status.FAILED,
         reason=ending.reason or reason_for_exit_code(ending.code),
         metrics={},
@@ -145,10 +141,8 @@ def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record:
         data=expected.data,
         seed=expected.seed,
         node=ending.node,
+        environment=None,
         details={"said": ending.message} if ending.message else {},
-        artifacts=(),
-        version=expected.version,
-        disruptions=ending.disruptions if expected.version > 1 else 0,
     )
 
 

@@ -32,7 +32,7 @@ def write(lock: BatchLock, *, banner: str) -> str:
 
 
 class LockError(TextError):
-    """The text is not a batch lock of a version that this program knows."""
+    """The text is not a batch lock."""
 
 
 @lru_cache(maxsize=MAX_KEPT)
@@ -161,15 +161,17 @@ _FORMS: tuple[_Form, ...] = (
     (("program", "data"), "a name and a digest, or null", _is_data),
     (("seed_base",), "a whole number", lambda value: type(value) is int),
     (("retries",), "a whole number", _is_count),
+    (("max_disruptions",), "a whole number", _is_count),
     (("generator",), "text", _is_text),
     (("bases",), "a list of texts", _are_texts),
+    (("columns",), "names and types", _are_columns),
     (("files",), "names and digests", _are_digests),
+    (("blobs",), "names and ids of git", _are_blobs),
 )
 """Rule of each key, in the order in which problems are reported."""
 _OPTIONAL: tuple[_Form, ...] = (
     (("pool",), "text", _is_text),
     (("cluster",), "the name of a cluster", lambda value: _is_text(value) and is_cluster_name(value)),
-    (("max_disruptions",), "a whole number", _is_count),
     (("other_metrics",), "names and goals", _are_goals),
     (("round",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
     (("method",), "text", _is_text),
@@ -178,8 +180,6 @@ _OPTIONAL: tuple[_Form, ...] = (
     (("ahead",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
     (("parents",), "rows and trials", _are_parents),
     (("restarts",), "true or false", lambda value: type(value) is bool),
-    (("columns",), "names and types", _are_columns),
-    (("blobs",), "names and ids of git", _are_blobs),
     (("pack",), "numbers of trials and at_once", _is_pack),
     (("pack_choice",), "text", _is_text),
     (("infrastructure",), "a number of retries, and exit codes if any", _is_infrastructure),
@@ -212,8 +212,8 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         generator=data["generator"],
         bases=tuple(data["bases"]),
         files=dict(data["files"]),
+        max_disruptions=data["max_disruptions"],
         pool=data.get("pool"),
-        max_disruptions=data.get("max_disruptions"),
         other_metrics=tuple(Metric(name, Goal(goal)) for name, goal in data.get("other_metrics", {}).items()),
         round=data.get("round"),
         method=data.get("method"),
@@ -222,8 +222,8 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         ahead=data.get("ahead", 1),
         parents={int(row): trial for row, trial in data.get("parents", {}).items()},
         restarts=data.get("restarts", False),
-        columns=dict(data.get("columns", {})),
-        blobs=dict(data.get("blobs", {})),
+        columns=dict(data["columns"]),
+        blobs=dict(data["blobs"]),
         store=ResultsStore(data.get("store", ResultsStore.VOLUME)),
         cluster=data.get("cluster"),
         pack=Pack(**data["pack"]) if "pack" in data else None,

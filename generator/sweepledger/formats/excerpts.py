@@ -66,7 +66,7 @@ def read_lock_excerpt(content: bytes) -> LockExcerpt:
             trials, _metric(blocks["metric"]), _program(blocks["program"]), _round(blocks), others
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a lock file of version 1: {error!r}") from error
+        raise ValueError(f"not a lock file: {error!r}") from error
 
 
 @lru_cache(maxsize=1024)
@@ -106,18 +106,17 @@ def read_summary_excerpt(text: str, lock: LockExcerpt | None) -> SummaryExcerpt:
     if not rows or rows.pop() != "":
         raise ValueError("the summary must end with a line end")
     names = split_raw(head)
-    if not {"trial", "status", "program"}.issubset(names):
+    if not {"trial", "status", "program", "seconds"}.issubset(names):
         raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
     columns = _columns(names, lock)
-    trial, status, program = (names.index(name) for name in ("trial", "status", "program"))
+    trial, status, program, took = map(names.index, ("trial", "status", "program", "seconds"))
     sign = -1.0 if lock and lock.metric.goal is Goal.MAXIMIZE else 1.0
-    took = names.index("seconds") if "seconds" in names else None
     ok, spent, ranked = 0, 0.0, list[tuple[str, tuple[float, ...]]]()
     for number, row in enumerate(rows, start=2):
         cells = split_raw(row)
         if len(cells) != len(names):
             raise ValueError(f"line {number}: must have {len(names)} cells, but got {len(cells)}")
-        if took is not None and cells[took]:
+        if cells[took]:
             spent += float(cells[took])
         if cells[status] != Status.OK:
             continue

@@ -46,7 +46,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
     capture = {"capture": True} if reported.pop("capture", False) else {}
     return json.dump(
         {
-            "version": 2,
+            "version": 1,
             "generated": banner,
             "batch": name,
             "program": program.digest,
@@ -75,7 +75,6 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
                 for secret in sorted(run.secrets)
             },
             **({"environment": {"lock": program.environment.path}} if program.environment else {}),
-            # Optional keys are absent by default, so that files of earlier versions stay equal.
             **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
             **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
             **(
@@ -162,4 +161,4 @@ def read_table_layout(text: str | bytes) -> TableLayout:
         columns = tuple(Column(column["name"], ColumnType(column["type"])) for column in data["columns"])
         return TableLayout(columns, tuple(shard["file"] for shard in data["shards"]))
     except (KeyError, TypeError) as error:
-        raise ValueError(f"not a launch.json of a known version: {error!r}") from error
+        raise ValueError(f"not a launch.json: {error!r}") from error

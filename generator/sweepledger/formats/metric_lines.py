@@ -1,6 +1,6 @@
 """Lines in which a trial reports its objective, read while it runs. What counts is what the launcher reads at the end.
 
-The same lines give the same points as in the launcher, which is frozen and cannot be imported.
+The same lines give the same points as in the launcher, which cannot be imported.
 """
 
 import csv

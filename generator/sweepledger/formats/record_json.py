@@ -1,8 +1,8 @@
 """The record of one attempt, a file from an untrusted trial; the lines of git are made from it (`records_jsonl`).
 
 The strict reader accepts what `record.schema.json` next to the launcher describes, and rejects what no schema can
-express: duplicate keys, whole numbers with a point, and records that are too large as a whole. A line of version 1
-is the canonical form: sorted keys, ASCII, shortest numbers (1.0 is written `1`), so equal records are equal bytes.
+express: duplicate keys, whole numbers with a point, and records that are too large as a whole. The canonical form has
+sorted keys, ASCII and shortest numbers (1.0 is written `1`), so equal records are equal bytes.
 """
 
 import base64
@@ -31,9 +31,8 @@ from sweepledger.structs.record import (
 )
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalObject, canonical_json
 
-RECORD_VERSIONS = (1, 2)
+VERSION = 1
 MAX_RECORD_BYTES = 32 * 1024
-"""Bytes of a record of version 2; one of version 1 may have `LARGEST_TRIAL_FILE`."""
 
 LARGEST_TRIAL_FILE = 1 << 20
 """Bytes of a record or of a trial's output; the launcher writes none that is larger, and larger ones are ignored."""
@@ -80,11 +79,10 @@ def read(content: bytes | None) -> Record | CorruptRecord:
     """Return one untrusted record file; None stands for a path without a regular file."""
     if content is None:
         return CorruptRecord("not-a-file")
+    if len(content) > MAX_RECORD_BYTES:
+        return CorruptRecord("too-large")
     try:
-        data = parse_untrusted_object(content)
-        if data.get("version") != 1 and len(content) > MAX_RECORD_BYTES:
-            return CorruptRecord("too-large")
-        return from_data(data, is_small=len(content) <= SMALL_RECORD_BYTES)
+        return from_data(parse_untrusted_object(content), is_small=len(content) <= SMALL_RECORD_BYTES)
     except RejectedInput as refused:
         return CorruptRecord(str(refused))
 
@@ -102,7 +100,7 @@ def read_message(content: bytes) -> Record | CorruptRecord:
         whole = data.pop("sha256", None)
         if "curve_zlib" in data:
             return _with_curve(data, whole)
-        if type(whole) is not str or data.get("version") == 1:
+        if type(whole) is not str:
             return CorruptRecord("wrong-value:sha256")
         return from_data({"artifacts": [], "details": {}, "environment": None, **data})
     except RejectedInput as refused:
@@ -141,20 +139,17 @@ def to_line(record: Record) -> str:
 def as_data(record: Record) -> dict[str, Any]:
     """Return the members of a record as JSON data, without what the collector observed."""
     data = {
-        "version": record.version,
+        "version": VERSION,
         **{name: getattr(record, name) for name in _FIELDS},
-        "artifacts": [
+        "environment": as_object(record.environment),
+        "artifacts": as_object(record.artifact_list)
+        or [
             {"path": artifact.path, "bytes": artifact.bytes, "sha256": artifact.sha256}
             for artifact in record.artifacts
         ],
-        # An absent curve keeps earlier records equal.
-        **({"curve": record.curve} if record.curve else {}),
     }
-    if record.version == 1:
-        return data
-    data |= {"disruptions": record.disruptions, "environment": as_object(record.environment)}
-    if record.artifact_list is not None:
-        data["artifacts"] = as_object(record.artifact_list)
+    if record.curve:
+        data["curve"] = record.curve
     if record.stopped is not None:
         data["stopped"] = as_object(record.stopped)
     if record.shared is not None:
@@ -181,8 +176,8 @@ def split_curve(line: str) -> tuple[str, str]:
 
 
 # The first `attempt` of a line is the record's own: before it are only artifacts, and quotes inside of texts are
-# escaped. Lines of version 2 lack batch and code.
-_CURVE = re.compile(r'"attempt":[0-9]+(?:,"batch":"[^"]*")?(?:,"code":"[0-9a-f]+")?(?P<curve>,"curve":\[\[)?')
+# escaped.
+_CURVE = re.compile(r'"attempt":[0-9]+(?P<curve>,"curve":\[\[)?')
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +235,7 @@ _FIELDS: Mapping[str, _Field] = {
     "index": _Field((int,), lambda value: 0 <= value < MAX_ROWS),
     "uid": _text("[A-Za-z0-9][A-Za-z0-9._-]{0,127}"),
     "attempt": _Field((int,), lambda value: 1 <= value <= MAX_ATTEMPTS),
+    "disruptions": _Field((int,), lambda value: 0 <= value <= MAX_ATTEMPTS),
     "status": _text("ok|diverged|failed|pruned"),
     "reason": _text("[a-z0-9][a-z0-9-]{0,63}", optional=True),
     "metrics": _Field((dict,), _are_metrics),
@@ -267,10 +263,6 @@ _ARTIFACT_FIELDS: Mapping[str, _Field] = {
     "sha256": _text(_HEX),
 }
 _ABSENT = object()
-_OPTIONAL = frozenset({"details", "artifacts", "curve"})
-
-
-_COUNT = _Field((int,), lambda value: 0 <= value <= MAX_ATTEMPTS)
 _DIGEST = f"sha256:{_HEX}"
 _ENVIRONMENT: Mapping[str, _Field] = {"kind": _text("lock|distributions"), "digest": _text(_DIGEST)}
 _ARTIFACT_LIST: Mapping[str, _Field] = {
@@ -297,14 +289,11 @@ _MATCHES_TIME = re.compile(TIME, re.ASCII).fullmatch
 
 def from_data(data: dict[str, Any], *, is_small: bool = False) -> Record:
     """Return the record in JSON data, which are changed; small ones need no check of sizes. Raises RejectedInput."""
-    version = data.get("version")
-    if type(version) is not int or version not in RECORD_VERSIONS:
+    version = data.pop("version", None)
+    if type(version) is not int or version != VERSION:
         raise RejectedInput("unknown-version")
-    del data["version"]
-    members = _second_version(data) if version != 1 else {}
-    artifacts, curve = _artifacts(data.pop("artifacts", [])), _curve(data.pop("curve", []))
-    data.setdefault("details", {})
     _check(data, _OTHERS if _has_texts(data) else _FIELDS)
+    parts = _parts(data)
     if len(data) > len(_FIELDS):
         raise RejectedInput("unknown-key")
     if (data["status"] == Status.OK) is not (data["reason"] is None):
@@ -320,24 +309,27 @@ def from_data(data: dict[str, Any], *, is_small: bool = False) -> Record:
         "seconds": float(data["seconds"]),
         "details": details,
     }
-    return Record(**data, artifacts=artifacts, curve=curve, version=version, **members)
+    return Record(**data, **parts)
 
 
-def _second_version(data: dict[str, Any]) -> dict[str, Any]:
-    """Remove the members that version 1 does not have; return the fields of the record. Raises RejectedInput."""
-    for name in ("disruptions", "environment", "details", "artifacts"):
+def _parts(data: dict[str, Any]) -> dict[str, Any]:
+    """Remove the members that are objects or optional; return the fields of the record. Raises RejectedInput."""
+    for name in ("environment", "artifacts"):
         if name not in data:
             raise RejectedInput(f"missing:{name}")
-    members: dict[str, Any] = {"disruptions": data.pop("disruptions"), "shared": data.pop("shared", None)}
-    _check(members, {"disruptions": _COUNT} | ({} if members["shared"] is None else {"shared": _SHARED}))
-    environment, stopped = data.pop("environment"), data.pop("stopped", None)
-    members["environment"] = (
-        None if environment is None else Environment(**_object(environment, _ENVIRONMENT))
-    )
-    members["stopped"] = None if stopped is None else EarlyStop(**_object(stopped, _STOPPED))
-    if type(data["artifacts"]) is dict:
-        members["artifact_list"] = ArtifactList(**_object(data.pop("artifacts"), _ARTIFACT_LIST))
-    return members
+    environment, artifacts = data.pop("environment"), data.pop("artifacts")
+    stopped, shared = data.pop("stopped", None), data.pop("shared", None)
+    if shared is not None:
+        _check({"shared": shared}, {"shared": _SHARED})
+    is_file = type(artifacts) is dict
+    return {
+        "environment": None if environment is None else Environment(**_object(environment, _ENVIRONMENT)),
+        "artifacts": () if is_file else _artifacts(artifacts),
+        "artifact_list": ArtifactList(**_object(artifacts, _ARTIFACT_LIST)) if is_file else None,
+        "curve": _curve(data.pop("curve", [])),
+        "stopped": None if stopped is None else EarlyStop(**_object(stopped, _STOPPED)),
+        "shared": shared,
+    }
 
 
 def _object(value: Any, fields: Mapping[str, _Field]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The files `records/<batch>.jsonl` in git: all records of a batch.
 
-Version 1 has one record per line. A file of version 2 begins with a line of what its records share: batch, code and
+A file begins with a line of what its records share: batch, code and
 data, and lists of the images, nodes and environments, which the other lines refer to by position. A line without
 such a member refers to the first, most frequent one. So a usual trial needs about 400 bytes. Beside its record, a line
 has what the collector adds, which is no part of the record: `observed`, and `others` for attempts that it stands for.
@@ -13,11 +13,10 @@ from typing import Any
 
 from sweepledger.formats import record_json
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
-from sweepledger.formats.record_json import CorruptRecord
+from sweepledger.formats.record_json import VERSION, CorruptRecord
 from sweepledger.structs.record import Environment, LeftOutAttempts, Record
 from sweepledger.structs.values import CanonicalText, bytes_digest, canonical_json
 
-FORMAT = 2
 MAX_FILE_BYTES = 20_000_000
 """Larger files are split: GitHub warns of files of 50 MB, and every reader holds one file at a time."""
 OBSERVED_BYTES = len(',"observed":["2026-01-01T00:00:00Z","2026-01-01T00:00:00Z"]\n')
@@ -43,7 +42,7 @@ class RecordLine:
 
 
 def write(records: Iterable[Record]) -> tuple[bytes, ...]:
-    """Return the files of version 2 for sorted records of one batch, each within the limit; at least one.
+    """Return the files for sorted records of one batch, each within the limit; at least one.
 
     The records of a trial stay in one file.
     """
@@ -62,7 +61,7 @@ def write(records: Iterable[Record]) -> tuple[bytes, ...]:
 
 
 def line_size(record: Record) -> int:
-    """Return the size of a record's line in a file of version 2, without `others` and the values of the first line."""
+    """Return the size of a record's line, without `others` and the values of the first line."""
     return len(canonical_json(_compact(record))) + OBSERVED_BYTES
 
 
@@ -73,25 +72,23 @@ def listed_values(record: Record) -> frozenset[str]:
 
 
 def read(content: bytes) -> Iterator[RecordLine]:
-    """Yield the records of a file of any version, in the order of the lines; a file is untrusted."""
+    """Yield the records of an untrusted file, in the order of the lines."""
     header: Mapping[str, Any] | None = None
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line:
             continue
-        if number == 1 and b'"format"' in line:
-            try:
-                header = _header(parse_untrusted_object(line))
-            except RejectedInput as refused:
-                yield RecordLine(number, CorruptRecord(str(refused)))
-                return
-        elif header is None:
-            yield RecordLine(number, record_json.read(line))
-        else:
+        if header is not None:
             yield RecordLine(number, _expanded(line, header))
+            continue
+        try:
+            header = _header(parse_untrusted_object(line))
+        except RejectedInput as refused:
+            yield RecordLine(number, CorruptRecord(str(refused)))
+            return
 
 
 def records(content: bytes) -> tuple[Record | CorruptRecord, ...]:
-    """Return the records of a file of any version."""
+    """Return the records of a file."""
     return tuple(line.record for line in read(content))
 
 
@@ -120,7 +117,7 @@ def _file(part: list[Record]) -> bytes:
         return b""
     orders = {name: _by_frequency(part, name) for name in LISTED}
     header = {
-        "format": FORMAT,
+        "version": VERSION,
         **{name: getattr(part[0], name) for name in SHARED},
         **{LISTED[name]: list(order.values()) for name, order in orders.items()},
     }
@@ -155,10 +152,10 @@ def _by_frequency(part: Iterable[Record], name: str) -> dict[str, Any]:
 
 
 def _header(data: dict[str, Any]) -> Mapping[str, Any]:
-    if data.get("format") != FORMAT:
+    if data.get("version") != VERSION:
         raise RejectedInput("unknown-version")
     seen = data.pop(THRESHOLDS, [])
-    if data.keys() != {"format", *SHARED, *LISTED.values()}:
+    if data.keys() != {"version", *SHARED, *LISTED.values()}:
         raise RejectedInput("unknown-key")
     if type(seen) is not list or not all(type(text) is str for text in seen):
         raise RejectedInput(f"wrong-type:{THRESHOLDS}")
@@ -169,13 +166,13 @@ def _header(data: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def _expanded(line: bytes, header: Mapping[str, Any]) -> Record | CorruptRecord:
-    """Return the record of a line of version 2."""
+    """Return the record of a line after the first."""
     try:
         data = parse_untrusted_object(line)
         observed, others = data.pop("observed", None), data.pop("others", None)
         for name, plural in LISTED.items():
             data[name] = _listed(header[plural], data.get(name, 0), name)
-        members = {"version": FORMAT, **{name: header[name] for name in SHARED}, **DEFAULTS, **data}
+        members = {"version": VERSION, **{name: header[name] for name in SHARED}, **DEFAULTS, **data}
         record = record_json.from_data(members)
         if observed is not None:
             record = replace(record, observed=_observed(observed))

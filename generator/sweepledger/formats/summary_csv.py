@@ -130,13 +130,12 @@ class SummaryTable:
     rows: tuple[SummaryRow, ...]
 
 
-def write(outcomes: Sequence[TrialResult], *, objective: str, with_errors: bool = True) -> str:
-    """Return the text of the summary, with rows in the given order; summaries of earlier reports have no errors."""
+def write(outcomes: Sequence[TrialResult], *, objective: str) -> str:
+    """Return the text of the summary, with rows in the given order."""
     parameters = parameter_names(outcomes)
     metrics = _metric_names(outcomes, objective)
-    # An optional column is absent by default, so that earlier summaries stay equal.
     has_parents = any(outcome.parent for outcome in outcomes)
-    has_errors = with_errors and any(outcome.error for outcome in outcomes)
+    has_errors = any(outcome.error for outcome in outcomes)
     lines = [
         ",".join(
             [

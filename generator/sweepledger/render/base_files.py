@@ -3,20 +3,18 @@
 A component is a Kustomize component that adds the structure of one option to pods, equally in all shapes.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest, merge
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.kubernetes import CODE_CONTAINER
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import Dataset, ResultsStore, Settings
 
-LAUNCHER = "launcher/v2"
+LAUNCHER = "launcher/v1"
 LAUNCHER_FILE = "launch.py"
 LAUNCHER_OBJECT = "launcher"
 """Name of the launcher's ConfigMap in its base; every overlay gives it the batch's own name."""
@@ -29,7 +27,7 @@ class Bases:
     """The files below `base/`, which overlays fill in or refer to."""
 
     files: Mapping[str, bytes]
-    """By path below `base/`, such as `launcher/v2/launch.py`."""
+    """By path below `base/`, such as `launcher/v1/launch.py`."""
 
     @property
     def launcher(self) -> bytes:
@@ -38,22 +36,9 @@ class Bases:
 
 
 SHAPE_FOLDERS: Mapping[Shape, str] = MappingProxyType(
-    {shape: f"{shape}/v1" for shape in Shape}
-    | {shape: f"{shape}/v2" for shape in (Shape.JOBS, Shape.JOB_SET, Shape.TRAIN_JOB)}
-    | {Shape.INDEXED: "trial/v2"}
+    {shape: f"{shape}/v1" for shape in Shape} | {Shape.INDEXED: "trial/v1"}
 )
-"""The folder below `base/` that new batches of each shape build on; a lock names those of an existing batch."""
-
-LAUNCHERS = ("launcher/v1", LAUNCHER)
-"""The launchers of all versions."""
-SHAPE_VERSIONS: Mapping[Shape, tuple[str, ...]] = MappingProxyType(
-    {
-        shape: tuple(f"{name}/v{number}" for number in range(1, int(newest) + 1))
-        for shape, folder in SHAPE_FOLDERS.items()
-        for name, _, newest in [folder.partition("/v")]
-    }
-)
-"""The folders below `base/` that batches of each shape build on, in all versions."""
+"""The folder below `base/` that batches of each shape build on."""
 
 GPUS = "components/gpu/v1"
 SHARED_MEMORY = "components/shared-memory/v1"
@@ -61,7 +46,7 @@ DATA = "components/data/v1"
 DATA_COPY = "components/data-copy/v1"
 CHECKPOINTS = "components/checkpoints/v1"
 ARTIFACTS = "components/artifacts/v1"
-CLONE = "components/clone/v2"
+CLONE = "components/clone/v1"
 CREDENTIALS = "components/clone-credentials/v1"
 PACK = "components/pack/v1"
 STEADY = "components/steady/v1"
@@ -102,23 +87,14 @@ def component_patch(bases: Bases, name: str) -> Manifest:
     return template
 
 
-def clone_pods(files: Mapping[str, bytes]) -> tuple[Manifest, ...]:
-    """Return what the components that clone code add to a pod, in every version, without and with a credential."""
-    clones, credentials = (
-        [patch["spec"]["template"]["spec"] for patch in _every_version(files, component)]
-        for component in ("clone", "clone-credentials")
-    )
-    return (*clones, *(merge(clone, credential) for clone in clones for credential in credentials))
+def clone_pods(bases: Bases) -> tuple[Manifest, ...]:
+    """Return what the components that clone code add to a pod, without and with a credential."""
+    clone, credential = (component_patch(bases, name)["spec"] for name in (CLONE, CREDENTIALS))
+    return clone, merge(clone, credential)
 
 
-def clone_commands(files: Mapping[str, bytes]) -> list[list[str]]:
-    """Return the commands that clone code in every version: batches that stand use an old one."""
-    patches = _every_version(files, "clone")
-    containers = [one for patch in patches for one in patch["spec"]["template"]["spec"]["initContainers"]]
-    return [one["command"] for one in containers if one["name"] == CODE_CONTAINER]
-
-
-def _every_version(files: Mapping[str, bytes], component: str) -> Iterator[Manifest]:
-    """Yield the patch of each version of a component; files are named by their path below `base/`."""
-    path = re.compile(rf"components/{component}/v[0-9]+/patch\.yaml", re.ASCII)
-    yield from (yaml.load(content) for name, content in sorted(files.items()) if path.fullmatch(name))
+def clone_command(bases: Bases) -> list[str]:
+    """Return the command that clones code."""
+    (container,) = component_patch(bases, CLONE)["spec"]["initContainers"]
+    command: list[str] = container["command"]
+    return command

@@ -54,7 +54,7 @@ def pod_attempts(batch: Batch) -> int:
 
 
 def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
-    """Return only what differs from `base/trial/v2/job.yaml` with the batch's components."""
+    """Return only what differs from `base/trial/v1/job.yaml` with the batch's components."""
     pods, run = pods_of(batch), batch.run
     own = pod.output_mounts(settings, trial_folder_by_variable(name, COMPLETION_INDEX_VARIABLE))
     return {
@@ -93,7 +93,7 @@ def indexed_kustomization(batch: Batch, settings: Settings) -> Manifest:
 
 
 def trial_jobs(name: str, batch: Batch, settings: Settings, table: Table, bases: Bases) -> list[Manifest]:
-    """Return `base/jobs/v2/job.yaml` filled in for every trial, in the order of the table."""
+    """Return `base/jobs/v1/job.yaml` filled in for every trial, in the order of the table."""
     base: Manifest = yaml.load(bases.files[f"{SHAPE_FOLDERS[Shape.JOBS]}/job.yaml"])
     shared = merge_all(
         base["spec"]["template"],

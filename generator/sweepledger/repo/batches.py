@@ -95,7 +95,7 @@ class StoredBatch:
 
         Raises ValueError, UnreadableError.
         """
-        if launch_json.LAUNCH_FILE in self.omitted and self.lock.columns:
+        if launch_json.LAUNCH_FILE in self.omitted:
             columns = tuple(Column(name, ColumnType(kind)) for name, kind in self.lock.columns.items())
             tables = sorted(path for path in self.contents.paths() if path != batch_yaml.LOCK_FILE)
             return TableLayout(columns, tuple(tables))
@@ -382,17 +382,15 @@ def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
     return tuple(sorted(batches, key=lambda batch: (split_batch_name(batch.name) or ("", 0, ""), batch.name)))
 
 
-def archive_steps(
-    batch: StoredBatch, *, whole: bool = False
-) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
+def archive_steps(batch: StoredBatch) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
     """Return how a batch goes to the archive: files that move, old path to new, those written, and those removed.
 
-    Lock and table move. All else stays in history under the ids that the lock names; if it names none, or other ids
-    than git, everything moves, as it was merged.
+    Lock and table move. All else stays in history under the ids that the lock names; if these are not git's,
+    everything moves, as it was merged.
     """
     ids = batch.contents.blob_ids()
-    blobs = {} if whole else batch.lock.blobs
-    left = {*blobs} if blobs and blobs.items() <= ids.items() else set[str]()
+    blobs = batch.lock.blobs
+    left = {*blobs} if blobs.items() <= ids.items() else set[str]()
     moves = {f"{batch.folder}/{path}": f"{ARCHIVE}/{batch.name}/{path}" for path in ids if path not in left}
     writes: dict[str, bytes] = {}
     if batch.running_file is not None:
@@ -403,14 +401,14 @@ def archive_steps(
 
 
 def archiving(
-    stored: Iterable[StoredBatch], *, whole: bool = False
+    stored: Iterable[StoredBatch],
 ) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
     """Return how several batches go to the archive, as `archive_steps` returns it for one."""
     moves: dict[str, str] = {}
     writes: dict[str, bytes] = {}
     removes: frozenset[str] = frozenset()
     for batch in stored:
-        moved, written, left = archive_steps(batch, whole=whole)
+        moved, written, left = archive_steps(batch)
         moves |= moved
         writes |= written
         removes |= left

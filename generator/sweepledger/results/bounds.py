@@ -4,26 +4,22 @@ A trial writes its records itself. What exceeds a bound is left out, and counted
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from types import MappingProxyType
 
-from sweepledger.formats import records_jsonl
-from sweepledger.formats.record_json import to_line
+from sweepledger.formats.records_jsonl import line_size
 from sweepledger.results.outcomes import Attempt
 from sweepledger.structs.record import Record
 
 MOST_TRIAL_BYTES = 64 * 1024
 """Bytes of all records of one trial in git."""
-BATCH_BYTES: Mapping[int, int] = MappingProxyType({1: 40_000_000, 2: 48_000_000})
-"""Bytes of all records of a batch in git, by their version; in version 1, unless it has more than 20,000 trials.
+BATCH_BYTES = 48_000_000
+"""Bytes of all records of a batch in git: 50 MB with the first lines."""
+LEAST_TRIAL_BYTES = 480
+"""What every trial may have, however many there are: a usual record without curve and artifacts.
 
-Batches of version 2 have 50 MB, first lines included.
-"""
-LEAST_TRIAL_BYTES: Mapping[int, int] = MappingProxyType({1: 2000, 2: 480})
-"""What every trial may have, however many there are, by version: a usual record without curve and artifacts.
-
-In version 2 this is the share of a trial in the largest batch, of 100,000.
+This is the share of a trial in the largest batch, of 100,000.
 """
 
 ARTIFACTS_LEFT_OUT = "artifacts_left_out"
@@ -32,15 +28,9 @@ LEFT_OUT = "left_out"
 """Member of a record's details: the members that did not fit."""
 
 
-def batch_bytes(version: int) -> int:
-    """Return the bytes that all records of a batch may have in git."""
-    return BATCH_BYTES[version]
-
-
-def trial_share(trials: int, version: int = 1) -> int:
+def trial_share(trials: int) -> int:
     """Return the bytes that each trial of a batch may have in git, whatever the others have."""
-    share = min(MOST_TRIAL_BYTES, BATCH_BYTES[version] // max(trials, 1))
-    return max(LEAST_TRIAL_BYTES[version], share)
+    return max(LEAST_TRIAL_BYTES, min(MOST_TRIAL_BYTES, BATCH_BYTES // max(trials, 1)))
 
 
 def common_bound(sizes: Iterable[int], space: int) -> int:
@@ -52,11 +42,6 @@ def common_bound(sizes: Iterable[int], space: int) -> int:
             return bound
         space -= size
     return rest[-1] if rest else space
-
-
-def line_size(record: Record) -> int:
-    """Return the bytes of a record in git, without what it shares with others."""
-    return len(to_line(record)) + len("\n") if record.version == 1 else records_jsonl.line_size(record)
 
 
 def shortened(record: Record, bound: int) -> Record | None:

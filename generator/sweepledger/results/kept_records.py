@@ -1,4 +1,4 @@
-"""Which records of a batch of version 2 git keeps: at most two per trial, and the numbers of the others.
+"""Which records of a batch git keeps: at most two per trial, and the numbers of the others.
 
 The deciding record stays, and the last other one, which shows how the trial went on.
 """

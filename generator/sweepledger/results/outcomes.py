@@ -78,13 +78,6 @@ class BatchRecords:
     """SHA-256 of the lock's file at the commit."""
     is_marked: bool = False
     """Whether the batch is marked as made on a laptop."""
-    by_first_metric: bool = False
-    """Whether a trial needs the first metric only, as in reports before FIRST_REPORT_WITH_ALL_METRICS."""
-
-    @property
-    def needed_metrics(self) -> tuple[Metric, ...]:
-        """The metrics that a trial must have reported to be ok."""
-        return self.lock.metrics[:1] if self.by_first_metric else self.lock.metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +125,12 @@ class EvaluatedBatch:
 
 def evaluate(batch: BatchRecords, in_spec: InSpec | None = None) -> EvaluatedBatch:
     """Return the result of each row of a batch; trials without a valid record are `missing`."""
-    lock, program, metrics = batch.lock, batch.lock.program.digest, batch.needed_metrics
+    lock, program = batch.lock, batch.lock.program.digest
     rows = {trial.index: trial for trial in batch.expected}
     valid: dict[int, dict[str, Attempt]] = {index: {} for index in rows}
     foreign: set[str] = set()
     for record in batch.records:
-        attempt = valid_attempt(record, lock, rows.get(record.index), metrics)
+        attempt = valid_attempt(record, lock, rows.get(record.index))
         if attempt is None:
             foreign.add(to_line(record))
         else:
@@ -158,21 +151,15 @@ def evaluate(batch: BatchRecords, in_spec: InSpec | None = None) -> EvaluatedBat
     )
 
 
-def valid_attempt(
-    record: Record, lock: BatchLock, trial: ExpectedTrial | None, metrics: Sequence[Metric]
-) -> Attempt | None:
-    """Return the attempt of a record that matches a row, its batch, and the locked code and data; None for others.
-
-    It must have reported all of the `metrics` to be ok.
-    """
+def valid_attempt(record: Record, lock: BatchLock, trial: ExpectedTrial | None) -> Attempt | None:
+    """Return the attempt of a record that matches a row, its batch, and the locked code and data; None for others."""
     code, data = lock.program.code.tree, None if lock.program.data is None else lock.program.data.digest
     belongs = (
         trial is not None
         and (record.trial, record.row) == (trial.trial, trial.row)
         and (record.batch, record.code, record.data) == (lock.name, code, data)
-        and record.version == lock.record_version
     )
-    return _attempt(record, metrics) if belongs else None
+    return _attempt(record, lock.metrics) if belongs else None
 
 
 def _attempt(record: Record, metrics: Sequence[Metric]) -> Attempt:
@@ -303,6 +290,7 @@ def _substitute(lock: BatchLock, trial: ExpectedTrial, reasons: Counter[str]) ->
         index=trial.index,
         uid=COLLECTOR_UID,
         attempt=min(reasons.total(), lock.retries + 1),
+        disruptions=0,
         status=Status.FAILED,
         reason=str(Status.FOREIGN if set(reasons) == {Status.FOREIGN} else Status.CORRUPT),
         metrics=MappingProxyType({}),
@@ -314,6 +302,6 @@ def _substitute(lock: BatchLock, trial: ExpectedTrial, reasons: Counter[str]) ->
         data=None if data is None else data.digest,
         seed=lock.seed_base + trial.replicate,
         node=None,
+        environment=None,
         details=MappingProxyType({PASSED_OVER: {str(reason): count for reason, count in reasons.items()}}),
-        version=lock.record_version,
     )

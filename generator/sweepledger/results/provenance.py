@@ -1,4 +1,4 @@
-"""`provenance.json`: where every number of a sweep came from, and which version of the report shows it."""
+"""`provenance.json`: where every number of a sweep came from."""
 
 from collections.abc import Mapping
 from json import loads
@@ -11,24 +11,13 @@ from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import bytes_digest
 
 PROVENANCE_FILE = "provenance.json"
-REPORT_VERSION = 4
-"""Version of the README's text and of the figures. Every change of what `result_files` writes there for equal
-input needs another version, so that `sweep verify` still accepts the reports that are recorded."""
-FIRST_REPORT_VERSION = 1
-"""Version of a report whose provenance does not name any."""
-FIRST_REPORT_WITH_ERRORS = 3
-"""Version from which the summary says what failed trials said."""
-FIRST_REPORT_WITH_ALL_METRICS = 4
-"""Version from which a trial without one of several metrics has no result, as it is with the first."""
-REPORT_MEMBER = "report"
 REPORTED_DETAILS = ("data_digest", "device", "versions")
 """Details of a record that provenance repeats; the records have all of them."""
 
 
-def provenance(summary: Summary, *, report: int = REPORT_VERSION) -> dict[str, Any]:
-    """Return the provenance of every batch and trial as JSON data, for a version of the report."""
+def provenance(summary: Summary) -> dict[str, Any]:
+    """Return the provenance of every batch and trial as JSON data."""
     return {
-        **({} if report == FIRST_REPORT_VERSION else {REPORT_MEMBER: report}),
         "version": 1,
         "generated": "by `sweep collect` from git alone; do not edit",
         "sweep": summary.sweep,
@@ -46,12 +35,6 @@ def parse_provenance(content: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def report_version(provenance: Mapping[str, Any]) -> int | None:
-    """Return the version of the report that a provenance goes with; None if it does not name a version."""
-    version = provenance.get(REPORT_MEMBER, FIRST_REPORT_VERSION)
-    return version if type(version) is int else None
 
 
 def _batch(batch: EvaluatedBatch) -> dict[str, Any]:
@@ -87,7 +70,7 @@ def _trial(outcome: TrialResult, row: str, attempts: tuple[Attempt, ...]) -> dic
         "data": outcome.data,
         "status": str(outcome.status),
         "reason": outcome.reason,
-        # With the attempts, `sweep verify` can name an edited record without earlier versions of the file.
+        # With the attempts, `sweep verify` can name an edited record without the file's history.
         "attempts": [_attempt(attempt) for attempt in attempts],
     }
     if record is None:

@@ -1,7 +1,6 @@
 """`README.md` of a sweep's results: the question, the answer, and the evidence. No clock, no host name.
 
 The template contains the text; this module provides its values. Each value passes a filter that escapes it.
-A change of the text for equal results needs a new report version.
 """
 
 import re

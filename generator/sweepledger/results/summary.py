@@ -30,10 +30,7 @@ def records_files(batch: EvaluatedBatch) -> dict[str, bytes]:
         (attempt for attempts in batch.attempts for attempt in attempts),
         key=lambda attempt: (attempt.record.index, attempt.record.attempt, attempt.line),
     )
-    if batch.lock.record_version == 1:
-        contents: Iterable[bytes] = [b"".join(f"{attempt.line}\n".encode() for attempt in attempts)]
-    else:
-        contents = records_jsonl.write(attempt.record for attempt in attempts)
+    contents = records_jsonl.write(attempt.record for attempt in attempts)
     return {records_path(batch.lock.name, part): content for part, content in enumerate(contents)}
 
 

@@ -6,20 +6,15 @@ from sweepledger.formats import json, summary_csv
 from sweepledger.formats.summary_csv import ReplicatesRow, parameter_names
 from sweepledger.results import paths
 from sweepledger.results.figures import catalog
-from sweepledger.results.figures.catalog import FIGURES, draw_figures
+from sweepledger.results.figures.catalog import draw_figures
 from sweepledger.results.importance import importance
-from sweepledger.results.provenance import (
-    FIRST_REPORT_WITH_ERRORS,
-    PROVENANCE_FILE,
-    REPORT_VERSION,
-    provenance,
-)
+from sweepledger.results.provenance import PROVENANCE_FILE, provenance
 from sweepledger.results.readme import README_FILE, readme
 from sweepledger.results.summary import Summary, laptop_files, records_files
 from sweepledger.structs.file_tree import FileTree
 
-OPTIONAL_FILES = frozenset({summary_csv.REPLICATES_FILE, *catalog.OPTIONAL_FILES, "figure.svg"})
-"""Files that a summary need not have, and those of earlier report versions: removed if they are not written."""
+OPTIONAL_FILES = frozenset({summary_csv.REPLICATES_FILE, *catalog.OPTIONAL_FILES})
+"""Files that a summary need not have: removed if they are not written."""
 
 
 def result_files(summary: Summary) -> FileTree:
@@ -31,24 +26,16 @@ def result_files(summary: Summary) -> FileTree:
 
 
 def report_files(summary: Summary) -> dict[str, str]:
-    """Return the README and the figures, by path: the files whose content depends on the report version."""
+    """Return the README and the figures, by path."""
     shares = importance(summary)
     return {README_FILE: readme(summary, shares), **draw_figures(summary, shares)}
 
 
-def is_report_file(path: str) -> bool:
-    """Return whether a path below `results/<sweep>/` is that of the README or a figure, of any version."""
-    return path == README_FILE or path.startswith(FIGURES)
-
-
-def number_files(summary: Summary, *, report: int = REPORT_VERSION) -> FileTree:
-    """Return all other files: records, summary, replicates and provenance, which names the report version."""
-    with_errors = report >= FIRST_REPORT_WITH_ERRORS
+def number_files(summary: Summary) -> FileTree:
+    """Return all other files: records, summary, replicates and provenance."""
     texts = {
-        summary_csv.SUMMARY_FILE: summary_csv.write(
-            summary.outcomes, objective=summary.metric.name, with_errors=with_errors
-        ),
-        PROVENANCE_FILE: json.dump(provenance(summary, report=report)),
+        summary_csv.SUMMARY_FILE: summary_csv.write(summary.outcomes, objective=summary.metric.name),
+        PROVENANCE_FILE: json.dump(provenance(summary)),
     }
     if summary.replicated:
         texts[summary_csv.REPLICATES_FILE] = _replicates(summary)

@@ -104,6 +104,7 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
         "versions": [version.as_data(with_patch=True) for version in versions],
     }
     compared = {
+        "version": 1,
         **base,
         "program": _program(summary),
         "versions": [version.as_data(with_patch=False) for version in versions],

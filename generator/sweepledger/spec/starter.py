@@ -15,6 +15,7 @@ MNIST = """\
 # `sweep validate` checks it; `sweep try {name}` runs one trial here and now;
 # `sweep generate {name}` writes the batch to commit. Problems are explained in docs/problems.md.
 
+version: 1
 name: {name}   # the file's name
 description: How far do learning rate and batch size carry a small CNN on MNIST?
 
@@ -44,6 +45,7 @@ PLAIN = """\
 # `sweep validate` checks it; `sweep try {name}` runs one trial here and now;
 # `sweep generate {name}` writes the batch to commit.
 
+version: 1
 name: {name}   # the file's name
 description: Which values score best?   # the question that the results answer
 
@@ -72,6 +74,7 @@ OF_COMMAND = """\
 # yaml-language-server: $schema=.schema.json
 # `sweep run {name}` runs it here and commits the results; `sweep try {name}` runs one trial and records nothing.
 
+version: 1
 name: {name}   # the file's name
 
 {method}

@@ -81,8 +81,8 @@ class BatchLock:
     bases: tuple[str, ...]
     """Folders below `base/` that the batch builds on; they are frozen as long as the batch exists."""
     files: Mapping[str, str]
-    max_disruptions: int | None = None
-    """How many disruptions of a trial the launcher tolerates; None: launcher v1, which does not count them."""
+    max_disruptions: int
+    """How many disruptions of a trial the launcher tolerates."""
     other_metrics: tuple[Metric, ...] = ()
     """Metrics of a multi-objective search after the first; only their names and goals are stored."""
     pool: str | None = None
@@ -102,9 +102,9 @@ class BatchLock:
     restarts: bool = False
     """Whether trials with a parent begin anew: they read none of its checkpoints."""
     columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """The table's columns after the trial, with their types; empty in older locks."""
+    """The table's columns after the trial, with their types."""
     blobs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Git's ids of the files that the archive may leave out, because history has them; empty in older locks."""
+    """Git's ids of the files that the archive may leave out, because history has them."""
     store: ResultsStore = ResultsStore.VOLUME
     """Through what the records of its trials travel."""
     cluster: str | None = None
@@ -146,11 +146,6 @@ class BatchLock:
         """Return the path of a trial's folder below its batch's: a pod of several trials has one around theirs."""
         return str(row) if self.pack is None else f"{self.pack.pod(row)}/{row}"
 
-    @property
-    def record_version(self) -> int:
-        """The version of its launcher, and of the records and the files of records that follow from it."""
-        return 1 if self.max_disruptions is None else 2
-
     def as_data(self) -> dict[str, Any]:
         """Return the lock as data, in the order of batch.yaml."""
         return {
@@ -168,12 +163,11 @@ class BatchLock:
                 "goal": str(self.metric.goal),
                 **self.metric.reported,
             },
-            # Optional keys are absent by default, so that locks of earlier versions stay equal.
             **({"other_metrics": self._others} if self.other_metrics else {}),
             "program": self.program.as_data(),
             "seed_base": self.seed_base,
             "retries": self.retries,
-            **({} if self.max_disruptions is None else {"max_disruptions": self.max_disruptions}),
+            "max_disruptions": self.max_disruptions,
             **({} if self.infrastructure is None else {"infrastructure": self.infrastructure.as_data()}),
             **({"after_infrastructure": True} if self.after_infrastructure else {}),
             **({} if self.pool is None else {"pool": self.pool}),
@@ -190,9 +184,9 @@ class BatchLock:
             **({"restarts": True} if self.restarts else {}),
             "generator": self.generator,
             "bases": list(self.bases),
-            **({"columns": dict(self.columns)} if self.columns else {}),
+            "columns": dict(self.columns),
             "files": dict(sorted(self.files.items())),
-            **({"blobs": dict(sorted(self.blobs.items()))} if self.blobs else {}),
+            "blobs": dict(sorted(self.blobs.items())),
         }
 
     @property

@@ -118,7 +118,6 @@ class Metric:
             options["format"] = str(self.format)
         if self.reduce is not Reduce.LAST:
             options["reduce"] = str(self.reduce)
-        # Later keys are absent by default, so that digests and locks of earlier versions stay equal.
         if self.path is not None:
             options["path"] = self.path
         if self.patterns:

@@ -197,6 +197,8 @@ class Record:
     uid: str
     """UID of the pod, and file name of the record."""
     attempt: int
+    disruptions: int
+    """How many earlier pods of the trial the cluster ended."""
     status: Status
     reason: str | None
     metrics: Mapping[str, float | None]
@@ -212,18 +214,13 @@ class Record:
     data: str | None
     seed: int
     node: str | None
+    environment: Environment | None
+    """None: nothing was started."""
     details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """Further values that the trial reported: device, versions, data digest."""
     artifacts: tuple[Artifact, ...] = ()
     curve: Sequence[CurvePoint] = ()
     """Learning curve: the objective by step, thinned; None: not a finite number."""
-
-    version: int = 1
-    """The version of its launcher. Records of version 1 have none of the members below, which the launcher writes."""
-    disruptions: int = 0
-    """How many earlier pods of the trial the cluster ended."""
-    environment: Environment | None = None
-    """None: nothing was started, or version 1."""
     artifact_list: ArtifactList | None = None
     """Instead of `artifacts`, if these are too many for the record."""
     stopped: EarlyStop | None = None

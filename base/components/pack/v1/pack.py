@@ -1,6 +1,6 @@
 """Run the rows of a pod so that none takes an attempt from another, whatever ends the pod.
 
-It imports launch.py (version 2), which is beside it in the pod, and has its contract: each row has a process,
+It imports launch.py, which is beside it in the pod, and has its contract: each row has a process,
 a folder, an output, a timeout and a record of its own. launch.py alone runs all rows again that have no final
 record, in the same order: a row that ends its pod each time, by its memory or disk, would keep those after
 it from ever starting. This program remembers which rows have begun:

@@ -12,7 +12,7 @@ from sweepledger.commands.repository.settled_specs import is_content_of, settled
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.formats.batch_yaml import LOCK_FILE
-from sweepledger.render.base_files import LAUNCHERS, SHAPE_VERSIONS
+from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import (
@@ -235,9 +235,7 @@ def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
         names, shapes = set(batch.lock.bases), [batch.lock.shape]
     except RepositoryError:  # an unreadable lock: any shape is possible
         names, shapes = set(), list(Shape)
-    for needed in (LAUNCHERS, *(SHAPE_VERSIONS[shape] for shape in shapes)):
-        if names.isdisjoint(needed):
-            names.update(needed)  # the lock names none, so it may be any of them
+    names |= {LAUNCHER, *(SHAPE_FOLDERS[shape] for shape in shapes)}
     if KUSTOMIZATION in (*batch.contents.paths(), *batch.omitted):
         names.update(policy.base_folders(batch.read(KUSTOMIZATION)))
     return tuple(f"{BASE}{name}" for name in sorted(names))

@@ -19,7 +19,6 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.paths import RECORDS, laptop_batches, laptop_path, results_folder
-from sweepledger.results.provenance import PROVENANCE_FILE
 from sweepledger.structs.record import RAN_PROCESS, Record
 
 CODE = "laptop-results"
@@ -93,13 +92,10 @@ class LaptopResults:
         except (RepositoryError, KeyError, ValueError) as error:
             yield FileDifference(folder, "", "", f"cannot be computed again: {error}")
             return
-        if rebuilt.report_commit is not None:
-            message = "must be of this version of the report, so that the README can be computed again"
-            yield FileDifference(f"{folder}/{PROVENANCE_FILE}", "", "report", message)
-        for path in sorted({*contents, *(f"{folder}/{path}" for path, _ in rebuilt.files)}):
+        for path in sorted({*contents, *(f"{folder}/{path}" for path, _ in rebuilt)}):
             name = path.removeprefix(f"{folder}/")
             yield from file_differences(
-                path, rebuilt.files.files.get(name), contents.get(path), because="by the records"
+                path, rebuilt.files.get(name), contents.get(path), because="by the records"
             )
 
 

@@ -16,7 +16,7 @@ from sweepledger.commands.checks.context import (
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import KEEP_FILE
 from sweepledger.commands.repository.running_batches import running_file, running_problems
-from sweepledger.commands.scaffold.bootstrap import FORMER_BASES, PLATFORM_BASES
+from sweepledger.commands.scaffold.bootstrap import PLATFORM_BASES
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.formats.running_yaml import RUNNING_FILE
 from sweepledger.problems import Problem, Severity
@@ -188,10 +188,7 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
         for folder in referenced_bases(batch)
     }
     if BOOTSTRAP_FILE in context.base_entries:
-        frozen |= {
-            f"{BASE}{name}": "the files in clusters/ are made from it"
-            for name in (*PLATFORM_BASES, *FORMER_BASES)
-        }
+        frozen |= {f"{BASE}{name}": "the files in clusters/ are made from it" for name in PLATFORM_BASES}
     for path in changed:
         for folder in sorted(frozen):
             if path.startswith(f"{folder}/"):

@@ -71,8 +71,7 @@ class TrialReader:
 
     def _trials(self, indexes: Iterable[int]) -> Iterator[tuple[int, list[Record], list[str]]]:
         """Yield each trial; those with more than their share of the batch's bytes last, within what the others left."""
-        version = self.batch.lock.record_version
-        share, space = bounds.trial_share(len(self.batch.rows), version), bounds.batch_bytes(version)
+        share, space = bounds.trial_share(len(self.batch.rows)), bounds.BATCH_BYTES
         large: dict[int, int] = {}
         listed: set[str] = set()
         for index in indexes:
@@ -108,12 +107,11 @@ class TrialReader:
                 ignored.append(FOREIGN if isinstance(read, Record) else read.reason)
         if size * GROWTH <= bound:
             return records, ignored
-        if self.batch.lock.record_version > 1:
-            bound -= sum(map(len, _listed_values(records) - listed)) + records_jsonl.OTHERS_BYTES
+        bound -= sum(map(len, _listed_values(records) - listed)) + records_jsonl.OTHERS_BYTES
         attempts = []
         for record in records:
             attempt = self._valid(record)
-            if attempt is not None and bounds.line_size(record) > bound:
+            if attempt is not None and records_jsonl.line_size(record) > bound:
                 short = bounds.shortened(record, bound)
                 attempt = None if short is None else self._valid(short)
                 ignored += [] if short else [TOO_LARGE]
@@ -127,15 +125,13 @@ class TrialReader:
         return not self.by_engine and record.reason in OBSERVED_REASONS
 
     def _valid(self, record: Record) -> Attempt | None:
-        return valid_attempt(record, self.batch.lock, self._expected[record.index], self.batch.lock.metrics)
+        return valid_attempt(record, self.batch.lock, self._expected[record.index])
 
 
 def _size(records: Iterable[Record], ignored: Sequence[str], listed: AbstractSet[str]) -> int:
     """Return the bytes of a trial's records in git, with the values of first lines that are not listed yet."""
     own = list(records)
-    size = sum(map(bounds.line_size, own))
-    if all(record.version == 1 for record in own):
-        return size
+    size = sum(map(records_jsonl.line_size, own))
     others = records_jsonl.OTHERS_BYTES if ignored or len(own) > 1 else 0
     return size + others + sum(map(len, _listed_values(own) - listed))
 
@@ -204,9 +200,7 @@ class BatchAttempts:
         }
 
     def with_times(self, times: Mapping[tuple[int, str], tuple[float, float]]) -> "BatchAttempts":
-        """Return the attempts with the times of their pods, by trial and uid, if their version has them."""
-        if self.batch.lock.record_version == 1:
-            return self
+        """Return the attempts with the times of their pods, by trial and uid."""
         observed = {
             key: (record_json.format_time(start), record_json.format_time(end))
             for key, (start, end) in times.items()
@@ -234,8 +228,6 @@ class BatchAttempts:
         results = self.results
         records = (*results.records, *substitute_records(results, self.passed_over))
         concluded = replace(results, records=records, lock_digest=lock_digest(self.batch))
-        if self.batch.lock.record_version == 1:
-            return concluded
         ignored = {index: len(reasons) for index, reasons in self.passed_over.items()}
         return kept_records.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
 
@@ -315,7 +307,7 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
     merged = replace(recorded, records=(*kept, *news))
     if _trial_ends(merged) == _trial_ends(recorded):
         return None
-    return merged if recorded.lock.record_version == 1 else kept_records.kept(merged)
+    return kept_records.kept(merged)
 
 
 def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:

@@ -137,17 +137,16 @@ def add_pod_records(
     account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.NOT_SUCCEEDED), now)
     succeeded = objects.succeeded(lock.trials, lock.pack)
     missing = succeeded - account.final.keys()
-    if missing or attempts.batch.lock.record_version > 1:  # only pods tell how long they ran
-        account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.SUCCEEDED), now, only=missing)
-        missing = succeeded - account.final.keys()
+    # Only pods tell how long they ran.
+    account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.SUCCEEDED), now, only=missing)
+    missing = succeeded - account.final.keys()
     until = (objects.finished or 0.0) + LAG_SECONDS
     alive = 0 if objects.is_running else account.alive
     if (missing or alive) and now < until:
         return PendingRecords(name, len(missing), alive, until)
     records = (*map(account.explained, attempts.records), *account.records())
-    if attempts.batch.lock.record_version > 1:
-        records = tuple(observed_by_jobs(records, objects))
-    return replace(attempts, records=records, silent_seconds=account.silent_seconds)
+    observed = tuple(observed_by_jobs(records, objects))
+    return replace(attempts, records=observed, silent_seconds=account.silent_seconds)
 
 
 UNCONFIRMED = "unconfirmed"
@@ -189,7 +188,6 @@ def expected_records(batch: StoredBatch) -> tuple[ExpectedRecord, ...]:
             code=lock.program.code.tree,
             data=data,
             seed=lock.seed_base + trial.replicate,
-            version=lock.record_version,
         )
         for trial in expected_trials(batch)
     )
@@ -323,7 +321,7 @@ class PodAccount:
         return reasons
 
     def explained(self, record: Record) -> Record:
-        """Return a record with the cause and, if its version has them, the times that the cluster reports."""
+        """Return a record with the cause and the times that the cluster reports."""
         return self._with_times(termination.with_cause(record, self._causes.get((record.index, record.uid))))
 
     def records(self) -> Iterator[Record]:
@@ -375,9 +373,7 @@ class PodAccount:
         return ended.reason is None and ended.code == SILENT_CODES.get(self.final.get(index, Status.MISSING))
 
     def _with_times(self, record: Record) -> Record:
-        """Return a record with the times that the cluster reports, if its version has them."""
-        if record.version == 1:
-            return record
+        """Return a record with the times that the cluster reports."""
         return replace(record, observed=self._observed.get((record.index, record.uid)))
 
     def _add_ended_pod(self, pod: TrialPod) -> None:

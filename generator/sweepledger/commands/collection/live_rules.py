@@ -60,8 +60,6 @@ class LiveRules:
 
     def _sweep(self, commit: str, batch: StoredBatch) -> Sweep | None:
         """Return the sweep of a batch by the spec at a commit, if it has a rule that compares trials."""
-        if batch.lock.record_version == 1:
-            return None
         key = commit, batch.lock.spec_path
         if key not in self._sweeps:
             settings = at_commit.settings_or_defaults(self.repository, commit)

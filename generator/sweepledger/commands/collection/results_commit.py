@@ -230,29 +230,19 @@ def results_change(
     return _Recording(target, attempts, sweep).change(base)
 
 
-NOT_MOVED_WHOLE = "was not moved as it is"
-"""What hooks say that accept only batches which move with all files."""
-
-
 def _commit_accepted(
     target: Target, recording: "_Recording", folder: str
 ) -> tuple[str | None, ResultsCommit | None]:
     """Make the results commit, or a smaller one if the server refuses it. Raises RepositoryError.
 
-    An older hook does not accept that the archive leaves files out. A server may refuse the round and accept the
-    results alone: these must not wait for it.
+    A server may refuse the round and accept the results alone: these must not wait for it.
     """
     try:
         return target.commit(recording.change, proposals=folder)
     except RepositoryError as error:
-        if isinstance(error, ContentionError):
+        if isinstance(error, ContentionError) or not recording.adds_round(target.tip()):
             raise
-        if NOT_MOVED_WHOLE in str(error) and not recording.moves_whole:
-            smaller = replace(recording, moves_whole=True)
-        elif recording.adds_round(target.tip()):
-            smaller = replace(recording, refused=error)
-        else:
-            raise
+        smaller = replace(recording, refused=error)
     return _commit_accepted(target, smaller, folder)
 
 
@@ -285,8 +275,6 @@ class _Recording:
     sweep: str
     refused: RepositoryError | None = None
     """Why a commit that also added a round was refused; None: a round may be added."""
-    moves_whole: bool = False
-    """Whether batches move to the archive with all files: older hooks on the server accept nothing else."""
 
     @property
     def repository(self) -> Repository:
@@ -337,9 +325,7 @@ class _Recording:
         step = round_commit.step_after(
             self.repository, base, self.sweep, records, refused=self.refused, continued=self.target.continued
         )
-        moves, written, left = batches.archiving(
-            (batch for batch in recorded if batch.is_active), whole=self.moves_whole
-        )
+        moves, written, left = batches.archiving(batch for batch in recorded if batch.is_active)
         writes, removes = changed_files(summary)
         change = Change(
             message=commit_message(summary, recorded=names) + round_commit.step_trailers(step),

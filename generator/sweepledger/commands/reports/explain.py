@@ -198,8 +198,7 @@ class _RunTable:
     def of(cls, results: RecordedResults) -> "_RunTable":
         programs = {batch.lock.program.digest: batch.lock.program for batch in results.stored}
         present = results.repository.files(results.commit, f"{results_folder(results.sweep)}/records")
-        batches = [batch for batch in results.stored if batch.lock.record_version > 1]
-        paths = {path: batch.name for batch in batches for path in records_files(batch, present)}
+        paths = {path: batch.name for batch in results.stored for path in records_files(batch, present)}
         contents = results.repository.read(results.commit, *paths) if paths else {}
         environments = {
             (paths[path], record.index): record.environment.digest

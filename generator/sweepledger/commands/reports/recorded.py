@@ -111,12 +111,11 @@ class RecordedResults:
             (row.batch, row.index): (row.started, row.finished, row.seconds, row.metrics.get(metric))
             for row in self.table.rows
         }
-        for number, line in enumerate(filter(None, text.split("\n")), start=1):
+        _, *lines = text.split("\n")
+        for number, line in enumerate(filter(None, lines), start=2):
             try:
                 rest, curve = split_curve(line)
                 record = load_json(rest)
-                if number == 1 and "format" in record:
-                    continue
                 value = record["metrics"].get(metric)
                 key = (record["started"], record["finished"], record["seconds"], value)
                 if curve and counted.get((batch, record["index"])) == key:

@@ -216,6 +216,7 @@ class _SiteBuilder:
         ]
         contents = {**self._files, HOME: home, COMPARE: compare_page(fragments, commit)}
         manifest = {
+            "version": 1,
             "generator": __version__,
             "assets": assets_digest(),
             "commit": self._commit,

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sweepledger import storage
-from sweepledger.render.base_files import Bases
+from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, Bases
 from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Repository
@@ -41,9 +41,9 @@ def missing_bases_at(repository: Repository, commit: str, names: Iterable[str]) 
     return _packaged(name for name in names if not any(path.startswith(f"{BASE}{name}/") for path in present))
 
 
-def packaged_launchers() -> tuple[Path, ...]:
-    """Return the launchers of the package, of all versions."""
-    return tuple(sorted(base_folder().glob("launcher/*/launch.py")))
+def packaged_launcher() -> Path:
+    """Return the launcher of the package."""
+    return base_folder() / LAUNCHER / LAUNCHER_FILE
 
 
 def _packaged(names: Iterable[str]) -> dict[str, bytes]:

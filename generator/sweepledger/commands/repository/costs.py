@@ -114,8 +114,7 @@ def run_of(batch: StoredBatch) -> RunConfig | None:
     run = excerpts.read_run_config(manifests, launch, lock.shape, trials=lock.trials)
     if run is None:
         return None
-    # Batches of launcher v1 bound no disruptions, so nothing can be reserved for them.
-    return changed(run, retries=lock.retries, max_disruptions=lock.max_disruptions or 0, pool=lock.pool)
+    return changed(run, retries=lock.retries, max_disruptions=lock.max_disruptions, pool=lock.pool)
 
 
 def _lock_contains(batch: StoredBatch, text: bytes) -> bool:

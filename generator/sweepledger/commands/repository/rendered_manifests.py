@@ -13,7 +13,7 @@ from sweepledger.engine.local.code_clone import CodeClone
 from sweepledger.engine.local.job_spec import BatchSpec
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
-from sweepledger.render.base_files import clone_pods
+from sweepledger.render.base_files import Bases, clone_pods
 from sweepledger.render.pod import locked_code
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.batches import ACTIVE, StoredBatch
@@ -62,9 +62,7 @@ def _code_clone(lock: BatchLock) -> CodeClone:
 
     The components are the package's own: those of a commit may say that a cluster fetches something else.
     """
-    known = {
-        f"components/{path}": content for path, content in files.read_sources(base_folder() / "components")
-    }
+    known = Bases(files.read_sources(base_folder()).files)
     return CodeClone(clone_pods(known), locked_code(lock.program.code))
 
 

@@ -229,10 +229,8 @@ def _unedited_files(
     return frozenset(owned)
 
 
-PLATFORM_BASES = ("collector/v2", "collector/v3", "expiry/v2", "namespace/v1", "sync/v1")
+PLATFORM_BASES = ("collector/v1", "expiry/v1", "namespace/v1", "sync/v1")
 """Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
-FORMER_BASES = ("collector/v1", "expiry/v1")
-"""Bases that files in `clusters/` of older versions are made from."""
 
 
 @dataclass(frozen=True)

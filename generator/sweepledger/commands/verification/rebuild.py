@@ -1,11 +1,6 @@
-"""Recomputes the files below `results/<sweep>/` from git alone, without cluster, volume or work tree.
+"""Recomputes the files below `results/<sweep>/` from git alone, without cluster, volume or work tree."""
 
-Numbers are always recomputed from the records. So are the README and the figures if this version of sweepledger
-wrote them; those of another report version are read from the commit that recorded the results.
-"""
-
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,62 +11,33 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.results.paths import results_folder
-from sweepledger.results.provenance import (
-    FIRST_REPORT_WITH_ALL_METRICS,
-    PROVENANCE_FILE,
-    REPORT_VERSION,
-    parse_provenance,
-    report_version,
-)
+from sweepledger.results.provenance import PROVENANCE_FILE, parse_provenance
 from sweepledger.results.summary import Summary
-from sweepledger.results.tree import is_report_file, number_files, result_files
+from sweepledger.results.tree import result_files
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
 
 
-@dataclass(frozen=True, slots=True)
-class RebuiltResults:
-    """What a sweep's results folder must contain."""
-
-    files: FileTree
-    """By path below the results folder."""
-    report_commit: str | None = None
-    """The commit that README and figures are read from; None if they are recomputed."""
-
-    def source(self, path: str) -> str:
-        """Return where the content of a file comes from, for messages."""
-        if self.report_commit is not None and is_report_file(path):
-            return f"as commit {self.report_commit[:12]} wrote it"
-        return "by the records"
-
-
-def rebuild_results(repository: Repository, commit: str, sweep: str) -> RebuiltResults:
+def rebuild_results(repository: Repository, commit: str, sweep: str) -> FileTree:
     """Rebuild every file below `results/<sweep>/` from the locks, tables and records of a commit.
 
     The spec is the one that provenance.json names by its digest, looked up at the commit, then in the history
     of its path. Raises RepositoryError if nothing is recorded, or a file cannot be read or is missing.
     """
-    summary, provenance = _recorded_summary(repository, commit, sweep)
+    summary = recorded_summary(repository, commit, sweep)
     try:
-        return _rebuilt(repository, commit, summary, provenance)
+        return result_files(summary)
     except ValueError as error:
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 
 
-def recorded_summary(repository: Repository, commit: str, sweep: str, program: str | None) -> Summary:
+def recorded_summary(repository: Repository, commit: str, sweep: str, program: str | None = None) -> Summary:
     """Return the summary of a sweep's recorded batches at a commit, ranking a program as `summarise` does.
 
     Raises as `rebuild_results` does.
     """
-    return _recorded_summary(repository, commit, sweep, program)[0]
-
-
-def _recorded_summary(
-    repository: Repository, commit: str, sweep: str, program: str | None = None
-) -> tuple[Summary, Mapping[str, Any]]:
-    """Return the summary of a sweep, and the provenance of its results."""
     contents = repository.read(commit, results_folder(sweep))
     stored = recorded_batches(repository, commit, sweep, contents)
     if not stored:
@@ -82,54 +48,14 @@ def _recorded_summary(
     provenance = parse_provenance(contents.get(f"{results_folder(sweep)}/{PROVENANCE_FILE}", b""))
     spec = _summarised_spec(repository, commit, sweep, provenance)
     batches.prefetch(stored)
-    version = report_version(provenance)
-    is_older = version is not None and version < FIRST_REPORT_WITH_ALL_METRICS
     results = [
-        replace(
-            batch_records.batch_results(batch, contents, is_cancelled=batch.name in spec.cancelled),
-            by_first_metric=is_older,
-        )
+        batch_records.batch_results(batch, contents, is_cancelled=batch.name in spec.cancelled)
         for batch in stored
     ]
     try:
-        return spec.summarised(results, program), provenance
+        return spec.summarised(results, program)
     except ValueError as error:
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
-
-
-def _rebuilt(
-    repository: Repository, commit: str, summary: Summary, provenance: Mapping[str, Any]
-) -> RebuiltResults:
-    if report_version(provenance) == REPORT_VERSION:
-        return RebuiltResults(result_files(summary))
-    digests = (summary.inputs_digest, provenance.get("inputs_digest"))
-    origin, version = _results_commit(repository, commit, summary.sweep, digests)
-    if origin is None or version == REPORT_VERSION:
-        return RebuiltResults(result_files(summary))
-    folder = f"{results_folder(summary.sweep)}/"
-    written = {
-        path.removeprefix(folder): content for path, content in repository.read(origin, folder).items()
-    }
-    report = {path: content for path, content in written.items() if is_report_file(path)}
-    return RebuiltResults(FileTree({**number_files(summary, report=version).files, **report}), origin)
-
-
-def _results_commit(
-    repository: Repository, commit: str, sweep: str, digests: Sequence[object]
-) -> tuple[str | None, int]:
-    """Return the first commit whose provenance has one of these digests of inputs, and its report version.
-
-    Only the first counts: a later commit may have edited the report and its version, or may have restored the
-    provenance after such an edit. Of the digests, the first that any commit has counts.
-    """
-    recorded: dict[object, tuple[str, int]] = {}
-    path = f"{results_folder(sweep)}/{PROVENANCE_FILE}"
-    for origin, blob in reversed(tuple(at_commit.file_versions(repository, commit, path))):
-        provenance = parse_provenance(repository.blobs([blob])[blob])
-        version, digest = report_version(provenance), provenance.get("inputs_digest")
-        if version is not None and isinstance(digest, str):
-            recorded.setdefault(digest, (origin, version))
-    return next((recorded[digest] for digest in digests if digest in recorded), (None, REPORT_VERSION))
 
 
 def recorded_batches(

@@ -30,9 +30,7 @@ LONGEST_LINE = 300
 def expected_record(batch: BatchSpec, index: int) -> ExpectedRecord:
     """Return what the records of an index must contain."""
     table, row = batch.table, batch.table.rows[index]
-    return ExpectedRecord(
-        batch.name, index, row.trial, row.digest, table.code, table.data, row.seed, table.version
-    )
+    return ExpectedRecord(batch.name, index, row.trial, row.digest, table.code, table.data, row.seed)
 
 
 def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, int]) -> IndexState:

@@ -135,17 +135,12 @@ class PreparedBatch:
         """The number of rows."""
         return len(self.batch.table.rows)
 
-    @property
-    def parallelism(self) -> int:
-        """The number of trials at once."""
-        return self.job.parallelism if self.job.indexed else self.trials
-
 
 def slurm_script(prepared: PreparedBatch) -> str:
     """Return an array job for `sbatch`, which runs what has no result yet."""
     job, amounts = prepared.job, prepared.job.pod.limits
     tasks = min(prepared.trials, MOST_TASKS)
-    limit = f"%{prepared.parallelism}" if prepared.parallelism < tasks else ""
+    limit = f"%{job.parallelism}" if job.parallelism < tasks else ""
     directives = [
         f"--job-name={prepared.batch.name}",
         f"--array=0-{tasks - 1}{limit}",
@@ -168,7 +163,7 @@ def shell_script(prepared: PreparedBatch) -> str:
     """Return a script for bash that runs several trials at once with xargs, those that have no result yet."""
     submit = "Run it in the root of the clone with bash; JOBS=N sets how many trials run at once."
     head = _banner(prepared, "a shell script", submit)
-    return _text(head, (*_settings(prepared), f"parallelism={prepared.parallelism}"), SHELL_MAIN)
+    return _text(head, (*_settings(prepared), f"parallelism={prepared.job.parallelism}"), SHELL_MAIN)
 
 
 def _banner(prepared: PreparedBatch, kind: str, use: str) -> tuple[str, ...]:
@@ -267,7 +262,7 @@ def _described(prepared: PreparedBatch, job: JobSpec) -> _RowDescription:
 
 def _declared(job: JobSpec) -> dict[str, str]:
     """Return the variables that the manifest declares; values that only the script knows are its variables."""
-    variables = {COMPLETION_INDEX_VARIABLE: _shell("row")} if job.indexed else {}
+    variables = {COMPLETION_INDEX_VARIABLE: _shell("row")}
     for variable in job.pod.environment:
         match variable:
             case LiteralVariable():

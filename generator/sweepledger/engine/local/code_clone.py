@@ -28,7 +28,7 @@ class CodeClone:
     """How the pods of one batch may clone its code."""
 
     pods: Sequence[Manifest]
-    """What the components add to a pod, in every version, without and with a credential."""
+    """What the components add to a pod, without and with a credential."""
     variables: Mapping[str, str]
     """The values that the batch has locked; other variables say from where the code comes."""
 
@@ -41,7 +41,7 @@ def is_sidecar(container: Manifest) -> bool:
 def take_clone(spec: ManifestNode, clone: CodeClone | None) -> frozenset[str]:
     """Read the init containers of a pod, and return the names of the volumes that only they need.
 
-    Problems are added to the node: all differences from the version that is most like them.
+    Problems are added to the node: all differences from the component that is most like them.
     """
     containers = [node for node in spec.children("initContainers") if not is_sidecar(node.data)]
     known = clone is not None and [node.data.get("name") for node in containers] == [CODE_CONTAINER]

@@ -65,17 +65,17 @@ class LocalEngine:
         capacity: ResourceAmounts | None = None,
         slots: int | None = None,
         without_gpu: bool = False,
-        launchers: Sequence[Path] = (),
+        launcher: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Lock the state folder, and kill what an earlier engine left. `launchers` are those of the package."""
+        """Lock the state folder, and kill what an earlier engine left. `launcher` is that of the package."""
         self._folders = volumes.StateFolders(state.resolve())
         self._lock: int | None = store.lock_state(self._folders.state)
         self._clock = clock
         self._slots = slots
         self._without_gpu = without_gpu
         self.capacity = machine.capacity() if capacity is None else capacity
-        self._node = Node(launchers)
+        self._node = Node(launcher)
         self._pods: dict[str, LocalPod] = {}
         self._ended: list[PodExit] = []
         self._known: dict[str, _DesiredJob] = {}

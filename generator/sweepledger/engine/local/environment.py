@@ -68,7 +68,7 @@ class PathTranslation:
 def declared_variables(job: JobSpec, identity: PodIdentity) -> dict[str, str]:
     """Return the variables that the manifest declares, as the container would see them."""
     number = str(job.completion_index(identity.index))
-    variables = {COMPLETION_INDEX_VARIABLE: number} if job.indexed else {}
+    variables = {COMPLETION_INDEX_VARIABLE: number}
     for variable in job.pod.environment:
         match variable:
             case LiteralVariable():
@@ -101,8 +101,7 @@ def _field(field: str, job: JobSpec, identity: PodIdentity) -> str:
             INDEX_FAILURE_ANNOTATION: str(identity.failures),
             INDEX_DISRUPTION_ANNOTATION: str(identity.disruptions),
         }
-        added = own if job.indexed else {}
-        return {**known, **added}.get(match[2], "")
+        return {**known, **own}.get(match[2], "")
     return plain[field]
 
 

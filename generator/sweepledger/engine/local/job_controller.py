@@ -330,19 +330,15 @@ def _end(job: JobSpec, state: JobState, now: float, *, stopped: bool) -> FinishJ
 
 
 def _policy(job: JobSpec, state: JobState) -> str | None:
-    """Return a reason if a rule fails the whole Job, as it does for a diverged trial of shape `jobs`."""
+    """Return a reason if a rule fails the whole Job."""
     failures = (failure for known in state.indexes.failing.values() for failure in known.failures)
     failed = any(job.failure_action(failure.code) is FailureAction.FAIL_JOB for failure in failures)
-    diverged = not job.indexed and state.indexes.finished > 0
-    return "PodFailurePolicy" if failed or diverged else None
+    return "PodFailurePolicy" if failed else None
 
 
 def _exhausted(job: JobSpec, state: JobState, done: int) -> str | None:
-    """Return a reason if too many indexes or attempts have failed."""
+    """Return a reason if too many indexes have failed."""
     lost = state.indexes.finished - done + given_up(job, state.indexes)
-    counted = sum(len(_counted(job, known)) for known in state.indexes.failing.values())
-    if not job.per_index and counted > job.retries:
-        return "BackoffLimitExceeded"
     if done + lost == len(job.indexes):
         return "FailedIndexes"
     return "MaxFailedIndexesExceeded" if job.max_failed is not None and lost > job.max_failed else None
@@ -360,7 +356,7 @@ def _is_lost(job: JobSpec, state: IndexState) -> bool:
         return not state.result.is_success
     if any(job.failure_action(failure.code) is FailureAction.FAIL_INDEX for failure in state.failures):
         return True
-    return job.per_index and len(_counted(job, state)) > job.retries
+    return len(_counted(job, state)) > job.retries
 
 
 def _is_bad_sweep(job: JobSpec, state: JobState | None) -> bool:

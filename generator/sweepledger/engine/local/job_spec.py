@@ -168,16 +168,13 @@ class JobSpec:
     name: str
     batch: str
     namespace: str
-    indexed: bool
-    """Whether Kubernetes numbers its pods and counts their failures."""
     has_own_row: bool
     """Whether it runs one row of the table, which its environment names, instead of one per completion index."""
     indexes: tuple[int, ...]
     """Row indexes of the batch's table, ascending."""
     parallelism: int
     retries: int
-    per_index: bool
-    """Whether `retries` applies to each index, or to the whole Job."""
+    """Of each index."""
     max_failed: int | None
     """Number of failed indexes that the Job tolerates; None: no limit."""
     rules: tuple[ExitCodeRule, ...]
@@ -231,8 +228,6 @@ class TrialTable:
     code: str
     data: str | None
     rows: tuple[TrialRow, ...]
-    version: int = 1
-    """The version of the launcher, and of its records."""
     pack: Pack | None = None
     """How many rows a pod runs; None: one."""
     attempts: int = 1

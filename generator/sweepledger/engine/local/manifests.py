@@ -294,9 +294,6 @@ NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 KEY = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 """Names become folders and keys become files, so neither may contain a path."""
 
-DEFAULT_RETRIES = 6
-"""The default of Kubernetes for backoffLimit."""
-
 
 def parse_batch(
     name: str,
@@ -416,22 +413,18 @@ def _config_map(node: ManifestNode) -> tuple[str, Mapping[str, str]]:
 def _job(batch: str, node: ManifestNode, identity: str, clone: CodeClone | None) -> JobSpec:
     metadata, spec = node.child("metadata"), node.child("spec")
     pod = parse_pod(spec.child("template"), clone)
-    mode = spec.text("completionMode", "NonIndexed")
-    if mode not in {"Indexed", "NonIndexed"}:
-        spec.refuse("completionMode", f"must be 'Indexed' or 'NonIndexed', got {mode!r}")
-    indexed = mode == "Indexed"
+    if (mode := spec.text("completionMode", "")) != "Indexed":
+        spec.refuse("completionMode", f"must be 'Indexed', got {mode!r}")
     completions, parallelism = spec.count("completions"), spec.count("parallelism")
     row = _own_row(pod.environment)
-    has_own_row = not indexed or row is not None
+    has_own_row = row is not None
     if not completions or (has_own_row and completions != 1):
         message = f"must be a whole number from 1, and 1 for the Job of one trial, got {completions}"
         spec.refuse("completions", message)
-    if not indexed and row is None:
-        message = f"must set {INDEX_VARIABLE} to a row's number, as the Job has no indexes"
-        spec.refuse("template", message)
-    indexes = (row or 0,) if has_own_row else tuple(range(completions or 1))
-    per_index, whole_job = spec.count("backoffLimitPerIndex"), spec.count("backoffLimit")
-    retries = whole_job if per_index is None else per_index
+    indexes = tuple(range(completions or 1)) if row is None else (row,)
+    retries = spec.count("backoffLimitPerIndex")
+    if retries is None:
+        spec.refuse("backoffLimitPerIndex", "must be a whole number, got none")
     spec.only("podReplacementPolicy", "Failed")
     spec.only("suspend", False)
     max_failed, deadline = spec.count("maxFailedIndexes"), spec.count("activeDeadlineSeconds")
@@ -441,12 +434,10 @@ def _job(batch: str, node: ManifestNode, identity: str, clone: CodeClone | None)
         name=metadata.text("name"),
         batch=batch,
         namespace=metadata.text("namespace", "default"),
-        indexed=indexed,
         has_own_row=has_own_row,
         indexes=indexes,
         parallelism=1 if parallelism is None else parallelism,
-        retries=DEFAULT_RETRIES if retries is None else retries,
-        per_index=per_index is not None,
+        retries=retries or 0,
         max_failed=max_failed,
         rules=rules,
         deadline=deadline,
@@ -518,8 +509,6 @@ def _table(config_maps: Mapping[str, Mapping[str, str]]) -> TrialTable | str:
             )
         data = launch.get("pack", {})
         pack = Pack(data["rows"], data["at_once"]) if "rows" in data else None
-        return TrialTable(
-            launch["code"], launch["data"], tuple(rows), launch["version"], pack, data.get("attempts", 1)
-        )
+        return TrialTable(launch["code"], launch["data"], tuple(rows), pack, data.get("attempts", 1))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         return f"must contain launch.json and the table that it names: {type(error).__name__} {error}"

@@ -9,7 +9,7 @@ import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -40,7 +40,7 @@ def supervisor_command() -> list[str]:
 
 SERVER_SCRIPT = (
     "import socket, sys; sys.path.append(sys.argv[1]); from sweepledger.engine.local.pod_server import serve; "
-    "serve(socket.socket(fileno=int(sys.argv[2])), sys.argv[3], sys.argv[4:])"
+    "serve(socket.socket(fileno=int(sys.argv[2])), sys.argv[3], sys.argv[4])"
 )
 
 
@@ -125,9 +125,9 @@ class PodExit:
 class Node:
     """Starts, stops and waits for the running pods."""
 
-    def __init__(self, launchers: Sequence[Path] = ()) -> None:
-        """Start with no pods. `launchers` are those whose definitions need not be executed in every pod."""
-        self._launchers = tuple(map(str, launchers))
+    def __init__(self, launcher: Path | None = None) -> None:
+        """Start with no pods. The definitions of `launcher` need not be executed in every pod."""
+        self._launcher = "" if launcher is None else str(launcher)
         self._supervisors: dict[str, subprocess.Popen[bytes] | SupervisorProcess] = {}
         self._server: PodServer | None = None
         self._waiting: list[SupervisorProcess] = []
@@ -163,7 +163,7 @@ class Node:
             return None
         try:
             if self._server is None:
-                self._server = PodServer(server_command(), POD_UID_VARIABLE, self._launchers)
+                self._server = PodServer(server_command(), POD_UID_VARIABLE, self._launcher)
             return self._server.fork(launch.launcher)
         except OSError:  # it was killed: the next pod gets another
             if self._server is not None:

@@ -5,7 +5,7 @@ a fork that runs their launchers (`launcher_worker`), as a new process would, wi
 Only Linux has it; elsewhere, and for a launcher that needs another interpreter, processes are started as usual.
 
 The definitions of a launcher take about 5 ms of CPU, and the patterns that it compiles at their first use 2 ms. The
-server does both once, and forks only call `main`, if the launcher is byte for byte one of the package: no other is
+server does both once, and forks only call `main`, if the launcher is byte for byte that of the package: no other is
 executed in the server.
 """
 
@@ -24,7 +24,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from types import ModuleType
@@ -38,10 +38,7 @@ PRELOADED = (
     *("bisect", "contextlib", "errno", "fcntl", "gc", "itertools", "json", "math", "re", "select", "shutil"),
     *("signal", "stat", "subprocess", "threading", "time", "typing"),
 )
-"""Modules of the standard library that launchers import.
-
-Only the first version imports `hashlib` and `tempfile`, which would make each fork an eighth larger.
-"""
+"""Modules of the standard library that launchers import."""
 ENTRY = b'\n\nif __name__ == "__main__":\n    sys.exit(main())\n'
 """The end of a launcher; everything before it only defines, and depends on nothing that forks change."""
 LARGEST_REQUEST = 1 << 16
@@ -98,15 +95,15 @@ class SupervisorProcess:
 class PodServer:
     """The engine's side of the server, which ends when the engine ends."""
 
-    def __init__(self, script: Sequence[str], variable: str, launchers: Sequence[str] = ()) -> None:
+    def __init__(self, script: Sequence[str], variable: str, launcher: str) -> None:
         """Start the server: `script` calls `serve`, and `variable` holds a pod's UID in the environment.
 
-        `launchers` are the paths of those that the server may execute itself.
+        The server may execute the definitions of `launcher` itself.
         """
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             self._process = subprocess.Popen(
-                [*script, str(other.fileno()), variable, *launchers],
+                [*script, str(other.fileno()), variable, launcher],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -164,12 +161,12 @@ def _is_this_interpreter(path: str) -> bool:
     return os.path.realpath(path) == os.path.realpath(sys.executable)
 
 
-def serve(control: socket.socket, variable: str, paths: Sequence[str] = ()) -> None:
+def serve(control: socket.socket, variable: str, path: str) -> None:
     """Fork a supervisor at each request, until the engine closes the connection."""
     for name in PRELOADED:
         __import__(name)
-    # Read before any trial runs: one that edits these files does not get its own code into the server.
-    trusted = frozenset(filter(None, map(_read, paths)))
+    # Read before any trial runs: one that edits this file does not get its own code into the server.
+    trusted = _read(path)
     launchers: dict[bytes, Launcher] = {}
     gc.freeze()
     find = functools.partial(_find, launchers=launchers, trusted=trusted)
@@ -212,13 +209,13 @@ def _state(path: str) -> tuple[int, ...]:
     return ()
 
 
-def _find(path: str | None, launchers: dict[bytes, Launcher], trusted: Collection[bytes]) -> Launcher | None:
+def _find(path: str | None, launchers: dict[bytes, Launcher], trusted: bytes) -> Launcher | None:
     """Return a launcher that a fork can run; None if only a new process can say what is wrong with it."""
     if path is None or not (text := _read(path)):
         return None
     if text not in launchers:
         try:
-            launchers[text] = _load(text, path, is_trusted=text in trusted)
+            launchers[text] = _load(text, path, is_trusted=text == trusted)
         except (SyntaxError, ValueError):
             return None
         gc.freeze()
@@ -232,10 +229,8 @@ def _load(text: bytes, path: str, *, is_trusted: bool) -> Launcher:
         return Launcher(path, module, compile(text, path, "exec"), None)
     definitions = text.removesuffix(ENTRY)
     exec(compile(definitions, path, "exec"), module.__dict__)  # noqa: S102 - a launcher of the package
-    names = None
-    if warm_up := module.__dict__.get("warm_up"):  # the first version has none, and runs once in a process
-        warm_up()
-        names = dict(module.__dict__)
+    module.__dict__["warm_up"]()
+    names = dict(module.__dict__)
     entry = compile(b"\n" * definitions.count(b"\n") + ENTRY, path, "exec")  # with its line numbers
     return Launcher(path, module, entry, names)
 

@@ -204,7 +204,6 @@ def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, n
         record = attempt_records.write_substitute(folder, expected, ending, termination_log=log)
     # Of a pod with several rows, the last lines may be those of another.
     output = "" if record.status.is_success else record.error_line if pod.job.pack else output
-    # Records of launcher version 1 say nothing of a failed command.
     error = (record.error_line or attempt_records.last_error_line(folder, attempt.uid)) if output else ""
     return events.PodEnded(
         replace(attempt, number=record.attempt) if pod.job.pack else attempt,

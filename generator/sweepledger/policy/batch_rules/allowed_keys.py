@@ -138,7 +138,6 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
     runtime = (kubernetes.TRAINING_RUNTIME.api_version, kubernetes.TRAINING_RUNTIME.kind)
     job: Form = {
         "activeDeadlineSeconds": None,
-        "backoffLimit": None,
         "backoffLimitPerIndex": None,
         "completionMode": None,
         "completions": None,

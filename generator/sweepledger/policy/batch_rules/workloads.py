@@ -30,65 +30,47 @@ from sweepledger.structs.settings import COLLECTOR_IMAGE
 
 JOB_CODE = "job-not-ours"
 BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
-"""Exit codes of the launcher after which a retry is useless; launcher v1 has no `DISRUPTED`."""
+"""Exit codes of the launcher after which a retry is useless."""
 
-JOB_COUNTS = {
-    "backoffLimit",
-    "backoffLimitPerIndex",
-    "completionMode",
-    "completions",
-    "maxFailedIndexes",
-    "parallelism",
-}
+JOB_COUNTS = {"completions": 1, "parallelism": 1, "backoffLimitPerIndex": 0, "maxFailedIndexes": 1}
+"""The counts that a Job must have, each with the least that it may be."""
 
 
 def check_job(manifest: Manifest) -> Iterator[Finding]:
     """Yield the findings in a Job, except for its pod."""
     spec = manifest.get("spec") or {}
-    is_indexed = spec.get("completionMode") == "Indexed"
     labels = (manifest.get("metadata") or {}).get("labels") or {}
-    yield from _counts(spec, is_indexed=is_indexed, is_single=not is_indexed or INDEX_LABEL in labels)
-    yield from _failures(spec, is_indexed=is_indexed, is_single=INDEX_LABEL in labels)
+    yield from _counts(spec, is_single=INDEX_LABEL in labels)
+    yield from _failures(spec)
 
 
-def _counts(spec: Manifest, *, is_indexed: bool, is_single: bool) -> Iterator[Finding]:
+def _counts(spec: Manifest, *, is_single: bool) -> Iterator[Finding]:
     """Yield missing and invalid counts, which Kubernetes reads as one, none or no limit."""
-    least = {"completions": 1, "parallelism": 1}
-    least |= {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1} if is_indexed else {"backoffLimit": 0}
-    for key, bound in least.items():
+    if (mode := spec.get("completionMode")) != "Indexed":
+        yield Finding(("spec", "completionMode"), f"must be 'Indexed', got {safe_repr(mode)}", JOB_CODE)
+    for key, least in JOB_COUNTS.items():
         value = spec.get(key)
-        if type(value) is not int or value < bound:  # True is an int, too
+        if type(value) is not int or value < least:  # True is an int, too
             yield Finding(
-                ("spec", key), f"must be a whole number of at least {bound}, got {safe_repr(value)}", JOB_CODE
+                ("spec", key), f"must be a whole number of at least {least}, got {safe_repr(value)}", JOB_CODE
             )
-    known = {*least, "completionMode"} if is_indexed else {*least}
-    for key in sorted(JOB_COUNTS & spec.keys() - known):
-        yield Finding(("spec", key), f"must be absent in this shape, got {safe_repr(spec[key])}", JOB_CODE)
     if is_single and spec.get("completions") != 1:
         completions = spec.get("completions")
         message = f"must be 1 in the Job of one trial, got {safe_repr(completions)}"
         yield Finding(("spec", "completions"), message, JOB_CODE)
 
 
-def _failures(spec: Manifest, *, is_indexed: bool, is_single: bool) -> Iterator[Finding]:
-    """Yield a wrong failure policy or deadline. Jobs of launcher v1 count no disruptions and have no deadline."""
+def _failures(spec: Manifest) -> Iterator[Finding]:
+    """Yield a wrong failure policy or deadline."""
     lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    first = [lost, _on_exit("FailJob", BAD_HYPERPARAMETERS, BAD_SWEEP)]
-    if is_indexed:
-        first = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS), _on_exit("FailJob", BAD_SWEEP)]
-    second = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS, DISRUPTED), _on_exit("FailJob", BAD_SWEEP)]
+    wanted = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS, DISRUPTED), _on_exit("FailJob", BAD_SWEEP)]
     rules = (spec.get("podFailurePolicy") or {}).get("rules")
-    is_first = rules == first and not (is_indexed and is_single)
-    if not is_first and (rules != second or not is_indexed):
-        wanted = second if is_indexed else first
+    if rules != wanted:
         message = f"must be {safe_json(wanted)}, got {safe_json(rules)}"
         yield Finding(("spec", "podFailurePolicy", "rules"), message, JOB_CODE)
     deadline = spec.get("activeDeadlineSeconds")
-    if is_first is not (deadline is None) or (deadline is not None and type(deadline) is not int):
-        must = (
-            "absent in a Job of launcher v1" if is_first else "a whole number: it bounds disrupted attempts"
-        )
-        message = f"must be {must}, got {safe_repr(deadline)}"
+    if type(deadline) is not int:
+        message = f"must be a whole number: it bounds disrupted attempts, got {safe_repr(deadline)}"
         yield Finding(("spec", "activeDeadlineSeconds"), message, JOB_CODE)
     replaced = spec.get("podReplacementPolicy")
     if replaced != "Failed":  # two pods of one trial would run side by side

@@ -12,7 +12,7 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATH, LAUNCHER_PATHS
-from sweepledger.render.base_files import clone_commands
+from sweepledger.render.base_files import Bases, clone_command
 from sweepledger.render.platform.cel import Rule, list_literal, literal, owned_by, repository_pattern
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs import names
@@ -381,9 +381,10 @@ def _commands(settings: Settings, bases: Mapping[str, bytes], shapes: Sequence[S
         )
     before = []
     if settings.code is not None:
-        known = " || ".join(f"c.command == {list_literal(command)}" for command in clone_commands(bases))
+        cloning = clone_command(Bases(bases))
         before.append(
-            f"(c.name == {literal(CODE_CONTAINER)} && !has(c.args) && has(c.command) && ({known or 'false'}))"
+            f"(c.name == {literal(CODE_CONTAINER)} && !has(c.args) && has(c.command)"
+            f" && c.command == {list_literal(cloning)})"
         )
     if Shape.PYTORCH_JOB in shapes:  # in git no PyTorchJob may have it: the operator added it
         before.append(
@@ -553,7 +554,7 @@ def _values_of(fixed: Mapping[tuple[str, str], set[str]], name: str) -> list[str
 def _base_variables(bases: Mapping[str, bytes]) -> dict[tuple[str, str], set[str]]:
     """Find the values of variables that decide what starts: those of folders and files, and all of the clone's.
 
-    By name and container, in every frozen version.
+    By name and container.
     """
     found: dict[tuple[str, str], set[str]] = {}
     for path, content in bases.items():

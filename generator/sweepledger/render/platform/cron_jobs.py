@@ -41,7 +41,7 @@ from sweepledger.structs.settings import (
     Settings,
 )
 
-COLLECTOR_BASE = "collector/v2/cronjob.yaml"
+COLLECTOR_BASE = "collector/v1/cronjob.yaml"
 SYNC_BASE = "sync/v1/cronjob.yaml"
 SYNC_IMAGE = "sync"
 """The same with the libraries of stores."""
@@ -272,7 +272,7 @@ def _drop_volume(pod: Manifest, name: str) -> None:
         container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != name]
 
 
-EXPIRY_BASE = "expiry/v2/cronjob.yaml"
+EXPIRY_BASE = "expiry/v1/cronjob.yaml"
 
 ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 """Fields that none of its containers has."""

@@ -22,7 +22,7 @@ from sweepledger.structs.kubernetes import (
 from sweepledger.structs.settings import Cloud, Controller, ResultsMode, ResultsStore, Settings
 from sweepledger.structs.values import bytes_digest
 
-HOOK_BASE = "collector/v3/pre-receive.sh"
+HOOK_BASE = "collector/v1/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
 SIGNERS_FILE = "clusters/allowed_signers"
 

@@ -1,1 +1,0 @@
-# stands for the launcher, which has tests of its own
