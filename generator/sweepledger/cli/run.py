@@ -90,7 +90,7 @@ def run(
         options = command.RunOptions(folder, parallel, without_gpu, commit_code, update)
         events = prepared.run(options)
         try:
-            return _run_response(prepared, events, form, fail_on_failed=fail_on_failed)
+            return _run_response(prepared, events, form, state=folder, fail_on_failed=fail_on_failed)
         except KeyboardInterrupt:
             events.close()
             _show_interruption(prepared, folder, form)
@@ -156,7 +156,7 @@ def _dry_run_response(plan: "DryRun") -> Response:
 
 
 def _run_response(
-    run: "SweepRun", events: "Iterable[RunEvent]", form: Format, *, fail_on_failed: bool
+    run: "SweepRun", events: "Iterable[RunEvent]", form: Format, *, state: "Path", fail_on_failed: bool
 ) -> Response:
     from rich.text import Text
 
@@ -166,7 +166,7 @@ def _run_response(
     shown = _show_events(events, form, is_remote=False)
     if shown.exit_code:
         return shown
-    ranked = tuple(_recorded(run.workspace, sorted(run.names)))
+    ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
     failed = sum(
         row.status.kind in {Status.FAILED, Status.MISSING}
         for trials in ranked
@@ -195,7 +195,12 @@ def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: in
     from sweepledger.cli.text.values import count_text
     from sweepledger.commands.repository.programs import left_out_files
 
-    errors = [row.error for trials in ranked for row in trials.table.rows if row.error]
+    errors = [
+        row.error
+        for trials in ranked
+        for row, barred in zip(trials.rows, trials.barred, strict=True)
+        if row.error and barred is None
+    ]
     name = next(iter(run.names)) if len(run.names) == 1 else "NAME"
     yield f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed"
     yield f"after a change of the code: `sweep run {name} --commit-code --update` runs all trials with it"
@@ -207,14 +212,14 @@ def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: in
         )
 
 
-def _recorded(workspace: "Workspace", names: "Iterable[str]") -> "Iterator[RankedTrials]":
+def _recorded(workspace: "Workspace", names: "Iterable[str]", state: "Path") -> "Iterator[RankedTrials]":
     """Yield the results of sweeps, as far as the work tree has them: the user may have switched branches."""
     from sweepledger.commands.reports import results as command
     from sweepledger.errors import IdleError, UsageError
 
     for name in names:
         try:
-            yield command.results(workspace, name)
+            yield command.results(workspace, name, state=state)
         except (IdleError, UsageError):
             continue
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.live_rules import LiveRules
 from sweepledger.commands.collection.results_commit import UnrecordedError
+from sweepledger.commands.collection.unrecorded import finished_here
 from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
 from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.outside_imports import (
@@ -30,12 +31,15 @@ from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UnreadableError
+from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder
+from sweepledger.results.outcomes import judge_metrics
 from sweepledger.structs.metric import Metric
+from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Settings
 
 
@@ -188,7 +192,7 @@ class Built:
     stored: StoredBatch | None = None
     """The batch, whose table has the values of its trials."""
     best: float | None = None
-    """The best recorded value of its sweep, before it."""
+    """The best value of its sweep and program so far, also of trials that are not recorded yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +393,10 @@ class _Loop:
         data = batch.lock.program.data
         known = data is None or datasets.is_verifiable(data.digest)
         unverified = None if data is None or known else f"{data.name} {data.digest}"
-        best = catalog.best_value_at(self.target.repository, self.last_commit, batch.lock)
+        finished = finished_here(batches.of_sweep(self.active, batch.sweep), self.options.state / "results")
+        best = catalog.best_value_at(
+            self.target.repository, self.last_commit, batch.lock, map(SummaryRow.of, finished)
+        )
         return Built(batch.name, batch.lock.metric, unverified, batch, best)
 
     def _until_news(self) -> Iterator[Event]:
@@ -398,7 +405,7 @@ class _Loop:
         untouched = {refused.batch for refused in self.refused}
         while True:
             happened = self.engine.step(self.desired, untouched=untouched)
-            yield from happened
+            yield from map(self._judged, happened)
             self._refresh_rules(
                 {event.attempt.batch for event in happened if isinstance(event, events.PodEnded)}
             )
@@ -410,6 +417,14 @@ class _Loop:
             if self.options.once and self._is_idle():
                 return
             self.engine.wait(TICK_SECONDS)
+
+    def _judged(self, event: events.EngineEvent) -> events.EngineEvent:
+        """Return an event of a trial that ended well as the results will have it: by all metrics of its sweep."""
+        if not isinstance(event, events.PodEnded) or event.status is not Status.OK:
+            return event
+        locks = (batch.lock for batch in self.active if batch.name == event.attempt.batch)
+        status, reason, error = judge_metrics(event.metrics, next((lock.metrics for lock in locks), ()))
+        return replace(event, status=status, reason=reason, error=error)
 
     def _refresh_rules(self, changed: Collection[str]) -> None:
         """Let running trials be compared with those that have ended; without rules they simply go on."""

@@ -86,6 +86,36 @@ class SummaryRow:
     error: str | None = None
     """What was said of its failure, such as the last line of a traceback."""
 
+    @classmethod
+    def of(cls, outcome: TrialResult) -> "SummaryRow":
+        """Return the line that the summary will have of a result."""
+        record = outcome.record
+        return cls(
+            trial=outcome.trial,
+            batch=outcome.batch,
+            index=outcome.index,
+            replicate=outcome.replicate,
+            in_spec=outcome.in_spec,
+            status=outcome.status,
+            reason=outcome.reason,
+            attempts=outcome.attempts,
+            program=outcome.program,
+            assignment=outcome.assignment,
+            metrics={name: value for name, value in record.metrics.items() if value is not None}
+            if record
+            else {},
+            seconds=record.seconds if record else None,
+            node_class=outcome.node_class,
+            seed=record.seed if record else None,
+            code=outcome.code,
+            ran=record.ran if record else None,
+            data=outcome.data,
+            started=record.started if record else None,
+            finished=record.finished if record else None,
+            parent=outcome.parent,
+            error=outcome.error,
+        )
+
     def metric(self, name: str) -> float | None:
         """Return a metric for ranking; None unless the trial is ok and reported it."""
         return self.metrics.get(name) if self.status is Status.OK else None

@@ -194,6 +194,11 @@ class BatchLock:
         }
 
     @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of its sweep, the objective first."""
+        return (self.metric, *self.other_metrics)
+
+    @property
     def _drawn(self) -> dict[str, Any]:
         return {
             "round": self.round,

@@ -5,10 +5,11 @@ The locked program is kept if it satisfies the spec; otherwise the current one i
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats import environment_lock
@@ -18,6 +19,7 @@ from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Repository, code_tree, store_code, uncommitted_paths
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.domain import Choice
 from sweepledger.structs.program import REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
 from sweepledger.structs.settings import Settings
@@ -145,6 +147,33 @@ def locked_program_at(
     if kept is not None:
         return kept
     return _program_at(repository, commit, settings, sweep, commit[:12])
+
+
+def ranked_program(repository: Repository, commit: str | None, locks: Sequence[BatchLock]) -> str | None:
+    """Return the digest of the program, among those of some locks by number, that a commit's spec and code are.
+
+    None if it is none of them, if there is only one, or if the spec cannot be read. With `git revert` it is an
+    earlier one again.
+    """
+    if commit is None or len({lock.program.digest for lock in locks}) < 2:  # noqa: PLR2004 - a choice
+        return None
+    settings = at_commit.settings_or_defaults(repository, commit)
+    sweep = at_commit.read_sweep(repository, commit, locks[-1].spec_path, settings)
+    if not isinstance(sweep, Sweep):
+        return None
+    requested = requested_program(
+        settings, sweep, tree=code_tree_at(repository, commit, sweep) or UNKNOWN_TREE
+    )
+    named = sweep.run.image is not None
+    return next(
+        (
+            lock.program.digest
+            for lock in reversed(locks)
+            if lock.program.code.tree == requested.code.tree
+            and lock.program.answers(requested, image_named=named)
+        ),
+        None,
+    )
 
 
 def _reusable_program(settings: Settings, sweep: Sweep, newest: Program | None) -> Program | None:
