@@ -52,7 +52,11 @@ def run(
         bool, typer.Option("--update", help="Run all trials with the current code if it changed.")
     ] = False,
     fail_on_failed: Annotated[
-        bool, typer.Option("--fail-on-failed", help="Exit with 5 if a trial failed or left no record.")
+        bool,
+        typer.Option(
+            "--fail-on-failed",
+            help="Exit with 5 if a trial failed or left no record; default: if no trial is ok.",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be committed and run, and do nothing.")
@@ -186,7 +190,8 @@ def _run_response(
         lines += [Text(f"{trials.sweep}{more}", "bold"), *results.results_text(trials.first(SHOWN_TRIALS))]
     if failed:
         lines += [Text(line, "red") for line in _failure_lines(run, ranked, failed)]
-    code = EXIT_DRIFT if failed and fail_on_failed else 0
+    nothing_ok = any(not any(row.status.is_success for row in trials.rows) for trials in ranked)
+    code = EXIT_DRIFT if failed and (fail_on_failed or nothing_ok) else 0
     return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 
 
