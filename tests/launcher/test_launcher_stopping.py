@@ -313,7 +313,6 @@ def test_no_rule_counts_once_the_steps_have_restarted(
     result = follower(path, [rule])
 
     assert not result.look()
-    assert result.gathered.restarts == 1
 
 
 @settings(max_examples=200, deadline=None)

@@ -1613,20 +1613,28 @@ class Report(NamedTuple):
 
 
 class Curve:
-    """The objective by step, in memory that does not grow with the steps."""
+    """The objective by step, in memory that does not grow with the steps.
+
+    A place is a step after how often steps have begun again, as they do for each fold of a cross-validation.
+    """
 
     def __init__(self) -> None:
-        self.points: list[tuple[int, float]] = []
+        self.points: list[tuple[tuple[int, int], float]] = []
         self.count, self.stride, self.has_steps = 0, 1, False
-        self.last: tuple[int, float] | None = None
-        self.low: tuple[int, float] | None = None
-        self.high: tuple[int, float] | None = None
+        self.last_step, self.restarts = -1, 0
+        self.last: tuple[tuple[int, int], float] | None = None
+        self.low: tuple[tuple[int, int], float] | None = None
+        self.high: tuple[tuple[int, int], float] | None = None
 
     def add(self, value: float, step: Any) -> tuple[int, float]:
-        """Add the next number, and return its point; one without a step is counted, from 1."""
-        place = whole_step(step)
-        self.has_steps = self.has_steps or place is not None
-        self.last = point = (self.count + 1 if place is None else place, value)
+        """Add the next number, and return its step and itself; one without a step is counted, from 1."""
+        given = whole_step(step)
+        if given is not None:
+            self.has_steps = True
+            self.restarts += given < self.last_step
+            self.last_step = given
+        place = self.count + 1 if given is None else given
+        self.last = point = ((self.restarts, place), value)
         if self.count % self.stride == 0:
             self.points.append(point)
             if len(self.points) > MOST_HELD:
@@ -1636,10 +1644,14 @@ class Curve:
         if math.isfinite(value):
             self.low = point if self.low is None or value < self.low[1] else self.low
             self.high = point if self.high is None or value > self.high[1] else self.high
-        return point
+        return place, value
+
+    def begin_file(self) -> None:
+        """Take the steps of another file beside those of the first."""
+        self.last_step = -1
 
     def thinned(self) -> list[list[Any]]:
-        """Return the points for a record, sorted by step."""
+        """Return the points for a record, in the order of their steps."""
         if self.count < 2 and not self.has_steps:  # one number alone is not a curve
             return []
         most = MOST_POINTS
@@ -1654,12 +1666,12 @@ class Curve:
         """Return the first, last, lowest and highest point, and others evenly between them."""
         marks = [point for point in (self.low, self.high, self.last) if point]
         held = dict([*self.points, *marks])  # of a step that is repeated the last counts
-        steps = sorted(held)
-        if len(steps) > most:
+        places = sorted(held)
+        if len(places) > most:
             room = most - len(marks)
-            even = {steps[number * (len(steps) - 1) // (room - 1)] for number in range(room)}
-            steps = sorted(even | {step for step, _ in marks})
-        return [[step, held[step] + 0.0 if math.isfinite(held[step]) else None] for step in steps]
+            even = {places[number * (len(places) - 1) // (room - 1)] for number in range(room)}
+            places = sorted(even | {place for place, _ in marks})
+        return [[place[1], held[place] + 0.0 if math.isfinite(held[place]) else None] for place in places]
 
 
 def whole_step(step: Any) -> int | None:
@@ -1683,7 +1695,6 @@ class Gathered:
         self.metrics: dict[str, float] = {}
         self.details: dict[str, Any] = {}
         self.curve = Curve()
-        self.last_step, self.restarts = -1, 0
 
     def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
         """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
@@ -1695,19 +1706,16 @@ class Gathered:
             elif keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
                 self.details[name] = value
         if type(members.get(self.objective)) in AMOUNT and self.objective in self.metrics:
-            place, point = whole_step(step), self.curve.add(self.metrics[self.objective], step)
-            if place is not None:
-                self.restarts += place < self.last_step
-                self.last_step = place
-            if not self.restarts:  # else its steps say nothing of how far the trial is
+            point = self.curve.add(self.metrics[self.objective], step)
+            if not self.curve.restarts:  # else its steps say nothing of how far the trial is
                 self.on_value(*point)
 
     def report(self, missing: str, *, has_curve: bool = True) -> Report:
         """Return the report; `missing` is the message if there is no objective."""
         if self.objective not in self.metrics:
             return Report(self.metrics, self.details, "metric-missing", missing)
-        if self.restarts:
-            self.details["steps_restarted"] = self.restarts
+        if self.curve.restarts:
+            self.details["steps_restarted"] = self.curve.restarts
         best = {"min": self.curve.low, "max": self.curve.high}.get(self.reduce)
         if best:
             self.metrics[self.objective] = best[1]
@@ -1948,6 +1956,7 @@ class Events:
     def begin(self) -> None:
         """Start with another file."""
         self.buffer, self.ahead, self.is_lost = bytearray(), 0, False
+        self.gathered.curve.begin_file()
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of a file. What is damaged is counted."""

@@ -37,9 +37,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder
-from sweepledger.results.outcomes import judge_metrics
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Settings
 
 
@@ -405,7 +403,7 @@ class _Loop:
         untouched = {refused.batch for refused in self.refused}
         while True:
             happened = self.engine.step(self.desired, untouched=untouched)
-            yield from map(self._judged, happened)
+            yield from happened
             self._refresh_rules(
                 {event.attempt.batch for event in happened if isinstance(event, events.PodEnded)}
             )
@@ -417,14 +415,6 @@ class _Loop:
             if self.options.once and self._is_idle():
                 return
             self.engine.wait(TICK_SECONDS)
-
-    def _judged(self, event: events.EngineEvent) -> events.EngineEvent:
-        """Return an event of a trial that ended well as the results will have it: by all metrics of its sweep."""
-        if not isinstance(event, events.PodEnded) or event.status is not Status.OK:
-            return event
-        locks = (batch.lock for batch in self.active if batch.name == event.attempt.batch)
-        status, reason, error = judge_metrics(event.metrics, next((lock.metrics for lock in locks), ()))
-        return replace(event, status=status, reason=reason, error=error)
 
     def _refresh_rules(self, changed: Collection[str]) -> None:
         """Let running trials be compared with those that have ended; without rules they simply go on."""

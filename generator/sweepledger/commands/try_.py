@@ -24,7 +24,6 @@ from sweepledger.render.overlay import overlay
 from sweepledger.repo import files
 from sweepledger.repo.git import work_tree_files
 from sweepledger.repo.state import DATA, state_folder
-from sweepledger.results.outcomes import judge_metrics
 from sweepledger.search import expansion
 from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
@@ -103,19 +102,9 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
             sweep.path,
         )
         record, exit_code = _run(workspace, batch, Path(scratch), code, quiet=quiet)
-    record = None if record is None else _judged(record, sweep)
     missing = (replace(problem, severity=Severity.WARNING) for problem in imports.problems)
     warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
     return Tried(batch.trials[0], number, of, record, exit_code, warnings)
-
-
-def _judged(record: Record, sweep: Sweep) -> Record:
-    """Return a record as the results would have it: by all metrics of its sweep."""
-    if record.status is not Status.OK:
-        return record
-    status, reason, error = judge_metrics(record.reported, sweep.metrics)
-    details = {**record.details, "error": error} if error else record.details
-    return replace(record, status=status, reason=reason, details=details)
 
 
 def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
