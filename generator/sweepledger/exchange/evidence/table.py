@@ -136,7 +136,7 @@ def _metric_columns(name: str, place: int) -> list[str]:
 
 
 def _has_metric(cells: Mapping[str, Any], name: str, place: int) -> bool:
-    return any(cells.get(column) not in {None, ""} for column in _metric_columns(name, place))
+    return any(cells.get(column) not in (None, "") for column in _metric_columns(name, place))
 
 
 def _metric(cells: Mapping[str, Any], name: str, place: int) -> float | None:
