@@ -97,7 +97,9 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
     with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
         code = _code(workspace, sweep, Path(scratch) / "code")
         imports = check_imports(
-            StartedProgram(program.command, _interpreter(sweep), sweep.run.environment, code),
+            StartedProgram(
+                *(program.command, _interpreter(sweep), sweep.run.environment, code), program.workdir or "."
+            ),
             workspace.repository,
             sweep.path,
         )
