@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
+from sweepledger.cli.response import escape_control_characters
 from sweepledger.cli.text.search_space import search_space_table
 from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
 from sweepledger.cli.text.values import configuration_text, count_text, number_text
@@ -58,4 +59,12 @@ def tried_text(tried: Tried) -> tuple[RenderableType, ...]:
     table = new_table("metric", "value")
     for name, value in (record.metrics if record else {}).items():
         table.add_row(Text(name), number_text(value))
-    return head, Text(configuration_text(tried.trial.assignment)), *([table] if table.row_count else [])
+    kept = (
+        [] if tried.folder is None else [Text(f"its folder: {escape_control_characters(str(tried.folder))}")]
+    )
+    return (
+        head,
+        Text(configuration_text(tried.trial.assignment)),
+        *([table] if table.row_count else []),
+        *kept,
+    )

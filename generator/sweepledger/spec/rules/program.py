@@ -167,7 +167,9 @@ def kept_files(draft: Draft) -> Iterator[Problem]:
                 f" without '.', '..' and '\\', and '**' alone, got {safe_repr(pattern)}"
             )
             is_outside = pattern.startswith("/") or ".." in parts
-            hint = "let the program write it to $SWEEP_ARTIFACTS" if is_outside else "for example *.pt or out/**"
+            hint = (
+                "let the program write it to $SWEEP_ARTIFACTS" if is_outside else "for example *.pt or out/**"
+            )
             yield draft.problem(place, message, code="keep-path", hint=hint)
 
 
