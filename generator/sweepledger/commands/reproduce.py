@@ -160,9 +160,15 @@ class Recipe:
         folder, data = f"../{self.lock.sweep}-{self.trial}", self.lock.program.data
         variables = [f"SWEEP_SEED={self.seed}", "SWEEP_RESULT=result.json"]
         variables += ["SWEEP_DATA=<folder>"] if data else []
+        workdir = self.lock.program.workdir
+        start = folder if workdir is None else f"{folder}/{workdir}"
+        links = [
+            f"ln -s <folder of {name}> {shlex.quote(path)}" for name, path in (data.places if data else ())
+        ]
+        command = f"env {' '.join(variables)} {shlex.join(self.command)}"
         return (
             shlex.join(["git", "worktree", "add", "--detach", folder, self.commit or "<commit>"]),
-            f"cd {shlex.quote(folder)} && env {' '.join(variables)} {shlex.join(self.command)}",
+            " && ".join([f"cd {shlex.quote(start)}", *links, command]),
         )
 
     def as_data(self) -> dict[str, Any]:
@@ -176,6 +182,7 @@ class Recipe:
             "image": self.lock.program.image,
             "ran": self.ran,
             "data": self.lock.program.as_data()["data"],
+            "workdir": self.lock.program.workdir,
             "assignment": dict(self.assignment),
             "seed": self.seed,
             "command": list(self.command),

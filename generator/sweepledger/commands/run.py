@@ -321,6 +321,7 @@ class SweepRun:
                 sweep.run.interpreter,
                 sweep.run.environment,
                 mirror.code(program.code).folder,
+                program.workdir or ".",
             )
             batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
             refuse_other_environment(batch, started, sweep.path)

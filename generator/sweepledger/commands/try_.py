@@ -55,6 +55,8 @@ class Tried:
     exit_code: int
     warnings: tuple[Problem, ...] = ()
     """Imports that no trial of a batch would find."""
+    folder: Path | None = None
+    """Where it started, with what it has written; None: deleted."""
 
     @property
     def is_ok(self) -> bool:
@@ -72,14 +74,15 @@ class Tried:
             "metrics": dict(self.record.metrics) if self.record else {},
             "seconds": self.record.seconds if self.record else None,
             "exit_code": self.exit_code,
+            "folder": None if self.folder is None else str(self.folder),
         }
 
 
-def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
+def try_(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: bool = False) -> Tried:
     """Run trial `number` of a sweep's plan under the launcher, as a pod would; `quiet` keeps stdout free.
 
-    The plan of a search is its first round. Raises SpecError, UsageError for a trial that does not exist,
-    StorageError for wrong data, ToolError.
+    `keep` leaves the folder that it has written to. The plan of a search is its first round.
+    Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     (parsed,) = _without_controller(workspace).specs([name])
     sweep = parsed.sweep
@@ -94,17 +97,28 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
     alone = replace(sweep, run=replace(sweep.run, pack=None))
     batch = Batch(alone, 1, None, program, (trials[number],), Shape.INDEXED)
-    with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
-        code = _code(workspace, sweep, Path(scratch) / "code")
+    scratch = Path(tempfile.mkdtemp(prefix="sweep-try-"))
+    folder = None
+    try:
+        code = _code(workspace, sweep, scratch / "code")
         imports = check_imports(
-            StartedProgram(program.command, _interpreter(sweep), sweep.run.environment, code),
+            StartedProgram(
+                *(program.command, _interpreter(sweep), sweep.run.environment, code), program.workdir or "."
+            ),
             workspace.repository,
             sweep.path,
         )
-        record, exit_code = _run(workspace, batch, Path(scratch), code, quiet=quiet)
+        record, exit_code = _run(workspace, batch, scratch, code, quiet=quiet)
+        if keep:
+            # None if the launcher refused the trial before it had one.
+            (*_, folder) = (None, *(scratch / "scratch").glob("trial-*/run/work"))
+    finally:
+        if folder is None:
+            storage.remove_folder(scratch)
     missing = (replace(problem, severity=Severity.WARNING) for problem in imports.problems)
     warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
-    return Tried(batch.trials[0], number, of, record, exit_code, warnings)
+    start = None if folder is None else folder / (program.workdir or "")
+    return Tried(batch.trials[0], number, of, record, exit_code, warnings, start)
 
 
 def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:

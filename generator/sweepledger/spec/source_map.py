@@ -29,6 +29,10 @@ def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
     for key in [key for key in ("parallelism", "nodes", "pool") if key in draft.names("run")][:1]:
         yield ("run", "parallelism"), draft.place(("run", key))
     yield ("run", "code_path"), _code_position(draft)
+    if "workdir" in draft.names("run"):
+        yield ("run", "workdir"), draft.place(("run", "workdir"))
+    for name in draft.names("run", "data"):
+        yield ("run", "data", name), draft.place(("run", "data", name), at_key=True)
 
 
 def _code_position(draft: Draft) -> SourcePosition:

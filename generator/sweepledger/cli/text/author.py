@@ -63,4 +63,6 @@ def tried_text(tried: Tried) -> tuple[RenderableType, ...]:
     parts += [table] if table.row_count else []
     if record is not None and not record.status.is_success and record.error_line:
         parts.append(Text(escape_control_characters(record.error_line), "red"))
+    if tried.folder is not None:
+        parts.append(Text(f"its folder: {escape_control_characters(str(tried.folder))}"))
     return tuple(parts)

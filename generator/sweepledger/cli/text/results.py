@@ -325,8 +325,10 @@ def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
 def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
     """Yield what else a trial ran with: dataset, locked or else recorded environment, output, and a laptop."""
     program, recorded = details.batch.lock.program, details.environment
+    if program.workdir is not None:
+        yield "workdir", program.workdir
     if program.data:
-        yield "data", f"{program.data.name} {program.data.digest}"
+        yield "data", " ".join([program.data.name, program.data.digest, *program.data.place_texts])
     if program.environment:
         yield "environment", f"{program.environment.path} {program.environment.digest}"
     elif recorded:

@@ -33,7 +33,9 @@ class StartedProgram:
     variables: Mapping[str, str]
     """Declared variables of its environment."""
     code: Path
-    """The folder that it starts in."""
+    """The folder of its code."""
+    workdir: str = "."
+    """Where in it the program starts."""
 
     @property
     def python(self) -> str:
@@ -64,7 +66,7 @@ def check_imports(program: StartedProgram, repository: Repository, place: str) -
 
     Only the text of the code tells what it imports; nothing is imported.
     """
-    imports = missing_imports(_code_files(program.code), program.command)
+    imports = missing_imports(_code_files(program.code), program.command, program.workdir)
     names = [wanted.name for wanted in imports]
     known = (
         python_environment.inspect(program.python, names, python_path=program.python_path) if names else None
@@ -91,7 +93,8 @@ def started_program(batch: StoredBatch, parsed: BatchSpec, code: Path) -> Starte
     pod = parsed.jobs[0].pod
     literals = (variable for variable in pod.environment if isinstance(variable, LiteralVariable))
     variables = {variable.name: variable.value for variable in literals}
-    return StartedProgram(batch.lock.program.command, pod.command[0], variables, code)
+    program = batch.lock.program
+    return StartedProgram(program.command, pod.command[0], variables, code, program.workdir or ".")
 
 
 def locked_python_path(

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
+from posixpath import join, normpath
 
 MAX_FILES = 2000
 MAX_BYTES = 1024 * 1024
@@ -26,7 +27,7 @@ class Import:
 
 @dataclass(frozen=True)
 class CodeFiles:
-    """The files of some code, relative to the folder that a trial starts in."""
+    """The files of some code, relative to its folder."""
 
     paths: AbstractSet[str]
     read: Callable[[str], bytes]
@@ -47,14 +48,15 @@ class CodeFiles:
         return tuple(sorted(folder for folder in folders if PurePosixPath(folder).name == SOURCE))
 
 
-def missing_imports(code: CodeFiles, command: Sequence[str]) -> tuple[Import, ...]:
+def missing_imports(code: CodeFiles, command: Sequence[str], workdir: str = ".") -> tuple[Import, ...]:
     """Return the imports that Python does not find in the code: from where the program starts, through its modules.
 
     Modules of the standard library are left out. A program whose start is unknown imports nothing.
     """
-    scripts = [word for word in command if word.endswith(".py") and word in code.paths]
+    named = (normpath(join(workdir, word)) for word in command if word.endswith(".py"))
+    scripts = [path for path in named if path in code.paths]
     modules = [name for flag, name in pairwise(command) if flag == "-m"]
-    roots = [str(PurePosixPath(script).parent) for script in scripts[:1]] or ["."]
+    roots = [str(PurePosixPath(script).parent) for script in scripts[:1]] or [workdir]
     waiting = list(scripts)
     missing: dict[str, Import] = {}
     known: set[str] = set()

@@ -182,5 +182,6 @@ def template_syntax(draft: Draft) -> Iterator[Problem]:
 def _text_paths(draft: Draft) -> Iterator[DocumentPath]:
     yield from ((key,) for key in TEXT_KEYS)
     yield ("run", "environment")
+    yield ("run", "keep")
     for block, _ in draft.items("blocks"):
         yield from ((*block, key) for key in TEXT_KEYS)
