@@ -1,5 +1,6 @@
 """Commands that check recorded results: verify, compare, explain, reproduce, fetch."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,7 +77,7 @@ def verify(
             "commit": verdict.commit,
             "signers": verdict.signers,
             "sweeps": [sweep.as_data() for sweep in verdict.sweeps],
-            "stray": [difference.as_data() for difference in verdict.stray],
+            "stray": list(map(asdict, verdict.stray)),
         }
         code = 0 if verdict.is_good else EXIT_DRIFT
         return Response(data, verification.verification_text(verdict), exit_code=code)

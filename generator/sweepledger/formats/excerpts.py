@@ -158,7 +158,10 @@ _OTHERS = frozenset({"cpu", "memory", "ephemeral-storage"})
 def read_run_config(manifests: bytes, launch: bytes, shape: Shape, *, trials: int) -> RunConfig | None:
     """Read resources, pods, parallelism and timeout of a batch; None where they cannot be read."""
     text = manifests.decode(errors="replace")
-    first = _first_object(text)
+    # All trials are equal in what is read. A separator follows the banner only before several objects.
+    start = max(text.find(DOCUMENT), 0)
+    end = text.find(DOCUMENT, start + 1)
+    first = text[start:] if end < 0 else text[start : end + 1]
     amounts = [dict(_AMOUNT.findall(match[2])) for match in _REQUESTS.finditer(first)]
     try:
         trial = amounts[0]
@@ -174,16 +177,6 @@ def read_run_config(manifests: bytes, launch: bytes, shape: Shape, *, trials: in
 
 
 DOCUMENT = "\n---\n"
-
-
-def _first_object(text: str) -> str:
-    """Return the first object: all trials are equal in what is read. It has any length.
-
-    A separator follows the banner only before several objects.
-    """
-    start = max(text.find(DOCUMENT), 0)
-    end = text.find(DOCUMENT, start + 1)
-    return text[start:] if end < 0 else text[start : end + 1]
 
 
 def _node_count(first: str, shape: Shape) -> int:

@@ -204,21 +204,27 @@ def build_search(data: RawMapping, space: SearchSpace, seed: int, cap: int | Non
         seed,
         rounds,
         tuple(one if isinstance(one, str) else one["sweep"] for one in data.get("start", ())),
-        None if resource is None else _resource(resource),
+        None
+        if resource is None
+        else Resource(
+            resource["parameter"],
+            int(resource["min"]),
+            int(resource["max"]),
+            int(resource.get("eta", 3)),
+            resource.get("continues", True),
+        ),
         cap,
         choice=None if choice is None else choice.reason,
         mappings=tuple(
-            _start_mapping(one) for one in data.get("start", ()) if len(one) > 1 and not isinstance(one, str)
+            StartMapping(
+                one["sweep"],
+                tuple(one.get("rename", {}).items()),
+                tuple((name, frozen_value(value)) for name, value in one.get("values", {}).items()),
+                tuple(one.get("ignore", ())),
+            )
+            for one in data.get("start", ())
+            if len(one) > 1 and not isinstance(one, str)
         ),
-    )
-
-
-def _start_mapping(written: RawMapping) -> StartMapping:
-    return StartMapping(
-        written["sweep"],
-        tuple(written.get("rename", {}).items()),
-        tuple((name, frozen_value(value)) for name, value in written.get("values", {}).items()),
-        tuple(written.get("ignore", ())),
     )
 
 
@@ -241,16 +247,6 @@ def build_rounds(written: RawMapping) -> Rounds:
         _integer_key(written, "patience"),
         int(written.get("ahead", 1)),
         int(written.get("startup", DEFAULT_STARTUP)),
-    )
-
-
-def _resource(written: RawMapping) -> Resource:
-    return Resource(
-        written["parameter"],
-        int(written["min"]),
-        int(written["max"]),
-        int(written.get("eta", 3)),
-        written.get("continues", True),
     )
 
 

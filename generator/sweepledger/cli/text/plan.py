@@ -371,7 +371,11 @@ def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
     if planned.base is not None and has_changed_spec(review):
         yield Text(f"  spec compared with {planned.base[:SHORT_COMMIT]}: {change_text(review)}")
     if isinstance(review.difference, Difference) and review.difference.former is not None:
-        yield from _change_tables(review.difference)
+        for sign, trials in (("+", review.difference.added), ("-", review.difference.removed)):
+            if trials:
+                yield _trial_table((f"  {sign}", (trial,)) for trial in trials[:FEW_TRIALS])
+            if len(trials) > FEW_TRIALS:
+                yield Text(f"    {sign} … {len(trials) - FEW_TRIALS:,} more")
 
 
 def _expanded_parts(review: Review) -> Iterator[RenderableType]:
@@ -428,14 +432,6 @@ def _trial_table(groups: Iterable[tuple[str, Iterable[Trial]]]) -> Table:
         for index, trial in enumerate(trials):
             table.add_row(f"  {label:5}" if index == 0 else "", trial.id, Text(trial_values(trial)))
     return table
-
-
-def _change_tables(change: Difference) -> Iterator[RenderableType]:
-    for sign, trials in (("+", change.added), ("-", change.removed)):
-        if trials:
-            yield _trial_table((f"  {sign}", (trial,)) for trial in trials[:FEW_TRIALS])
-        if len(trials) > FEW_TRIALS:
-            yield Text(f"    {sign} … {len(trials) - FEW_TRIALS:,} more")
 
 
 LONGEST_REASON = 120

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.reports.explain import ExplainedComparison
     from sweepledger.commands.reports.outputs import FetchedArtifacts
     from sweepledger.commands.reproduce import MetricComparison, Recipe, Reproduction
-    from sweepledger.commands.verify import SweepVerification, Verification
+    from sweepledger.commands.verify import Verification
     from sweepledger.results.sweep_statistics import Estimate
     from sweepledger.structs.record import Environment
 
@@ -67,18 +67,14 @@ def _verification_parts(verdict: Verification) -> Iterator[RenderableType]:
         if sweep.marked:
             yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.marked)}", "yellow")
         if verdict.signers:
-            yield from _unsigned_lines(sweep)
+            commits = sweep.vouched.unsigned
+            for unsigned in commits[:MOST_UNSIGNED]:
+                commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
+                yield Text(escape_control_characters(f"{unsigned.path}: {commit} {unsigned.message}"))
+            if len(commits) > MOST_UNSIGNED:
+                yield Text(f"  and {len(commits) - MOST_UNSIGNED} more commits of {sweep.sweep}")
     if not verdict.signers:
         yield from (Text(NO_SIGNERS[0], "yellow"), Text(f"  hint: {NO_SIGNERS[1]}"))
-
-
-def _unsigned_lines(sweep: SweepVerification) -> Iterator[RenderableType]:
-    commits = sweep.vouched.unsigned
-    for unsigned in commits[:MOST_UNSIGNED]:
-        commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
-        yield Text(escape_control_characters(f"{unsigned.path}: {commit} {unsigned.message}"))
-    if len(commits) > MOST_UNSIGNED:
-        yield Text(f"  and {len(commits) - MOST_UNSIGNED} more commits of {sweep.sweep}")
 
 
 def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:

@@ -67,7 +67,7 @@ def _id(content: bytes | None) -> bytes:
 
 def _quoted(path: str) -> bytes:
     """Return a path, quoted as in git if it is not plain."""
-    raw = path.encode("utf-8", "surrogateescape")
+    raw = path.encode(errors="surrogateescape")
     if path.isascii() and path.isprintable() and not {'"', "\\"} & set(path) and " " not in path:
         return raw
     text = "".join(ESCAPES.get(chr(byte)) or _octal(byte) for byte in raw)

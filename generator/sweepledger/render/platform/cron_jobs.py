@@ -36,7 +36,6 @@ from sweepledger.structs.node_pool import scheduling_fields
 from sweepledger.structs.settings import (
     COLLECTOR_IMAGE,
     GIT_EGRESS,
-    CollectorSettings,
     ResultsStore,
     Settings,
 )
@@ -88,7 +87,12 @@ def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str
     _place(job, settings)
     job["spec"]["template"]["metadata"]["labels"] |= _identity_labels(settings)
     _fill_collector_pod(pod, settings, source)
-    _size_collector(pod, settings.collector)
+    sizes = {"memory": settings.collector.memory, "ephemeral-storage": settings.collector.disk}
+    for container in (*pod["initContainers"], *pod["containers"]):
+        for amounts in container["resources"].values():
+            amounts.update(sizes)
+    (work,) = (volume for volume in pod["volumes"] if volume["name"] == "work")
+    work["emptyDir"]["sizeLimit"] = settings.collector.disk
     return made
 
 
@@ -124,16 +128,6 @@ def _place_pod(pod: Manifest, settings: Settings) -> None:
         pod["priorityClassName"] = settings.collector.priority_class
 
 
-def _size_collector(pod: Manifest, collector: CollectorSettings) -> None:
-    """Set memory and disk of the collector."""
-    sizes = {"memory": collector.memory, "ephemeral-storage": collector.disk}
-    for container in (*pod["initContainers"], *pod["containers"]):
-        for amounts in container["resources"].values():
-            amounts.update(sizes)
-    (work,) = (volume for volume in pod["volumes"] if volume["name"] == "work")
-    work["emptyDir"]["sizeLimit"] = collector.disk
-
-
 def fill_clone(
     pod: Manifest,
     settings: Settings,
@@ -166,7 +160,10 @@ def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) ->
     if settings.cluster is not None:
         pod["containers"][0]["command"].append(f"--in={settings.cluster}")
     if settings.collector.watches:
-        pod["containers"][0]["command"].append(f"--watch={_watch_seconds(settings.results.every_minutes)}")
+        # A run ends before the next one, which would be left out otherwise.
+        pod["containers"][0]["command"].append(
+            f"--watch={max(settings.results.every_minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)}"
+        )
     if settings.results.store is not ResultsStore.VOLUME:
         _drop_results(pod, settings)
 
@@ -194,11 +191,6 @@ def _schedule(minutes: int) -> str:
     if minutes < MINUTES:
         return f"*/{minutes} * * * *"
     return f"0 */{min(minutes // MINUTES, 23)} * * *"
-
-
-def _watch_seconds(minutes: int) -> int:
-    """Return for how long a run watches: it ends before the next one, which would be left out otherwise."""
-    return max(minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)
 
 
 def _configuration(source: GitSource) -> list[str]:
@@ -247,14 +239,6 @@ def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, byt
     _place(job, settings)
     configuration = [] if source.is_public else credential_configuration(source)
     fill_clone(pod, settings, source, configuration, image=SYNC_IMAGE)
-    _mount_accounts(pod, settings)
-    if source.is_public:
-        _drop_volume(pod, "git")  # everybody may read the repository
-    return [made]
-
-
-def _mount_accounts(pod: Manifest, settings: Settings) -> None:
-    """Mount the Secret of each store as a folder named after it."""
     (sync,) = pod["containers"]
     for name, store in sorted(settings.results.sync.items()):
         if store.secret is not None:
@@ -263,6 +247,9 @@ def _mount_accounts(pod: Manifest, settings: Settings) -> None:
             sync["volumeMounts"].append(mount)
             secret = {"secretName": store.secret, "defaultMode": GROUP_READABLE}
             pod["volumes"].append({"name": volume, "secret": secret})
+    if source.is_public:
+        _drop_volume(pod, "git")  # everybody may read the repository
+    return [made]
 
 
 def _drop_volume(pod: Manifest, name: str) -> None:

@@ -201,7 +201,7 @@ def priority(draft: Draft) -> Iterator[Problem]:
     if not DNS_LABEL.fullmatch(name):
         message = f"must be the name of a WorkloadPriorityClass, got {safe_repr(name)}"
         yield draft.problem(place, message, code="queue-priority")
-    if pool is None and _names_no_pool(draft):
+    if pool is None and ("pool" not in draft.names("run")):
         message = "needs a pool with a queue, got no pool"
         yield draft.problem(place, message, code="queue-priority", hint=_queue_hint(draft), at_key=True)
     elif pool is not None and pool.queue is None:
@@ -248,11 +248,6 @@ def chosen_pool(draft: Draft) -> Pool | None:
     """Return the pool of a spec, or the settings' default; None if there is none."""
     name = draft.get(*POOL, kind=str) if "pool" in draft.names("run") else draft.settings.defaults.pool
     return draft.settings.pool(name)
-
-
-def _names_no_pool(draft: Draft) -> bool:
-    """Return whether the spec names no pool."""
-    return "pool" not in draft.names("run")
 
 
 REQUESTED = ("nodes", "pack", "resources")
