@@ -141,7 +141,16 @@ def fill_clone(
     for container in (clone, work):
         if image in settings.images:
             container["image"] = settings.images[image].reference
-        container["env"] = _environment(settings, source)
+        variables = {
+            **settings.client_variables(settings.egress),
+            "HOME": WORK,
+            "TMPDIR": WORK,
+            "GIT_TERMINAL_PROMPT": "0",
+            "SWEEP_TRUSTED_CLONE": REPOSITORY,  # its configuration names the credential helper
+        }
+        if source.scheme == "ssh":
+            variables["GIT_SSH_COMMAND"] = SSH_COMMAND
+        container["env"] = [{"name": name, "value": value} for name, value in sorted(variables.items())]
         container["volumeMounts"] += authorities_mount(settings)
     pod["volumes"] += authorities_volume(settings)
     kept = [f"--config={line}" for line in configuration]
@@ -212,20 +221,6 @@ def credential_configuration(source: GitSource) -> list[str]:
     if source.scheme not in {"https", "http"}:
         return []
     return [f"credential.{source.origin}.helper={CREDENTIAL_HELPER}"]
-
-
-def _environment(settings: Settings, source: GitSource) -> list[Manifest]:
-    """Set the paths that are written to the one writable volume, and how clients reach hosts."""
-    variables = {
-        **settings.client_variables(settings.egress),
-        "HOME": WORK,
-        "TMPDIR": WORK,
-        "GIT_TERMINAL_PROMPT": "0",
-        "SWEEP_TRUSTED_CLONE": REPOSITORY,  # its configuration names the credential helper
-    }
-    if source.scheme == "ssh":
-        variables["GIT_SSH_COMMAND"] = SSH_COMMAND
-    return [{"name": name, "value": value} for name, value in sorted(variables.items())]
 
 
 def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
