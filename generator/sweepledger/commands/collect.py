@@ -36,7 +36,7 @@ from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import PushedBatch, push_due, push_repeats
-from sweepledger.engine.cluster.collector_lease import LAST_COMMIT, LEASE_NAME, Lease
+from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
 from sweepledger.errors import RepositoryError, StorageError, UsageError

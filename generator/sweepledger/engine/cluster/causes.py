@@ -9,8 +9,7 @@ from enum import StrEnum
 
 from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
-from sweepledger.engine.cluster.pods import PodPhase, TrialPod
-from sweepledger.engine.cluster.waiting_pods import Obstacle, waiting_reason
+from sweepledger.engine.cluster.pods import Obstacle, PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.problems import escape_line
 from sweepledger.structs.kubernetes import QUEUE_LABEL, SWEEP_LABEL, TRIALS_QUOTA, Manifest

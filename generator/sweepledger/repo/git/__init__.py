@@ -5,9 +5,11 @@ from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_co
 from sweepledger.repo.git.commit import Change, committer, create_repository
 from sweepledger.repo.git.history import (
     Commit,
+    CommitSignature,
     addition_subjects,
     addition_times,
     changed_lines,
+    commit_signatures,
     commit_time,
     commits,
     is_shallow,
@@ -28,7 +30,6 @@ from sweepledger.repo.git.proposal import (
 )
 from sweepledger.repo.git.remote import fetch, last_update, publish, tracking_ref
 from sweepledger.repo.git.repository import FILE_MODE, Entry, Repository
-from sweepledger.repo.git.signatures import CommitSignature, commit_signatures
 from sweepledger.repo.git.work_tree import (
     WorkTreeChanges,
     commit_on_head,
