@@ -9,7 +9,7 @@ import pytest
 
 from sweepledger.cli.text.check import check_markdown, github_annotations
 from sweepledger.commands.check import check
-from sweepledger.formats.git_patch import write_patch
+from sweepledger.commands.checks.fix_patch import write_patch
 from sweepledger.problems import Problem, Severity
 from tests.repository import Sandbox, followed_by
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.fields import Fields
-from sweepledger.exchange.katib.collector import DEFAULT_FILTER, pattern_of_filter, read_collector
+from sweepledger.exchange.katib.reader import DEFAULT_FILTER, pattern_of_filter, read_collector
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
 from sweepledger.structs.early_stopping import PercentileStop

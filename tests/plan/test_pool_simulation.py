@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.plan.pool_simulation import (
+from sweepledger.plan.forecast import (
     PoolCapacity,
     QueuedBatch,
     last_end,
