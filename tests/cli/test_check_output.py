@@ -14,7 +14,6 @@ from sweepledger.problems import Problem, Severity
 from tests.repository import Sandbox, followed_by
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-BAD = "parameters:\n  x: {min: 3, max: 1}\n"
 
 
 def reported(sandbox: Sandbox, run_sweep: Run, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
