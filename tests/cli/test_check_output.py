@@ -77,8 +77,7 @@ def test_the_patch_writes_what_generate_writes(
 ) -> None:
     if state == "flux":
         sandbox.write("sweepledger.yaml", followed_by("flux"))
-        sandbox.commit("Flux")
-        sandbox.push()
+        sandbox.publish("Flux")
     sandbox.merged("other")
     sandbox.spec()
     if state in {"stale", "edited", "illegible"}:

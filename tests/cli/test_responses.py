@@ -42,15 +42,13 @@ def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox, r
     pool = "{selector: {disk: ssd}, node: {cpu: 2, memory: 1Gi}, max_nodes: 7}"
     sandbox.write("sweepledger.yaml", f"defaults: {{pool: small}}\npools: {{small: {pool}}}\n")
     sandbox.spec()
-    sandbox.commit("Name a pool")
-    sandbox.push()
+    sandbox.publish("Name a pool")
     assert run_sweep("generate", cwd=sandbox.root).returncode == 0
     (batch,) = sandbox.active()
 
     text = run_sweep("check", cwd=sandbox.root)
     document = envelope(run_sweep("check", "--format", "json", cwd=sandbox.root))
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     merged = envelope(run_sweep("check", "--format", "json", cwd=sandbox.root))
 
     line = "3 × small (1 CPU, 256 MiB) · 2 at once · 1 node of at most 7"  # noqa: RUF001 - as shown
@@ -75,8 +73,7 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     assert ask("try", "peak", "--trial", "1")["metrics"] == {"score": 0.5}
     assert ask("generate", "--check", code=5)["sweeps"][0]["new"] == 3
     batch = ask("generate")["sweeps"][0]["batch"]
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch], "untracked": [], "pools": {}}
     assert ask("status")["sweeps"][0]["pending"] == 3
     (landed,) = ask("local", "--once")["collected"]

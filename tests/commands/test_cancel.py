@@ -117,8 +117,7 @@ def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandb
     text = (sandbox.root / "sweeps/peak.yaml").read_text()
     sandbox.write("sweeps/peak.yaml", text.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
     (made,) = generate(sandbox.workspace)
-    sandbox.commit("One more")
-    sandbox.push()
+    sandbox.publish("One more")
     assert made.batch is not None
 
     commit_results(target(sandbox), tmp_path, {made.batch.name}, alive=())
@@ -153,8 +152,7 @@ def test_replaced_trials_are_asked_for_again_after_the_results_commit(
 
     assert made.batch is not None
     assert (made.retried, made.batch.lock.number, made.batch.lock.parent) == (2, 2, first)
-    sandbox.commit("Again")
-    sandbox.push()
+    sandbox.publish("Again")
     assert generate(sandbox.workspace)[0].batch is None
 
 

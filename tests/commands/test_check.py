@@ -50,8 +50,7 @@ def test_warnings_of_merged_trials_are_not_repeated_in_every_check(sandbox: Sand
     generate(sandbox.workspace)
     assert codes(check(sandbox.workspace)) == ["seed-unused"]
 
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
 
     assert codes(check(sandbox.workspace)) == []
 
@@ -67,8 +66,7 @@ def test_a_file_that_looks_like_a_spec_where_none_is_read_is_reported(sandbox: S
     generated = run_sweep("generate", cwd=sandbox.root)
     assert f"{path}: warning: is no spec" in generated.stdout + generated.stderr
 
-    sandbox.commit("Put it there all the same")
-    sandbox.push()
+    sandbox.publish("Put it there all the same")
     assert codes(check(sandbox.workspace)) == []
     assert codes(check(sandbox.workspace, everything=True)) == ["spec-unread"]
 

@@ -31,8 +31,7 @@ def place(path: str) -> str:
 
 
 def by_force(sandbox: Sandbox, message: str = "Merge by force") -> None:
-    sandbox.commit(message)
-    sandbox.push()
+    sandbox.publish(message)
 
 
 @pytest.mark.parametrize("path", STRAY)
@@ -151,8 +150,7 @@ def test_a_stray_file_of_flux_is_refused_where_a_change_brings_it_and_stops_no_o
     sandbox: Sandbox,
 ) -> None:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.commit("Flux")
-    sandbox.push()
+    sandbox.publish("Flux")
     sandbox.merged()
     path = "clusters/flux/active/rogue.yaml"
     sandbox.write(path, "kind: Kustomization\n")
@@ -172,8 +170,7 @@ def test_a_stray_file_of_flux_is_refused_where_a_change_brings_it_and_stops_no_o
 
 def test_a_batch_that_leaves_takes_its_file_of_flux_along(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.commit("Flux")
-    sandbox.push()
+    sandbox.publish("Flux")
     name = sandbox.merged()
     cancel(sandbox.workspace, "peak")
     sandbox.git("checkout", "-q", "origin/main", "--", f"clusters/flux/active/{name}.yaml")

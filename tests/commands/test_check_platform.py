@@ -22,8 +22,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     sandbox.write("sweepledger.yaml", SETTINGS)
     sandbox.merged()
     bootstrap(sandbox.workspace, BootstrapRequest(request.param, URL, "main"))
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     assert problems(sandbox) == []
     return sandbox
 

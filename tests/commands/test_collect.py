@@ -12,7 +12,6 @@ import pytest
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
@@ -108,9 +107,7 @@ def test_no_record_of_a_running_batch_is_read_before_each_trial_has_left_somethi
     sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch, pack: str
 ) -> None:
     sandbox.write("sweeps/peak.yaml", SPEC.format(name="peak", xs="1, 2, 3", parallelism=2) + pack)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     batch = stored(sandbox)
     for index in range(2):
         leave(results, batch, index)
@@ -440,8 +437,7 @@ def take(sandbox: Sandbox, name: str) -> None:
     """Merge a branch as a person would who squashes."""
     sandbox.git("fetch", "-q", "origin", name)
     sandbox.git("merge", "-q", "--squash", "FETCH_HEAD")
-    sandbox.commit("Results")
-    sandbox.push()
+    sandbox.publish("Results")
 
 
 def test_where_a_person_merges_each_sweep_has_one_branch_on_top_of_what_stands(
@@ -477,8 +473,7 @@ def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has
     old = proposal(sandbox)
     sandbox.git("push", "-q", "origin", "HEAD:refs/heads/results/peak/mine", "HEAD:refs/heads/results/pear")
     sandbox.write("README.md", "moved")
-    sandbox.commit("Move main")
-    sandbox.push()
+    sandbox.publish("Move main")
 
     (commit,) = commit_results(reviewed(sandbox), results, names)
 
@@ -520,8 +515,7 @@ def test_an_old_branch_that_cannot_be_deleted_is_told_when_all_is_proposed(
     batch = stored(merged).name
     commit_results(reviewed(merged), results, {batch})
     merged.write("README.md", "moved")
-    merged.commit("Move main")
-    merged.push()
+    merged.publish("Move main")
     merged.git("--git-dir", str(merged.remote), "config", "receive.denyDeletes", "true")
 
     with pytest.raises(UnrecordedError, match="denying ref deletion") as caught:
@@ -591,8 +585,7 @@ def test_what_the_spec_at_the_base_no_longer_asks_for_is_told_and_never_wins(
     for index in range(3):
         leave(results, batch, index)
     merged.spec(xs="1, 2, 7")
-    merged.commit("Ask for another value")
-    merged.push()
+    merged.publish("Ask for another value")
 
     (commit,) = commit_results(target(merged), results, {batch.name})
 
@@ -612,8 +605,7 @@ def test_where_the_spec_cannot_be_read_nobody_is_refused(
         (merged.root / "sweeps/peak.yaml").unlink()
     else:
         merged.write("sweeps/peak.yaml", text)
-    merged.commit("Break the spec")
-    merged.push()
+    merged.publish("Break the spec")
 
     (commit,) = commit_results(target(merged), results, {batch.name})
 
@@ -624,8 +616,7 @@ def test_where_the_spec_cannot_be_read_nobody_is_refused(
 
 def test_a_table_of_replicates_goes_when_the_sweep_has_none_any_more(merged: Sandbox, results: Path) -> None:
     merged.write("results/peak/replicates.csv", "params.x,count\n")
-    merged.commit("An earlier summary")
-    merged.push()
+    merged.publish("An earlier summary")
     batch = stored(merged)
     leave(results, batch, 0)
 

@@ -70,8 +70,7 @@ def test_before_the_bootstrap_is_on_the_branch_only_the_secrets_of_trials_are_lo
     platform: str, sandbox: Sandbox
 ) -> None:
     (sandbox.root / "clusters/bootstrap.yaml").unlink()
-    sandbox.commit("Take the bootstrap back")
-    sandbox.push()
+    sandbox.publish("Take the bootstrap back")
 
     findings = looked(sandbox)
 

@@ -42,8 +42,7 @@ def laptop(request: pytest.FixtureRequest, sandbox: Sandbox, needs_kustomize: No
     path = sandbox.root / "code/train.py"
     path.write_text(path.read_text() + KEEPS)
     sandbox.spec()
-    sandbox.commit("Keep a file")
-    sandbox.push()
+    sandbox.publish("Keep a file")
     return sandbox
 
 

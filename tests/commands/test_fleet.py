@@ -61,9 +61,7 @@ def founded(sandbox: Sandbox, controller: str = "flux", **changes: str) -> Sandb
     bootstrapped(sandbox, Controller(controller))
     for cluster in ("eu", "us"):
         ask(sandbox, f"in-{cluster}", cluster)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep in each cluster")
-    sandbox.push()
+    sandbox.publish_batches("Ask for a sweep in each cluster")
     return sandbox
 
 
@@ -88,9 +86,7 @@ def test_a_lock_names_the_cluster_and_neither_pods_nor_trials_know_it(sandbox: S
 def test_without_a_name_the_rule_decides_and_further_batches_stay(sandbox: Sandbox) -> None:
     with_settings(sandbox, controller="argocd")
     ask(sandbox, "peak", None)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     (first,) = batches.in_work_tree(sandbox.root)
     other = {"eu": "us", "us": "eu"}[first.lock.cluster or ""]
     weights = f"clusters: {{{other}: {{weight: 100}}, {first.lock.cluster}: {{weight: 0}}}}\n"
@@ -108,12 +104,9 @@ def test_without_a_name_the_rule_decides_and_further_batches_stay(sandbox: Sandb
 def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: Sandbox) -> None:
     with_settings(sandbox, controller="argocd")
     ask(sandbox, "peak", None)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     with_settings(sandbox, "clusters: {eu: {weight: 0}, us: {weight: 0}}\n", controller="argocd")
-    sandbox.commit("Let no cluster take new sweeps")
-    sandbox.push()
+    sandbox.publish("Let no cluster take new sweeps")
     path = sandbox.root / "sweeps/peak.yaml"
     path.write_text(path.read_text().replace("1, 2, 3", "1, 2, 3, 4"))
     generate(sandbox.workspace)
@@ -136,8 +129,7 @@ def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sand
         path = sandbox.spec(name)
         path.write_text(f"{path.read_text()}  expected_minutes: 5\n  pool: small\n  cluster: {cluster}\n")
     generate(sandbox.workspace, ["in-eu"])
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
 
     (here,) = plan(sandbox.workspace, ["new-in-eu"]).reviews
     (there,) = plan(sandbox.workspace, ["new-in-us"]).reviews
@@ -150,8 +142,7 @@ def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sand
 
 def test_no_one_writes_another_cluster_into_a_lock(sandbox: Sandbox) -> None:
     with_settings(sandbox, controller="argocd")
-    sandbox.commit("Set up")
-    sandbox.push()
+    sandbox.publish("Set up")
     ask(sandbox, "peak", "eu")
     generate(sandbox.workspace)
     (batch,) = batches.in_work_tree(sandbox.root)
@@ -309,9 +300,7 @@ def test_an_active_batch_of_no_cluster_forbids_clusters(sandbox: Sandbox) -> Non
     with_settings(sandbox, "")
     sandbox.spec()
     bootstrapped(sandbox)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask, with one cluster")
-    sandbox.push()
+    sandbox.publish_batches("Ask, with one cluster")
     with_settings(sandbox)
 
     with pytest.raises(RepositoryError, match="active in the only cluster"):
@@ -398,25 +387,21 @@ def test_a_cluster_is_given_up_and_its_trials_run_elsewhere_once(
     leave(tmp_path / "us", lost, 0)
     with_settings(sandbox, LOST, namespace=cluster.namespace)
     ask(sandbox, "in-us", None)
-    sandbox.commit("Give us up")
-    sandbox.push()
+    sandbox.publish("Give us up")
     with pytest.raises(RepositoryError, match="active in cluster 'us', which was given up"):
         bootstrapped(sandbox)
     cancel(sandbox.workspace, "in-us", replace=True)
     bootstrapped(sandbox)
     # Without the empty folder, its Flux would delete no Job when the cluster comes back.
     assert [path.name for path in (sandbox.root / "clusters/us").rglob("*") if path.is_file()] == [".gitkeep"]
-    sandbox.commit("Its platform is no more")
-    sandbox.push()
+    sandbox.publish("Its platform is no more")
 
     with pytest.raises(RepositoryError, match="us was given up"):
         collect("us")
     cluster.delete("jobs", lost.name)
     assert recorded(collect("eu")) == (lost.name,)
     sandbox.pull()
-    generate(sandbox.workspace)
-    sandbox.commit("Run them elsewhere")
-    sandbox.push()
+    sandbox.publish_batches("Run them elsewhere")
     (again,) = (one for one in batches.in_work_tree(sandbox.root) if one.is_active and one.sweep == "in-us")
     assert (again.lock.cluster, again.lock.trials) == ("eu", 3)
     assert codes(sandbox) == []

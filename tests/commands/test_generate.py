@@ -21,8 +21,7 @@ def archive(sandbox: Sandbox, name: str) -> None:
     """Do what a results commit does to a batch."""
     sandbox.write(f"results/{name.partition('-')[0]}/records/{name}.jsonl", "")
     sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
-    sandbox.commit(f"results({name})")
-    sandbox.push()
+    sandbox.publish(f"results({name})")
 
 
 def test_a_spec_becomes_a_batch_of_all_its_trials(sandbox: Sandbox) -> None:
@@ -77,8 +76,7 @@ def test_a_squash_merged_branch_makes_nothing_new(sandbox: Sandbox) -> None:
     sandbox.commit("More")
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--squash", "ask")
-    sandbox.commit("Ask (#1)")
-    sandbox.push()
+    sandbox.publish("Ask (#1)")
 
     assert only(generate(sandbox.workspace)).batch is None
 
@@ -308,8 +306,7 @@ def test_a_queue_holds_readable_jobs_back_itself(sandbox: Sandbox) -> None:
 @pytest.fixture
 def flux(sandbox: Sandbox) -> Sandbox:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.commit("Use Flux")
-    sandbox.push()
+    sandbox.publish("Use Flux")
     return sandbox
 
 

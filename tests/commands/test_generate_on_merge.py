@@ -16,8 +16,7 @@ SETTINGS = "version: 1\ngenerate: on-merge\n"
 @pytest.fixture
 def merging(sandbox: Sandbox) -> Sandbox:
     sandbox.write("sweepledger.yaml", SETTINGS)
-    sandbox.commit("Generate on merge")
-    sandbox.push()
+    sandbox.publish("Generate on merge")
     return sandbox
 
 
@@ -67,8 +66,7 @@ def test_what_came_to_the_branch_meanwhile_is_what_counts(merging: Sandbox) -> N
 
 def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
     sandbox.spec()
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
 
     with pytest.raises(UsageError, match="does not contain `generate: on-merge`"):
         generate.push_batches(sandbox.workspace)

@@ -42,8 +42,7 @@ def script(sandbox: Sandbox) -> Sandbox:
     sandbox.write("train.py", PROGRAM)
     sandbox.write("helper.py", "")
     sandbox.write("README.md", "A project")
-    sandbox.commit("A project")
-    sandbox.push()
+    sandbox.publish("A project")
     return sandbox
 
 

@@ -463,8 +463,7 @@ def test_a_trial_that_the_space_of_today_holds_is_in_the_spec_and_another_is_not
     record(sandbox, results)
     text = hill(sandbox, rounds=2).read_text()
     sandbox.write("sweeps/hill.yaml", text.replace("min: -5.0, max: 5.0", "min: 0.0, max: 5.0"))
-    sandbox.commit("Look on one side")
-    sandbox.push()
+    sandbox.publish("Look on one side")
 
     record(sandbox, results)
 

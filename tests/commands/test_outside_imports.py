@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import update
 from sweepledger.commands.local import Options, RefusedBatch, local
 from sweepledger.commands.reports.show import show
 from sweepledger.commands.reproduce import reproduce
@@ -59,15 +59,12 @@ def package(sandbox: Sandbox, folder: str) -> None:
     sandbox.write(f"{prefix}fitting/peak.py", "import fitting")
     sandbox.write(f"{prefix}fitting/train.py", PACKAGE)
     sandbox.write("scripts/train.py", PACKAGE)
-    sandbox.commit("A package")
-    sandbox.push()
+    sandbox.publish("A package")
 
 
 def ask(sandbox: Sandbox, command: list[str], code: str) -> None:
     sandbox.write("sweeps/fit.yaml", SPEC.format(command=json.dumps([*command, "${args}"]), code=code))
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
 
 
 def run(sandbox: Sandbox) -> tuple[list[str], str]:
@@ -170,8 +167,7 @@ def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sand
     update(sandbox.workspace, "fit")
     spec.write_text(spec.read_text() + f"cancel: [{sandbox.active()[0]}]\n")
     sandbox.git("rm", "-q", "-r", f"overlays/active/{sandbox.active()[0]}")
-    sandbox.commit("Ask again")
-    sandbox.push()
+    sandbox.publish("Ask again")
 
     assert run(sandbox)[0] == []
 

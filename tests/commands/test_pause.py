@@ -81,8 +81,7 @@ def test_what_a_person_writes_under_running_is_generated_and_taken_back(sandbox:
     assert codes(sandbox) == ["running-not-written"]
     generate(sandbox.workspace)
     assert codes(sandbox) == []
-    sandbox.commit("Pause it")
-    sandbox.push()
+    sandbox.publish("Pause it")
     sandbox.write("sweeps/peak.yaml", spec)
     assert codes(sandbox) == ["running-not-written"]
     generate(sandbox.workspace)
@@ -235,8 +234,7 @@ def test_a_merge_of_the_spec_alone_is_enough_where_the_branch_generates(sandbox:
     name = sandbox.merged()
     spec = (sandbox.root / "sweeps/peak.yaml").read_text()
     sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{paused: true}}}}\n")
-    sandbox.commit("Pause it")
-    sandbox.push()
+    sandbox.publish("Pause it")
     generated, commit = push_batches(sandbox.workspace)
 
     assert commit is not None
@@ -252,9 +250,7 @@ def test_a_batch_in_a_queue_is_not_paused(sandbox: Sandbox) -> None:
     spec = sandbox.spec()
     spec.write_text(spec.read_text().replace("run:\n", "run:\n  pool: shared\n"))
     sandbox.commit("In a queue")
-    generate(sandbox.workspace)
-    sandbox.commit("Its batch")
-    sandbox.push()
+    sandbox.publish_batches("Its batch")
 
     with pytest.raises(SpecError, match="queue of Kueue"):
         pause(sandbox.workspace, "peak")

@@ -204,8 +204,7 @@ def test_a_base_that_is_no_commit_is_refused(sandbox: Sandbox) -> None:
 
 def test_a_spec_that_was_wrong_at_the_base_cannot_be_compared_and_stops_nothing(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/peak.yaml", "name: peak\n")
-    sandbox.commit("Ask for nothing in particular")
-    sandbox.push()
+    sandbox.publish("Ask for nothing in particular")
     sandbox.spec()
 
     result = review(sandbox)
@@ -223,8 +222,7 @@ def test_the_spec_at_the_base_is_read_with_the_settings_of_its_time(sandbox: San
     spec = sandbox.spec()
     text = spec.read_text()
     spec.write_text(text + "  data: old\n")
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     sandbox.write("sweepledger.yaml", "version: 1\n")
     spec.write_text(text)
 
@@ -237,8 +235,7 @@ def test_the_spec_at_the_base_is_read_with_the_settings_of_its_time(sandbox: San
 def test_a_changed_file_of_assignments_is_a_difference_of_its_lines(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/listed.yaml", LISTED)
     sandbox.write("sweeps/listed.csv", "x,note\n1,a\n2,b\n")
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     sandbox.write("sweeps/listed.csv", "x,note\n2,b\n3,c\n")
 
     difference = change(review(sandbox, "listed"))

@@ -183,9 +183,7 @@ def test_a_folder_without_a_start_is_no_program(sandbox: Sandbox) -> None:
 
 def test_a_merged_batch_is_not_held_against_code_that_moved_on(sandbox: Sandbox) -> None:
     new_spec(sandbox, "program: train.py")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     sandbox.git("mv", "code/train.py", "code/main.py")
     sandbox.commit("Rename")
 

@@ -76,9 +76,7 @@ def test_results_end_a_static_sweep_before_its_last_configuration(
     }
     spec.write_text(spec.read_text().replace(*changes[more]))
     sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-    sandbox.push()
+    sandbox.publish_batches("Ask for a sweep")
 
     steps = finished(sandbox, results)
 
@@ -122,9 +120,7 @@ def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, r
     with_rounds = spec.read_text()
     sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
     spec.write_text(with_rounds.replace("rounds: {size: 3, max: 9}\n", ""))
-    generate(sandbox.workspace)
-    sandbox.commit("Ask at once")
-    sandbox.push()
+    sandbox.publish_batches("Ask at once")
     record(sandbox, results)
 
     spec.write_text(with_rounds.replace("run_cap: 3", "run_cap: 7"))
@@ -166,9 +162,7 @@ run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 2, ti
 """,
     )
     sandbox.commit("Write the code")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
 
     list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
     sandbox.pull()

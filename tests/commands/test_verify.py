@@ -251,8 +251,7 @@ def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: 
 def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_path: Path) -> None:
     listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
-    sandbox.commit("List a key")
-    sandbox.push()
+    sandbox.publish("List a key")
     recorded(sandbox, tmp_path / "volume")
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, listed, "Record it")
@@ -273,8 +272,7 @@ def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_pat
 def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tmp_path: Path) -> None:
     listed = key(tmp_path, "listed")
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
-    sandbox.commit("List a key")
-    sandbox.push()
+    sandbox.publish("List a key")
     for xs in ("1, 2", "1, 2, 3"):
         recorded(sandbox, tmp_path / "volume", xs)
         sandbox.git("reset", "-q", "--soft", "HEAD~1")

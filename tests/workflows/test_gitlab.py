@@ -78,8 +78,7 @@ def tools(tmp_path: Path) -> Path:
 def team(sandbox: Sandbox) -> Sandbox:
     sandbox.write(".gitlab/sweep.lock", "")
     sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
-    sandbox.commit("Check on GitLab")
-    sandbox.push()
+    sandbox.publish("Check on GitLab")
     return sandbox
 
 
