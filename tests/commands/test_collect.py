@@ -11,7 +11,7 @@ import pytest
 
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
-from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
+from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
@@ -95,13 +95,6 @@ def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Pa
     assert commit_results(target(merged), results, ()) == ()
 
 
-def test_a_batch_that_no_job_knows_ends_by_its_records(merged: Sandbox, results: Path) -> None:
-    for index in range(3):
-        leave(results, stored(merged), index)
-
-    assert recorded(merged, commit_results(target(merged), results, ())) == {"0": "ok", "1": "ok", "2": "ok"}
-
-
 @pytest.mark.parametrize("pack", ["", "  pack: {trials: 2}\n"], ids=["a pod each", "packed"])
 def test_no_record_of_a_running_batch_is_read_before_each_trial_has_left_something(
     sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch, pack: str
@@ -166,14 +159,6 @@ def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
     assert ',corrupt,"empty truncated",' in first
     assert records[0].details == {"passed_over": {"empty": 1, "truncated": 1}}
     assert records[1].others == LeftOutAttempts(failed=0, disrupted=0, ignored=1, seconds=0.0)
-
-
-def test_files_that_cannot_be_read_end_no_batch_that_may_still_run(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    for index in range(3):
-        leave(results, batch, index).write_text("")
-
-    assert commit_results(target(merged), results, ()) == ()
 
 
 def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, results: Path) -> None:
@@ -300,18 +285,6 @@ def test_no_size_of_numbers_stops_the_collector(
     }
 
 
-def test_a_record_of_three_centuries_is_none(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    leave(results, batch, 0, seconds=9e307)
-    for index in (1, 2):
-        leave(results, batch, index)
-
-    commits = commit_results(target(merged), results, {batch.name})
-
-    assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "ok"}
-    assert commits[0].corrupt == ("wrong-value:seconds",)
-
-
 def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Path, tmp_path: Path) -> None:
     batch = stored(merged)
     real = leave(results, batch, 0)
@@ -369,19 +342,6 @@ def test_the_results_are_the_same_whatever_the_order_of_collecting(merged: Sandb
 
     assert b",ok,,2," in first
     assert len(kept(merged, batch)) == 4
-
-
-def test_with_flux_the_batchs_file_goes_with_the_folder(sandbox: Sandbox, results: Path) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    name = sandbox.merged()
-    file = sandbox.root / f"clusters/flux/active/{name}.yaml"
-    assert file.is_file()
-
-    commit_results(target(sandbox), results, {name})
-
-    sandbox.pull()
-    assert not file.exists()
-    assert (sandbox.root / "overlays/archive" / name).is_dir()
 
 
 def test_an_archived_batch_without_records_waits_while_another_is_recorded(
@@ -487,16 +447,6 @@ def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has
     assert sandbox.git("rev-parse", f"{made}^").strip() == sandbox.head()
 
 
-def test_a_branch_that_a_person_deleted_is_made_anew(merged: Sandbox, results: Path) -> None:
-    batch, name = stored(merged).name, proposal(merged)
-    commit_results(reviewed(merged), results, {batch})
-    merged.git("push", "-q", "origin", f":{name}")
-
-    (commit,) = commit_results(reviewed(merged), results, {batch})
-
-    assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
-
-
 def test_of_two_who_propose_at_once_one_has_to_and_neither_fails(
     merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -507,22 +457,6 @@ def test_of_two_who_propose_at_once_one_has_to_and_neither_fails(
 
     assert commit_results(reviewed(merged), results, {batch}) == ()
     assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
-
-
-def test_an_old_branch_that_cannot_be_deleted_is_told_when_all_is_proposed(
-    merged: Sandbox, results: Path
-) -> None:
-    batch = stored(merged).name
-    commit_results(reviewed(merged), results, {batch})
-    merged.write("README.md", "moved")
-    merged.publish("Move main")
-    merged.git("--git-dir", str(merged.remote), "config", "receive.denyDeletes", "true")
-
-    with pytest.raises(UnrecordedError, match="denying ref deletion") as caught:
-        commit_results(reviewed(merged), results, {batch})
-
-    assert [commit.batches for commit in caught.value.done] == [(batch,)]
-    assert proposal(merged) in branches(merged)
 
 
 @pytest.mark.parametrize("is_reviewed", [False, True], ids=["push", "branch"])

@@ -15,7 +15,6 @@ from sweepledger.commands.collection.reader_pod import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
-from sweepledger.commands.reports.metrics import metrics
 from sweepledger.commands.reports.why import why
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
@@ -179,12 +178,6 @@ def test_each_cluster_has_a_platform_and_its_own_batches(sandbox: Sandbox) -> No
     assert codes(sandbox) == []
 
 
-def test_a_second_bootstrap_of_a_fleet_changes_nothing(sandbox: Sandbox) -> None:
-    founded(sandbox)
-
-    assert bootstrapped(sandbox) == ()
-
-
 def test_one_argo_cd_tells_its_clusters_apart(sandbox: Sandbox) -> None:
     clusters = "clusters: {eu: {argocd: {cluster: gpu-eu}}, us: {argocd: {cluster: gpu-us}}}\n"
     with_settings(sandbox, clusters, controller="argocd")
@@ -242,20 +235,6 @@ def test_a_secret_is_made_once_in_the_cluster_that_reads_it(sandbox: Sandbox) ->
     assert places(beside) == {"eu": ["sweeps-git-read", "sweep-git-write"], "us": ["sweep-git-write"]}
 
 
-def test_what_only_one_cluster_lacks_is_said_of_it(sandbox: Sandbox) -> None:
-    with_settings(sandbox, "clusters: {eu: {nfs: {server: a.example.org, path: /eu}}, us: {}}\n")
-
-    result = bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, url=URL, branch="main"))
-
-    (gap,) = (gap for gap in result.gaps if gap.startswith("results.nfs"))
-    assert gap.endswith("(only in cluster us)")
-    assert not [gap for gap in result.gaps if gap.startswith("signers") and "only" in gap]
-    assert [line for line in result.results_folder if line.startswith("mkdir")] == [
-        "mkdir -p /eu",
-        "mkdir -p <the export's folder>",
-    ]
-
-
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
 def test_an_upgrade_says_what_to_apply_in_each_cluster(sandbox: Sandbox, controller: Controller) -> None:
     with_settings(sandbox, controller=str(controller))
@@ -269,17 +248,6 @@ def test_an_upgrade_says_what_to_apply_in_each_cluster(sandbox: Sandbox, control
     for cluster in ("eu", "us"):
         assert f"in cluster {cluster}, kubectl apply" in last
         assert f"-k clusters/{cluster}/{controller}" in last
-
-
-def test_the_metrics_of_a_batch_name_its_cluster(sandbox: Sandbox) -> None:
-    founded(sandbox)
-
-    (merged,) = (one for one in metrics(sandbox.workspace) if one.name == "batch_merged_timestamp_seconds")
-
-    assert {labels["sweep"]: labels["cluster"] for labels, _ in merged.samples} == {
-        "in-eu": "eu",
-        "in-us": "us",
-    }
 
 
 def test_a_reader_pod_waits_in_a_queue_of_its_own_cluster(sandbox: Sandbox) -> None:

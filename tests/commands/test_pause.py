@@ -10,7 +10,7 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, push_batches
 from sweepledger.commands.reports import status
-from sweepledger.errors import IdleError, SpecError, UsageError
+from sweepledger.errors import SpecError, UsageError
 from sweepledger.formats import running_yaml
 from sweepledger.formats.running_yaml import REFERENCE
 from sweepledger.repo import batches, kustomize
@@ -161,15 +161,6 @@ def test_a_wrong_state_is_refused(sandbox: Sandbox, written: str, message: str) 
 
     with pytest.raises(SpecError, match=message):
         generate(sandbox.workspace)
-
-
-def test_pausing_twice_changes_nothing(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
-
-    with pytest.raises(IdleError, match="already runs so"):
-        pause(sandbox.workspace, "peak")
 
 
 def test_only_active_batches_are_paused(sandbox: Sandbox) -> None:

@@ -102,24 +102,6 @@ def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
     assert behind.money.median == pytest.approx(2 * 20 / 3600 * 0.6 / 4, rel=0.15)
 
 
-def test_known_trials_are_free(sandbox: Sandbox) -> None:
-    record_batch(sandbox, sandbox.merged(xs="1, 2, 3, 4"), lambda _: 20.0)
-    sandbox.spec(xs="1, 2, 3, 4")
-
-    (review,) = plan(sandbox.workspace, ["peak"]).reviews
-
-    assert (review.counts.new, review.forecast) == (0, None)
-
-
-def test_the_batch_is_named_once_it_is_generated(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    (before,) = plan(sandbox.workspace).reviews
-    generate(sandbox.workspace)
-    (after,) = plan(sandbox.workspace).reviews
-
-    assert (before.batch, after.batch) == (None, sandbox.active()[0])
-
-
 def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs="1, 2, 3")
     record_batch(sandbox, name, lambda _: 20.0, score=lambda values: float(str(values["x"])))
