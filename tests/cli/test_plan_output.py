@@ -144,6 +144,8 @@ def test_a_program_sees_everything(changed: Sandbox, run_sweep: Run) -> None:
     (sweep,) = document["data"]["sweeps"]
     assert (sweep["new"], sweep["running"], sweep["recorded"]) == (1, 2, 0)
     assert sweep["constants"] == {"bias": 0.5}
+    assert sweep["cost"]["new"].keys() == {"trials", "hours", "trial_hours", "gpu_hours", "wall_hours"}
+    assert (sweep["cost"]["new"]["trials"], sweep["cost"]["timeout_seconds"]) == (1, 60)
     assert sweep["parameters"][0]["counts"] == [
         {"value": 2, "count": 1},
         {"value": 3, "count": 1},
@@ -391,29 +393,16 @@ def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sand
     assert code["files"][0] == {"path": "code/data.bin", "added": None, "removed": None}
 
 
-def test_the_cost_shows_its_factors_and_the_wall_time(
-    sandbox: Sandbox, run_sweep: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_cost_shows_its_factors_and_the_wall_time(capsys: pytest.CaptureFixture[str]) -> None:
     run = Runs(timeout_seconds=5400, retries=1, parallelism=2, resources=Resources(gpu=4))
     sweep = of_parameters(Parameter("x", Choice((1, 2, 3))), run=run)
-    spec = sandbox.spec(parallelism=2)
-    spec.write_text(spec.read_text().replace("timeout: 1m", "timeout: 2h"))
 
     output = shown(capsys, a_review(sweep))
-    (data,) = json.loads(run_sweep("plan", "--format", "json", cwd=sandbox.root).stdout)["data"]["sweeps"]
 
     assert (
         "cost   at most 31.5 trial hours, 126 GPU hours (3 new trials × 90m × (2 attempts + 5 disruptions)), "  # noqa: RUF001 - as shown
         "about 6 hours at parallelism 2\n"
     ) in output
-    assert data["cost"] == {
-        "all": {"trials": 3, "hours": 36, "trial_hours": 36, "gpu_hours": 0, "wall_hours": 4},
-        "new": {"trials": 3, "hours": 36, "trial_hours": 36, "gpu_hours": 0, "wall_hours": 4},
-        "timeout_seconds": 7200,
-        "attempts": 1,
-        "max_disruptions": 5,
-        "parallelism": 2,
-    }
 
 
 def test_a_plan_without_new_trials_has_no_new_cost(capsys: pytest.CaptureFixture[str]) -> None:
@@ -453,7 +442,6 @@ def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -
     review = a_review(a_sweep(budget=Budget(max_trials=1000, max_gpu_hours=2.5)))
 
     assert "limit  1,000 trials, 2.5 GPU hours" in shown(capsys, review)
-    assert "| limit | 1,000 trials, 2.5 GPU hours |" in comment(review)
 
 
 def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -463,16 +451,6 @@ def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) ->
 
     line = "16 × cpu-small (4 CPU, 2 GiB) · 4 at once · 2 nodes of at most 100"  # noqa: RUF001 - as shown
     assert f"pool   {line}\n" in shown(capsys, review)
-    assert f"| pool | {line} |\n" in comment(review)
-    assert review_as_data(review)["pool"] == {
-        "name": "cpu-small",
-        "trials": 16,
-        "at_once": 4,
-        "nodes": 2,
-        "max_nodes": 100,
-        "price": None,
-        "resources": {"cpu": "4", "memory": "2Gi", "gpu": 0},
-    }
 
 
 def test_the_pool_shows_what_the_pod_of_a_pack_has_and_the_cost_what_its_trials_share() -> None:

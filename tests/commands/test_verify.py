@@ -67,17 +67,6 @@ def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
     assert dict(made.files) == lay
 
 
-def test_what_nobody_touched_differs_in_nothing(sandbox: Sandbox, batch: StoredBatch) -> None:
-    (verification,) = verify(sandbox.workspace).sweeps
-
-    assert (verification.state, verification.differences, verification.batches, verification.trials) == (
-        VerificationState.UNSIGNED,
-        (),
-        1,
-        3,
-    )
-
-
 def test_a_second_batch_and_a_cancelled_one_are_rebuilt_as_well(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "volume")
     recorded(sandbox, tmp_path / "volume", xs="1, 2, 3, 4")
