@@ -8,13 +8,10 @@ import pytest
 from sweepledger.commands.check import CheckReport, check
 from sweepledger.commands.checks import layout
 from sweepledger.commands.generate import generate
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import StorageError
-from sweepledger.problems import Problem
 from sweepledger.repo import files
 from sweepledger.repo.git import Repository
 from sweepledger.repo.package_data import base_folder
-from sweepledger.spec import ParsedSpec
 from sweepledger.structs.values import blob_id, bytes_digest
 from tests.repository import Sandbox, followed_by
 
@@ -408,22 +405,3 @@ def test_a_filter_of_a_clones_own_configuration_does_not_run(sandbox: Sandbox) -
 
     assert codes(check(sandbox.workspace)) == {"history-unsigned"}
     assert not spy.exists()
-
-
-def test_where_every_spec_is_as_merged_none_is_read(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox.merged()
-    read: list[Path] = []
-    parse = Workspace.parse
-
-    def noted(self: Workspace, path: Path) -> ParsedSpec | tuple[Problem, ...]:
-        read.append(path)
-        return parse(self, path)
-
-    monkeypatch.setattr(Workspace, "parse", noted)
-    assert check(sandbox.workspace).specs == 1
-    assert read == []
-
-    check(sandbox.workspace, everything=True)
-    assert [path.name for path in read] == ["peak.yaml"]

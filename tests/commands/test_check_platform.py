@@ -73,8 +73,7 @@ def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(platf
     assert (problem.file, problem.code, problem.severity) == (NETWORK, "platform-edited", Severity.ERROR)
     bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
     assert [item.code for item in problems(platform_sandbox)] == ["platform-edited"]
-    platform_sandbox.commit("Past the check")
-    platform_sandbox.push()
+    platform_sandbox.publish("Past the check")
     platform_sandbox.spec(xs="1, 2, 3, 4")
     generate(platform_sandbox.workspace)
     assert [(item.code, item.severity) for item in problems(platform_sandbox)] == [

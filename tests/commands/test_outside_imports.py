@@ -131,19 +131,6 @@ def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: s
 
 
 @pytest.mark.full_suite("real editable installs")
-def test_an_editable_install_that_the_program_does_not_import_is_no_problem(
-    sandbox: Sandbox, python: str
-) -> None:
-    sandbox.write("other/__init__.py", "")
-    sandbox.write("code/notes.py", "import other")
-    sandbox.commit("Other")
-    link(python, sandbox.root)
-    ask(sandbox, [python, "code/train.py"], "{path: code}")
-
-    assert run(sandbox)[0] == []
-
-
-@pytest.mark.full_suite("real editable installs")
 def test_a_package_in_an_environment_inside_the_work_tree_is_installed(sandbox: Sandbox) -> None:
     venv.create(sandbox.root / ".venv", symlinks=True)
     sandbox.write(".gitignore", ".sweepledger/\n.venv/\n")

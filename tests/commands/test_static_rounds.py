@@ -131,19 +131,6 @@ def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, r
     assert {observation.round for observation in step.step.evidence.observations} == {0}
 
 
-def test_from_the_same_commit_comes_the_same_round(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, **SEVEN)
-    record(sandbox, results)
-    (batch,) = active(sandbox.workspace)
-    sandbox.git("rm", "-rq", batch.folder)
-    sandbox.commit("Forget the round")
-
-    next_(sandbox.workspace, base="HEAD")
-
-    (again,) = (one for one in stored(sandbox) if one.is_active)
-    assert again.tree == batch.tree
-
-
 @pytest.mark.full_suite("whole runs")
 def test_a_later_round_is_stopped_by_the_curves_of_an_earlier_one(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", SLOPE)

@@ -226,18 +226,6 @@ def test_data_is_mounted_only_where_it_is_asked_for_and_then_read_only(shape: Sh
 
 
 @SHAPES
-def test_gpus_are_limits_of_the_container(shape: Shape, tmp_path: Path) -> None:
-    run = replace(a_sweep().run, resources=replace(a_sweep().run.resources, gpu=2, cpu="1500m"))
-
-    (container,) = job_of(built(a_batch(shape, sweep=a_sweep(run=run)), tmp_path))["spec"]["template"][
-        "spec"
-    ]["containers"]
-
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
-    assert {"name": "OMP_NUM_THREADS", "value": "2"} in container["env"]
-
-
-@SHAPES
 def test_the_interpreter_starts_the_launcher(shape: Shape, tmp_path: Path) -> None:
     sweep = a_sweep(run=replace(a_sweep().run, interpreter="/opt/python/bin/python"))
 
