@@ -89,18 +89,6 @@ def test_trials_start_in_order_and_occupy_their_slot_for_their_duration(
         assert [value - start for start, value in spans] == pytest.approx(seconds)
 
 
-@given(SECONDS, AT_ONCE, CAPACITIES, st.integers(1, 4))
-def test_a_single_batch_has_the_same_schedule_as_next_to_an_empty_one(
-    seconds: list[float], at_once: int, capacity: PoolCapacity, units: int
-) -> None:
-    batch = QueuedBatch(seconds, at_once, units)
-
-    (alone_,) = simulate([batch], capacity)
-    together, _ = simulate([batch, QueuedBatch([], 1)], capacity)
-
-    assert [start for start, _ in alone_] == pytest.approx([start for start, _ in together])
-
-
 @given(SECONDS, SECONDS, AT_ONCE, AT_ONCE, CAPACITIES)
 def test_a_batch_does_not_delay_the_batches_ahead_of_it(
     first: list[float], second: list[float], number: int, other: int, capacity: PoolCapacity

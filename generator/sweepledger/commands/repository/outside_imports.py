@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePath, PurePosixPath
+from posixpath import join, normpath
 
 from sweepledger.engine.local import python_environment
 from sweepledger.engine.local.job_spec import BatchSpec, LiteralVariable
