@@ -23,6 +23,9 @@ Environment
   SWEEP_PARENT_ID    the trial whose checkpoints SWEEP_PARENT has, for the record
   SWEEP_RAN, SWEEP_NODE   what runs (default: process) and where, for the record
   SWEEP_TERMINATION_LOG   file for the termination message, if it exists; default: /dev/termination-log
+  SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
+
+The current folder has the code. The command starts in a private copy of it.
 
 Environment of the command, in addition to all of the above
   SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
@@ -32,8 +35,9 @@ Environment of the command, in addition to all of the above
   SWEEP_ARTIFACTS     folder for files to keep; the record has their paths, sizes and digests
   SWEEP_CHECKPOINTS   folder that all attempts share, deleted once the trial is ok or pruned, unless
                       launch.json keeps it
-  and, if launch.json requests it: the variables of `secrets`, hyperparams.yml in the working directory, and
-  the capture of metrics that the program logs to W&B or MLflow
+  HOME, TMPDIR, XDG_* private folders of the attempt, as the working directory is
+  and, if launch.json requests it: the variables of `secrets`, hyperparams.yml in the working directory, links
+  to datasets, and the capture of metrics that the program logs to W&B or MLflow
 
 Files in SWEEP_RESULTS
   <uid>.json, <uid>.out, <uid>.err   the record, complete or absent; head and tail of the output
