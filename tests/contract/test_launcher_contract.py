@@ -85,7 +85,7 @@ def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
     assert record.code == stored.lock.program.code.tree
     assert stored.lock.program.data
     assert record.data == stored.lock.program.data.digest
-    rate = ("1e-05", "2")[index]
+    rate = ("1e-05", "2.0")[index]
     arguments = [
         f"--rate={rate}",
         '--label=say "1e-4", on',

@@ -31,6 +31,9 @@ SCHEMA = Draft202012Validator(json.loads((FOLDER / "record.schema.json").read_te
 launch: Any = SimpleNamespace(**runpy.run_path(str(LAUNCHER), run_name="launch"))
 """The module of the launcher."""
 
+BESIDE = {"exit", "said", "peak_memory"}
+"""What `try_once` adds to a record."""
+
 PROGRAM = "ab" * 32
 CODE = "cd" * 20
 TRIALS = ("t00000000000", "t00000000001")
@@ -38,7 +41,7 @@ REPORT = 'printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"'
 """The shortest good trial."""
 
 
-PATIENCE = 25
+PATIENCE = 120
 """Seconds until a launcher hangs for sure: on a machine full of others, its start alone may take ten."""
 
 HOUR = 3600
@@ -253,9 +256,13 @@ class TrialFolder:
         return record
 
     def try_once(self, **variables: str) -> Any:
-        """Run the launcher and read its record; its exit code goes along as `exit`."""
-        run = self.run(**variables)
-        return self.record() | {"exit": run.code, "said": run.said}
+        """Run the launcher and read its record; its exit code goes along as `exit`.
+
+        What is no test's to choose, the memory of its command, is in the record as `peak_memory`, beside `details`.
+        """
+        run, record = self.run(**variables), self.record()
+        peak_memory = record["details"].pop("peak_memory", None)
+        return record | {"exit": run.code, "said": run.said, "peak_memory": peak_memory}
 
 
 def replace(path: Path, text: str) -> None:

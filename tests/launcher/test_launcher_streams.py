@@ -135,11 +135,12 @@ def test_json_lines_are_a_curve_in_a_file_and_on_stdout(tmp_path: Path) -> None:
         '{"step": 6, "lr": 0.2}\n'
         '{"step": 7, "loss": 0.25}'
     )
-    expected = [[3, 0.9], [4, 0.8], [5, None], [7, 0.25]]
+    expected = [[3, 0.9], [5, None], [4, 0.8], [7, 0.25]]
 
     for report in (report_of(text, tmp_path, format="jsonl"), printed(f"hello\n{{x\n{text}", format="jsonl")):
         assert report.metrics == {"loss": 0.25, "lr": 0.2}
-        assert (report.details, report.curve, report.reason) == ({"note": "x"}, expected, None)
+        assert report.details == {"note": "x", "steps_restarted": 1}
+        assert (report.curve, report.reason) == (expected, None)
 
 
 def test_one_point_with_a_step_is_a_curve() -> None:

@@ -174,12 +174,10 @@ class BadCommand(Refused):
     reason = "bad-command"
 
 
-class Changed(Refused):
-    """Something wrote to what a trial reads, so that its numbers would be of other code or data."""
+class CodeChanged(Refused):
+    """Something wrote to the stored code, so that the trial would run other code."""
 
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = f"{name}-changed"
+    reason = "code-changed"
 
 
 class Stopped(Exception):
@@ -938,11 +936,10 @@ class Folders(NamedTuple):
             "GIT_CEILING_DIRECTORIES": self.trial,  # git must not find a repository around the scratch
         }
 
-    def forget(self) -> None:
-        """Remove what is not in the folder of the trial."""
-        if os.path.islink(self.temporary):
-            with contextlib.suppress(OSError):
-                os.unlink(self.temporary)
+
+def short_link(trial: str) -> str:
+    """Return the path of the link to a TMPDIR of a long path: all of a trial that is elsewhere."""
+    return os.path.join(SHORT_FOLDER, SHORT_PREFIX + os.path.basename(trial))
 
 
 def make_folders(trial: str) -> Folders:
@@ -951,9 +948,8 @@ def make_folders(trial: str) -> Folders:
     for folder in (os.path.dirname(work), home, temporary):
         os.mkdir(folder, 0o700)
     if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
-        short = os.path.join(SHORT_FOLDER, SHORT_PREFIX + os.urandom(8).hex())
-        os.symlink(temporary, short)
-        temporary = short
+        os.symlink(temporary, short_link(trial))
+        temporary = short_link(trial)
     folders = Folders(trial, work, home, temporary)
     try:
         state = copy_code(os.getcwd(), folders.work)
@@ -961,7 +957,7 @@ def make_folders(trial: str) -> Folders:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     expected = os.environ.get("SWEEP_CODE_STATE")
     if expected and state != expected:
-        raise Changed("code", "the stored code is no longer what was locked: something wrote to it")
+        raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
     return folders
 
 
@@ -1058,6 +1054,15 @@ def state_of_data(folder: str) -> str:
     return sha256("".join(map(state_of, [folder, *parts])).encode("ascii"))
 
 
+def has_data_changed() -> bool:
+    """Return whether the data is no longer what it was when the trial began, if somebody said what it was."""
+    expected = os.environ.get("SWEEP_DATA_STATE")
+    try:
+        return bool(expected) and state_of_data(need("SWEEP_DATA")) != expected
+    except OSError:  # some of it is gone
+        return True
+
+
 def is_below(folder: str, path: str) -> bool:
     """Return whether a path is a folder or in it, after all links."""
     folder, path = os.path.realpath(folder), os.path.realpath(path)
@@ -1065,9 +1070,10 @@ def is_below(folder: str, path: str) -> bool:
 
 
 def moved(path: str, source: str, target: str) -> str:
-    """Return a path with another beginning, if it lies in the source; others unchanged."""
-    inside = path == source or path.startswith(source + os.sep)
-    return target + path[len(source) :] if inside else path
+    """Return where an absolute path is in the copy, if the source has it after all links; else the path."""
+    if not os.path.isabs(path) or not is_below(source, path):
+        return path
+    return os.path.normpath(os.path.join(target, os.path.relpath(os.path.realpath(path), source)))
 
 
 def working_directory(launch: Mapping[str, Any], folders: Folders) -> str:
@@ -1484,24 +1490,53 @@ def warm_up() -> None:
     distribution_of("", "x-1.dist-info")
 
 
-def reap() -> dict[int, int]:
-    """Collect all child processes that have ended, orphans too: id -> exit code, or minus the signal."""
-    ended: dict[int, int] = {}
+class Ended(NamedTuple):
+    """How a child process ended."""
+
+    code: int  # as in Popen: minus the signal
+    peak: int
+    """The most memory in bytes that it, or one of the processes for which it has waited, had at a time."""
+
+
+def reap() -> dict[int, Ended]:
+    """Collect all child processes that have ended, orphans too, by their ids."""
+    ended: dict[int, Ended] = {}
     with contextlib.suppress(ChildProcessError):
         while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
             if pid == 0:
                 break
-            ended[pid] = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            ended[pid] = Ended(code, usage.ru_maxrss * (1 if sys.platform == "darwin" else KIBIBYTE))
     return ended
 
 
-def reap_for(child: subprocess.Popen[bytes]) -> None:
-    """Collect all child processes that have ended, and tell Popen about its own."""
-    child.returncode = reap().get(child.pid, child.returncode)
+class Command(subprocess.Popen):  # type: ignore[type-arg]
+    """The user's command."""
+
+    peak_memory = 0
+    """The most memory in bytes that one of its processes had, of those that have ended."""
 
 
-def signal_group(child: subprocess.Popen[bytes], number: int) -> None:
+def reap_for(child: Command) -> None:
+    """Collect all child processes that have ended, and note what is known of the command."""
+    for pid, ended in reap().items():
+        child.peak_memory = max(child.peak_memory, ended.peak)
+        if pid == child.pid:
+            child.returncode = ended.code
+
+
+def forget_peak_memory() -> None:
+    """Count the peak of our memory from now on, if the system can: that of a child begins with it."""
+    with contextlib.suppress(OSError):
+        file = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(file, b"5")
+        finally:
+            os.close(file)
+
+
+def signal_group(child: Command, number: int) -> None:
     """Send a signal to all processes of the trial's group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, number)
@@ -1514,7 +1549,7 @@ def kill_all(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def end_all(child: subprocess.Popen[bytes]) -> None:
+def end_all(child: Command) -> None:
     """Kill the trial's group and every other descendant, including those in sessions of their own."""
     until = time.monotonic() + PATIENCE
     signal_group(child, signal.SIGKILL)
@@ -1538,7 +1573,7 @@ class Ending(NamedTuple):
 
 
 def supervise(
-    child: subprocess.Popen[bytes],
+    child: Command,
     launch: Mapping[str, Any],
     signals: Signals,
     follower: Follower | None,
@@ -1578,20 +1613,28 @@ class Report(NamedTuple):
 
 
 class Curve:
-    """The objective by step, in memory that does not grow with the steps."""
+    """The objective by step, in memory that does not grow with the steps.
+
+    A place is a step after how often steps have begun again, as they do for each fold of a cross-validation.
+    """
 
     def __init__(self) -> None:
-        self.points: list[tuple[int, float]] = []
+        self.points: list[tuple[tuple[int, int], float]] = []
         self.count, self.stride, self.has_steps = 0, 1, False
-        self.last: tuple[int, float] | None = None
-        self.low: tuple[int, float] | None = None
-        self.high: tuple[int, float] | None = None
+        self.last_step, self.restarts = -1, 0
+        self.last: tuple[tuple[int, int], float] | None = None
+        self.low: tuple[tuple[int, int], float] | None = None
+        self.high: tuple[tuple[int, int], float] | None = None
 
     def add(self, value: float, step: Any) -> tuple[int, float]:
-        """Add the next number, and return its point; one without a step is counted, from 1."""
-        place = whole_step(step)
-        self.has_steps = self.has_steps or place is not None
-        self.last = point = (self.count + 1 if place is None else place, value)
+        """Add the next number, and return its step and itself; one without a step is counted, from 1."""
+        given = whole_step(step)
+        if given is not None:
+            self.has_steps = True
+            self.restarts += given < self.last_step
+            self.last_step = given
+        place = self.count + 1 if given is None else given
+        self.last = point = ((self.restarts, place), value)
         if self.count % self.stride == 0:
             self.points.append(point)
             if len(self.points) > MOST_HELD:
@@ -1601,10 +1644,14 @@ class Curve:
         if math.isfinite(value):
             self.low = point if self.low is None or value < self.low[1] else self.low
             self.high = point if self.high is None or value > self.high[1] else self.high
-        return point
+        return place, value
+
+    def begin_file(self) -> None:
+        """Take the steps of another file beside those of the first."""
+        self.last_step = -1
 
     def thinned(self) -> list[list[Any]]:
-        """Return the points for a record, sorted by step."""
+        """Return the points for a record, in the order of their steps."""
         if self.count < 2 and not self.has_steps:  # one number alone is not a curve
             return []
         most = MOST_POINTS
@@ -1619,12 +1666,12 @@ class Curve:
         """Return the first, last, lowest and highest point, and others evenly between them."""
         marks = [point for point in (self.low, self.high, self.last) if point]
         held = dict([*self.points, *marks])  # of a step that is repeated the last counts
-        steps = sorted(held)
-        if len(steps) > most:
+        places = sorted(held)
+        if len(places) > most:
             room = most - len(marks)
-            even = {steps[number * (len(steps) - 1) // (room - 1)] for number in range(room)}
-            steps = sorted(even | {step for step, _ in marks})
-        return [[step, held[step] + 0.0 if math.isfinite(held[step]) else None] for step in steps]
+            even = {places[number * (len(places) - 1) // (room - 1)] for number in range(room)}
+            places = sorted(even | {place for place, _ in marks})
+        return [[place[1], held[place] + 0.0 if math.isfinite(held[place]) else None] for place in places]
 
 
 def whole_step(step: Any) -> int | None:
@@ -1648,7 +1695,6 @@ class Gathered:
         self.metrics: dict[str, float] = {}
         self.details: dict[str, Any] = {}
         self.curve = Curve()
-        self.last_step, self.restarts = -1, 0
 
     def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
         """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
@@ -1661,17 +1707,15 @@ class Gathered:
                 self.details[name] = value
         if type(members.get(self.objective)) in AMOUNT and self.objective in self.metrics:
             point = self.curve.add(self.metrics[self.objective], step)
-            self.restarts += point[0] < self.last_step
-            self.last_step = point[0]
-            if not self.restarts:  # else its steps say nothing of how far the trial is
+            if not self.curve.restarts:  # else its steps say nothing of how far the trial is
                 self.on_value(*point)
 
     def report(self, missing: str, *, has_curve: bool = True) -> Report:
         """Return the report; `missing` is the message if there is no objective."""
         if self.objective not in self.metrics:
             return Report(self.metrics, self.details, "metric-missing", missing)
-        if self.restarts:
-            self.details["steps_restarted"] = self.restarts
+        if self.curve.restarts:
+            self.details["steps_restarted"] = self.curve.restarts
         best = {"min": self.curve.low, "max": self.curve.high}.get(self.reduce)
         if best:
             self.metrics[self.objective] = best[1]
@@ -1912,6 +1956,7 @@ class Events:
     def begin(self) -> None:
         """Start with another file."""
         self.buffer, self.ahead, self.is_lost = bytearray(), 0, False
+        self.gathered.curve.begin_file()
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of a file. What is damaged is counted."""
@@ -2099,16 +2144,19 @@ class Files:
     """
 
     def __init__(
-        self, result: str, pattern: str = "", roots: Sequence[str] = (), *, is_folder: bool = False
+        self,
+        result: str,
+        pattern: str = "",
+        roots: Sequence[str] = (),
+        *,
+        shown: str = "$SWEEP_RESULT",
+        is_folder: bool = False,
     ) -> None:
         self.result, self.pattern, self.roots, self.is_folder = result, pattern, roots, is_folder
+        self.shown = shown
+        """How messages name the files."""
         self.before = {path: before_of(path) for path, _ in self.candidates()} if pattern else {}
         self.starts: dict[str, tuple[tuple[int, int, int], int | None]] = {}
-
-    @property
-    def shown(self) -> str:
-        """How messages name the files."""
-        return self.pattern or "$SWEEP_RESULT"
 
     def candidates(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
         """Yield the path of each file that the pattern matches, with what changes if it is written."""
@@ -2190,9 +2238,10 @@ def files_of(
     path = os.path.join(place, path)
     if not any(is_below(root, path.partition("*")[0]) for root in roots):
         raise Refused(
-            f"metric.path must be in the working directory or another folder of the trial, got {path}"
+            "metric.path must be in the working directory or another folder of the trial, "
+            f"got {metric['path']}"
         )
-    return Files(result, path, roots, is_folder=metric["format"] == "tensorboard")
+    return Files(result, path, roots, shown=metric["path"], is_folder=metric["format"] == "tensorboard")
 
 
 def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any]) -> Report:
@@ -2659,6 +2708,8 @@ class Outcome(NamedTuple):
     broken: Broken | None = None
     cause: str = ""
     """What the command said of its failure."""
+    peak_memory: int = 0
+    """In bytes, of the largest process of the command; 0 if none was started."""
 
 
 class Prepared(NamedTuple):
@@ -2715,7 +2766,8 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     variables[b"PWD"] = os.fsencode(place)
     if b"PYTHONPATH" in variables:
         paths = os.fsdecode(variables[b"PYTHONPATH"]).split(os.pathsep)
-        own = (moved(os.path.realpath(path) if path else path, os.getcwd(), folders.work) for path in paths)
+        absolute = (os.path.abspath(path) if path else path for path in paths)
+        own = (moved(path, os.getcwd(), folders.work) for path in absolute)
         variables[b"PYTHONPATH"] = os.fsencode(os.pathsep.join(own))
     roots = (scratch, given["SWEEP_ARTIFACTS"], given["SWEEP_CHECKPOINTS"])
     files = files_of(launch["metric"], given["SWEEP_RESULT"], variables, place, roots)
@@ -2726,10 +2778,11 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     return Prepared(arguments, variables, folders, place, files, environment)
 
 
-def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) -> subprocess.Popen[bytes]:
+def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) -> Command:
     """Start the command in a session of its own, with its output in pipes."""
+    forget_peak_memory()
     try:
-        return subprocess.Popen(
+        return Command(
             [argument.encode("utf-8", "surrogateescape") for argument in arguments],
             bufsize=0,
             stdin=subprocess.DEVNULL,
@@ -2747,9 +2800,19 @@ def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) ->
 
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
+    """Run the command in folders of its own, and leave nothing of it outside them."""
+    scratch = make_temporary_folder("trial-")
+    try:
+        return run_command_in(scratch, attempt, signals)
+    finally:
+        with contextlib.suppress(OSError):  # most have none
+            os.unlink(short_link(scratch))
+
+
+def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command to its end, and to the end of everything that it started."""
     launch, metric = attempt.launch, attempt.launch["metric"]
-    command = prepare(attempt, make_temporary_folder("trial-"))
+    command = prepare(attempt, scratch)
     is_followed = (launch.get("stop") or "thresholds_file" in launch) and attempt.rank == 0
     follower = Follower(launch, command.files, signals.wake) if is_followed else None
     on_value = follower.take if follower else no_value
@@ -2770,15 +2833,11 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         until = time.monotonic() + PATIENCE
         out.finish(until)
         err.finish(until)
-        command.folders.forget()
     wanted = wanted_of(metric)
     report = complete_report(read_report(of_stdout, command.files, metric), wanted)
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
         keep_written(launch["keep"], command.folders.work, os.getcwd(), kept)
-    expected = os.environ.get("SWEEP_DATA_STATE")
-    if expected and state_of_data(os.environ["SWEEP_DATA"]) != expected:
-        raise Changed("data", "the dataset changed while the trial ran")
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         verdict = Verdict("ok", None, 0)
@@ -2788,9 +2847,13 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         verdict = judge(ending._replace(code=0, cause=0), report, wanted)
     else:
         verdict = judge(ending, report, wanted)
+    if has_data_changed():
+        report = Report({}, {}, "data-changed", "the dataset changed while the trial ran")
+        verdict, broken = Verdict("failed", report.reason, 1), None
     secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
     cause = words.cause(secrets) if ending.code and not ending.cause else ""
-    return Outcome(verdict, report, started, ending.seconds, command.environment, broken, cause)
+    seconds, environment = ending.seconds, command.environment
+    return Outcome(verdict, report, started, seconds, environment, broken, cause, child.peak_memory)
 
 
 # ------------------------------------------------------------------------------------------------- the record
@@ -2853,6 +2916,8 @@ def own_details(outcome: Outcome) -> dict[str, Any]:
         own["error"] = outcome.cause
     if os.environ.get("SWEEP_PARENT_ID"):
         own["parent"] = os.environ["SWEEP_PARENT_ID"][:200]
+    if outcome.peak_memory:
+        own["peak_memory"] = outcome.peak_memory
     return own
 
 
@@ -3113,7 +3178,7 @@ class Pod:
 
     def collect(self) -> None:
         """Note the exit codes of rows that have ended."""
-        for pid, code in reap().items():
+        for pid, (code, _) in reap().items():
             row = self.running.pop(pid, None)
             if row is not None:
                 self.codes[row] = 128 - code if code < 0 else code
@@ -3609,7 +3674,7 @@ def run_row(launch: Mapping[str, Any], index: int, signals: Signals, slot: Slot 
         return conclude(attempt, without_start("disrupted", why, DISRUPTED))
     try:
         outcome = run_command(attempt, signals)
-    except Changed as error:  # another attempt has what is locked again
+    except CodeChanged as error:  # another attempt has what is locked again
         outcome = without_start(error.reason, str(error), 1)
     except Refused as error:
         outcome = without_start(error.reason, str(error), BAD_SWEEP)

@@ -547,5 +547,6 @@ def _next_response(
     problems = tuple(sorted(problem for step in steps for problem in step.problems))
     is_missing = check and any(step.is_missing for step in steps)
     code = EXIT_DRIFT if is_missing else EXIT_SEARCH_ENDED if all(step.is_over for step in steps) else 0
+    failures = tuple(step.failure for step in steps if step.failure is not None)
     data = {"searches": [search_data(step, explain=explain) for step in steps]}
-    return Response(data, lines, problems, code)
+    return Response(data, lines, problems, code, failures)

@@ -231,13 +231,14 @@ def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStat
 
 
 def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield what vouches for no results, which results are not pulled, and trials that were interrupted."""
+    """Yield doubts, what vouches for no results, which results are not pulled, and trials that were interrupted."""
     from rich.text import Text
 
     from sweepledger.results.paths import LAPTOP_WARNING
 
     settings = workspace.settings
     for status in statuses:
+        yield from (Text(f"{status.sweep}: {doubt}", "yellow") for doubt in status.doubts)
         if status.laptop:
             yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
         if status.counts["recorded"]:
@@ -286,22 +287,38 @@ def results(
         Path | None,
         typer.Option("--to", metavar="FILE", help="With --output: write to this file instead of stdout."),
     ] = None,
+    all_programs: Annotated[
+        bool,
+        typer.Option(
+            "--all-programs",
+            help="Rank the trials of all programs together, not those of HEAD's before others.",
+        ),
+    ] = False,
+    state: StateOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show a sweep's recorded trials, best first."""
+    """Show a sweep's finished trials, best first.
+
+    If its trials ran several programs, those of HEAD's code and spec are ranked, and the others listed after them.
+    Trials that have finished here and are not recorded yet are marked.
+    """
 
     def work() -> Response:
         from sweepledger.cli.text import results as text
         from sweepledger.commands.reports import results as command
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.errors import IdleError
+        from sweepledger.repo.state import state_folder
 
+        workspace = Workspace.find(response.current_folder())
         try:
             ranked = command.results(
-                Workspace.find(response.current_folder()),
+                workspace,
                 name,
+                state=state_folder(workspace.repository, state),
                 by=sort,
                 top=top,
+                all_programs=all_programs,
                 where=tuple(map(command.RowCondition.parse, where or ())),
             )
         except IdleError as idle:

@@ -10,6 +10,7 @@ from pathlib import Path
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.live_rules import LiveRules
 from sweepledger.commands.collection.results_commit import UnrecordedError
+from sweepledger.commands.collection.unrecorded import finished_here
 from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
 from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.outside_imports import (
@@ -30,6 +31,7 @@ from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UnreadableError
+from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
@@ -188,7 +190,7 @@ class Built:
     stored: StoredBatch | None = None
     """The batch, whose table has the values of its trials."""
     best: float | None = None
-    """The best recorded value of its sweep, before it."""
+    """The best value of its sweep and program so far, also of trials that are not recorded yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +391,10 @@ class _Loop:
         data = batch.lock.program.data
         known = data is None or datasets.is_verifiable(data.digest)
         unverified = None if data is None or known else f"{data.name} {data.digest}"
-        best = catalog.best_value_at(self.target.repository, self.last_commit, batch.lock)
+        finished = finished_here(batches.of_sweep(self.active, batch.sweep), self.options.state / "results")
+        best = catalog.best_value_at(
+            self.target.repository, self.last_commit, batch.lock, map(SummaryRow.of, finished)
+        )
         return Built(batch.name, batch.lock.metric, unverified, batch, best)
 
     def _until_news(self) -> Iterator[Event]:

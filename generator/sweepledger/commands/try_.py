@@ -115,7 +115,8 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: boo
     finally:
         if folder is None:
             storage.remove_folder(scratch)
-    warnings = tuple(replace(problem, severity=Severity.WARNING) for problem in imports.problems)
+    missing = (replace(problem, severity=Severity.WARNING) for problem in imports.problems)
+    warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
     start = None if folder is None else folder / (program.workdir or "")
     return Tried(batch.trials[0], number, of, record, exit_code, warnings, start)
 

@@ -39,7 +39,7 @@ def _generated_parts(generated: Generated, *, check: bool) -> Iterator[Renderabl
     yield Text(f"{name}: {generated.trials} trials, {generated.known} known, {new} new{retried}", "bold")
     if generated.batch is None:
         hint = f"; `sweep next {name}` adds rounds" if generated.sweep.search else ""
-        yield Text(f"  nothing to write: every trial is in a batch{hint}")
+        yield Text(f"  nothing to write: {generated.why_nothing or f'every trial is in a batch{hint}'}")
     else:
         yield search_space_table(generated.sweep.blocks)
         verb = "unchanged" if generated.is_written else "missing" if check else "wrote"
@@ -59,12 +59,10 @@ def tried_text(tried: Tried) -> tuple[RenderableType, ...]:
     table = new_table("metric", "value")
     for name, value in (record.metrics if record else {}).items():
         table.add_row(Text(name), number_text(value))
-    kept = (
-        [] if tried.folder is None else [Text(f"its folder: {escape_control_characters(str(tried.folder))}")]
-    )
-    return (
-        head,
-        Text(configuration_text(tried.trial.assignment)),
-        *([table] if table.row_count else []),
-        *kept,
-    )
+    parts: list[RenderableType] = [head, Text(configuration_text(tried.trial.assignment))]
+    parts += [table] if table.row_count else []
+    if record is not None and not record.status.is_success and record.error_line:
+        parts.append(Text(escape_control_characters(record.error_line), "red"))
+    if tried.folder is not None:
+        parts.append(Text(f"its folder: {escape_control_characters(str(tried.folder))}"))
+    return tuple(parts)

@@ -5,21 +5,25 @@ The locked program is kept if it satisfies the spec; otherwise the current one i
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from posixpath import join, normpath
 
+from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.errors import RepositoryError
+from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats import environment_lock
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.reader import safe_repr
+from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry, Repository, code_tree, store_code, uncommitted_paths
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs.program import REPOSITORY, Code, Data, EnvironmentLock, Program
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.domain import Choice
+from sweepledger.structs.program import REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest
@@ -148,6 +152,33 @@ def locked_program_at(
     return _program_at(repository, commit, settings, sweep, commit[:12])
 
 
+def ranked_program(repository: Repository, commit: str | None, locks: Sequence[BatchLock]) -> str | None:
+    """Return the digest of the program, among those of some locks by number, that a commit's spec and code are.
+
+    None if it is none of them, if there is only one, or if the spec cannot be read. With `git revert` it is an
+    earlier one again.
+    """
+    if commit is None or len({lock.program.digest for lock in locks}) < 2:  # noqa: PLR2004 - a choice
+        return None
+    settings = at_commit.settings_or_defaults(repository, commit)
+    sweep = at_commit.read_sweep(repository, commit, locks[-1].spec_path, settings)
+    if not isinstance(sweep, Sweep):
+        return None
+    requested = requested_program(
+        settings, sweep, tree=code_tree_at(repository, commit, sweep) or UNKNOWN_TREE
+    )
+    named = sweep.run.image is not None
+    return next(
+        (
+            lock.program.digest
+            for lock in reversed(locks)
+            if lock.program.code.tree == requested.code.tree
+            and lock.program.answers(requested, image_named=named)
+        ),
+        None,
+    )
+
+
 def _reusable_program(settings: Settings, sweep: Sweep, newest: Program | None) -> Program | None:
     named = sweep.run.image is not None
     requested = requested_program(settings, sweep)
@@ -248,6 +279,49 @@ def missing_scripts_here(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
     yield parsed.source.problem(
         message, "run", "code_path", code=MISSING_SCRIPT_CODE, hint=hint, severity=Severity.WARNING
     )
+
+
+MISREAD_BOOLEAN_CODE = "boolean-argument"
+BOOLEAN_OPTION = re.compile(
+    r"""add_argument\(\s*(?:["']-\w["'],\s*)?["']--(?P<name>[\w.-]+)["'](?P<options>[^()]*(?:\([^()]*\)[^()]*)*)\)"""
+)
+"""An option of argparse with its keyword arguments."""
+BOOLEAN_HINTS = {
+    "type": ("takes the text False for true, by type=bool", "type=lambda text: text == 'True'"),
+    "flag": ("takes no value", '"${args_no_boolean_flags}" in place of "${args}"'),
+}
+
+
+def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
+    """Yield a warning for each option of argparse, in a script of the work tree, that misreads true and false."""
+    sweep = parsed.sweep
+    booleans = {
+        parameter.name
+        for block in sweep.blocks
+        for parameter in block.space.parameters
+        if isinstance(parameter.domain, Choice)
+        and any(isinstance(each, bool) for each in parameter.domain.values)
+    }
+    if not booleans or str(Macro("args")) not in sweep.command:
+        return
+    for number, script in enumerate(sweep.scripts):
+        try:
+            text = read_input(root / sweep.run.code_path / script.path).decode()
+        except (GeneratorError, OSError, ValueError):
+            continue
+        for option in BOOLEAN_OPTION.finditer(text):
+            name, options = option["name"], option["options"]
+            kind = "type" if re.search(r"\btype\s*=\s*bool\b", options) else "flag"
+            if name not in booleans or (kind == "flag" and "store_true" not in options):
+                continue
+            message, hint = BOOLEAN_HINTS[kind]
+            yield parsed.source.problem(
+                f"{name} is true or false, and the option --{name} of {safe_repr(script.path)} {message}",
+                *("scripts", number),
+                code=MISREAD_BOOLEAN_CODE,
+                hint=f"write {hint}",
+                severity=Severity.WARNING,
+            )
 
 
 def _missing_scripts(
