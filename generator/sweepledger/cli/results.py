@@ -66,7 +66,7 @@ def status(
         from sweepledger.commands.reports import why as why_reports
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.engine.cluster.kubectl import Kubectl
-        from sweepledger.repo.state import state_folder
+        from sweepledger.repo.state import disk_used, state_folder
 
         workspace = Workspace.find(response.current_folder())
         if cluster_name is not None:
@@ -88,9 +88,18 @@ def status(
         if kubectl is not None:
             collector = why_reports.readable_collector(workspace, kubectl)
             return cluster_status.cluster_status_response(statuses, collector, *branch_lines)
-        lines = (*_origin_lines(status.origin for status in statuses), *branch_lines)
+        used, is_whole = disk_used(folder)
+        lines = (
+            *_origin_lines(status.origin for status in statuses),
+            *branch_lines,
+            *_disk_lines(folder, used, is_whole=is_whole),
+        )
         shown = status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
-        return replace(shown, data={**shown.data, "last_results_commit": _time_data(recorded)})
+        more = {
+            "last_results_commit": _time_data(recorded),
+            "disk": {"bytes": used, "is_complete": is_whole},
+        }
+        return replace(shown, data={**shown.data, **more})
 
     response.respond("status", form, work)
 
@@ -183,6 +192,20 @@ def _time_data(seconds: int | None) -> str | None:
     from sweepledger.formats.record_json import format_time
 
     return None if seconds is None else format_time(seconds)
+
+
+MEBIBYTE = 1 << 20
+
+
+def _disk_lines(folder: Path, used: int, *, is_whole: bool) -> "Iterator[Text]":
+    """Yield what the state folder takes on the disk, from a mebibyte on."""
+    from rich.text import Text
+
+    if used >= MEBIBYTE:
+        least = "" if is_whole else "at least "
+        yield Text(
+            f"{folder.name} takes {least}{used // MEBIBYTE:,} MiB of the disk: code, data and results of trials"
+        )
 
 
 def _results_commit_lines(recorded: int | None, statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
