@@ -207,7 +207,7 @@ def test_a_match_that_is_no_number_is_none() -> None:
 
     assert (report.reason, report.message) == (
         "metric-missing",
-        "there is no match with a number loss on stdout",
+        "there is no match with a number loss on stdout: it printed 'loss: 1,5', which is no plain decimal number",
     )
 
 
