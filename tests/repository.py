@@ -123,8 +123,7 @@ class Sandbox:
         made.write("code/train.py", TRAIN)
         made.write("sweepledger.yaml", "version: 1\n")
         made.write(".gitignore", ".sweepledger/\n")
-        made.commit("Start")
-        made.push()
+        made.publish("Start")
         return made
 
     @property
@@ -168,6 +167,15 @@ class Sandbox:
 
     def push(self) -> None:
         self.git("push", "-q", "origin", "main")
+
+    def publish(self, message: str) -> None:
+        self.commit(message)
+        self.push()
+
+    def publish_batches(self, message: str) -> None:
+        """Generate what the specs ask for, and push it."""
+        generate(self.workspace)
+        self.publish(message)
 
     def pull(self) -> None:
         self.git("pull", "-q", "--ff-only", "origin", "main")

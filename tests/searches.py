@@ -59,8 +59,7 @@ def begun(
         sandbox.write("sweepledger.yaml", f"version: 1\n{settings}")
         hill(sandbox, name, **changes)
         (made,) = generate(sandbox.workspace, [name])
-        sandbox.commit("Ask for a search")
-        sandbox.push()
+        sandbox.publish("Ask for a search")
         assert made.batch is not None
         return made.batch.name
 

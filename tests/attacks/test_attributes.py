@@ -3,7 +3,6 @@
 import pytest
 
 from sweepledger.commands.check import check
-from sweepledger.commands.generate import generate
 from tests.repository import Sandbox
 
 SPELLINGS = [
@@ -161,9 +160,7 @@ def test_the_code_of_merged_sweeps_stays_visible_though_their_specs_are_not_read
         .replace("code/train.py", "vendor/train.py")
         .replace("code: {path: code}", f"code: {code}")
     )
-    generate(sandbox.workspace)
-    sandbox.commit("Train elsewhere")
-    sandbox.push()
+    sandbox.publish_batches("Train elsewhere")
     sandbox.write(".gitattributes", "vendor/** -diff\n")
     sandbox.commit("Attributes")
 

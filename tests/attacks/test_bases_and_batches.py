@@ -117,8 +117,7 @@ def test_no_history_hides_the_edit_of_a_base(history: str, sandbox: Sandbox) -> 
 
 def test_a_base_that_was_merged_before_is_used(sandbox: Sandbox) -> None:
     edited(sandbox, "base/launcher/v1/launch.py", "import ", "import os as _reviewed\nimport ")
-    sandbox.commit("A change of the launcher")
-    sandbox.push()
+    sandbox.publish("A change of the launcher")
     sandbox.spec()
     generate(sandbox.workspace)
     sandbox.commit("Ask for a sweep")
@@ -161,8 +160,7 @@ def test_a_merged_overlay_that_waits_for_a_base_is_built_once_it_comes(text: str
     batch = sandbox.merged()
     file = sandbox.root / "overlays/active" / batch / "kustomization.yaml"
     file.write_text(f"resources:\n{text}\n")
-    sandbox.commit("Merged despite the check")
-    sandbox.push()
+    sandbox.publish("Merged despite the check")
     sandbox.write("base/components/late/v1/kustomization.yaml", "kind: Component\n")
     sandbox.commit("Add a base")
 

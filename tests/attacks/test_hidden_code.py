@@ -97,8 +97,7 @@ def test_no_change_of_the_code_that_is_taken_back_is_locked(
     sandbox: Sandbox, change: str, *, is_squashed: bool
 ) -> None:
     sandbox.write("code/help.py", "HELP = 1\n")
-    sandbox.commit("Help")
-    sandbox.push()
+    sandbox.publish("Help")
     start = sandbox.git("rev-parse", "HEAD").strip()
     CHANGES[change](sandbox)
     sandbox.git("add", "--all")
@@ -142,8 +141,7 @@ def test_a_later_batch_does_not_run_the_code_of_any_but_the_newest(sandbox: Sand
     sandbox.commit("The program")
     sandbox.spec(xs="1, 2, 3")
     update(sandbox.workspace, "peak")
-    sandbox.commit("Ask again")
-    sandbox.push()
+    sandbox.publish("Ask again")
     first = sandbox.git("rev-list", "--max-count=1", "HEAD", "--", "code/train.py").strip()
     sandbox.git("checkout", "-q", f"{first}~1", "--", "code")
     sandbox.commit("For a moment")
@@ -191,8 +189,7 @@ def test_code_that_main_once_had_is_not_shown(sandbox: Sandbox) -> None:
     generate(sandbox.workspace)
     sandbox.git("stash", "-q", "--include-untracked")
     sandbox.write("code/train.py", honest)
-    sandbox.commit("Take it back")
-    sandbox.push()
+    sandbox.publish("Take it back")
     sandbox.git("stash", "pop", "-q")
     sandbox.commit("Ask for a sweep")
 

@@ -162,8 +162,7 @@ def test_what_is_reserved_stays_reserved_until_it_is_recorded(way: str, sandbox:
 def test_what_still_fits_is_accepted_beside_a_cancellation(sandbox: Sandbox) -> None:
     budget(sandbox, HOURS + 1)
     name = ask(sandbox, "vision-a", HOURS)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     cancel(sandbox, "vision-a", name)
     ask(sandbox, "vision-b", 1)
 

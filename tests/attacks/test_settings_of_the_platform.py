@@ -216,8 +216,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     notify = "notify: {service: slack, channel: sweeps}"
     sandbox.write("sweepledger.yaml", f"{SETTINGS}monitoring: {{enabled: true, {notify}}}\n")
     bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, URL, "main"))
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     return sandbox
 
 

@@ -43,8 +43,7 @@ def test_a_file_in_the_place_of_a_batchs_is_refused_whatever_cluster_it_is_of(sa
 def test_what_stays_of_a_cluster_that_was_removed_stops_no_other_change(sandbox: Sandbox) -> None:
     founded(sandbox)
     sandbox.write(PLACES[0], POD)
-    sandbox.commit("Merged despite the check")
-    sandbox.push()
+    sandbox.publish("Merged despite the check")
 
     assert errors(sandbox) == set()
 

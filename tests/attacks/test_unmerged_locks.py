@@ -44,8 +44,7 @@ def asked_in_waves(sandbox: Sandbox) -> None:
     spec = sandbox.root / "sweeps/hill.yaml"
     text = spec.read_text()
     spec.unlink()
-    sandbox.commit("Let rounds follow")
-    sandbox.push()
+    sandbox.publish("Let rounds follow")
     spec.write_text(text)
 
 
@@ -91,8 +90,7 @@ def test_a_new_batch_runs_what_settings_and_spec_give(
     asked(sandbox, "1, 2", forgery.run)
     if not first:
         generate(sandbox.workspace)
-    sandbox.commit("Start")
-    sandbox.push()
+    sandbox.publish("Start")
     asked(sandbox, "1, 2, 3", forgery.run)
     real = programs.current_program
 
@@ -110,8 +108,7 @@ def test_a_new_batch_runs_what_settings_and_spec_give(
 
 def test_an_environment_whose_file_no_commit_has_is_refused(sandbox: Sandbox) -> None:
     with_settings(sandbox)
-    sandbox.commit("Start")
-    sandbox.push()
+    sandbox.publish("Start")
     asked(sandbox, "1, 2", f"environment_lock: {LOCK_FILE}")
     claimed = EnvironmentLock(LOCK_FILE, OTHER)
     with mock.patch.object(programs, "_environment_lock", return_value=claimed):
@@ -126,8 +123,7 @@ def test_further_trials_run_the_image_and_data_of_the_merged_batch(sandbox: Sand
     asked(sandbox, "1, 2", "data: mnist")
     generate(sandbox.workspace)
     with_settings(sandbox, image="3", data="4")
-    sandbox.commit("Ask, and change the defaults")
-    sandbox.push()
+    sandbox.publish("Ask, and change the defaults")
 
     asked(sandbox, "1, 2, 3", "data: mnist")
     generate(sandbox.workspace)

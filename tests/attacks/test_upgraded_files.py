@@ -105,8 +105,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     sandbox.write(PIN_FILE, "sweepledger==0.0.1\n")
     for path in (OWN_FILE, "sweeps/precious.yaml", "../outside/file"):
         put(path, PRECIOUS)(sandbox.root)
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     return sandbox
 
 

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from sweepledger.bucket import file_list, layout, transfer
-from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.objects import Bucket
 from sweepledger.formats.json import RejectedInput
-from tests.bucket.pods import BATCH, PATIENCE, SEALS, Pod
+from tests.bucket.pods import BATCH, PATIENCE, Pod
 from tests.launcher.folders import REPORT, shell
 
 MakePod = Callable[..., Pod]
@@ -228,26 +227,6 @@ def test_lists_of_files_with_unsafe_paths_are_refused() -> None:
             file_list.read(json.dumps({"version": 1, "files": files}).encode())
 
 
-def test_lists_of_files_are_read_as_they_were_written() -> None:
-    digests = tuple(f"{number:064x}" for number in range(3))
-    files = (
-        file_list.StoredFile("a/b", 2 * file_list.CHUNK_BYTES + 1, "f" * 64, digests),
-        file_list.StoredFile("c", 0, digests[0], (digests[0],)),
-    )
-
-    assert file_list.read(file_list.dump(files)) == files
-
-
-def test_names_of_objects_are_read_as_they_were_written() -> None:
-    for kind, number in ((ObjectKind.RECORD, 0), (ObjectKind.FILES, 0), (ObjectKind.CHECKPOINT, 7)):
-        name = layout.ObjectName(BATCH, kind, 12, "uid-1", "a" * 64, number)
-        for written in (name, name.sealed(SEALS)):
-            assert layout.parse(BATCH, kind, written.key) == written
-        assert name.sealed(SEALS).is_sealed(SEALS)
-        assert not name.is_sealed(SEALS)
-        assert not name.sealed(b"another" * 10).is_sealed(SEALS)
-
-
 def test_of_a_distributed_trial_all_restore_and_only_rank_0_saves(plain_pod: MakePod) -> None:
     first = plain_pod(command=shell(f"{SAVING}; exit 3"))
     assert first.run().code == 3
@@ -260,14 +239,6 @@ def test_of_a_distributed_trial_all_restore_and_only_rank_0_saves(plain_pod: Mak
     assert [name.uid for name in checkpoints(first)] == ["uid-1"]
     again = plain_pod(uid="uid-3").start()
     assert (again.results / "checkpoints/deep/state").read_text() == "step uid-1\n"
-
-
-def test_the_sidecar_names_the_variable_that_is_missing_or_wrong(plain_pod: MakePod) -> None:
-    made = plain_pod(variables={"SWEEP_STORE_GRACE": "soon"})
-    made.start(waits=False)
-    assert made.sidecar is not None
-    assert made.sidecar.wait(PATIENCE) == 3
-    assert made.said == "sidecar: SWEEP_STORE_GRACE must be a number, got 'soon'\n"
 
 
 def test_a_bucket_that_stays_away_ends_the_sidecar_before_the_launcher_starts(plain_pod: MakePod) -> None:

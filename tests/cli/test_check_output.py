@@ -9,12 +9,11 @@ import pytest
 
 from sweepledger.cli.text.check import check_markdown, github_annotations
 from sweepledger.commands.check import check
-from sweepledger.formats.git_patch import write_patch
+from sweepledger.commands.checks.fix_patch import write_patch
 from sweepledger.problems import Problem, Severity
 from tests.repository import Sandbox, followed_by
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-BAD = "parameters:\n  x: {min: 3, max: 1}\n"
 
 
 def reported(sandbox: Sandbox, run_sweep: Run, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
@@ -78,8 +77,7 @@ def test_the_patch_writes_what_generate_writes(
 ) -> None:
     if state == "flux":
         sandbox.write("sweepledger.yaml", followed_by("flux"))
-        sandbox.commit("Flux")
-        sandbox.push()
+        sandbox.publish("Flux")
     sandbox.merged("other")
     sandbox.spec()
     if state in {"stale", "edited", "illegible"}:

@@ -115,16 +115,6 @@ def test_manifests_that_readers_interpret_differently_exit_with_1(
     assert "Traceback" not in done.stderr
 
 
-def test_nested_aliases_are_refused_without_expansion(tmp_path: Path) -> None:
-    levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
-    levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
-
-    done = lint("-", cwd=tmp_path, stdin="\n".join(levels).encode())
-
-    assert done.returncode == 1
-    assert "[alias]" in done.stderr
-
-
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
 def test_files_of_bootstrap_pass_and_its_lock_is_skipped_by_name(
     controller: Controller, sandbox: Sandbox
@@ -171,29 +161,6 @@ def test_a_file_without_any_manifest_is_no_pass(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert "<stdin>: must contain an object: nothing was checked [empty-file]" in done.stderr
-
-
-def test_a_folder_is_read_with_its_json(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a/job.json").write_text(
-        '{\n\t"apiVersion": "v1",\n\t"kind": "ConfigMap",\n\t"metadata": {"name": "Big"}\n}\n'
-    )
-
-    done = lint("a", cwd=tmp_path)
-
-    assert done.returncode == 5
-    assert done.stderr.startswith("a/job.json:4:")
-    assert "ConfigMap/Big.metadata.name" in done.stderr
-
-
-def test_an_unknown_field_hides_no_other_fault(tmp_path: Path) -> None:
-    text = INVALID.read_text() + "extra: 1\n"
-
-    done = lint("-", cwd=tmp_path, stdin=text.encode())
-
-    assert "[manifest-malformed]" in done.stderr
-    assert "[name-invalid]" in done.stderr
-    assert done.stdout == "1 object(s) checked, 0 skipped\n"
 
 
 def test_unreadable_paths_are_reported_and_counted(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from rich.console import Console
 from sweepledger.cli.text.results import logs_text, status_text
 from sweepledger.cli.text.values import configuration_text, value_text
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.outputs import AttemptOutput, Logs
 from sweepledger.commands.reports.recorded_status import BestValue
 from sweepledger.commands.reports.status import SweepStatus, TrialState
@@ -32,9 +31,7 @@ PARAMETERS = """parameters:
 
 
 def merge(sandbox: Sandbox) -> None:
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
 
 
 def recorded(sandbox: Sandbox, volume: Path, parameters: str = PARAMETERS) -> list[str]:

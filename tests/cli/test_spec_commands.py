@@ -76,7 +76,7 @@ def test_a_new_spec_clones_code_if_pods_can(
     assert run_sweep("validate", cwd=sandbox.root).stdout == "sweeps/lr.yaml: ok, 6 trials\n"
 
 
-@pytest.mark.parametrize("command", ["validate", "generate", "check"])
+@pytest.mark.parametrize("command", ["validate", "generate", "check", "plan"])
 def test_warnings_are_printed_and_do_not_fail_the_command(
     sandbox: Sandbox, run_sweep: Run, command: str
 ) -> None:

@@ -133,11 +133,6 @@ class Forge:
         hooks = [{"url": url, "secret": secret} for url in urls]
         forge_faults.keep(self.folder / forge_webhooks.WEBHOOKS, {"hooks": hooks})
 
-    def webhook_counts(self) -> dict[str, int]:
-        """Say how many webhooks were delivered and how many failed; they go out some time after the push."""
-        counts = forge_faults.kept(self.folder / forge_faults.COUNTS)
-        return {kind: counts.get(kind, 0) for kind in (forge_webhooks.DELIVERED, forge_webhooks.FAILED)}
-
     def requests(self) -> tuple[Request, ...]:
         """Give all requests so far, the oldest first."""
         return forge_requests.read(self.folder)

@@ -2,8 +2,7 @@
 
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,11 +90,3 @@ def serving(folder: Path) -> Iterator[Forge]:
 def head(forge: Forge, branch: str = "main") -> str:
     """Say where a branch stands on the server."""
     return forge.git(REPOSITORY, "rev-parse", f"refs/heads/{branch}")
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what comes some time soon."""
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -21,13 +21,6 @@ Scope = Literal["everything", "pushes", "sending"]
 
 
 @dataclass(frozen=True, slots=True)
-class Down:
-    """The connection is closed without a word; one that is refused is had by stopping the server."""
-
-    on: Scope = "everything"
-
-
-@dataclass(frozen=True, slots=True)
 class Hanging:
     """The connection is accepted, nothing is said, and after some time it is closed."""
 
@@ -65,9 +58,9 @@ class Cutting:
     """The push succeeds, and the answer ends in its middle: whoever pushed does not learn it."""
 
 
-Trouble = Down | Hanging | Failing | Refusing | Racing | Cutting
+Trouble = Hanging | Failing | Refusing | Racing | Cutting
 KINDS: Mapping[str, Any] = {
-    kind.__name__.lower(): kind for kind in (Down, Hanging, Failing, Refusing, Racing, Cutting)
+    kind.__name__.lower(): kind for kind in (Hanging, Failing, Refusing, Racing, Cutting)
 }
 
 
@@ -141,11 +134,6 @@ class Ledger:
         with self._lock:
             self._add(name(trouble), -1)
 
-    def count(self, what: str) -> None:
-        """Count something that is no trouble of a request."""
-        with self._lock:
-            self._add(what, 1)
-
     def stands(self, trouble: Trouble) -> bool:
         """Tell whether a trouble has not been lifted."""
         return any(document["kind"] == name(trouble) for document in self._standing())
@@ -161,7 +149,7 @@ class Ledger:
 
 def _meets(trouble: Trouble, step: Step, *, may: bool) -> bool:
     match trouble:
-        case Down(on=on) | Hanging(on=on) | Failing(on=on):
+        case Hanging(on=on) | Failing(on=on):
             return on in ("everything", step) or (on == "pushes" and step != "reading")
         case Racing(before=before):
             return may and step == before

@@ -22,7 +22,7 @@ from socketserver import TCPServer
 from typing import IO
 
 from tests.cluster import forge_git
-from tests.cluster.forge_faults import Cutting, Down, Failing, Hanging, Ledger, Racing, Refusing, Trouble
+from tests.cluster.forge_faults import Cutting, Failing, Hanging, Ledger, Racing, Refusing, Trouble
 from tests.cluster.forge_git import Update
 from tests.cluster.forge_requests import USERS, Log, ParsedRequest, understood
 from tests.cluster.forge_webhooks import Courier, Push
@@ -43,7 +43,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, folder: Path, address: str, port: int) -> None:
         self.folder = folder
         self.ledger = Ledger(folder)
-        self.courier = Courier(folder, home=f"http://{address}:{port}", count=self.ledger.count)
+        self.courier = Courier(folder, home=f"http://{address}:{port}")
         self.note = Log(folder).note
         super().__init__((address, port), Handler)
 
@@ -81,9 +81,6 @@ class Handler(BaseHTTPRequestHandler):
             planned = understood(self.command, self.path, message, body=body, users=users)
             trouble = self.server.ledger.take(planned.step, by=planned.user, may=not planned.denied)
             match trouble:
-                case Down():
-                    self.server.note(planned, 0, trouble, [])
-                    self._reset()
                 case Hanging(seconds=seconds):
                     self.server.note(planned, 0, trouble, [])
                     self._wait(trouble, seconds)

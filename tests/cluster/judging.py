@@ -12,7 +12,6 @@ from tests.cluster.apiserver import Server
 OF_A_FILE = re.compile(
     r'(?:when creating|unable to decode|from|error validating) "(?P<path>[^"]+\.(?:yaml|json))"'
 )
-SAID_BEFORE = re.compile(r"(?:error|resource mapping not found for name|Error from server)[^\n]*$")
 
 REASONS = (
     re.compile(r'violates PodSecurity "restricted[^"]*": (?P<why>[^(]+?) \('),

@@ -35,8 +35,7 @@ def bootstrapped(sandbox: Sandbox, namespace: str, controller: Controller, more:
         sandbox.workspace,
         BootstrapRequest(controller, url="https://git.example/team/sweeps.git", branch="main"),
     )
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
 
 
 def steps(root: Path, cluster: str = "") -> list[list[str]]:

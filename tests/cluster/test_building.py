@@ -2,16 +2,13 @@
 
 import os
 import re
-import shutil
 import subprocess
-import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.cluster import box, building, packages, preparing
+from tests.cluster import building, packages, preparing
 from tests.cluster.building import Group
 from tests.cluster.children import until
 from tests.cluster.deadline import Deadline, DeadlinePassedError
@@ -79,32 +76,6 @@ def test_a_controller_meets_the_definitions_of_its_own_release(group: Group) -> 
     assert {module: defined[module] for module in own} == {module: programs[module] for module in own}
 
 
-def test_asking_for_something_else_is_another_folder() -> None:
-    kwok = building.KWOK
-
-    assert replace(kwok, takes="a year").folder == kwok.folder
-    assert (
-        replace(kwok, programs={**kwok.programs, "more": "sigs.k8s.io/kwok/cmd/kwokctl"}).folder
-        != kwok.folder
-    )
-    assert replace(kwok, link=("-X main.version=1",)).folder != kwok.folder
-    assert replace(kwok, with_c={"kwok": "seccomp"}).folder != kwok.folder
-    assert replace(kwok, files={}).folder != kwok.folder
-
-
-def test_files_come_along_with_the_programs_of_their_module(elsewhere: Path) -> None:
-    if shutil.which("go") is None:
-        pytest.skip("skipped: no Go")
-    try:
-        folder = building.build(replace(building.KWOK, programs={}))
-    except subprocess.CalledProcessError:
-        pytest.skip("skipped: its module cannot be fetched here")
-
-    path = folder / "stage/pod/fast/pod-ready.yaml"
-    assert "kind: Stage" in path.read_text()
-    assert os.access(path, os.W_OK)
-
-
 def test_a_build_that_takes_too_long_is_ended_with_all_that_it_started(
     elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,38 +107,6 @@ def has_process(pid: int) -> bool:
     return bool(shown.stdout.strip()) and not shown.stdout.startswith("Z")
 
 
-def test_after_the_deadline_nothing_starts_and_the_tests_know_why(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(preparing, "out_of_reach", lambda: "")
-    monkeypatch.setattr(packages, "missing", tuple)
-    monkeypatch.setattr(box, "why_not", lambda: None)
-    began = time.monotonic()
-
-    assert preparing.main(["--deadline", "0"]) == 0
-
-    assert time.monotonic() - began < 60
-    output = capsys.readouterr().out
-    assert (
-        "skipped: no cluster tools: their build was ended after 0 minutes, before crds, crds-newest" in output
-    )
-    assert (
-        "kueue not built (the build was ended after 0 minutes): run `make cluster-tools`"
-        in preparing.lacking()
-    )
-
-
-def test_what_was_built_before_the_deadline_stays(
-    elsewhere: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    building.CRDS.folder.mkdir(parents=True)
-
-    assert building.main(["crds", "kwok", "--deadline", "0"]) == 0
-
-    assert "not built within 0 minutes: kwok" in capsys.readouterr().out
-    assert building.built(building.CRDS)
-
-
 def test_without_root_it_says_so_and_builds_no_cluster(
     elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,39 +135,3 @@ def test_a_step_that_fails_is_no_skip(
     assert preparing.main([]) == 1
 
     assert "it failed for crds, crds-newest" in capsys.readouterr().out
-
-
-def test_a_package_that_is_not_installed_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "packages.txt").write_text("# why\nno-such-package  # here\n\n")
-    monkeypatch.setattr(packages, "LIST", tmp_path / "packages.txt")
-
-    assert packages.missing() == ("no-such-package",)
-
-
-def test_no_package_is_listed_twice() -> None:
-    assert len(packages.wanted()) == len(set(packages.wanted())) > 10
-
-
-def test_the_lists_of_packages_are_fetched_where_installing_fails_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lists, done = tmp_path / "lists", tmp_path / "done"
-    script(
-        tmp_path / "bin/apt-get",
-        f"case $1 in update) touch {lists};; install) test -e {lists} || exit 100; touch {done};; esac",
-    )
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-
-    packages.install(("some-package",))
-
-    assert done.exists()
-
-
-def test_a_package_that_cannot_be_installed_is_an_error_with_the_words_of_apt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script(tmp_path / "bin/apt-get", "echo E: Unable to locate package; exit 100")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-
-    with pytest.raises(packages.PackagesError, match="E: Unable to locate package"):
-        packages.install(("some-package",))

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from tests.cluster import base_system, image_store, images, oci
-from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.images import COLLECTOR, HOLDER, RECIPES, TRAINER, Images, Recipe
 
 ROOT = Path(__file__).parents[2]
@@ -197,51 +196,6 @@ def test_a_change_is_another_image_of_what_it_is_in(tmp_path: Path, changed: str
         recipe for recipe in RECIPES if images.archive_of(recipe, copy) != images.archive_of(recipe, ROOT)
     ]
     assert others == [anew]
-
-
-def test_the_same_layer_gives_the_same_archive(tmp_path: Path) -> None:
-    digests = []
-    for number in (1, 2):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "program").write_bytes(b"program")
-        oci.layer_of(folder / "program", folder / "layer")
-        oci.lay_out(folder / "layer", folder / "layout")
-        oci.pack(folder / "layout", folder / "image.tar", "localhost/one")
-        digests.append(hashlib.sha256((folder / "image.tar").read_bytes()).hexdigest())
-
-    assert digests[0] == digests[1]
-
-
-def test_the_pause_program_ends_when_told_to(tmp_path: Path) -> None:
-    try:
-        base_system.pause(tmp_path / "layer")
-    except (NoClusterToolsError, FileNotFoundError) as error:
-        pytest.skip(f"skipped: {error}")
-    with tarfile.open(tmp_path / "layer") as layer:
-        content = layer.extractfile("pause")
-        assert content is not None
-        (tmp_path / "pause").write_bytes(content.read())
-    (tmp_path / "pause").chmod(0o755)
-
-    with subprocess.Popen([str(tmp_path / "pause")]) as started:
-        started.terminate()
-
-        assert started.wait(60) in {0, -15}  # it may be told before it has begun to listen
-
-
-def test_without_its_tools_the_build_says_what_is_missed_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(images, "FOLDER", tmp_path / "images")
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    with pytest.raises(NoClusterToolsError, match="no images: "):
-        images.build()
-
-    assert images.main() == 0
-    assert "The tests that run images are skipped" in capsys.readouterr().out
-    assert not (tmp_path / "images").exists()
 
 
 @pytest.mark.parametrize("name", ["collector", "trainer"])

@@ -1,7 +1,6 @@
 """The server's life: made where Go is, missed by name where it is not, never left behind."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import apiserver, building
-from tests.cluster.apiserver import NoClusterToolsError, Server
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 180
@@ -76,40 +74,3 @@ def test_an_interrupt_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     assert owner.wait(SECONDS) != 0
     assert alive(tmp_path) == ""
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_second_server_lives_beside_the_first(apiserver: Server) -> None:
-    assert apiserver.folder.name == f"for-{os.getpid()}"
-    assert apiserver.kubectl("get", "--raw", "/readyz").stdout == "ok"
-
-
-def test_without_go_the_build_says_what_is_missed_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(building, "BUILT", tmp_path / "tools")
-
-    with monkeypatch.context() as patch:
-        patch.setenv("PATH", str(tmp_path))
-        assert building.main([]) == 0
-
-    assert "no Go: the tests against a real API server are skipped" in capsys.readouterr().out
-    with pytest.raises(NoClusterToolsError, match="make cluster-tools"):
-        apiserver.start(tmp_path / "state", owner=os.getpid())
-
-
-def test_a_group_is_built_once_from_its_pins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if shutil.which("go") is None:
-        pytest.skip("skipped: no Go")
-    monkeypatch.setattr(building, "BUILT", tmp_path)
-
-    assert building.main(["crds-newest"]) == 0
-    output = capsys.readouterr().out
-    if "cannot be built" in output:
-        pytest.skip("skipped: its modules cannot be fetched here")
-    assert building.main(["crds-newest"]) == 0
-
-    assert "building crds-newest" in output
-    assert "building" not in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == [building.NEWEST_CRDS.folder.name]

@@ -12,10 +12,7 @@ from tests.cluster.platforms import policed_job, rendered_and_applied
 from tests.cluster.templates import pods
 from tests.render.test_bucket_store import a_variable
 from tests.render.test_several_datasets import (
-    FAULTS,
-    IN_CLAIMS,
     IN_THE_BUCKET,
-    OF_ADMISSION,
     a_batch_of_several,
 )
 
@@ -31,16 +28,6 @@ OTHERS = {
 def of_cluster(settings: Settings, name: str) -> Settings:
     """Return settings for a namespace of the server, which has no priority class."""
     return replace(settings, namespace=name, controller=Controller.ARGOCD, priority_class=None)
-
-
-def test_claims_of_several_datasets_are_admitted_and_no_other_ones(apiserver: Server, tmp_path: Path) -> None:
-    settings = of_cluster(IN_CLAIMS, "claims-of-data")
-    with rendered_and_applied(apiserver, settings):
-        job = policed_job(apiserver, a_batch_of_several(settings), settings, tmp_path)
-
-        assert apiserver.refuses(job, *pods(job)) == ""
-        for fault, change in (FAULTS | OF_ADMISSION).items():
-            assert_refused(apiserver, job, change, fault)
 
 
 def test_a_sidecar_may_copy_several_of_many_datasets_and_no_other_folder(

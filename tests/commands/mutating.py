@@ -8,7 +8,6 @@ from pathlib import Path
 
 from sweepledger.commands.verification.file_diff import FileDifference
 
-TABLES = ("csv",)
 CELLS = ("0.123456", "ok", "", '"x"', "7")
 
 

@@ -91,17 +91,6 @@ def test_what_was_asked_for_before_need_not_be_said_again(sandbox: Sandbox) -> N
     assert again.source.shapes == (Shape.JOB_SET,)
 
 
-def test_changed_settings_reach_the_files_that_nobody_edited(sandbox: Sandbox) -> None:
-    run_bootstrap(sandbox)
-    settings = (sandbox.root / "sweepledger.yaml").read_text()
-    sandbox.write("sweepledger.yaml", settings + "egress:\n  hub: {cidrs: [192.0.2.0/24], ports: [443]}\n")
-
-    result = run_bootstrap(sandbox)
-
-    assert "clusters/platform/network.yaml" in result.written
-    assert "egress-hub" in (sandbox.root / "clusters/platform/network.yaml").read_text()
-
-
 def test_a_file_that_was_edited_by_hand_is_kept_unless_forced(sandbox: Sandbox) -> None:
     run_bootstrap(sandbox)
     edited = sandbox.write("clusters/platform/network.yaml", "# mine\n")
@@ -194,14 +183,6 @@ def test_choosing_the_other_controller_takes_the_first_ones_files_away(sandbox: 
     assert "clusters/flux/source.yaml" in result.removed
     assert not kustomization.exists()
     assert sandbox.workspace.settings.controller is Controller.ARGOCD
-
-
-def test_flux_is_given_a_kustomization_for_each_batch_that_stands(sandbox: Sandbox) -> None:
-    batch = sandbox.merged()
-
-    result = run_bootstrap(sandbox)
-
-    assert f"clusters/flux/active/{batch}.yaml" in result.written
 
 
 def test_the_cluster_reads_the_remote_where_no_url_is_given(sandbox: Sandbox) -> None:
@@ -327,18 +308,6 @@ def test_as_a_command_it_says_what_to_do_next(
     assert run_sweep("bootstrap", "argocd", "--repo", "x", cwd=sandbox.root).returncode == 2
 
 
-def test_a_server_without_hooks_keeps_all_of_clusters_from_the_collector(sandbox: Sandbox) -> None:
-    argocd, flux = (
-        run_bootstrap(sandbox, literal).ruleset for literal in (Controller.ARGOCD, Controller.FLUX)
-    )
-
-    assert "clusters/**/*" in argocd
-    assert (
-        "clusters/*, clusters/extra/**/*, clusters/flux/*, clusters/platform/**/*, clusters/optional/**/*"
-        in flux
-    )
-
-
 def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:
     assert "/.github/ @<the platform team>" in run_bootstrap(sandbox).owners
     sandbox.write(".gitlab-ci.yml", "---\n")
@@ -423,8 +392,7 @@ def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     sandbox = Sandbox.create(tmp_path_factory.mktemp("bootstrapped"))
     sandbox.merged()
     run_bootstrap(sandbox)
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     install(sandbox)
     return sandbox
 
@@ -609,18 +577,6 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
     after = (sandbox.root / "clusters/platform/collector.yaml").read_text()
     assert after == before.replace("activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900")
     assert (sandbox.root / "base/namespace/v1/namespace.yaml").is_file()
-
-
-@pytest.mark.parametrize(
-    ("mode", "says"),
-    [(ResultsMode.PUSH, "no signature protects results"), (ResultsMode.BRANCH, "`sweep check` refuses")],
-)
-def test_without_signers_a_person_learns_what_that_means(
-    sandbox: Sandbox, mode: ResultsMode, says: str
-) -> None:
-    (gap,) = [item for item in run_bootstrap(sandbox, mode=mode).gaps if item.startswith("signers: not set")]
-
-    assert says in gap
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")

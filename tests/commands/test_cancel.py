@@ -7,13 +7,11 @@ from subprocess import CompletedProcess
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports import status
 from sweepledger.commands.repository.spec_edit import SpecEdit
-from sweepledger.commands.retry import retry
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.spec import ParsedSpec
@@ -78,15 +76,6 @@ def test_a_commit_made_while_cancel_computes_is_not_reverted(
     assert sandbox.git("status", "--porcelain") == ""
 
 
-def test_the_check_takes_a_cancelled_batch_for_in_order(sandbox: Sandbox, needs_kustomize: None) -> None:
-    sandbox.merged()
-
-    cancel(sandbox.workspace, "peak")
-
-    assert not [problem for problem in check(sandbox.workspace).problems if problem.code.startswith("batch")]
-    assert not generate(sandbox.workspace)[0].is_pending
-
-
 def test_what_was_cancelled_is_recorded_once_its_jobs_are_gone(sandbox: Sandbox, tmp_path: Path) -> None:
     batch = sandbox.merged()
     (stored,) = batches.in_work_tree(sandbox.root)
@@ -117,8 +106,7 @@ def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandb
     text = (sandbox.root / "sweeps/peak.yaml").read_text()
     sandbox.write("sweeps/peak.yaml", text.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
     (made,) = generate(sandbox.workspace)
-    sandbox.commit("One more")
-    sandbox.push()
+    sandbox.publish("One more")
     assert made.batch is not None
 
     commit_results(target(sandbox), tmp_path, {made.batch.name}, alive=())
@@ -153,8 +141,7 @@ def test_replaced_trials_are_asked_for_again_after_the_results_commit(
 
     assert made.batch is not None
     assert (made.retried, made.batch.lock.number, made.batch.lock.parent) == (2, 2, first)
-    sandbox.commit("Again")
-    sandbox.push()
+    sandbox.publish("Again")
     assert generate(sandbox.workspace)[0].batch is None
 
 
@@ -225,17 +212,6 @@ def test_to_replace_what_is_cancelled_already_is_the_work_of_retry(sandbox: Sand
     assert raised.value.hint == way
 
 
-@pytest.mark.full_suite("more retries")
-def test_the_retry_that_is_named_there_works(sandbox: Sandbox, tmp_path: Path) -> None:
-    batch = sandbox.merged()
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
-    commit_results(target(sandbox), tmp_path, (), alive=())
-    sandbox.pull()
-
-    assert retry(sandbox.workspace, "peak", batch=batch).generated.retried == 3
-
-
 def test_an_edited_spec_is_not_committed_along(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     sandbox.spec(xs="7")
@@ -298,16 +274,3 @@ def test_a_running_batch_is_ended_and_recorded_by_the_local_engine(
     assert "JobPruned" in names
     assert rows(sandbox) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
     assert batch in sandbox.git("log", "-1", "--format=%b")
-
-
-def test_the_entry_of_a_cancelled_batch_stays_in_its_spec(sandbox: Sandbox, needs_kustomize: None) -> None:
-    name = sandbox.merged()
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
-    spec = sandbox.root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text().replace(name, "peak-b9-00000000"))
-    sandbox.commit("Name another batch")
-
-    problems = check(sandbox.workspace, base="origin/main").problems
-
-    assert [(problem.code, name in problem.message) for problem in problems] == [("cancel-removed", True)]

@@ -5,7 +5,7 @@ import pytest
 from sweepledger.commands.check import CheckReport, check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.validate import validate
-from sweepledger.errors import SpecError, ToolError
+from sweepledger.errors import ToolError
 from sweepledger.problems import Severity
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
@@ -50,8 +50,7 @@ def test_warnings_of_merged_trials_are_not_repeated_in_every_check(sandbox: Sand
     generate(sandbox.workspace)
     assert codes(check(sandbox.workspace)) == ["seed-unused"]
 
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
 
     assert codes(check(sandbox.workspace)) == []
 
@@ -67,17 +66,9 @@ def test_a_file_that_looks_like_a_spec_where_none_is_read_is_reported(sandbox: S
     generated = run_sweep("generate", cwd=sandbox.root)
     assert f"{path}: warning: is no spec" in generated.stdout + generated.stderr
 
-    sandbox.commit("Put it there all the same")
-    sandbox.push()
+    sandbox.publish("Put it there all the same")
     assert codes(check(sandbox.workspace)) == []
     assert codes(check(sandbox.workspace, everything=True)) == ["spec-unread"]
-
-
-def test_other_files_below_sweeps_are_no_news(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/notes/README.md", "What we tried\n")
-    sandbox.write("sweeps/points.csv", "x\n1\n")
-
-    assert codes(check(sandbox.workspace)) == []
 
 
 def test_a_stale_batch_is_drift(sandbox: Sandbox) -> None:
@@ -172,13 +163,6 @@ def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None
 
     assert codes(report) == ["code-unreachable"]
     assert report.problems[0].hint == "run `sweep update peak`"
-
-
-def test_a_wrong_spec_comes_first(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/bad.yaml", "name: bad\n")
-
-    with pytest.raises(SpecError):
-        check(sandbox.workspace)
 
 
 def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,10 @@ import pytest
 from sweepledger.commands.check import CheckReport, check
 from sweepledger.commands.checks import layout
 from sweepledger.commands.generate import generate
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import StorageError
-from sweepledger.problems import Problem
 from sweepledger.repo import files
 from sweepledger.repo.git import Repository
 from sweepledger.repo.package_data import base_folder
-from sweepledger.spec import ParsedSpec
 from sweepledger.structs.values import blob_id, bytes_digest
 from tests.repository import Sandbox, followed_by
 
@@ -153,8 +150,7 @@ def test_a_lock_that_names_no_bases_frees_none(sandbox: Sandbox) -> None:
     head, _, rest = lock.read_text().partition("bases:\n")
     kept = "\n".join(line for line in rest.splitlines() if not line.startswith("  - ")) + "\n"
     lock.write_text(f"{head}bases: []\n{kept}")
-    sandbox.commit("Merged by somebody who did not check")
-    sandbox.push()
+    sandbox.publish("Merged by somebody who did not check")
     assert check(sandbox.workspace).problems == ()
     changed = ["base/launcher/v1/launch.py", "base/trial/v1/job.yaml"]
     for path in changed:
@@ -171,8 +167,7 @@ def test_a_base_that_only_the_kustomization_names_is_frozen(sandbox: Sandbox) ->
     shutil.copytree(sandbox.root / "base/trial/v1", sandbox.root / "base/trial/v9")
     listed = sandbox.root / "overlays/active" / name / "kustomization.yaml"
     listed.write_text(listed.read_text().replace("base/trial/v1", "base/trial/v9"))
-    sandbox.commit("Merged by somebody who did not check")
-    sandbox.push()
+    sandbox.publish("Merged by somebody who did not check")
     path = sandbox.root / "base/trial/v9/job.yaml"
     path.write_text(path.read_text().replace("privileged: false", "privileged: true") + "# mine\n")
 
@@ -191,8 +186,7 @@ def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sa
     path.write_text(path.read_text().removesuffix("# mine\n"))
 
     sandbox.write("clusters/bootstrap.yaml", "version: 1\n")
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     path.write_text(f"{path.read_text()}# mine\n")
 
     report = check(sandbox.workspace)
@@ -272,8 +266,7 @@ def test_what_stands_is_judged_by_the_settings_that_stand(sandbox: Sandbox, need
 @pytest.mark.parametrize("controller", ["none", "argocd"])
 def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: str) -> None:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.commit("Flux")
-    sandbox.push()
+    sandbox.publish("Flux")
     name = sandbox.merged()
     settings = sandbox.root / "sweepledger.yaml"
     settings.write_text(settings.read_text().replace("controller: flux", f"controller: {controller}"))
@@ -399,8 +392,7 @@ def test_a_clone_that_was_told_of_other_parents_is_not_believed(sandbox: Sandbox
 def test_a_filter_of_a_clones_own_configuration_does_not_run(sandbox: Sandbox) -> None:
     sandbox.merged()
     sandbox.write("results/a", "old\n")
-    sandbox.commit("results(a)")
-    sandbox.push()
+    sandbox.publish("results(a)")
     spy = sandbox.root.parent / "ran"
     sandbox.git("config", "filter.evil.clean", f"touch '{spy}'; cat")
     sandbox.git("config", "filter.evil.required", "true")
@@ -413,22 +405,3 @@ def test_a_filter_of_a_clones_own_configuration_does_not_run(sandbox: Sandbox) -
 
     assert codes(check(sandbox.workspace)) == {"history-unsigned"}
     assert not spy.exists()
-
-
-def test_where_every_spec_is_as_merged_none_is_read(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox.merged()
-    read: list[Path] = []
-    parse = Workspace.parse
-
-    def noted(self: Workspace, path: Path) -> ParsedSpec | tuple[Problem, ...]:
-        read.append(path)
-        return parse(self, path)
-
-    monkeypatch.setattr(Workspace, "parse", noted)
-    assert check(sandbox.workspace).specs == 1
-    assert read == []
-
-    check(sandbox.workspace, everything=True)
-    assert [path.name for path in read] == ["peak.yaml"]

@@ -86,8 +86,7 @@ def test_nobody_but_the_collector_changes_results(
     sandbox: Sandbox, change: str, *, is_committed: bool
 ) -> None:
     sandbox.write("results/peak/summary.csv", "measured\n")
-    sandbox.commit("results(peak)")
-    sandbox.push()
+    sandbox.publish("results(peak)")
     match change:
         case "add":
             sandbox.write("results/peak/more.csv", "x")
@@ -109,8 +108,7 @@ def test_a_listed_key_may_mend_history_and_a_key_that_the_change_lists_itself_ma
 ) -> None:
     trusted, own = key(tmp_path, "trusted"), key(tmp_path, "own")
     listed(sandbox, trusted)
-    sandbox.commit("List a key")
-    sandbox.push()
+    sandbox.publish("List a key")
     sandbox.write("results/peak/summary.csv", "mended\n")
     signed_commit(sandbox, trusted, "Mend")
     assert check(sandbox.workspace).problems == ()
@@ -127,8 +125,7 @@ def test_a_listed_key_may_mend_history_and_a_key_that_the_change_lists_itself_ma
 def test_one_unsigned_commit_among_signed_ones_is_enough(sandbox: Sandbox, tmp_path: Path) -> None:
     trusted = key(tmp_path, "trusted")
     listed(sandbox, trusted)
-    sandbox.commit("List a key")
-    sandbox.push()
+    sandbox.publish("List a key")
     sandbox.write("results/a", "1\n")
     sandbox.commit("Unsigned")
     sandbox.write("results/a", "2\n")
@@ -145,8 +142,7 @@ def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: San
     sandbox.commit("More")
     sandbox.git("switch", "-q", "main")
     sandbox.write("results/a", "new\n")
-    sandbox.commit("results(a): more")
-    sandbox.push()
+    sandbox.publish("results(a): more")
     sandbox.git("switch", "-q", "ask")
     sandbox.git("merge", "-q", "--strategy=ours", "-m", "Merge", "main")
 
@@ -180,8 +176,7 @@ def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: 
     sandbox.commit("Ask")
     move(sandbox, made.batch.name)
     sandbox.write(f"results/peak/records/{made.batch.name}.jsonl", "")
-    sandbox.commit("results(peak)")
-    sandbox.push()
+    sandbox.publish("results(peak)")
     target = sandbox.root / path
     target.write_text((target.read_text() if target.exists() else "") + "# more\n")
 
@@ -292,8 +287,7 @@ def test_a_spec_that_stands_as_it_was_generated_is_not_read_again(sandbox: Sandb
     spec.write_text(spec.read_text().replace("values: [1, 2, 3]", "values: [1, 2, 3, 4]"))
     assert codes(check(sandbox.workspace)) == {"drift"}
 
-    sandbox.commit("No batch with it")
-    sandbox.push()
+    sandbox.publish("No batch with it")
     assert codes(check(sandbox.workspace)) == {"drift"}
 
 

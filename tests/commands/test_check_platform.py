@@ -22,8 +22,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     sandbox.write("sweepledger.yaml", SETTINGS)
     sandbox.merged()
     bootstrap(sandbox.workspace, BootstrapRequest(request.param, URL, "main"))
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     assert problems(sandbox) == []
     return sandbox
 
@@ -74,8 +73,7 @@ def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(platf
     assert (problem.file, problem.code, problem.severity) == (NETWORK, "platform-edited", Severity.ERROR)
     bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
     assert [item.code for item in problems(platform_sandbox)] == ["platform-edited"]
-    platform_sandbox.commit("Past the check")
-    platform_sandbox.push()
+    platform_sandbox.publish("Past the check")
     platform_sandbox.spec(xs="1, 2, 3, 4")
     generate(platform_sandbox.workspace)
     assert [(item.code, item.severity) for item in problems(platform_sandbox)] == [

@@ -11,8 +11,7 @@ import pytest
 
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
-from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
-from sweepledger.commands.generate import generate
+from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
@@ -96,21 +95,12 @@ def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Pa
     assert commit_results(target(merged), results, ()) == ()
 
 
-def test_a_batch_that_no_job_knows_ends_by_its_records(merged: Sandbox, results: Path) -> None:
-    for index in range(3):
-        leave(results, stored(merged), index)
-
-    assert recorded(merged, commit_results(target(merged), results, ())) == {"0": "ok", "1": "ok", "2": "ok"}
-
-
 @pytest.mark.parametrize("pack", ["", "  pack: {trials: 2}\n"], ids=["a pod each", "packed"])
 def test_no_record_of_a_running_batch_is_read_before_each_trial_has_left_something(
     sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch, pack: str
 ) -> None:
     sandbox.write("sweeps/peak.yaml", SPEC.format(name="peak", xs="1, 2, 3", parallelism=2) + pack)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     batch = stored(sandbox)
     for index in range(2):
         leave(results, batch, index)
@@ -169,14 +159,6 @@ def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
     assert ',corrupt,"empty truncated",' in first
     assert records[0].details == {"passed_over": {"empty": 1, "truncated": 1}}
     assert records[1].others == LeftOutAttempts(failed=0, disrupted=0, ignored=1, seconds=0.0)
-
-
-def test_files_that_cannot_be_read_end_no_batch_that_may_still_run(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    for index in range(3):
-        leave(results, batch, index).write_text("")
-
-    assert commit_results(target(merged), results, ()) == ()
 
 
 def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, results: Path) -> None:
@@ -303,18 +285,6 @@ def test_no_size_of_numbers_stops_the_collector(
     }
 
 
-def test_a_record_of_three_centuries_is_none(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    leave(results, batch, 0, seconds=9e307)
-    for index in (1, 2):
-        leave(results, batch, index)
-
-    commits = commit_results(target(merged), results, {batch.name})
-
-    assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "ok"}
-    assert commits[0].corrupt == ("wrong-value:seconds",)
-
-
 def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Path, tmp_path: Path) -> None:
     batch = stored(merged)
     real = leave(results, batch, 0)
@@ -374,19 +344,6 @@ def test_the_results_are_the_same_whatever_the_order_of_collecting(merged: Sandb
     assert len(kept(merged, batch)) == 4
 
 
-def test_with_flux_the_batchs_file_goes_with_the_folder(sandbox: Sandbox, results: Path) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    name = sandbox.merged()
-    file = sandbox.root / f"clusters/flux/active/{name}.yaml"
-    assert file.is_file()
-
-    commit_results(target(sandbox), results, {name})
-
-    sandbox.pull()
-    assert not file.exists()
-    assert (sandbox.root / "overlays/archive" / name).is_dir()
-
-
 def test_an_archived_batch_without_records_waits_while_another_is_recorded(
     sandbox: Sandbox, results: Path
 ) -> None:
@@ -440,8 +397,7 @@ def take(sandbox: Sandbox, name: str) -> None:
     """Merge a branch as a person would who squashes."""
     sandbox.git("fetch", "-q", "origin", name)
     sandbox.git("merge", "-q", "--squash", "FETCH_HEAD")
-    sandbox.commit("Results")
-    sandbox.push()
+    sandbox.publish("Results")
 
 
 def test_where_a_person_merges_each_sweep_has_one_branch_on_top_of_what_stands(
@@ -477,8 +433,7 @@ def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has
     old = proposal(sandbox)
     sandbox.git("push", "-q", "origin", "HEAD:refs/heads/results/peak/mine", "HEAD:refs/heads/results/pear")
     sandbox.write("README.md", "moved")
-    sandbox.commit("Move main")
-    sandbox.push()
+    sandbox.publish("Move main")
 
     (commit,) = commit_results(reviewed(sandbox), results, names)
 
@@ -492,16 +447,6 @@ def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has
     assert sandbox.git("rev-parse", f"{made}^").strip() == sandbox.head()
 
 
-def test_a_branch_that_a_person_deleted_is_made_anew(merged: Sandbox, results: Path) -> None:
-    batch, name = stored(merged).name, proposal(merged)
-    commit_results(reviewed(merged), results, {batch})
-    merged.git("push", "-q", "origin", f":{name}")
-
-    (commit,) = commit_results(reviewed(merged), results, {batch})
-
-    assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
-
-
 def test_of_two_who_propose_at_once_one_has_to_and_neither_fails(
     merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -512,23 +457,6 @@ def test_of_two_who_propose_at_once_one_has_to_and_neither_fails(
 
     assert commit_results(reviewed(merged), results, {batch}) == ()
     assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
-
-
-def test_an_old_branch_that_cannot_be_deleted_is_told_when_all_is_proposed(
-    merged: Sandbox, results: Path
-) -> None:
-    batch = stored(merged).name
-    commit_results(reviewed(merged), results, {batch})
-    merged.write("README.md", "moved")
-    merged.commit("Move main")
-    merged.push()
-    merged.git("--git-dir", str(merged.remote), "config", "receive.denyDeletes", "true")
-
-    with pytest.raises(UnrecordedError, match="denying ref deletion") as caught:
-        commit_results(reviewed(merged), results, {batch})
-
-    assert [commit.batches for commit in caught.value.done] == [(batch,)]
-    assert proposal(merged) in branches(merged)
 
 
 @pytest.mark.parametrize("is_reviewed", [False, True], ids=["push", "branch"])
@@ -591,8 +519,7 @@ def test_what_the_spec_at_the_base_no_longer_asks_for_is_told_and_never_wins(
     for index in range(3):
         leave(results, batch, index)
     merged.spec(xs="1, 2, 7")
-    merged.commit("Ask for another value")
-    merged.push()
+    merged.publish("Ask for another value")
 
     (commit,) = commit_results(target(merged), results, {batch.name})
 
@@ -612,8 +539,7 @@ def test_where_the_spec_cannot_be_read_nobody_is_refused(
         (merged.root / "sweeps/peak.yaml").unlink()
     else:
         merged.write("sweeps/peak.yaml", text)
-    merged.commit("Break the spec")
-    merged.push()
+    merged.publish("Break the spec")
 
     (commit,) = commit_results(target(merged), results, {batch.name})
 
@@ -624,8 +550,7 @@ def test_where_the_spec_cannot_be_read_nobody_is_refused(
 
 def test_a_table_of_replicates_goes_when_the_sweep_has_none_any_more(merged: Sandbox, results: Path) -> None:
     merged.write("results/peak/replicates.csv", "params.x,count\n")
-    merged.commit("An earlier summary")
-    merged.push()
+    merged.publish("An earlier summary")
     batch = stored(merged)
     leave(results, batch, 0)
 

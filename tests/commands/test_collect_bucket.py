@@ -13,7 +13,6 @@ from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
 from sweepledger.commands.collect import Collection, collect_from_cluster, watch_cluster
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import pack_message
@@ -267,8 +266,7 @@ def in_pods(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> str:
     sandbox.commit("Keep records in pods for a while")
     name = sandbox.merged("plain", xs="1")
     settings.write_text(before)
-    sandbox.commit("Keep results in a bucket again")
-    sandbox.push()
+    sandbox.publish("Keep results in a bucket again")
     (batch,) = [each for each in batches.in_work_tree(sandbox.root) if each.name == name]
     cluster.job(name, trials=1)
     uid = cluster.attempt(name, 0, "plain", finalizers=FINALIZERS)
@@ -338,9 +336,7 @@ def packs(cluster: Cluster, sandbox: Sandbox, bucket: Bucket, tmp_path: Path) ->
     in_a_bucket(sandbox)
     text = SPEC.format(name="peak", xs="1, 2, 3, 4, 5", parallelism=2) + "  pack: {trials: 2}\n"
     sandbox.write("sweeps/peak.yaml", text)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for packs")
-    sandbox.push()
+    sandbox.publish_batches("Ask for packs")
     cluster.job(stored(sandbox).name, trials=3)
     return Packs(cluster, sandbox, bucket, tmp_path / "records")
 

@@ -93,8 +93,7 @@ def test_in_a_shallow_clone_a_batch_is_as_old_as_what_the_clone_has(
 ) -> None:
     batch = sandbox.merged()
     sandbox.write("notes.md", "later")
-    sandbox.commit("Later")
-    sandbox.push()
+    sandbox.publish("Later")
     clone = ("git", "clone", "-q", "--depth=1", f"file://{sandbox.remote}", str(tmp_path / "shallow"))
     subprocess.run(clone, check=True)
     shallow = Workspace.find(tmp_path / "shallow")

@@ -9,7 +9,6 @@ import pytest
 
 from sweepledger.commands.digests import folder_digest
 from sweepledger.engine import datasets
-from sweepledger.engine.datasets import ReadProgress
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.structs.settings import Dataset
 
@@ -51,15 +50,6 @@ def test_a_version_is_believed_but_its_folder_must_be_there(folder: Path, tmp_pa
     assert not datasets.is_verifiable(known.identity)
     with pytest.raises(StorageError, match="is missing"):
         datasets.verified_folder(known, tmp_path / "none", code=folder)
-
-
-def test_long_work_tells_how_far_it_is(folder: Path) -> None:
-    progress: list[ReadProgress] = []
-
-    folder_digest(folder, progress=progress.append)
-
-    assert progress
-    assert progress[0].bytes == 4
 
 
 @pytest.mark.parametrize("kind", ["link", "folder link", "device", "line end"])

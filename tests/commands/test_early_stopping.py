@@ -62,8 +62,7 @@ def played(sandbox: Sandbox) -> None:
         sandbox.commit("Write the code")
     for made in generate(sandbox.workspace):
         assert made.batch is not None
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
     sandbox.pull()
 
@@ -196,9 +195,7 @@ def test_a_promoted_trial_that_begins_anew_is_checked_like_any_other(sandbox: Sa
     sandbox.write("code/train.py", CLIMB)
     sandbox.write("sweeps/climb.yaml", RUNGS.replace("eta: 2}", "eta: 2, continues: false}"))
     sandbox.commit("Write the code")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     (first,) = active(sandbox.workspace)
     for trial in expected_trials(first):
         leave_one(results, first, trial.index, metrics={"score": float(str(trial.assignment["x"]))})

@@ -42,8 +42,7 @@ def laptop(request: pytest.FixtureRequest, sandbox: Sandbox, needs_kustomize: No
     path = sandbox.root / "code/train.py"
     path.write_text(path.read_text() + KEEPS)
     sandbox.spec()
-    sandbox.commit("Keep a file")
-    sandbox.push()
+    sandbox.publish("Keep a file")
     return sandbox
 
 
@@ -57,8 +56,7 @@ def test_trials_of_one_machine_are_recorded_shown_fetched_reproduced_and_kept(
         sweep(laptop, "run", "peak")
     else:
         sweep(laptop, "generate", "peak")
-        laptop.commit("Request trials")
-        laptop.push()
+        laptop.publish("Request trials")
         sweep(laptop, "local", "--once")
         laptop.pull()
     (batch,) = batches.in_work_tree(laptop.root)

@@ -31,6 +31,14 @@ LATER = (KEEP + 10) * DAY
 """So long after the tests, everything is old enough."""
 
 
+def ended(sandbox: Sandbox, results: Path) -> None:
+    """Merge a sweep whose results expire, and let its trials end."""
+    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
+    sandbox.merged()
+    for index in range(3):
+        leave(results, stored(sandbox), index)
+
+
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     made = tmp_path / "volume"
@@ -43,10 +51,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Sandbox, Path]:
     """A sweep whose results are on main, and whose folder is still on the volume."""
     results = tmp_path_factory.mktemp("volume")
     sandbox = Sandbox.create(tmp_path_factory.mktemp("recorded"))
-    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
-    sandbox.merged()
-    for index in range(3):
-        leave(results, stored(sandbox), index)
+    ended(sandbox, results)
     assert commit_results(target(sandbox), results, ())
     sandbox.pull()
     return sandbox, results
@@ -131,8 +136,7 @@ def test_what_the_branch_does_not_hold_is_kept(
     change: Callable[[Sandbox], None], says: str, recorded: Sandbox, results: Path
 ) -> None:
     change(recorded)
-    recorded.commit("Take it away")
-    recorded.push()
+    recorded.publish("Take it away")
 
     state, why = fate(expired(recorded, results))
 
@@ -142,10 +146,7 @@ def test_what_the_branch_does_not_hold_is_kept(
 
 
 def test_the_remote_decides_and_not_the_work_tree(sandbox: Sandbox, results: Path) -> None:
-    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
-    sandbox.merged()
-    for index in range(3):
-        leave(results, stored(sandbox), index)
+    ended(sandbox, results)
     commit_results(target(sandbox, push=False), results, ())
     assert (sandbox.root / "overlays/archive" / batch(sandbox)).is_dir()
 
@@ -172,8 +173,7 @@ def test_another_branch_than_the_cluster_follows_is_no_witness(recorded: Sandbox
 
 def test_without_a_time_nobody_deletes(recorded: Sandbox, results: Path) -> None:
     recorded.write("sweepledger.yaml", "version: 1\n")
-    recorded.commit("Keep for ever")
-    recorded.push()
+    recorded.publish("Keep for ever")
 
     with pytest.raises(IdleError, match=r"results\.keep"):
         expired(recorded, results)
@@ -184,8 +184,7 @@ def test_without_a_time_nobody_deletes(recorded: Sandbox, results: Path) -> None
 def test_settings_that_cannot_be_read_delete_nothing(recorded: Sandbox, results: Path) -> None:
     workspace = recorded.workspace
     recorded.write("sweepledger.yaml", "version: 1\nresults: {keep: soon}\n")
-    recorded.commit("Break")
-    recorded.push()
+    recorded.publish("Break")
 
     with pytest.raises(SpecError):
         expire(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
@@ -204,8 +203,7 @@ def test_a_record_whose_cause_only_the_cluster_knew_is_in_git_all_the_same(
         for record in records
     )
     kept.write_bytes(content)
-    recorded.commit("As the collector would have")
-    recorded.push()
+    recorded.publish("As the collector would have")
 
     assert fate(expired(recorded, results)) == (FolderState.EXPIRED, "")
 
@@ -261,10 +259,7 @@ def test_a_folder_that_was_written_to_is_kept_whatever_git_says(
 def test_a_clock_that_once_was_wrong_is_outvoted_by_the_other(
     sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
-    sandbox.merged()
-    for index in range(3):
-        leave(results, stored(sandbox), index)
+    ended(sandbox, results)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
     commit_results(target(sandbox), results, ())
     sandbox.pull()
@@ -469,10 +464,7 @@ def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results:
 def test_as_a_command_it_exits_5_for_a_late_record_and_3_where_storage_refuses(
     sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write("sweepledger.yaml", f"version: 1\nresults: {{keep: {KEEP}d}}\n")
-    sandbox.merged()
-    for index in range(3):
-        leave(results, stored(sandbox), index)
+    ended(sandbox, results)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
     commit_results(target(sandbox), results, ())
     sandbox.pull()
@@ -504,8 +496,7 @@ def test_what_trials_under_way_may_go_on_from_stays_until_they_have_ended(
     later = recorded.merged(xs="1, 2, 3, 4")
     lock = recorded.root / "overlays/active" / later / "batch.yaml"
     lock.write_text(lock.read_text() + "parents: {'0': t00000000000}\n")
-    recorded.commit("Go on from checkpoints")
-    recorded.push()
+    recorded.publish("Go on from checkpoints")
 
     state, says = fate(expired(recorded, results))
 

@@ -15,7 +15,6 @@ from sweepledger.commands.collection.reader_pod import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
-from sweepledger.commands.reports.metrics import metrics
 from sweepledger.commands.reports.why import why
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
@@ -61,9 +60,7 @@ def founded(sandbox: Sandbox, controller: str = "flux", **changes: str) -> Sandb
     bootstrapped(sandbox, Controller(controller))
     for cluster in ("eu", "us"):
         ask(sandbox, f"in-{cluster}", cluster)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep in each cluster")
-    sandbox.push()
+    sandbox.publish_batches("Ask for a sweep in each cluster")
     return sandbox
 
 
@@ -88,9 +85,7 @@ def test_a_lock_names_the_cluster_and_neither_pods_nor_trials_know_it(sandbox: S
 def test_without_a_name_the_rule_decides_and_further_batches_stay(sandbox: Sandbox) -> None:
     with_settings(sandbox, controller="argocd")
     ask(sandbox, "peak", None)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     (first,) = batches.in_work_tree(sandbox.root)
     other = {"eu": "us", "us": "eu"}[first.lock.cluster or ""]
     weights = f"clusters: {{{other}: {{weight: 100}}, {first.lock.cluster}: {{weight: 0}}}}\n"
@@ -108,12 +103,9 @@ def test_without_a_name_the_rule_decides_and_further_batches_stay(sandbox: Sandb
 def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: Sandbox) -> None:
     with_settings(sandbox, controller="argocd")
     ask(sandbox, "peak", None)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     with_settings(sandbox, "clusters: {eu: {weight: 0}, us: {weight: 0}}\n", controller="argocd")
-    sandbox.commit("Let no cluster take new sweeps")
-    sandbox.push()
+    sandbox.publish("Let no cluster take new sweeps")
     path = sandbox.root / "sweeps/peak.yaml"
     path.write_text(path.read_text().replace("1, 2, 3", "1, 2, 3, 4"))
     generate(sandbox.workspace)
@@ -136,8 +128,7 @@ def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sand
         path = sandbox.spec(name)
         path.write_text(f"{path.read_text()}  expected_minutes: 5\n  pool: small\n  cluster: {cluster}\n")
     generate(sandbox.workspace, ["in-eu"])
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
 
     (here,) = plan(sandbox.workspace, ["new-in-eu"]).reviews
     (there,) = plan(sandbox.workspace, ["new-in-us"]).reviews
@@ -150,8 +141,7 @@ def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sand
 
 def test_no_one_writes_another_cluster_into_a_lock(sandbox: Sandbox) -> None:
     with_settings(sandbox, controller="argocd")
-    sandbox.commit("Set up")
-    sandbox.push()
+    sandbox.publish("Set up")
     ask(sandbox, "peak", "eu")
     generate(sandbox.workspace)
     (batch,) = batches.in_work_tree(sandbox.root)
@@ -186,12 +176,6 @@ def test_each_cluster_has_a_platform_and_its_own_batches(sandbox: Sandbox) -> No
         assert f"--in={cluster}" in pod["containers"][0]["command"]
     assert not (sandbox.root / "clusters/platform").exists()
     assert codes(sandbox) == []
-
-
-def test_a_second_bootstrap_of_a_fleet_changes_nothing(sandbox: Sandbox) -> None:
-    founded(sandbox)
-
-    assert bootstrapped(sandbox) == ()
 
 
 def test_one_argo_cd_tells_its_clusters_apart(sandbox: Sandbox) -> None:
@@ -251,20 +235,6 @@ def test_a_secret_is_made_once_in_the_cluster_that_reads_it(sandbox: Sandbox) ->
     assert places(beside) == {"eu": ["sweeps-git-read", "sweep-git-write"], "us": ["sweep-git-write"]}
 
 
-def test_what_only_one_cluster_lacks_is_said_of_it(sandbox: Sandbox) -> None:
-    with_settings(sandbox, "clusters: {eu: {nfs: {server: a.example.org, path: /eu}}, us: {}}\n")
-
-    result = bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, url=URL, branch="main"))
-
-    (gap,) = (gap for gap in result.gaps if gap.startswith("results.nfs"))
-    assert gap.endswith("(only in cluster us)")
-    assert not [gap for gap in result.gaps if gap.startswith("signers") and "only" in gap]
-    assert [line for line in result.results_folder if line.startswith("mkdir")] == [
-        "mkdir -p /eu",
-        "mkdir -p <the export's folder>",
-    ]
-
-
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
 def test_an_upgrade_says_what_to_apply_in_each_cluster(sandbox: Sandbox, controller: Controller) -> None:
     with_settings(sandbox, controller=str(controller))
@@ -278,17 +248,6 @@ def test_an_upgrade_says_what_to_apply_in_each_cluster(sandbox: Sandbox, control
     for cluster in ("eu", "us"):
         assert f"in cluster {cluster}, kubectl apply" in last
         assert f"-k clusters/{cluster}/{controller}" in last
-
-
-def test_the_metrics_of_a_batch_name_its_cluster(sandbox: Sandbox) -> None:
-    founded(sandbox)
-
-    (merged,) = (one for one in metrics(sandbox.workspace) if one.name == "batch_merged_timestamp_seconds")
-
-    assert {labels["sweep"]: labels["cluster"] for labels, _ in merged.samples} == {
-        "in-eu": "eu",
-        "in-us": "us",
-    }
 
 
 def test_a_reader_pod_waits_in_a_queue_of_its_own_cluster(sandbox: Sandbox) -> None:
@@ -309,9 +268,7 @@ def test_an_active_batch_of_no_cluster_forbids_clusters(sandbox: Sandbox) -> Non
     with_settings(sandbox, "")
     sandbox.spec()
     bootstrapped(sandbox)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask, with one cluster")
-    sandbox.push()
+    sandbox.publish_batches("Ask, with one cluster")
     with_settings(sandbox)
 
     with pytest.raises(RepositoryError, match="active in the only cluster"):
@@ -398,25 +355,21 @@ def test_a_cluster_is_given_up_and_its_trials_run_elsewhere_once(
     leave(tmp_path / "us", lost, 0)
     with_settings(sandbox, LOST, namespace=cluster.namespace)
     ask(sandbox, "in-us", None)
-    sandbox.commit("Give us up")
-    sandbox.push()
+    sandbox.publish("Give us up")
     with pytest.raises(RepositoryError, match="active in cluster 'us', which was given up"):
         bootstrapped(sandbox)
     cancel(sandbox.workspace, "in-us", replace=True)
     bootstrapped(sandbox)
     # Without the empty folder, its Flux would delete no Job when the cluster comes back.
     assert [path.name for path in (sandbox.root / "clusters/us").rglob("*") if path.is_file()] == [".gitkeep"]
-    sandbox.commit("Its platform is no more")
-    sandbox.push()
+    sandbox.publish("Its platform is no more")
 
     with pytest.raises(RepositoryError, match="us was given up"):
         collect("us")
     cluster.delete("jobs", lost.name)
     assert recorded(collect("eu")) == (lost.name,)
     sandbox.pull()
-    generate(sandbox.workspace)
-    sandbox.commit("Run them elsewhere")
-    sandbox.push()
+    sandbox.publish_batches("Run them elsewhere")
     (again,) = (one for one in batches.in_work_tree(sandbox.root) if one.is_active and one.sweep == "in-us")
     assert (again.lock.cluster, again.lock.trials) == ("eu", 3)
     assert codes(sandbox) == []

@@ -1,8 +1,5 @@
-import os
 import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +7,7 @@ import pytest
 from sweepledger.commands.generate import generate, update
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.errors import RepositoryError, SpecError
-from sweepledger.repo import batches, files, kustomize
+from sweepledger.repo import batches, kustomize
 from sweepledger.structs.run_config import Shape
 from tests.repository import Sandbox, followed_by
 
@@ -24,8 +21,7 @@ def archive(sandbox: Sandbox, name: str) -> None:
     """Do what a results commit does to a batch."""
     sandbox.write(f"results/{name.partition('-')[0]}/records/{name}.jsonl", "")
     sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
-    sandbox.commit(f"results({name})")
-    sandbox.push()
+    sandbox.publish(f"results({name})")
 
 
 def test_a_spec_becomes_a_batch_of_all_its_trials(sandbox: Sandbox) -> None:
@@ -118,25 +114,6 @@ def test_an_added_value_makes_a_second_batch_with_only_the_new_trials(sandbox: S
     assert sandbox.active() == [first, made.batch.name]
 
 
-def test_trials_of_archived_batches_are_known(sandbox: Sandbox) -> None:
-    archive(sandbox, sandbox.merged())
-    sandbox.spec(xs="3, 4")
-
-    made = only(generate(sandbox.workspace))
-
-    assert made.batch is not None
-    assert made.batch.lock.trials == 1
-
-
-def test_commits_that_change_no_program_make_nothing_new(sandbox: Sandbox) -> None:
-    name = sandbox.merged()
-    sandbox.write("docs/readme.md", "words")
-    sandbox.commit("Write docs")
-    archive(sandbox, name)
-
-    assert only(generate(sandbox.workspace)).batch is None
-
-
 def test_a_squash_merged_branch_makes_nothing_new(sandbox: Sandbox) -> None:
     sandbox.git("switch", "-q", "-c", "ask")
     sandbox.spec()
@@ -146,8 +123,7 @@ def test_a_squash_merged_branch_makes_nothing_new(sandbox: Sandbox) -> None:
     sandbox.commit("More")
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--squash", "ask")
-    sandbox.commit("Ask (#1)")
-    sandbox.push()
+    sandbox.publish("Ask (#1)")
 
     assert only(generate(sandbox.workspace)).batch is None
 
@@ -164,12 +140,6 @@ def test_changed_code_asks_for_nothing_until_the_author_says_so(sandbox: Sandbox
     assert (updated.batch.lock.number, updated.batch.lock.trials) == (2, 3)
     assert updated.batch.lock.program.code.tree == sandbox.git("rev-parse", "HEAD:code").strip()
     assert not only(generate(sandbox.workspace)).is_pending, "the update is the newest program"
-
-
-def test_updating_to_the_same_program_is_nothing(sandbox: Sandbox) -> None:
-    sandbox.merged()
-
-    assert update(sandbox.workspace, "peak").batch is None
 
 
 def test_a_changed_command_is_another_program(sandbox: Sandbox) -> None:
@@ -366,47 +336,6 @@ def test_the_shape_follows_from_the_number_of_trials(
     assert made.lock.shape is shape
 
 
-def test_the_same_commit_gives_the_same_bytes_anywhere(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.spec()
-    sandbox.commit("Ask")
-    sandbox.push()
-    digests = set()
-    for number, variables in enumerate(
-        ({"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2", "LC_ALL": "C", "TZ": "Asia/Tokyo"})
-    ):
-        clone = tmp_path / f"clone number {number}"
-        subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
-        subprocess.run(
-            [sys.executable, "-m", "sweepledger.cli", "generate"],
-            cwd=clone,
-            check=True,
-            capture_output=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **variables},
-        )
-        digests.add(files.read_folder(clone / "overlays").digest)
-
-    assert len(digests) == 1
-
-
-def test_two_sweeps_have_a_batch_each(sandbox: Sandbox) -> None:
-    sandbox.spec("one")
-    sandbox.spec("two")
-
-    made = generate(sandbox.workspace)
-
-    assert [generated_batch.sweep.name for generated_batch in made] == ["one", "two"]
-    assert len(sandbox.active()) == 2
-    assert generate(sandbox.workspace, ["one"])[0].is_written
-
-
-def test_a_trial_keeps_its_id_in_every_batch(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    (first,) = batches.in_work_tree(sandbox.root)
-
-    assert [trial.id for trial in first.trials] == [row.trial for row in first.rows]
-    assert replace(first.trials[0], replicate=1).id != first.trials[0].id
-
-
 def test_a_queue_holds_readable_jobs_back_itself(sandbox: Sandbox) -> None:
     sandbox.write(
         "sweepledger.yaml",
@@ -424,8 +353,7 @@ def test_a_queue_holds_readable_jobs_back_itself(sandbox: Sandbox) -> None:
 @pytest.fixture
 def flux(sandbox: Sandbox) -> Sandbox:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.commit("Use Flux")
-    sandbox.push()
+    sandbox.publish("Use Flux")
     return sandbox
 
 
@@ -459,11 +387,3 @@ def test_with_flux_a_file_that_was_not_written_any_more_is_written_next_time(flu
     assert again.batch is not None
     assert again.batch.name == made.name
     assert not only(generate(flux.workspace)).is_pending
-
-
-def test_a_cancelled_batch_named_in_the_spec_makes_nothing_new(sandbox: Sandbox) -> None:
-    name = sandbox.merged()
-    spec = sandbox.root / "sweeps/peak.yaml"
-    spec.write_text(f"{spec.read_text()}cancel: [{name}]\n")
-
-    assert only(generate(sandbox.workspace)).batch is None

@@ -71,9 +71,7 @@ run: {{code: {{path: code}}}}
 
 def test_a_latin_hypercube_that_has_a_batch_cannot_grow(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=2))
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=4))
     sandbox.commit("Ask for more")
 
@@ -88,9 +86,7 @@ def test_a_latin_hypercube_that_has_a_batch_cannot_grow(sandbox: Sandbox) -> Non
 
 def test_a_latin_hypercube_of_other_bounds_is_another_one(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=2))
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=4).replace("max: 1.0", "max: 2.0"))
 
     (made,) = generate(sandbox.workspace)

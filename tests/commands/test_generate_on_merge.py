@@ -16,8 +16,7 @@ SETTINGS = "version: 1\ngenerate: on-merge\n"
 @pytest.fixture
 def merging(sandbox: Sandbox) -> Sandbox:
     sandbox.write("sweepledger.yaml", SETTINGS)
-    sandbox.commit("Generate on merge")
-    sandbox.push()
+    sandbox.publish("Generate on merge")
     return sandbox
 
 
@@ -30,8 +29,7 @@ def test_merged_specs_become_batches_by_one_commit_with_nothing_else_in_it(mergi
     merging.merged("first")
     for name in ("second", "third"):
         merging.spec(name)
-    merging.commit("Ask")
-    merging.push()
+    merging.publish("Ask")
     before = remote_files(merging)
 
     made, commit = generate.push_batches(merging.workspace)
@@ -53,11 +51,9 @@ def test_merged_specs_become_batches_by_one_commit_with_nothing_else_in_it(mergi
 
 def test_what_came_to_the_branch_meanwhile_is_what_counts(merging: Sandbox) -> None:
     merging.spec("late", xs="1")
-    merging.commit("Ask")
-    merging.push()
+    merging.publish("Ask")
     merging.spec("late", xs="1, 2")
-    merging.commit("Ask for more")
-    merging.push()
+    merging.publish("Ask for more")
     merging.git("reset", "-q", "--hard", "HEAD^")
 
     made, _ = generate.push_batches(merging.workspace)
@@ -67,8 +63,7 @@ def test_what_came_to_the_branch_meanwhile_is_what_counts(merging: Sandbox) -> N
 
 def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
     sandbox.spec()
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
 
     with pytest.raises(UsageError, match="does not contain `generate: on-merge`"):
         generate.push_batches(sandbox.workspace)
@@ -77,8 +72,7 @@ def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
 def test_a_wrong_spec_keeps_no_other_from_being_written(merging: Sandbox) -> None:
     merging.spec("good")
     merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.commit("Ask")
-    merging.push()
+    merging.publish("Ask")
 
     made, commit = generate.push_batches(merging.workspace)
 
@@ -90,8 +84,7 @@ def test_a_wrong_spec_keeps_no_other_from_being_written(merging: Sandbox) -> Non
 def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
     merging.spec("good")
     merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.commit("Ask")
-    merging.push()
+    merging.publish("Ask")
     before = remote_files(merging)
 
     with pytest.raises(SpecError):
@@ -105,8 +98,7 @@ def test_the_command_commits_the_others_and_fails(
 ) -> None:
     merging.spec("good")
     merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.commit("Ask")
-    merging.push()
+    merging.publish("Ask")
 
     done = run_sweep("generate", "--push", cwd=merging.root)
     again = run_sweep("generate", "--push", cwd=merging.root)

@@ -114,8 +114,7 @@ def test_what_is_recorded_never_becomes_active_again(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
     sandbox.write(f"results/peak/records/{name}.jsonl", "")
-    sandbox.commit("Record")
-    sandbox.push()
+    sandbox.publish("Record")
     sandbox.git("mv", f"overlays/archive/{name}", f"overlays/active/{name}")
     assert codes(sandbox) == {"batch-moved"}
 
@@ -139,8 +138,7 @@ def test_one_broken_folder_stops_no_other_batch_and_can_be_removed(sandbox: Sand
     name = sandbox.merged()
     sandbox.write("overlays/active/foo/batch.yaml", "garbage")
     sandbox.write("overlays/active/bar-b1-00000000/batch.yaml", "garbage")
-    sandbox.commit("Break")
-    sandbox.push()
+    sandbox.publish("Break")
     events = local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True))
 
     with pytest.raises(SpecError) as caught:
@@ -158,8 +156,7 @@ def test_a_remote_that_fails_for_a_while_stops_no_running_trial(
     monkeypatch.setattr("sweepledger.commands.local.POLL_SECONDS", 0.3)
     path = sandbox.root / "code/train.py"
     path.write_text("import time; time.sleep(1)\n" + path.read_text())
-    sandbox.commit("Take a while")
-    sandbox.push()
+    sandbox.publish("Take a while")
     sandbox.merged()
     away = sandbox.remote.with_name("away.git")
     seen: list[str] = []
@@ -184,9 +181,7 @@ def test_a_refused_batch_is_tried_again_at_the_next_look(
     path = sandbox.spec()
     path.write_text(path.read_text().replace("  code:", "  data: digits\n  code:"))
     sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: 'sha256:{digest}'}}}}\n")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     events = local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state"))
 
     looks = 0
@@ -215,8 +210,7 @@ def test_code_is_checked_out_where_its_path_says_even_after_a_rename(
 
 def test_the_state_is_never_part_of_the_repository(sandbox: Sandbox) -> None:
     (sandbox.root / ".gitignore").unlink()
-    sandbox.commit("Ignore nothing")
-    sandbox.push()
+    sandbox.publish("Ignore nothing")
     sandbox.merged()
 
     list(local(Options(str(sandbox.remote), "main", sandbox.root / ".sweepledger", once=True)))

@@ -82,14 +82,6 @@ def test_nothing_is_pinned_linked_or_promised_that_does_not_exist(tmp_path: Path
     assert ".github/sweep.lock" in page
 
 
-def test_the_owners_that_are_to_be_named_stand_in_no_comment(tmp_path: Path) -> None:
-    init(tmp_path / "lab")
-
-    lines = (tmp_path / "lab/.github/CODEOWNERS").read_text().splitlines()
-    owned = {line.split()[0] for line in lines if not line.startswith("#")}
-    assert owned == {"/sweepledger.yaml", "/base/", "/clusters/", "/.github/"}
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
 def test_for_a_cluster_it_is_told_what_comes_first_and_that_makes_it_whole(
@@ -246,10 +238,6 @@ def test_nothing_is_left_where_it_fails(
 def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="is not a valid name for a repository"):
         init(tmp_path / "lab", name=name)
-
-
-def test_the_example_program_has_ten_lines() -> None:
-    assert len(templates.PROGRAM.splitlines()) <= 10
 
 
 def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_writes_on_merge(

@@ -38,8 +38,7 @@ def proposal(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     made.commit("Ask")
     run(made, "peak")
     made.write("sweepledger.yaml", SETTINGS.format(mode="marked"))
-    made.commit("Accept results made on laptops")
-    made.push()
+    made.publish("Accept results made on laptops")
     made.git("switch", "-q", "-c", "laptop")
     made.spec(xs="0, 2")
     made.spec("lone", xs="1")
@@ -62,8 +61,7 @@ def set_policy(sandbox: Sandbox, mode: str) -> None:
     """Merge other settings before the proposal."""
     sandbox.git("switch", "-q", "main")
     sandbox.write("sweepledger.yaml", SETTINGS.format(mode=mode))
-    sandbox.commit("Change the settings")
-    sandbox.push()
+    sandbox.publish("Change the settings")
     sandbox.git("switch", "-q", "laptop")
     sandbox.git("merge", "-q", "--no-edit", "main")
 

@@ -42,8 +42,7 @@ def script(sandbox: Sandbox) -> Sandbox:
     sandbox.write("train.py", PROGRAM)
     sandbox.write("helper.py", "")
     sandbox.write("README.md", "A project")
-    sandbox.commit("A project")
-    sandbox.push()
+    sandbox.publish("A project")
     return sandbox
 
 
@@ -81,8 +80,7 @@ def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbo
     ask(script, code="{path: ., exclude: ['*.md']}")
     generate(script.workspace)
     script.write("README.md", "Other words")
-    script.commit("Ask")
-    script.push()
+    script.publish("Ask")
 
     assert generate(script.workspace)[0].batch is None
     assert update(script.workspace, "fit").batch is None
@@ -94,17 +92,6 @@ def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbo
         for batch in batches.of_sweep(batches.in_work_tree(script.root), "fit")
     )
     assert first.isdisjoint(second)
-
-
-def test_another_selection_of_the_same_files_keeps_the_trials(script: Sandbox) -> None:
-    ask(script, code="{path: ., exclude: ['*.md', .gitignore]}")
-    generate(script.workspace)
-    script.commit("Ask")
-    script.push()
-
-    ask(script, code="{paths: [train.py, helper.py]}")
-
-    assert generate(script.workspace)[0].batch is None
 
 
 def test_uncommitted_files_matter_only_if_they_are_selected(script: Sandbox) -> None:
@@ -134,12 +121,9 @@ def test_a_trial_of_the_work_tree_has_the_selected_files_only(script: Sandbox) -
 
 def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script: Sandbox) -> None:
     ask(script, code="{path: ., exclude: ['*.md']}")
-    generate(script.workspace)
-    script.commit("Ask")
-    script.push()
+    script.publish_batches("Ask")
     script.write("helper.py", "# changed")
-    script.commit("Change the code")
-    script.push()
+    script.publish("Change the code")
     script.git("gc", "-q", "--prune=now")
     ask(script, code="{path: ., exclude: ['*.md']}", xs="1, 2, 3")
 

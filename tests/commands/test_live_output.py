@@ -63,8 +63,7 @@ def watched(sandbox: Sandbox, tmp_path: Path) -> Watched:
     sandbox.git("config", "user.email", "ada@example.org")
     sandbox.write("code/train.py", PROGRAM.replace("GATE", str(tmp_path / "gate")))
     sandbox.spec(xs="1, 2", parallelism=2)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     return Watched(sandbox, tmp_path)
 
 

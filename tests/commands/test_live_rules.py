@@ -52,8 +52,7 @@ def merged(sandbox: Sandbox) -> str:
     sandbox.commit("Ask for a sweep with early stopping")
     (made,) = generate(sandbox.workspace)
     assert made.batch is not None
-    sandbox.commit("Its batch")
-    sandbox.push()
+    sandbox.publish("Its batch")
     return made.batch.name
 
 

@@ -35,8 +35,7 @@ def test_a_search_keeps_its_method_although_its_spec_would_now_choose_another(
     begun(sandbox, method="auto")
     record(sandbox, results)
     hill(sandbox, method="auto", rounds=200)
-    sandbox.commit("Ask for more configurations than suit bayes")
-    sandbox.push()
+    sandbox.publish("Ask for more configurations than suit bayes")
     record(sandbox, results)
 
     (batch,) = active(sandbox.workspace)
@@ -50,8 +49,7 @@ def test_a_named_method_replaces_the_choice(sandbox: Sandbox, results: Path) -> 
     begun(sandbox, method="auto")
     record(sandbox, results)
     hill(sandbox, method="tpe")
-    sandbox.commit("Name the method")
-    sandbox.push()
+    sandbox.publish("Name the method")
     record(sandbox, results)
 
     (batch,) = active(sandbox.workspace)

@@ -11,8 +11,7 @@ def test_active_batches_and_budgets_are_metrics_and_the_file_has_what_is_printed
 ) -> None:
     batch = sandbox.merged()
     sandbox.write("sweepledger.yaml", "version: 1\nbudgets: {vision: {gpu_hours: 10}}\n")
-    sandbox.commit("Limit the cost")
-    sandbox.push()
+    sandbox.publish("Limit the cost")
     merged = sandbox.git("log", "-1", "--format=%ct", "--", f"overlays/active/{batch}").strip()
 
     printed = run_sweep("metrics", cwd=sandbox.root)

@@ -56,8 +56,7 @@ def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(
 ) -> None:
     listed = key(tmp_path, "listed")
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
-    sandbox.commit("List a key")
-    sandbox.push()
+    sandbox.publish("List a key")
     batch = recorded(sandbox, tmp_path / "volume")
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, listed, "Record it")

@@ -45,17 +45,6 @@ def test_generate_makes_the_first_round_and_no_later_one(sandbox: Sandbox, resul
     assert later.batch is None
 
 
-def test_generating_names_the_verb_of_rounds_and_promises_no_further_one(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    begun(sandbox)
-
-    done = run_sweep("generate", "hill", cwd=sandbox.root)
-
-    message = "nothing to write: every trial is in a batch; `sweep next hill` adds rounds"
-    assert message in " ".join(done.stdout.split())
-
-
 def test_a_results_commit_records_a_round_and_asks_for_the_next_until_the_last(
     sandbox: Sandbox, results: Path
 ) -> None:
@@ -463,8 +452,7 @@ def test_a_trial_that_the_space_of_today_holds_is_in_the_spec_and_another_is_not
     record(sandbox, results)
     text = hill(sandbox, rounds=2).read_text()
     sandbox.write("sweeps/hill.yaml", text.replace("min: -5.0, max: 5.0", "min: 0.0, max: 5.0"))
-    sandbox.commit("Look on one side")
-    sandbox.push()
+    sandbox.publish("Look on one side")
 
     record(sandbox, results)
 

@@ -50,8 +50,7 @@ def lock_of(sandbox: Sandbox, batch: str) -> Path:
 
 
 def by_force(sandbox: Sandbox) -> None:
-    sandbox.commit("Merge by force")
-    sandbox.push()
+    sandbox.publish("Merge by force")
 
 
 def break_lock(sandbox: Sandbox, batch: str, harm: Callable[[str], str] = BROKEN["no YAML"][0]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import update
 from sweepledger.commands.local import Options, RefusedBatch, local
 from sweepledger.commands.reports.show import show
 from sweepledger.commands.reproduce import reproduce
@@ -59,15 +59,12 @@ def package(sandbox: Sandbox, folder: str) -> None:
     sandbox.write(f"{prefix}fitting/peak.py", "import fitting")
     sandbox.write(f"{prefix}fitting/train.py", PACKAGE)
     sandbox.write("scripts/train.py", PACKAGE)
-    sandbox.commit("A package")
-    sandbox.push()
+    sandbox.publish("A package")
 
 
 def ask(sandbox: Sandbox, command: list[str], code: str) -> None:
     sandbox.write("sweeps/fit.yaml", SPEC.format(command=json.dumps([*command, "${args}"]), code=code))
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
 
 
 def run(sandbox: Sandbox) -> tuple[list[str], str]:
@@ -134,19 +131,6 @@ def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: s
 
 
 @pytest.mark.full_suite("real editable installs")
-def test_an_editable_install_that_the_program_does_not_import_is_no_problem(
-    sandbox: Sandbox, python: str
-) -> None:
-    sandbox.write("other/__init__.py", "")
-    sandbox.write("code/notes.py", "import other")
-    sandbox.commit("Other")
-    link(python, sandbox.root)
-    ask(sandbox, [python, "code/train.py"], "{path: code}")
-
-    assert run(sandbox)[0] == []
-
-
-@pytest.mark.full_suite("real editable installs")
 def test_a_package_in_an_environment_inside_the_work_tree_is_installed(sandbox: Sandbox) -> None:
     venv.create(sandbox.root / ".venv", symlinks=True)
     sandbox.write(".gitignore", ".sweepledger/\n.venv/\n")
@@ -170,8 +154,7 @@ def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sand
     update(sandbox.workspace, "fit")
     spec.write_text(spec.read_text() + f"cancel: [{sandbox.active()[0]}]\n")
     sandbox.git("rm", "-q", "-r", f"overlays/active/{sandbox.active()[0]}")
-    sandbox.commit("Ask again")
-    sandbox.push()
+    sandbox.publish("Ask again")
 
     assert run(sandbox)[0] == []
 

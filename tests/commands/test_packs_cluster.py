@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS
-from sweepledger.commands.generate import generate
 from sweepledger.commands.reports import why
 from sweepledger.commands.reports.status import status
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -25,9 +24,7 @@ def batch(sandbox: Sandbox) -> str:
     """A merged batch of five trials, two in a pod."""
     text = SPEC.format(name="peak", xs=XS, parallelism=2) + "  pack: {trials: 2}\n"
     sandbox.write("sweeps/peak.yaml", text)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for packs")
-    sandbox.push()
+    sandbox.publish_batches("Ask for packs")
     return stored(sandbox).name
 
 

@@ -10,7 +10,7 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, push_batches
 from sweepledger.commands.reports import status
-from sweepledger.errors import IdleError, SpecError, UsageError
+from sweepledger.errors import SpecError, UsageError
 from sweepledger.formats import running_yaml
 from sweepledger.formats.running_yaml import REFERENCE
 from sweepledger.repo import batches, kustomize
@@ -81,8 +81,7 @@ def test_what_a_person_writes_under_running_is_generated_and_taken_back(sandbox:
     assert codes(sandbox) == ["running-not-written"]
     generate(sandbox.workspace)
     assert codes(sandbox) == []
-    sandbox.commit("Pause it")
-    sandbox.push()
+    sandbox.publish("Pause it")
     sandbox.write("sweeps/peak.yaml", spec)
     assert codes(sandbox) == ["running-not-written"]
     generate(sandbox.workspace)
@@ -164,15 +163,6 @@ def test_a_wrong_state_is_refused(sandbox: Sandbox, written: str, message: str) 
         generate(sandbox.workspace)
 
 
-def test_pausing_twice_changes_nothing(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
-
-    with pytest.raises(IdleError, match="already runs so"):
-        pause(sandbox.workspace, "peak")
-
-
 def test_only_active_batches_are_paused(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     cancel(sandbox.workspace, "peak")
@@ -235,8 +225,7 @@ def test_a_merge_of_the_spec_alone_is_enough_where_the_branch_generates(sandbox:
     name = sandbox.merged()
     spec = (sandbox.root / "sweeps/peak.yaml").read_text()
     sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{paused: true}}}}\n")
-    sandbox.commit("Pause it")
-    sandbox.push()
+    sandbox.publish("Pause it")
     generated, commit = push_batches(sandbox.workspace)
 
     assert commit is not None
@@ -252,9 +241,7 @@ def test_a_batch_in_a_queue_is_not_paused(sandbox: Sandbox) -> None:
     spec = sandbox.spec()
     spec.write_text(spec.read_text().replace("run:\n", "run:\n  pool: shared\n"))
     sandbox.commit("In a queue")
-    generate(sandbox.workspace)
-    sandbox.commit("Its batch")
-    sandbox.push()
+    sandbox.publish_batches("Its batch")
 
     with pytest.raises(SpecError, match="queue of Kueue"):
         pause(sandbox.workspace, "peak")

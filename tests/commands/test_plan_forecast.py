@@ -60,8 +60,7 @@ def test_recorded_trials_of_the_same_program_are_believed_whatever_sweep_they_ar
 def test_records_of_another_program_say_nothing(sandbox: Sandbox) -> None:
     record_batch(sandbox, sandbox.merged("first"), lambda _: 20.0)
     sandbox.write("code/train.py", "print('another')\n")
-    sandbox.commit("Write another program")
-    sandbox.push()
+    sandbox.publish("Write another program")
     sandbox.spec()
 
     assert foreseen(sandbox).source is DurationSource.UNKNOWN
@@ -71,8 +70,7 @@ def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: 
     spec = sandbox.spec("first", xs="1, 2, 3, 4")
     spec.write_text(spec.read_text().replace("bias: {value: 0.5}", "bias: {values: [0.1, 0.2, 0.3, 0.5]}"))
     (made,) = generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     assert made.batch is not None
     record_batch(sandbox, made.batch.name, lambda values: 10.0 * float(str(values["x"])))
     sandbox.spec(xs="1, 2")
@@ -86,8 +84,7 @@ def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: 
 
 def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", POOL)
-    sandbox.commit("Name a pool")
-    sandbox.push()
+    sandbox.publish("Name a pool")
     record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
     sandbox.spec(xs="1, 2")
     alone = foreseen(sandbox)
@@ -105,31 +102,12 @@ def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
     assert behind.money.median == pytest.approx(2 * 20 / 3600 * 0.6 / 4, rel=0.15)
 
 
-def test_known_trials_are_free(sandbox: Sandbox) -> None:
-    record_batch(sandbox, sandbox.merged(xs="1, 2, 3, 4"), lambda _: 20.0)
-    sandbox.spec(xs="1, 2, 3, 4")
-
-    (review,) = plan(sandbox.workspace, ["peak"]).reviews
-
-    assert (review.counts.new, review.forecast) == (0, None)
-
-
-def test_the_batch_is_named_once_it_is_generated(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    (before,) = plan(sandbox.workspace).reviews
-    generate(sandbox.workspace)
-    (after,) = plan(sandbox.workspace).reviews
-
-    assert (before.batch, after.batch) == (None, sandbox.active()[0])
-
-
 def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs="1, 2, 3")
     record_batch(sandbox, name, lambda _: 20.0, score=lambda values: float(str(values["x"])))
     files = rebuild_results(sandbox.workspace.repository, "HEAD", "peak")
     sandbox.write("results/peak/summary.csv", files["summary.csv"].decode())
-    sandbox.commit("Summarise")
-    sandbox.push()
+    sandbox.publish("Summarise")
 
     def notes_at_an_end(xs: str) -> list[str]:
         sandbox.spec(xs=xs)

@@ -39,8 +39,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     write_key(sandbox, ALLOWED.replace("2", "1"))
     generate(sandbox.workspace)
     run_bootstrap(sandbox)
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     record(sandbox, sandbox.root.parent / "results", {}, REFUSED, REFUSED)
     return sandbox
 
@@ -139,8 +138,7 @@ def test_after_repeated_trials_the_collector_may_push_the_round_that_follows(tmp
     settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
     begun(sandbox, settings=settings, more=f"  {ALLOWED}\n")
     run_bootstrap(sandbox)
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     install(sandbox)
     (batch,) = active(sandbox.workspace)
     leave_search(results, batch)

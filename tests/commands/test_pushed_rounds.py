@@ -50,8 +50,7 @@ def followed(folder: Path, settings: str = "", **changes: Any) -> Sandbox:
     settings += followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
     first = begun(sandbox, settings=settings, **changes)
     run_bootstrap(sandbox)
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     (batch,) = active(sandbox.workspace)
     leave(folder / "results", batch)
     commit_results(Target(sandbox.workspace.repository), folder / "results", {first})
@@ -175,8 +174,7 @@ def pristine_overlap(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
     begun(sandbox, settings=settings, size="3, ahead: 3", rounds=9)
     run_bootstrap(sandbox)
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     list(push_idle_rounds(Target(sandbox.workspace.repository)))
     sandbox.push()
     _, second, _ = sorted(active(sandbox.workspace), key=lambda batch: batch.lock.number)
@@ -235,8 +233,7 @@ def test_the_collector_may_record_and_follow_batches_that_were_paused_and_resume
     settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
     begun(sandbox, settings=settings, size="3, ahead: 2", rounds=9)
     run_bootstrap(sandbox)
-    sandbox.commit("Bootstrap")
-    sandbox.push()
+    sandbox.publish("Bootstrap")
     list(push_idle_rounds(Target(sandbox.workspace.repository)))
     for change in (pause, resume):
         change(sandbox.workspace, "hill")

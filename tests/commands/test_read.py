@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -16,7 +15,6 @@ from sweepledger.commands.reports import log, results, show, status
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import IdleError, RepositoryError, UsageError
-from sweepledger.formats.summary_csv import FIRST_COLUMNS, LAST_COLUMNS
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits, reachable_trees
@@ -323,29 +321,6 @@ def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandb
     assert caught.value.hint == "metrics: score, seconds"
 
 
-def test_many_trials_are_sorted_in_no_time(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    head = ",".join([*FIRST_COLUMNS, "params.x", "metrics.score", *LAST_COLUMNS])
-    rows = [
-        f"t{index:011x},b,{index},0,,{'ok' if index % 2 else 'failed'},,1,p,{index},{index},1,,0,c,process,,,"
-        for index in range(6000)
-    ]
-    sandbox.write("results/peak/summary.csv", "\n".join([head, *rows, ""]))
-    workspace = sandbox.workspace
-    begun = time.process_time()
-    table = catalog.read_summary(workspace.root, "peak")
-    reading = time.process_time() - begun
-
-    begun = time.process_time()
-    ranking = results.results(workspace, "peak")
-    sorting = time.process_time() - begun - reading
-
-    assert table is not None
-    assert [row.index for row in ranking.rows[:2]] == [5999, 5997]
-    assert [row.index for row in ranking.rows[3000:3002]] == [0, 2]
-    assert sorting < reading + 0.5  # n² comparisons take ten times as long as reading
-
-
 # status
 
 
@@ -396,8 +371,7 @@ def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandb
 def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: Sandbox, tmp_path: Path) -> None:
     old = sandbox.merged()
     copied(sandbox, old, "peak-b2-00000000")
-    sandbox.commit("The other branch")
-    sandbox.push()
+    sandbox.publish("The other branch")
     first, second = batches.in_work_tree(sandbox.root)
     leave(tmp_path / "results", first, 0, metrics={"other": 1}, uid="a")
     leave(tmp_path / "results", second, 0)
@@ -419,25 +393,6 @@ def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sand
     (tally,) = status.status(sandbox.workspace, state=tmp_path)
 
     assert (tally.trials, tally.counts["ok"], tally.planned) == (3, 3, 0)
-
-
-def test_a_sweep_that_is_only_asked_for_has_no_batch(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-    sandbox.spec("tower")
-
-    (tally,) = status.status(sandbox.workspace, "tower", state=tmp_path)
-
-    assert (tally.sweep, tally.batches, tally.planned, tally.missing) == ("tower", 0, 0, 0)
-
-
-def test_a_sweep_that_nobody_knows_is_refused_with_those_known(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-    sandbox.spec("tower")
-
-    with pytest.raises(UsageError, match="no sweep 'peek'") as caught:
-        status.status(sandbox.workspace, "peek", state=tmp_path)
-
-    assert caught.value.hint == "sweeps: peak, tower"
 
 
 # The index of recorded sweeps
@@ -465,27 +420,6 @@ def test_the_index_of_the_status_is_used_only_for_the_files_it_was_made_from(
     assert from_index.trials == 77, "nothing else was read"
     assert first == computed == broken == without
     assert first[0].trials == 3
-
-
-def test_the_index_of_the_status_watches_every_part_of_a_table(sandbox: Sandbox, tmp_path: Path) -> None:
-    name = recorded(sandbox, tmp_path / "volume").name
-    state = tmp_path / "state"
-    folder = sandbox.root / "overlays/archive" / name
-    head, *rows = (folder / "hyperparams.csv").read_text().splitlines(keepends=True)
-    (folder / "hyperparams.csv").unlink()
-    (folder / "hyperparams-000.csv").write_text(head + rows[0])
-    (folder / "hyperparams-001.csv").write_text(head + "".join(rows[1:]))
-    sandbox.commit("A table in parts")
-
-    first = status.status(sandbox.workspace, state=state)
-    (folder / "hyperparams-001.csv").write_text(head + rows[1])
-    less = status.status(sandbox.workspace, state=state)
-    (folder / "hyperparams-002.csv").write_text(head + rows[2])
-    more = status.status(sandbox.workspace, state=state)
-
-    assert (first[0].problems, first[0].trials) == ((), 3)
-    assert "2 row(s)" in str(less[0].problems)
-    assert more == first
 
 
 def test_the_index_of_the_status_follows_what_is_merged_and_what_runs_here(

@@ -48,8 +48,7 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
         "tpe", SearchState.PROPOSED, f"merge {made.batch.name}", 0, 2, 0, 6
     )
 
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     waits = f"waits for the results of {made.batch.name}"
     assert come(sandbox) == SearchProgress("tpe", SearchState.WAITING, waits, 1, 2, 0, 6)
 
@@ -63,8 +62,7 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
     merge = f"merge {step.generated.batch.name}"
     assert come(sandbox) == SearchProgress("tpe", SearchState.PROPOSED, merge, 1, 2, 3, 6)
 
-    sandbox.commit("Ask for round 2")
-    sandbox.push()
+    sandbox.publish("Ask for round 2")
     record(sandbox, results)
     over = "all 2 rounds are recorded"
     assert come(sandbox) == SearchProgress("tpe", SearchState.OVER, over, 2, 2, 6, 6, "rounds")
@@ -88,9 +86,7 @@ def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: San
     text = hill(sandbox, method="halving", size=4, rounds=9, more=rungs).read_text()
     sandbox.write("sweeps/hill.yaml", text.replace(", max: 9}", "}"))
     sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     record(sandbox, results)
     record(sandbox, results)
 
@@ -100,33 +96,22 @@ def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: San
     assert (progress.state, progress.reason) == (SearchState.OVER, "last-rung")
 
 
-def test_status_and_validate_tell_of_rounds_in_words_and_as_data(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_status_and_validate_tell_of_rounds(sandbox: Sandbox, run_sweep: Run) -> None:
     name = begun(sandbox)
     sandbox.spec()
 
     output = run_sweep("status", cwd=sandbox.root).stdout
     data = json.loads(run_sweep("status", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
     sizes = run_sweep("validate", cwd=sandbox.root).stdout.splitlines()
-    read = json.loads(run_sweep("validate", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
 
     assert ["hill", "1", "of", "5", "0", "of", "15", "waits", "for", "the", "results", "of", name] in [
         line.split() for line in output.splitlines()
     ]
-    assert data["sweeps"][0]["search"] == {
-        "method": "tpe",
-        "round": 1,
-        "rounds": 5,
-        "recorded": 0,
-        "most": 15,
-        "state": "waiting",
-        "reason": None,
-        "says": f"waits for the results of {name}",
-    }
+    assert data["sweeps"][0]["search"]["says"] == f"waits for the results of {name}"
     assert sizes == [
         "sweeps/hill.yaml: ok, at most 5 rounds of at most 3 trials, 15 in all",
         "sweeps/peak.yaml: ok, 3 trials",
     ]
-    assert [read["sweeps"][0][key] for key in ("trials", "rounds", "round_size")] == [15, 5, 3]
 
 
 def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox, run_sweep: Run) -> None:
@@ -164,9 +149,7 @@ def begun_with_two_metrics(sandbox: Sandbox) -> None:
     text = hill(sandbox, method="nsga2", size=3, rounds=2, more="replicates: 2\n").read_text()
     sandbox.write("sweeps/hill.yaml", text.replace("metric: {name: score, goal: maximize}\n", PARETO))
     sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a front")
-    sandbox.push()
+    sandbox.publish_batches("Ask for a front")
 
 
 def recorded(sandbox: Sandbox, results: Path) -> list[dict[str, str]]:
@@ -245,8 +228,7 @@ def test_each_member_of_a_population_finds_the_checkpoints_of_the_one_it_goes_on
     generate(sandbox.workspace)
     options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
     for number in range(1, 4):
-        sandbox.commit(f"Ask for round {number}")
-        sandbox.push()
+        sandbox.publish(f"Ask for round {number}")
         assert list(local(options))
         sandbox.pull()
         next_(sandbox.workspace)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.structs.settings import Controller
 from tests.commands.test_collect import leave, stored, target
@@ -66,9 +65,7 @@ def test_a_fresh_clone_verifies_what_was_recorded_and_says_what_still_runs(
     record(sandbox, results)
     sandbox.pull()
     sandbox.spec("other")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for another")
-    sandbox.push()
+    sandbox.publish_batches("Ask for another")
     shutil.rmtree(results)
     sandbox.git("clone", "-q", str(sandbox.remote), str(tmp_path / "fresh"))
 

@@ -68,8 +68,7 @@ def requested(sandbox: Sandbox, xs: str = "1, 2, 3") -> str:
     write_key(sandbox)
     (made,) = generate(sandbox.workspace)
     assert made.batch is not None
-    sandbox.commit("Request trials")
-    sandbox.push()
+    sandbox.publish("Request trials")
     return made.batch.name
 
 
@@ -224,8 +223,7 @@ def test_a_changed_spec_counts_as_far_as_it_restricts(
 ) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, BROKEN_GPU)
     write_key(sandbox, text)
-    sandbox.commit("Change the key")
-    sandbox.push()
+    sandbox.publish("Change the key")
 
     batch = repeated(sandbox)
 
@@ -236,8 +234,7 @@ def test_a_changed_spec_counts_as_far_as_it_restricts(
 def test_a_key_that_came_after_the_batch_does_not_apply_to_it(sandbox: Sandbox, tmp_path: Path) -> None:
     name = sandbox.merged(xs="1, 2")
     write_key(sandbox)
-    sandbox.commit("Allow repetitions")
-    sandbox.push()
+    sandbox.publish("Allow repetitions")
     play(sandbox, tmp_path, name, {}, REFUSED)
 
     assert repeated(sandbox) is None
@@ -247,8 +244,7 @@ def test_a_trial_that_its_author_removed_is_not_repeated(sandbox: Sandbox, tmp_p
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, REFUSED)
     sandbox.spec(xs="1, 2")
     write_key(sandbox)
-    sandbox.commit("Try fewer values")
-    sandbox.push()
+    sandbox.publish("Try fewer values")
 
     assert values(repeated(sandbox)) == [2]
 
@@ -257,8 +253,7 @@ def test_a_trial_of_another_program_is_not_repeated(sandbox: Sandbox, tmp_path: 
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, {})
     spec = sandbox.root / "sweeps/peak.yaml"
     spec.write_text(spec.read_text().replace("code/train.py,", "code/train.py, --fast,"))
-    sandbox.commit("Run another command")
-    sandbox.push()
+    sandbox.publish("Run another command")
 
     assert repeated(sandbox) is None
 
@@ -279,9 +274,7 @@ def test_while_a_batch_is_paused_nothing_is_repeated(sandbox: Sandbox, tmp_path:
     first = requested(sandbox)
     sandbox.spec(xs="1, 2, 3, 4")
     write_key(sandbox)
-    generate(sandbox.workspace)
-    sandbox.commit("One more value")
-    sandbox.push()
+    sandbox.publish_batches("One more value")
     play(sandbox, tmp_path, first, {}, REFUSED, {})
     pause(sandbox.workspace, "peak")
     sandbox.push()
@@ -310,8 +303,7 @@ def test_a_lost_attempt_does_not_use_up_the_retries_of_a_trial(
     write_key(sandbox, f"retries: 1\n  {ALLOWED}")
     (made,) = generate(sandbox.workspace)
     assert made.batch is not None
-    sandbox.commit("Request a trial with a retry")
-    sandbox.push()
+    sandbox.publish("Request a trial with a retry")
     (batch,) = batches.in_work_tree(sandbox.root)
     for number, changes in enumerate(ends, start=1):
         times = {"started": f"2026-01-01T00:0{number}:00Z", "finished": f"2026-01-01T00:0{number}:02Z"}
@@ -435,8 +427,7 @@ def test_a_budget_that_has_nothing_left_keeps_trials_from_being_repeated(
     spec.write_text(lines.replace("timeout: 1m", f"timeout: 1h\n  max_disruptions: 0\n  {ALLOWED}"))
     (made,) = generate(sandbox.workspace)
     assert made.batch is not None
-    sandbox.commit("Request trials")
-    sandbox.push()
+    sandbox.publish("Request trials")
     (batch,) = batches.in_work_tree(sandbox.root)
     leave(tmp_path, batch, 0, seconds=3600.0)
     leave(tmp_path, batch, 1, **REFUSED)

@@ -104,8 +104,7 @@ def test_what_ends_otherwise_is_told(
     sandbox: Sandbox, tmp_path: Path, needs_kustomize: None, run_sweep: Callable[..., Done]
 ) -> None:
     sandbox.write("code/train.py", "import sys\nprint('no such luck')\nsys.exit(7)\n")
-    sandbox.commit("Break it")
-    sandbox.push()
+    sandbox.publish("Break it")
     batch = recorded(sandbox, tmp_path, SCORES)
 
     done = run_sweep("reproduce", batch.rows[0].trial, "--run", cwd=sandbox.root)

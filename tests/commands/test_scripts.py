@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate, update
 from sweepledger.commands.validate import validate
 from sweepledger.errors import SpecError
@@ -47,15 +46,6 @@ def test_a_program_that_the_commit_lacks_is_refused_at_its_place(sandbox: Sandbo
         "[program-missing]\n  hint: did you mean 'train.py'?"
     )
     assert sandbox.active() == []
-
-
-def test_check_says_what_generate_says(sandbox: Sandbox) -> None:
-    new_spec(sandbox, "program: trian.py")
-
-    with pytest.raises(SpecError) as caught:
-        check(sandbox.workspace)
-
-    assert caught.value.problems == refused(sandbox)
 
 
 def test_the_programs_of_all_sweeps_are_looked_at_in_one_run(sandbox: Sandbox) -> None:
@@ -173,19 +163,9 @@ def test_what_lies_in_a_folder_below_or_starts_as_a_folder_or_is_linked_is_there
     assert validate(sandbox.workspace).problems == ()
 
 
-def test_a_folder_without_a_start_is_no_program(sandbox: Sandbox) -> None:
-    sandbox.write("code/lib/train.py", "print(1)")
-    sandbox.commit("Grow")
-    new_spec(sandbox, "program: lib")
-
-    assert [problem.code for problem in refused(sandbox)] == ["program-missing"]
-
-
 def test_a_merged_batch_is_not_held_against_code_that_moved_on(sandbox: Sandbox) -> None:
     new_spec(sandbox, "program: train.py")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     sandbox.git("mv", "code/train.py", "code/main.py")
     sandbox.commit("Rename")
 
@@ -201,25 +181,6 @@ def test_validate_warns_of_what_the_work_tree_lacks(sandbox: Sandbox) -> None:
     sandbox.write("code/trian.py", "not committed")
 
     assert warned(sandbox) == []
-
-
-def test_validate_warns_where_the_code_is_no_folder(sandbox: Sandbox) -> None:
-    new_spec(sandbox, "program: train.py", folder="nowhere")
-
-    (problem,) = validate(sandbox.workspace).problems
-
-    assert (problem.path, problem.line, problem.severity) == ("run.code.path", 6, Severity.WARNING)
-    assert problem.message == "nowhere/ is not a folder here, and it should contain the code"
-
-
-def test_the_usual_folder_of_the_code_is_missed_where_the_program_is_named(sandbox: Sandbox) -> None:
-    spec = new_spec(sandbox, "program: train.py")
-    spec.write_text(spec.read_text().replace("run: {code: {path: code}}\n", ""))
-
-    (problem,) = validate(sandbox.workspace).problems
-
-    assert (problem.path, problem.line) == ("program", 5)
-    assert problem.message == "trainer/ is not a folder here, and it should contain the code"
 
 
 BOOLEANS = """name: peak

@@ -50,8 +50,7 @@ def laptop(sandbox: Sandbox, store: str, data: str, program: str) -> Sandbox:
     sandbox.spec()
     spec = sandbox.root / "sweeps/peak.yaml"
     spec.write_text(spec.read_text() + f"  data: {data}\n")
-    sandbox.commit("Read data")
-    sandbox.push()
+    sandbox.publish("Read data")
     return sandbox
 
 

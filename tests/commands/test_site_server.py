@@ -120,31 +120,27 @@ def test_curves_of_running_trials_are_shown_and_not_committed(
     assert running(served)["batches"][0]["counts"] == {"interrupted": 2, "pending": 1}
 
 
-def test_the_command_serves_until_it_is_interrupted(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-    argv = [
-        sys.executable,
-        "-m",
-        "sweepledger.cli",
-        "site",
-        "--serve",
-        "--port",
-        "0",
-        "--out",
-        str(tmp_path / "out"),
-    ]
-
+def serve(sandbox: Sandbox, *options: str) -> tuple[str, Any, int]:
+    """Serve the site, ask what runs, and interrupt; give the announcement, the answer and the exit code."""
+    argv = [sys.executable, "-m", "sweepledger.cli", "site", "--serve", "--port", "0", *options]
     with subprocess.Popen(argv, cwd=sandbox.root, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        url, _, rest = process.stderr.readline().partition(" ")
-        with urllib.request.urlopen(f"{url}running.json", timeout=120) as got:  # noqa: S310 - this machine
+        said = process.stderr.readline()
+        with urllib.request.urlopen(f"{said.split()[0]}running.json", timeout=120) as got:  # noqa: S310 - here
             data = json.load(got)
         process.send_signal(signal.SIGINT)
+    return said, data, process.returncode
 
-    assert url.startswith("http://127.0.0.1:")
-    assert rest == "shows HEAD until Ctrl-C\n"
+
+def test_the_command_serves_until_it_is_interrupted(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+
+    said, data, code = serve(sandbox, "--out", str(tmp_path / "out"))
+
+    assert said.startswith("http://127.0.0.1:")
+    assert said.endswith(" shows HEAD until Ctrl-C\n")
     assert [batch["sweep"] for batch in data["batches"]] == ["peak"]
-    assert process.returncode == 0
+    assert code == 0
 
 
 def test_with_a_cluster_the_states_are_those_of_its_pods(
@@ -176,15 +172,7 @@ def test_the_command_serves_what_runs_in_a_cluster(
 ) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
-    argv = [sys.executable, "-m", "sweepledger.cli", "site", "--serve", "--cluster", "--port", "0"]
 
-    with subprocess.Popen(
-        [*argv, "--out", str(tmp_path / "out")], cwd=sandbox.root, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        url = process.stderr.readline().split()[0]
-        with urllib.request.urlopen(f"{url}running.json", timeout=120) as answer:  # noqa: S310 - this machine
-            data = json.load(answer)
-        process.send_signal(signal.SIGINT)
+    _, data, _ = serve(sandbox, "--cluster", "--out", str(tmp_path / "out"))
 
     assert [(one["batch"], one["counts"]) for one in data["batches"]] == [(batch, {"pending": 3})]

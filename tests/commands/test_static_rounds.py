@@ -76,9 +76,7 @@ def test_results_end_a_static_sweep_before_its_last_configuration(
     }
     spec.write_text(spec.read_text().replace(*changes[more]))
     sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-    sandbox.push()
+    sandbox.publish_batches("Ask for a sweep")
 
     steps = finished(sandbox, results)
 
@@ -122,9 +120,7 @@ def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, r
     with_rounds = spec.read_text()
     sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
     spec.write_text(with_rounds.replace("rounds: {size: 3, max: 9}\n", ""))
-    generate(sandbox.workspace)
-    sandbox.commit("Ask at once")
-    sandbox.push()
+    sandbox.publish_batches("Ask at once")
     record(sandbox, results)
 
     spec.write_text(with_rounds.replace("run_cap: 3", "run_cap: 7"))
@@ -133,19 +129,6 @@ def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, r
     assert isinstance(step.step, RoundDue)
     assert (step.step.round.number, len(step.step.trials)) == (1, 3)
     assert {observation.round for observation in step.step.evidence.observations} == {0}
-
-
-def test_from_the_same_commit_comes_the_same_round(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, **SEVEN)
-    record(sandbox, results)
-    (batch,) = active(sandbox.workspace)
-    sandbox.git("rm", "-rq", batch.folder)
-    sandbox.commit("Forget the round")
-
-    next_(sandbox.workspace, base="HEAD")
-
-    (again,) = (one for one in stored(sandbox) if one.is_active)
-    assert again.tree == batch.tree
 
 
 @pytest.mark.full_suite("whole runs")
@@ -166,9 +149,7 @@ run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 2, ti
 """,
     )
     sandbox.commit("Write the code")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
 
     list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
     sandbox.pull()

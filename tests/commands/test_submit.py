@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.batch_records import expected_trials, records_file
 from sweepledger.commands.submit import submit
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -120,17 +119,6 @@ def test_every_trial_is_created_once_under_a_name_of_the_clusters_making(
     assert {job["metadata"]["labels"]["sweepledger.dev/batch"] for job in jobs} == {batch}
     assert len({job["metadata"]["labels"]["sweepledger.dev/trial"] for job in jobs}) == 3
     assert {job["spec"]["ttlSecondsAfterFinished"] for job in jobs} == {604_800}
-
-
-def test_what_jobs_refer_to_keeps_its_name(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
-    batch = merged()
-
-    submit(sandbox.workspace, batch, Kubectl())
-
-    named = {item["metadata"]["name"] for item in held(apiserver, cluster, "configmaps")}
-    assert {f"{batch}-launcher", f"{batch}-table-000"} <= named
 
 
 def test_a_batch_is_never_submitted_twice(
@@ -242,8 +230,7 @@ def test_what_is_archived_never_runs_again(
     batch = merged()
     (sandbox.root / "overlays/archive").mkdir(exist_ok=True)
     sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
-    sandbox.commit("Record it")
-    sandbox.push()
+    sandbox.publish("Record it")
 
     with pytest.raises(RepositoryError, match="it never runs again"):
         submit(sandbox.workspace, batch, Kubectl())
@@ -280,8 +267,7 @@ def keep(sandbox: Sandbox, batch: StoredBatch, *indexes: int) -> None:
     """Put records of some trials on the branch, as a collection that goes on would."""
     lines = [leave(sandbox.root.parent / "left", batch, index).read_text() for index in indexes]
     sandbox.write(records_file(batch), "".join(f"{line}\n" for line in lines))
-    sandbox.commit("Record")
-    sandbox.push()
+    sandbox.publish("Record")
 
 
 def test_train_jobs_have_no_ttl_and_are_created_all_the_same(
@@ -292,9 +278,7 @@ def test_train_jobs_have_no_ttl_and_are_created_all_the_same(
     )
     spec = sandbox.spec(parallelism=3)
     spec.write_text(spec.read_text() + "  shape: train-job\n  nodes: 2\n")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-    sandbox.push()
+    sandbox.publish_batches("Ask for a sweep")
 
     (result,) = submit(sandbox.workspace, "peak", Kubectl())
 

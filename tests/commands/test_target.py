@@ -12,8 +12,7 @@ def test_a_commit_that_lost_a_race_returns_what_was_computed_from_the_new_tip(sa
         bases.append(base)
         if len(bases) == 1:
             sandbox.write("other", "faster")
-            sandbox.commit("Another writer")
-            sandbox.push()
+            sandbox.publish("Another writer")
         return Change("Ours", {"ours": base.encode()}), base
 
     commit, value = Target(sandbox.workspace.repository, "origin", "main").commit(make)

@@ -51,8 +51,7 @@ def test_a_file_of_assignments_belongs_to_the_spec_that_a_batch_was_made_from(
     generate(sandbox.workspace)
     sandbox.commit("Ask for two points")
     sandbox.write("sweeps/points.csv", "x\n1\n7\n")
-    sandbox.commit("Ask for another")
-    sandbox.push()
+    sandbox.publish("Ask for another")
     batch = stored(sandbox)
     for index in range(2):
         leave(results, batch, index)

@@ -35,8 +35,7 @@ def test_the_last_step_applies_what_no_controller_applies(
 
 def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandbox) -> None:
     sandbox.write(PIN_FILE, "sweepledger==0.0.1\n")
-    sandbox.commit("An earlier version")
-    sandbox.push()
+    sandbox.publish("An earlier version")
     sandbox.write("notes.txt", "mine")
     head = sandbox.head()
 
@@ -53,8 +52,7 @@ def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandb
 
 def test_a_branch_that_exists_is_not_written_over(sandbox: Sandbox) -> None:
     sandbox.write(PIN_FILE, "sweepledger==0.0.1\n")
-    sandbox.commit("An earlier version")
-    sandbox.push()
+    sandbox.publish("An earlier version")
     sandbox.git("push", "-q", "origin", f"HEAD:refs/heads/{BRANCH}")
     sandbox.git("commit", "-q", "--allow-empty", "-m", "Another")
     sandbox.push()
@@ -68,8 +66,7 @@ def test_a_branch_that_exists_is_not_written_over(sandbox: Sandbox) -> None:
 
 def test_without_anything_due_no_branch_is_pushed(sandbox: Sandbox) -> None:
     sandbox.spec()
-    sandbox.commit("A spec")
-    sandbox.push()
+    sandbox.publish("A spec")
 
     assert propose_upgrade(sandbox.workspace)[1] is None
     assert sandbox.git("ls-remote", "origin", f"refs/heads/{BRANCH}") == ""

@@ -61,8 +61,7 @@ def sizes(sandbox: Sandbox) -> list[tuple[int, int | None]]:
 def test_the_trials_run_in_waves_which_follow_each_other_to_the_last(sandbox: Sandbox, results: Path) -> None:
     ask(sandbox)
     (made,) = generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish("Ask")
     assert check(sandbox.workspace).problems == ()
 
     steps = []
@@ -118,12 +117,9 @@ def test_what_was_decided_stays_whatever_is_recorded_or_written_later(
     sandbox: Sandbox, results: Path
 ) -> None:
     ask(sandbox)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     ask(sandbox, parallelism=7, trials=30)
-    sandbox.commit("Ask for more, with which waves would take half as long again")
-    sandbox.push()
+    sandbox.publish("Ask for more, with which waves would take half as long again")
 
     while active(sandbox.workspace):
         record(sandbox, results)
@@ -133,9 +129,7 @@ def test_what_was_decided_stays_whatever_is_recorded_or_written_later(
 
 def test_a_sweep_that_began_at_once_gets_no_waves_and_no_rounds(sandbox: Sandbox, results: Path) -> None:
     ask(sandbox, more="")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     ask(sandbox, trials=48)
     (more,) = generate(sandbox.workspace)
 

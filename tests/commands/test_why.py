@@ -34,8 +34,7 @@ def test_from_the_spec_to_the_merge_git_alone_says_what_is_missing(sandbox: Sand
     sandbox.spec(xs="1, 2")
     sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
     unmerged = why(sandbox.workspace, "peak")
-    sandbox.commit("Ask for a sweep")
-    sandbox.push()
+    sandbox.publish("Ask for a sweep")
     merged = why(sandbox.workspace, "peak")
 
     assert kinds(fresh) == [("not-generated", 3)]
@@ -80,8 +79,7 @@ def test_a_batch_that_was_archived_elsewhere_is_recorded_and_one_that_was_cancel
 ) -> None:
     batch = sandbox.merged()
     sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
-    sandbox.commit("Archive")
-    sandbox.push()
+    sandbox.publish("Archive")
     archived = why(sandbox.workspace, "peak")
     sandbox.git("checkout", "-q", "HEAD~1", "--", ".")
     sandbox.git("rm", "-q", "-r", f"overlays/archive/{batch}")

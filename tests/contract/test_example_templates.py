@@ -41,8 +41,7 @@ def example(sandbox: Sandbox, name: str) -> Sandbox:
     shutil.copy(EXAMPLES / name / "sweepledger.yaml", sandbox.root)
     shutil.copytree(EXAMPLES / name / "sweeps", sandbox.root / "sweeps")
     sandbox.write(f"code/{script}", SCRIPT.replace("{metric}", metric))
-    sandbox.commit("Bring the example")
-    sandbox.push()
+    sandbox.publish("Bring the example")
     return sandbox
 
 
@@ -140,9 +139,7 @@ def test_the_script_finds_its_set_in_either_shape(name: str, shape: str, sandbox
     path.write_text(yaml.safe_dump(data | changed, sort_keys=False))
     sandbox.write("sweepledger.yaml", "version: 1\n")
     sandbox.commit("Run it here, without a cluster")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for it")
-    sandbox.push()
+    sandbox.publish_batches("Ask for it")
 
     options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
     (collected,) = [event for event in local(options) if isinstance(event, ResultsPushed)]

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from sweepledger.commands.repository.batch_records import expected_trials
-from sweepledger.formats import record_json, yaml
+from sweepledger.formats import record_json
 from sweepledger.render.overlay import overlay
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.domain import Choice, Constant
@@ -111,18 +111,3 @@ def test_a_replicate_has_a_seed_of_its_own_and_the_values_of_the_first(shape: Sh
     assert second.details["argv"][-1] == "s=41"
     assert "SWEEP_PARAM_REPLICATE" not in second.details["env"]
     assert [trial.id for trial in stored.trials] == [trial.trial for trial in wanted]
-
-
-def test_what_a_job_shows_a_reviewer_is_what_the_launcher_sets(tmp_path: Path) -> None:
-    stored, record = launched(Shape.JOBS, 0, tmp_path)
-    job = yaml.load_all(stored.tree["job.yaml"])[0]
-
-    shown = {
-        variable["name"]: variable["value"]
-        for variable in job["spec"]["template"]["spec"]["containers"][0]["env"]
-        if variable["name"].startswith("SWEEP_PARAM_")
-    }
-
-    environment = record.details["env"]
-    assert shown == {name: value for name, value in environment.items() if name.startswith("SWEEP_PARAM_")}
-    assert len(shown) == len(SPACE.names)

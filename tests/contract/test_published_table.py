@@ -13,7 +13,6 @@ from statistics import fmean, median
 import pytest
 import yaml
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, ResultsPushed, local
 from tests.repository import Sandbox
 
@@ -87,9 +86,7 @@ def swept(sandbox: Sandbox, form: str) -> Path:
         path = sandbox.root / f"code/results_job_id_{row['job']}.log"
         path.write_bytes(log(row, form).encode())
     sandbox.commit("Bring the example")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for it")
-    sandbox.push()
+    sandbox.publish_batches("Ask for it")
     options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
     assert any(isinstance(event, ResultsPushed) for event in local(options))
     sandbox.pull()

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from benchmarks import size
-from benchmarks.size import DERIVED, Derived, Size
+from benchmarks.size import DERIVED, Derived
 
 ROOT = Path(__file__).parents[2]
 OTHER_PROGRAMS = {"go", "npm"}
@@ -72,27 +72,6 @@ def test_each_lock_is_written_by_the_command_and_pins_what_the_package_allows() 
         for one in requirements
         if not one.specifier.contains(pins.get(canonicalize_name(one.name), "0"))
     ] == []
-
-
-def test_comments_docstrings_and_layout_are_no_tokens(tmp_path: Path) -> None:
-    module = tmp_path / "a.py"
-    module.write_text('"""Doc."""\n\nA = "text"  # why\n"""Doc."""\n\n\ndef one() -> int:\n    return 1\n')
-
-    # A = "text" / def one ( ) -> int : / return 1
-    assert size.size_of(module) == Size(files=1, lines=8, tokens=12, functions=1, words=13)
-
-
-def test_keys_below_references_lists_and_free_names_count_once() -> None:
-    schema = {
-        "properties": {
-            "pools": {"additionalProperties": {"$ref": "#/$defs/pool"}},
-            "shares": {"oneOf": [{"items": {"properties": {"by": {}}}}, {"properties": {"by": {}}}]},
-        },
-        "$defs": {"pool": {"properties": {"price": {}, "below": {"$ref": "#/$defs/pool"}}}},
-    }
-
-    keys = {"pools", "pools.*.price", "pools.*.below", "shares", "shares.[].by", "shares.by"}
-    assert size.schema_keys(schema) == keys
 
 
 def test_derived_files_are_not_counted_as_written_by_hand(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.api_objects import time_at
-from sweepledger.engine.cluster.pods import PodPhase, TrialPod
-from sweepledger.engine.cluster.waiting_pods import waiting_reason
+from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
 from tests.engine.trial_pods import BEGAN, ENDED, FAILURES, INDEX, a_pod, conditions, ended, with_variables
 
 NOW = time_at({"at": ENDED}, "at") or 0.0

@@ -1,4 +1,4 @@
-"""The how-to pages for Katib and the NVIDIA example do what they show."""
+"""The how-to pages for other tools do what they show."""
 
 import re
 import shlex
@@ -11,45 +11,75 @@ import yaml
 from sweepledger.exchange.registry import EXPORTS, IMPORTS
 from tests.command_line import run_sweep
 from tests.exchange.katib_rules import broken
+from tests.repository import Sandbox
 
 PAGES = Path(__file__).parents[2] / "docs/how-to"
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def follow(page: str, folder: Path) -> int:
-    """Do what a page says: a named block is a file to write, or what a command has written; count those."""
-    (folder / "sweepledger.yaml").write_text("")
-    (folder / "sweeps").mkdir()
-    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
-    compared = 0
-    for block in BLOCK.finditer((PAGES / page).read_text(encoding="utf-8")):
+def follow(page: str, folder: Path) -> tuple[str, int]:
+    """Do what a page says: a named block is a file to write, or shows what a command has written.
+
+    Give all output, and the number of files that are as shown.
+    """
+    output, compared = "", 0
+    blocks = list(BLOCK.finditer((PAGES / page).read_text(encoding="utf-8")))
+    # Scripts first: a page explains them after the command that does not need them.
+    for block in sorted(blocks, key=lambda block: block["kind"] != "python"):
+        path = folder / (block["file"] or "")
         if block["kind"] == "console":
             for line in block["text"].splitlines():
-                run(line.removeprefix("$ sweep "), folder)
-        elif (folder / block["file"]).exists():
-            assert (folder / block["file"]).read_text(encoding="utf-8") == block["text"]
+                done = run_sweep(*shlex.split(line.removeprefix("$ sweep ")), cwd=folder)
+                assert done.returncode == 0, done.stdout + done.stderr
+                output += done.stdout
+        elif block["kind"] != "python" and path.exists():
+            assert path.read_text(encoding="utf-8") == block["text"]
             compared += 1
         else:
-            (folder / block["file"]).write_text(block["text"], encoding="utf-8")
-    return compared
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block["text"], encoding="utf-8")
+    return output, compared
 
 
-def run(arguments: str, folder: Path) -> None:
-    done = run_sweep(*shlex.split(arguments), cwd=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A repository with nothing but settings."""
+    (tmp_path / "sweepledger.yaml").write_text("")
+    (tmp_path / "sweeps").mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    return tmp_path
 
 
-def test_the_nvidia_page_is_true(tmp_path: Path) -> None:
-    assert follow("from-nvidia.md", tmp_path) == 2
+def test_the_nvidia_page_is_true(folder: Path) -> None:
+    assert follow("from-nvidia.md", folder)[1] == 2
 
 
-def test_the_katib_page_is_true(tmp_path: Path) -> None:
-    assert follow("from-katib.md", tmp_path) == 1
-    assert broken(yaml.safe_load((tmp_path / "back.yaml").read_text())) == []
+def test_the_katib_page_is_true(folder: Path) -> None:
+    assert follow("from-katib.md", folder)[1] == 1
+    assert broken(yaml.safe_load((folder / "back.yaml").read_text())) == []
 
 
-def test_the_page_of_formats_is_true(tmp_path: Path) -> None:
-    assert follow("formats.md", tmp_path) == 1
+def test_the_page_of_formats_is_true(folder: Path) -> None:
+    assert follow("formats.md", folder)[1] == 1
+
+
+def test_the_page_for_wandb_is_true(sandbox: Sandbox) -> None:
+    output, compared = follow("from-wandb.md", sandbox.root)
+
+    assert "val_loss=" in output
+    assert compared
+    assert "method: " in (sandbox.root / "again.yaml").read_text()
+
+
+@pytest.mark.full_suite("whole tutorials")
+def test_the_page_for_hydra_is_true(sandbox: Sandbox) -> None:
+    pytest.importorskip("hydra")
+
+    output, compared = follow("from-hydra.md", sandbox.root)
+
+    assert "objective=1.0" in output
+    assert compared
+    assert "sweeper" in (sandbox.root / "again.yaml").read_text()
 
 
 def test_the_page_of_formats_lists_every_format_and_whether_it_is_written() -> None:
@@ -64,9 +94,11 @@ def test_the_page_of_formats_lists_every_format_and_whether_it_is_written() -> N
     assert {name for name, export in listed.items() if export == "yes"} == set(EXPORTS)
 
 
-@pytest.mark.parametrize("page", ["from-nvidia.md", "from-katib.md", "formats.md"])
+@pytest.mark.parametrize(
+    "page", ["from-nvidia.md", "from-katib.md", "formats.md", "from-wandb.md", "from-hydra.md"]
+)
 def test_every_block_of_a_page_is_a_command_or_a_named_file(page: str) -> None:
     blocks = list(BLOCK.finditer((PAGES / page).read_text(encoding="utf-8")))
 
-    assert blocks
-    assert all(block["kind"] == "console" or block["file"] for block in blocks)
+    assert len(blocks) == (PAGES / page).read_text(encoding="utf-8").count("\n```\n")
+    assert all((block["kind"] == "console") != bool(block["file"]) for block in blocks)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Imported
-from sweepledger.exchange.fields import Fields
-from sweepledger.exchange.katib.collector import DEFAULT_FILTER, pattern_of_filter, read_collector
+from sweepledger.exchange.katib.reader import DEFAULT_FILTER, pattern_of_filter
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Normal, Uniform
+from sweepledger.structs.domain import Choice, IntUniform, LogUniform, Normal, Uniform
 from sweepledger.structs.early_stopping import PercentileStop
 from sweepledger.structs.metric import Goal, MetricSource, Reduce
 from sweepledger.structs.run_config import Shape
@@ -564,23 +563,6 @@ def test_a_filter_that_python_reads_differently_has_no_pattern(filter_: str) -> 
     assert pattern_of_filter(filter_) is None
 
 
-def test_a_filter_does_not_find_a_metric_that_is_renamed() -> None:
-    source = {"filter": {"metricsFormat": [r"(\w+): (\d+)"]}}
-
-    read = read_collector(Fields.of({"source": source}, "spec"), is_renamed=True)
-
-    assert read.keys == {"source": "stdout"}
-    assert "filter.metricsFormat" in str(read.losses)
-
-
-def test_a_file_of_metrics_that_the_command_does_not_name_is_reported() -> None:
-    collector = {"collector": {"kind": "File"}, "source": {"fileSystemPath": {"path": "/m.log"}}}
-
-    imported = a_trial("Job", {"template": POD}, metricsCollectorSpec=collector)
-
-    assert "spec.metricsCollectorSpec: /m.log" in whats(imported.losses)
-
-
 @pytest.mark.parametrize(
     ("algorithm", "words"),
     [
@@ -601,13 +583,6 @@ def test_the_note_on_a_step_is_that_of_the_algorithm(algorithm: str, words: str 
 
     assert len(notes) == (words is not None)
     assert words is None or words in notes[0]
-
-
-def test_the_smallest_hyperband_of_katibs_own_example_stays_one() -> None:
-    search = sweep_of(a_learner("hyperband", r_l="2", eta="2", resource_name="epochs")).search
-
-    assert search
-    assert (search.method, search.resource) == ("hyperband", Resource("epochs", 1, 2, 2))
 
 
 def test_names_that_no_parameter_may_have_are_mended_apart_from_each_other() -> None:
@@ -651,16 +626,6 @@ def test_what_is_no_experiment_is_refused_with_its_place(content: bytes, message
         katib.read(content, name="no")
 
     assert message in str(refused.value)
-
-
-def test_constants_are_no_problem_of_a_grid() -> None:
-    imported = katib.read(
-        an_experiment(algorithm={"algorithmName": "grid"}, parameters=a_parameter("categorical", list=["a"])),
-        name="one",
-    )
-
-    (block,) = sweep_of(imported).blocks
-    assert block.space["p"].domain == Constant("a")
 
 
 def test_a_draw_of_more_trials_than_there_are_values_is_cut_to_them() -> None:

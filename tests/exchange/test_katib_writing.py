@@ -1,7 +1,5 @@
 """Sweeps as v1beta1 Experiments that Katib's own rules accept."""
 
-import copy
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -342,36 +340,3 @@ def test_any_list_of_values_and_any_command_is_accepted_by_katibs_rules(
     experiment = yaml.safe_load(katib.write(sweep, rows).text)
 
     assert broken(experiment) == []
-
-
-VIOLATIONS: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
-    ("name", lambda it: it["metadata"].update(name="Big")),
-    ("name", lambda it: it["metadata"].update(name="a" * 41)),
-    ("maxTrialCount", lambda it: it["spec"].update(maxTrialCount=0)),
-    ("parallelTrialCount", lambda it: it["spec"].update(parallelTrialCount=99)),
-    ("maxFailedTrialCount", lambda it: it["spec"].update(maxFailedTrialCount=99)),
-    ("objective.type", lambda it: it["spec"]["objective"].update(type="best")),
-    (
-        "objective.additionalMetricNames",
-        lambda it: it["spec"]["objective"].update(additionalMetricNames=["accuracy"]),
-    ),
-    (
-        "lr: a choice has a list of distinct values and nothing else",
-        lambda it: it["spec"]["parameters"][0]["feasibleSpace"].update(min="1"),
-    ),
-    (
-        "placeholders and trialParameters differ",
-        lambda it: it["spec"]["trialTemplate"]["trialParameters"].pop(),
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("rule", "spoil"), VIOLATIONS, ids=[f"{rule[:20]}-{place}" for place, (rule, _) in enumerate(VIOLATIONS)]
-)
-def test_the_rules_find_what_breaks_them(rule: str, spoil: Callable[[dict[str, Any]], None]) -> None:
-    experiment = copy.deepcopy(export_katib(a_sweep(blocks=(a_grid(lr=[0.1, 0.2]),)))[0])
-
-    spoil(experiment)
-
-    assert rule in broken(experiment)

@@ -120,6 +120,7 @@ def test_what_is_no_record_is_corrupt_for_one_reason(hostile: bytes, reason: str
         ("metrics", {"val Ä": 1}, "wrong-value:metrics"),
         ("metrics", {f"m{number}": 1 for number in range(102)}, "wrong-value:metrics"),
         ("seconds", -1, "wrong-value:seconds"),
+        ("seconds", 9e307, "wrong-value:seconds"),
         ("seconds", "3", "wrong-type:seconds"),
         ("started", "2026-13-01T00:00:00Z", "wrong-value:started"),
         ("started", "2026-02-29T00:00:00Z", "wrong-value:started"),

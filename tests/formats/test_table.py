@@ -124,15 +124,6 @@ def test_a_large_table_is_cut_into_shards_that_know_their_rows() -> None:
     ] == list(range(10))
 
 
-def test_a_row_larger_than_the_limit_stands_alone() -> None:
-    rows = rows_of({"a": "x" * 50}, {"a": "y"})
-
-    assert [
-        shard.count
-        for shard in hyperparams_csv.split_rows(rows, hyperparams_csv.choose_columns(("a",), rows), limit=20)
-    ] == [1, 1]
-
-
 COLUMNS = (Column("a", ColumnType.NUMBER), Column("b", ColumnType.STRING), Column("c", ColumnType.BOOLEAN))
 
 

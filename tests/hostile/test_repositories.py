@@ -366,9 +366,7 @@ def test_g13_ten_thousand_specs_that_stand_are_not_read(
 ) -> None:
     for number in range(20):
         sandbox.spec(f"sweep-{number}")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     sandbox.spec("sweep-7", xs="1, 2, 3, 4")
     workspace = sandbox.workspace
     read: list[str] = []

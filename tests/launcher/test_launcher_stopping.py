@@ -313,6 +313,8 @@ def test_no_rule_counts_once_the_steps_have_restarted(
     result = follower(path, [rule])
 
     assert not result.look()
+    report = launch.read_report(None, launch.Files(str(path)), launch.complete_metric(JSONL))
+    assert report.details == {"steps_restarted": 1}
 
 
 @settings(max_examples=200, deadline=None)

@@ -84,23 +84,6 @@ def test_few_records_do_not_show_that_a_parameter_has_no_effect() -> None:
     assert model.unlike_parameter(trial(rate=100)) == "rate"
 
 
-def test_nearly_equal_durations_have_no_effects() -> None:
-    model = learned([TimedTrial("b", {"x": place % 4}, 10 + 0.001 * (place % 4)) for place in range(20)])
-
-    assert model.effects == ()
-    assert model.seconds({"x": 1}) == pytest.approx(10, rel=0.001)
-
-
-def test_the_effect_of_many_numbers_is_interpolated() -> None:
-    random = Random(1)  # noqa: S311 - no secret
-    sizes = [random.uniform(1, 100) for _ in range(200)]
-
-    model = learned([TimedTrial("b", {"size": size}, size) for size in sizes])
-
-    for size in (3, 10, 30, 90):
-        assert model.seconds({"size": size}) == pytest.approx(size, rel=0.35)
-
-
 def test_differences_between_batches_are_separated_from_those_between_trials() -> None:
     steady, shaky = learned(timed(120, 8)), learned(timed(120, 8, drift=0.5))
 

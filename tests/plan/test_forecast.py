@@ -133,10 +133,6 @@ def test_a_pool_too_small_for_a_trial_has_no_completion_time() -> None:
     assert result.completion is None
 
 
-def test_equal_input_gives_an_equal_forecast() -> None:
-    assert forecast(a_workload(), [a_workload(9)], seed=7) == forecast(a_workload(), [a_workload(9)], seed=7)
-
-
 def test_unknown_configurations_are_like_recorded_ones_and_rounds_run_in_sequence() -> None:
     unknown = replace(a_workload(), trials=[None] * 80)
     at_once, in_rounds = forecast(unknown), forecast(replace(unknown, rounds=5))
@@ -159,13 +155,6 @@ def test_in_rounds_of_equal_trials_each_round_takes_as_long_as_one_trial() -> No
     result = forecast(replace(workload, history=TimingHistory()))
 
     assert result.completion == exactly(1800)
-
-
-def test_a_forecast_of_ten_thousand_trials_is_fast() -> None:
-    result = forecast(a_workload(10_000, pool=None, parallelism=100))
-
-    assert result.completion is not None
-    assert result.completion.low < 100 * 60 < result.completion.high
 
 
 # What NVIDIA published

@@ -70,13 +70,6 @@ def test_a_quantized_logarithmic_domain_is_logarithmic(of: Continuous) -> None:
     assert bins(column(Quantized(of, 1), list(range(1, 21)))).scale is Scale.LOG
 
 
-def test_a_column_with_zero_has_a_linear_scale() -> None:
-    histogram = bins(column(Quantized(LogNormal(0, 1), 1), list(range(20))))
-
-    assert histogram.scale is Scale.LINEAR
-    assert sum(histogram.counts) == 20
-
-
 def test_listed_values_are_binned_on_the_scale_that_spreads_them() -> None:
     even = tuple(float(point) for point in range(1, 201))
     geometric = tuple(1e-4 * 1.5**step for step in range(20))
@@ -84,10 +77,3 @@ def test_listed_values_are_binned_on_the_scale_that_spreads_them() -> None:
     assert bins(column(Choice(even), even)).scale is Scale.LINEAR
     assert bins(column(Choice(geometric), geometric)).scale is Scale.LOG
     assert bins(column(Choice(geometric), geometric)).counts == (2,) * 10
-
-
-def test_listed_values_that_no_configuration_has_widen_the_bins() -> None:
-    histogram = bins(column(Choice(tuple(range(100))), [7] * 5))
-
-    assert (histogram.low, histogram.high, histogram.smallest, histogram.largest) == (0, 99, 7, 7)
-    assert sum(histogram.counts) == 5

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.plan.pool_simulation import (
+from sweepledger.plan.forecast import (
     PoolCapacity,
     QueuedBatch,
     last_end,
@@ -87,18 +87,6 @@ def test_trials_start_in_order_and_occupy_their_slot_for_their_duration(
     assert starts == sorted(starts)
     if units <= (capacity.units or 0):
         assert [value - start for start, value in spans] == pytest.approx(seconds)
-
-
-@given(SECONDS, AT_ONCE, CAPACITIES, st.integers(1, 4))
-def test_a_single_batch_has_the_same_schedule_as_next_to_an_empty_one(
-    seconds: list[float], at_once: int, capacity: PoolCapacity, units: int
-) -> None:
-    batch = QueuedBatch(seconds, at_once, units)
-
-    (alone_,) = simulate([batch], capacity)
-    together, _ = simulate([batch, QueuedBatch([], 1)], capacity)
-
-    assert [start for start, _ in alone_] == pytest.approx([start for start, _ in together])
 
 
 @given(SECONDS, SECONDS, AT_ONCE, AT_ONCE, CAPACITIES)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from sweepledger.plan import BlockReview, cost, count_trials, difference, pool_usage
+from sweepledger.plan import cost, count_trials, difference, pool_usage
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources, RunConfig
 from sweepledger.structs.trial import Trial
@@ -27,12 +27,6 @@ def test_a_trial_of_active_and_archived_batches_counts_as_running() -> None:
     assert (counts.new, counts.running, counts.recorded) == (4, 1, 1)
 
 
-def test_trials_that_the_spec_no_longer_contains_do_not_count() -> None:
-    counts = count_trials(TRIALS[:2], active=digests(3), archived=digests(4, 5))
-
-    assert (counts.new, counts.running, counts.recorded) == (2, 0, 0)
-
-
 def test_the_upper_bound_assumes_that_every_attempt_lasts_until_its_timeout() -> None:
     run = RunConfig(timeout_seconds=1800, retries=2, max_disruptions=1, resources=Resources(gpu=4))
 
@@ -50,18 +44,6 @@ def test_added_removed_and_unchanged_trials_are_compared_by_content() -> None:
     assert result.removed == (TRIALS[2], TRIALS[3])
     assert result.unchanged == 2
     assert not result.is_empty
-
-
-def test_the_order_of_trials_is_no_difference() -> None:
-    result = difference("sweeps/lr.yaml", TRIALS, TRIALS[::-1])
-
-    assert result.is_empty
-    assert result.unchanged == len(TRIALS)
-
-
-def test_acceptance_is_the_share_that_no_constraint_rejected() -> None:
-    assert BlockReview("grid", candidates=8, rejected=6, duplicates=1, kept=1).acceptance == 0.25
-    assert BlockReview("list", candidates=0, rejected=0, duplicates=0, kept=0).acceptance == 0
 
 
 def test_the_gpus_of_all_pods_of_a_trial_count() -> None:
@@ -102,13 +84,6 @@ def test_trials_fill_the_available_nodes(
 
     assert usage is not None
     assert (usage.at_once, usage.nodes, usage.price) == (at_once, nodes, price)
-
-
-def test_an_unlimited_pool_without_price_has_neither_limit_nor_price() -> None:
-    usage = pool_usage(a_sweep(run=FOUR_A_NODE, pool=replace(POOL, max_nodes=None, price=None)), 100)
-
-    assert usage is not None
-    assert (usage.at_once, usage.nodes, usage.price) == (8, 2, None)
 
 
 def test_without_a_pool_or_trials_there_is_no_pool_usage() -> None:

@@ -73,12 +73,3 @@ def test_a_kind_without_a_schema_may_have_any_value_under_known_keys(kind: str, 
         report = policy.lint(manifests.read(text.encode(), "x").documents)
 
         assert len(report.skipped) == 1
-
-
-def test_an_impossible_count_does_not_hide_the_next_fault() -> None:
-    text = (HERE / "valid/fault-20-indexed-without-completions.yaml").read_text()
-
-    changed = text.replace("completions: 3", "completions: -1").replace("  maxFailedIndexes: 3\n", "")
-    report = policy.lint(manifests.read(changed.encode(), "x").documents)
-
-    assert {problem.code for problem in errors(report.problems)} == {"job-invalid"}

@@ -92,18 +92,6 @@ def test_what_bootstrap_writes_for_drawn_settings_passes_lint(number: int) -> No
         assert errors(settings, own.cluster) == []
 
 
-def test_every_two_options_that_go_together_are_drawn_together() -> None:
-    rows = drawn_settings.draw_rows(SEED)
-
-    assert frozenset().union(*map(drawn_settings.pairs, rows)) == drawn_settings.possible_pairs()
-    assert len(rows) == ROWS
-
-
-@pytest.mark.parametrize("pair", sorted(drawn_settings.REFUSED), ids=str)
-def test_options_that_are_not_drawn_together_are_refused(pair: drawn_settings.Pair) -> None:
-    assert isinstance(drawn_settings.parse({**drawn_settings.first_row(), **dict(pair)}), tuple)
-
-
 def test_the_right_to_patch_pods_is_refused_where_no_policy_restrains_it() -> None:
     settings = replace(EVERY["results.store: api"], controller=Controller.FLUX)
     read = manifests.read(a_platform(settings)["clusters/platform/access.yaml"], "access.yaml")

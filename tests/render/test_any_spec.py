@@ -160,23 +160,6 @@ def test_any_accepted_spec_builds_passes_the_policy_and_has_names_that_fit(
 
 @pytest.mark.sampled(1)
 @SHAPES
-def test_the_generated_specs_are_mostly_accepted(shape: Shape) -> None:
-    seen: list[bool] = []
-
-    @settings(max_examples=10)
-    @given(PARAMETERS, RUN, SEVERAL)
-    def look(parameters: dict[str, Any], run: dict[str, Any], several: dict[str, int]) -> None:
-        name = longest_name(shape)
-        spec = a_spec(name=name, parameters=parameters, run=requested_run(shape, run, several))
-        seen.append(isinstance(parse_sweep(spec_bytes(spec), f"sweeps/{name}.yaml", FULL_SETTINGS), Sweep))
-
-    look()
-
-    assert sum(seen) >= len(seen) / 3
-
-
-@pytest.mark.sampled(1)
-@SHAPES
 def test_two_active_batches_of_one_sweep_share_no_object_and_no_pod(shape: Shape, tmp_path: Path) -> None:
     batches = [
         a_batch(shape),

@@ -315,19 +315,6 @@ def test_pods_of_a_trial_may_reach_each_other(shape: Shape) -> None:
             assert template["metadata"]["labels"]["sweepledger.dev/egress-peers"] == "true"
 
 
-@pytest.mark.sampled(1)
-@SHAPES
-def test_two_batches_side_by_side_share_no_object(shape: Shape) -> None:
-    batch = a_trial_of_several_pods(shape)
-
-    first, second = (
-        {(thing["kind"], thing["metadata"]["name"]) for thing in objects(item)}
-        for item in (batch, replace(batch, number=2))
-    )
-
-    assert not first & second
-
-
 def test_what_kubernetes_would_fill_in_is_escaped() -> None:
     space = SearchSpace((Parameter("text", Constant("a $(HOME) b $$ c")), Parameter("x", Choice((1, 2)))))
     batch = a_batch(Shape.TF_JOB, sweep=a_sweep(blocks=(GridSearch(space),)))
@@ -336,13 +323,6 @@ def test_what_kubernetes_would_fill_in_is_escaped() -> None:
 
     assert named(container["env"], "SWEEP_PARAM_TEXT")["value"] == "a $$(HOME) b $$$ c"
     assert "--text=a $$(HOME) b $$$ c" in container["args"]
-
-
-def test_the_renderer_knows_no_kind() -> None:
-    folder = ROOT / "generator/sweepledger/render"
-    text = "".join((folder / name).read_text() for name in ("distributed.py",)).lower()
-
-    assert [word for word in ("pytorch", "tensorflow", "mpi", "jobset", "trainer") if word in text] == []
 
 
 def test_another_kind_is_a_folder_and_no_code() -> None:
@@ -370,12 +350,3 @@ def test_another_kind_is_a_folder_and_no_code() -> None:
 def test_a_place_that_the_base_lacks_is_no_place(path: str) -> None:
     with pytest.raises(KeyError):
         distributed.set_field({"spec": {}}, path, 1)
-
-
-def test_overlays_of_fifty_trials_stay_small() -> None:
-    space = SearchSpace((Parameter("x", Choice(tuple(range(50)))),))
-    batch = a_batch(
-        Shape.PYTORCH_JOB, sweep=a_sweep(blocks=(GridSearch(space),), run=replace(a_sweep().run, nodes=4))
-    )
-
-    assert len(rendered(batch).tree["job.yaml"]) < 1024 * 1024

@@ -190,20 +190,6 @@ def test_each_cluster_asks_for_its_own_batches_and_project() -> None:
         assert f',cluster="{cluster}"}}' in asked["SweepBatchWithoutJobs"]
 
 
-def test_dashboards_of_long_namespaces_differ() -> None:
-    uids = {
-        json.loads(
-            a_platform(replace(SETTINGS, namespace=f"team-{'hyperparameter-' * 2}sweeps-{end}"))[
-                "clusters/monitoring/dashboard.json"
-            ]
-        )["uid"]
-        for end in ("vision", "voice")
-    }
-
-    assert len(uids) == 2
-    assert {len(uid) for uid in uids} == {40}
-
-
 @pytest.fixture(scope="module")
 def promtool() -> Path:
     """Prometheus' tool for rules; skip by name where it was not built."""

@@ -313,15 +313,6 @@ def test_every_object_says_where_it_comes_from(shape: Shape, tmp_path: Path) -> 
     assert (annotations.get("sweepledger.dev/trial") in digests) is (shape is Shape.JOBS)
 
 
-@SHAPES
-def test_the_folder_of_a_dataset_is_mounted_only_where_the_settings_name_one(
-    shape: Shape, tmp_path: Path
-) -> None:
-    (container,) = pod_of(built(a_batch(shape), tmp_path))["containers"]
-
-    assert "subPath" not in named(container["volumeMounts"], "data")
-
-
 def test_a_sweep_that_bears_few_failures_says_so(tmp_path: Path) -> None:
     few = a_sweep(run=replace(a_sweep().run, max_failed=0))
 

@@ -226,18 +226,6 @@ def test_data_is_mounted_only_where_it_is_asked_for_and_then_read_only(shape: Sh
 
 
 @SHAPES
-def test_gpus_are_limits_of_the_container(shape: Shape, tmp_path: Path) -> None:
-    run = replace(a_sweep().run, resources=replace(a_sweep().run.resources, gpu=2, cpu="1500m"))
-
-    (container,) = job_of(built(a_batch(shape, sweep=a_sweep(run=run)), tmp_path))["spec"]["template"][
-        "spec"
-    ]["containers"]
-
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
-    assert {"name": "OMP_NUM_THREADS", "value": "2"} in container["env"]
-
-
-@SHAPES
 def test_the_interpreter_starts_the_launcher(shape: Shape, tmp_path: Path) -> None:
     sweep = a_sweep(run=replace(a_sweep().run, interpreter="/opt/python/bin/python"))
 
@@ -291,27 +279,6 @@ def test_a_table_of_several_shards_is_mounted_as_one_folder(
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["version: 2\n", "[]\n", "version: 1\n", "a: [", "version: 1\nmetric: 3\n"],
-    ids=["newer", "list", "empty", "broken", "kinds"],
-)
-def test_what_is_no_lock_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"version|must be YAML"):
-        batch_yaml.read(text)
-
-
-@pytest.mark.parametrize("pool", ["3", "null", "[gpu]", "{name: gpu}"])
-def test_a_lock_whose_pool_is_no_text_is_refused_with_its_line(pool: str) -> None:
-    text = rendered(a_batch()).tree["batch.yaml"].decode()
-    line = text.count("\n") + 1
-
-    with pytest.raises(batch_yaml.LockError, match=r"^pool must be text, got ") as refused:
-        batch_yaml.read(f"{text}pool: {pool}\n")
-
-    assert refused.value.line == line
-
-
 @pytest.mark.parametrize("text", ["{}", '{"columns": [1], "shards": [1]}', "[]"])
 def test_what_is_no_launch_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a launch.json of a known version"):
@@ -328,11 +295,3 @@ def test_a_round_of_a_search_is_in_the_lock_and_other_batches_say_nothing_of_rou
     assert batch_yaml.read(text) == made.lock
     plain = rendered(a_batch()).tree["batch.yaml"].decode()
     assert not {"round:", "engine:", "parents:"} & {line.split(" ")[0] for line in plain.splitlines()}
-
-
-@pytest.mark.parametrize("line", ["round: 0", "round: true", "engine: 4", "parents: {x: t1}", "parents: [1]"])
-def test_a_lock_whose_round_is_none_is_refused(line: str) -> None:
-    text = rendered(a_batch()).tree["batch.yaml"].decode()
-
-    with pytest.raises(batch_yaml.LockError, match=line.partition(":")[0]):
-        batch_yaml.read(f"{text}{line}\n")

@@ -82,13 +82,6 @@ def test_the_launcher_knows_the_rows_of_a_pod_and_the_attempts_of_each(tmp_path:
     assert launcher["immutable"] is True
 
 
-def test_a_batch_without_packs_is_rendered_as_before() -> None:
-    made = rendered(packed(None), FULL_SETTINGS)
-
-    assert "pack" not in made.tree.files["launch.json"].decode()
-    assert "pack" not in made.tree.files["batch.yaml"].decode().replace("package", "")
-
-
 def test_a_packed_batch_passes_the_policy(tmp_path: Path) -> None:
     batch = packed()
     name = rendered(batch, FULL_SETTINGS).name
@@ -128,11 +121,3 @@ def test_trials_that_share_a_pod_share_its_gpus(pods: int, at_once: int, gpus: f
 def test_a_pod_runs_at_most_its_own_trials_at_once(trials: int, at_once: int) -> None:
     with pytest.raises(ValueError, match="must hold"):
         Pack(trials, at_once)
-
-
-def test_every_row_is_in_one_pod() -> None:
-    pack = Pack(3)
-
-    assert [list(pack.rows(index, 7)) for index in range(pack.pods(7))] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert [pack.pod(row) for row in range(7)] == [0, 0, 0, 1, 1, 1, 2]
-    assert list(pack.rows(3, 7)) == []

@@ -454,22 +454,6 @@ def test_a_results_mode_of_branches_confines_the_collector_to_their_branches() -
     assert "## Who merges results" not in a_platform(ARGOCD)["clusters/README.md"].decode()
 
 
-def test_the_same_settings_give_the_same_bytes() -> None:
-    turned = replace(
-        PLATFORM_SETTINGS,
-        pools=dict(reversed(list(PLATFORM_SETTINGS.pools.items()))),
-        labels=dict(reversed(list(PLATFORM_SETTINGS.labels.items()))),
-    )
-
-    assert a_platform(turned).digest == a_platform().digest
-
-
-def test_what_is_written_is_read_back_as_it_was_meant() -> None:
-    for path, content in a_platform():
-        if path.endswith(".yaml"):
-            assert yaml.load_all(content), path
-
-
 @pytest.mark.parametrize(
     ("dns", "servers", "port"),
     [

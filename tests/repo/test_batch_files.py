@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.errors import StorageError
-from sweepledger.repo import batch_files, batches, files
+from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.file_tree import Drift, FileTree
@@ -50,20 +50,6 @@ def test_differences_depend_on_content_and_not_on_the_index(sandbox: Sandbox) ->
     (lies,) = batches.in_work_tree(sandbox.root)
 
     assert batches.difference(committed, lies) == Drift(("launch.json",), ("job.yaml",), ("more",))
-
-
-def test_reading_every_lock_of_a_commit_reads_no_table(sandbox: Sandbox) -> None:
-    for sweep in ("one", "two", "three"):
-        sandbox.merged(sweep)
-    stored = batches.in_commit(Repository.find(sandbox.root), "HEAD")
-
-    assert [batch.lock.sweep for batch in stored] == ["one", "three", "two"]
-
-    held = stored[0].contents
-    assert isinstance(held, batch_files.CommitFiles)
-    assert len(held.blobs) == 3
-    batches.prefetch(stored)
-    assert len(held.blobs) > 3
 
 
 def test_a_batch_in_memory_is_compared_like_any_other() -> None:

@@ -67,8 +67,7 @@ def test_selected_code_of_an_old_commit_is_checked_out_without_any_object_of_its
     tree = code_tree(Repository.find(sandbox.root), old, ".", selection)
     assert tree is not None
     sandbox.write("train.py", "new")
-    sandbox.commit("New")
-    sandbox.push()
+    sandbox.publish("New")
     mirror = Mirror(sandbox.root.parent / "state", str(sandbox.remote), "main")
     mirror.fetch()
     code = Code(".", tree, selection)

@@ -1,13 +1,11 @@
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sweepledger.errors import RepositoryError
 from sweepledger.process import redact
-from sweepledger.repo.git import Change, Repository, reachable_trees, uncommitted_paths
-from sweepledger.repo.git.commit import create_commit
+from sweepledger.repo.git import Repository, reachable_trees, uncommitted_paths
 from tests.repository import Sandbox
 
 
@@ -125,31 +123,6 @@ def test_an_error_shows_gits_message_without_credentials(sandbox: Sandbox) -> No
     assert "canary" not in str(caught.value)
 
 
-@pytest.fixture
-def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the git commands that run, as a list that grows."""
-    names: list[str] = []
-    run_bytes = Repository.run_bytes
-
-    def record(self: Repository, *arguments: str, **options: Any) -> bytes:
-        names.append(arguments[0])
-        return run_bytes(self, *arguments, **options)
-
-    monkeypatch.setattr(Repository, "run_bytes", record)
-    return names
-
-
-def test_files_of_a_commit_are_listed_and_read_once(sandbox: Sandbox, commands: list[str]) -> None:
-    repository = Repository.find(sandbox.root)
-    head = repository.commit("HEAD")
-    first = repository.read(head, "code")
-    first_files = dict(first)
-    first.clear()
-
-    assert repository.read(head, "code") == first_files != {}
-    assert commands == ["ls-tree", "cat-file"]
-
-
 def test_a_branch_is_listed_anew_after_each_commit(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
     before = repository.files("HEAD")
@@ -157,17 +130,6 @@ def test_a_branch_is_listed_anew_after_each_commit(sandbox: Sandbox) -> None:
     sandbox.commit("Add a file")
 
     assert repository.files("HEAD").keys() - before.keys() == {"new"}
-
-
-def test_all_files_of_a_commit_are_written_by_one_process(sandbox: Sandbox, commands: list[str]) -> None:
-    repository = Repository.find(sandbox.root)
-    files = {f"new/{number}": f"{number}\r\n".encode() for number in range(20)}
-
-    made = create_commit(repository, sandbox.head(), Change("Add", files))
-
-    assert made is not None
-    assert repository.read(made, "new") == files
-    assert commands.count("hash-object") == 1
 
 
 @pytest.mark.parametrize("name", ["index", "objects", "HEAD", "sweepledger/clone-id"])

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine.cluster import kubectl
 from sweepledger.errors import ToolError
 from sweepledger.repo import kustomize
 from sweepledger.repo.package_data import base_folder
@@ -33,24 +32,6 @@ def test_a_wrong_choice_of_kustomize_is_named(monkeypatch: pytest.MonkeyPatch) -
 
     with pytest.raises(ToolError, match=r"\$KUSTOMIZE names '/nowhere/kustomize'"):
         kustomize.command()
-
-
-@pytest.mark.parametrize("variable", ["KUSTOMIZE", "KUBECTL"])
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [(" ", "must be a command, got ' '"), ("'open", "No closing quotation")],
-    ids=["blank", "unbalanced"],
-)
-def test_a_variable_without_a_command_is_named(
-    variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(variable, value)
-
-    with pytest.raises(ToolError, match=message) as caught:
-        (kustomize if variable == "KUSTOMIZE" else kubectl).command()
-
-    assert str(caught.value).startswith(f"${variable} ")
-    assert caught.value.hint
 
 
 def test_the_variable_comes_before_path_and_path_before_the_wheel(
@@ -100,18 +81,6 @@ def test_a_hanging_kustomize_is_stopped(tmp_path: Path, monkeypatch: pytest.Monk
 
     with pytest.raises(ToolError, match="was stopped after"):
         kustomize.build(tmp_path)
-
-
-def test_long_output_is_cut_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = "i=0; while [ $i -lt 100 ]; do echo line $i >&2; i=$((i+1)); done; exit 1"
-    monkeypatch.setenv("KUSTOMIZE", str(program(tmp_path / "kustomize", script)))
-
-    with pytest.raises(ToolError) as caught:
-        kustomize.build(tmp_path)
-
-    assert "… 60 lines cut" in str(caught.value)
-    assert "line 99" in str(caught.value)
-    assert "line 59\n" not in str(caught.value)
 
 
 def test_the_bases_are_next_to_the_package_in_a_checkout() -> None:

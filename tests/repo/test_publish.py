@@ -91,18 +91,6 @@ def test_after_a_lost_race_the_change_is_made_again_from_the_new_commit(
     assert subjects(sandbox) == ["ours", "rival 3", "rival 2", "rival 1", "Start"]
 
 
-def test_what_was_fetched_or_pushed_last_is_not_fetched_again(sandbox: Sandbox, tmp_path: Path) -> None:
-    repository = Repository.find(sandbox.root)
-    fetch(repository, "origin", "main")
-    sandbox.git("remote", "set-url", "--push", "origin", str(sandbox.remote))
-    sandbox.git("remote", "set-url", "origin", str(tmp_path / "nowhere"))
-
-    publish(repository, "origin", "main", lambda _: Change("one", {"one": b"1"}))
-    publish(repository, "origin", "main", lambda _: Change("two", {"two": b"1"}))
-
-    assert subjects(sandbox) == ["two", "one", "Start"]
-
-
 def test_what_leaves_nothing_to_change_is_fetched_again(sandbox: Sandbox, tmp_path: Path) -> None:
     other = tmp_path / "other"
     subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)

@@ -7,10 +7,6 @@ import pytest
 import sweepledger.formats
 import sweepledger.spec
 import sweepledger.structs
-from sweepledger.structs.metric import Goal, MetricSource
-from sweepledger.structs.names import RESERVED_SWEEP_NAMES
-from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, Settings
 
 PACKAGES = (sweepledger.structs, sweepledger.formats, sweepledger.spec)
 MODULES = [
@@ -32,26 +28,3 @@ def test_values_cannot_be_changed(name: str) -> None:
         # A private class may be what a module counts or reads with.
         assert value.__dataclass_params__.frozen or value.__name__.startswith("_"), value  # type: ignore[attr-defined]
         assert "__slots__" in vars(value), f"{value} takes any attribute"
-
-
-def test_words_that_stand_in_files_for_ever() -> None:
-    assert [str(shape) for shape in Shape] == [
-        "jobs",
-        "indexed",
-        "train-job",
-        "mpi-job",
-        "job-set",
-        "pytorch-job",
-        "tf-job",
-    ]
-    assert [str(controller) for controller in Controller] == ["none", "argocd", "flux", "submit"]
-    assert [str(goal) for goal in Goal] == ["maximize", "minimize"]
-    assert [str(source) for source in MetricSource] == ["result", "stdout"]
-    assert {"con", "default", "kube-system", "main"} == RESERVED_SWEEP_NAMES
-
-
-def test_what_a_repository_without_settings_means_stays_the_same() -> None:
-    settings = Settings()
-
-    assert (settings.remote, settings.branch, settings.namespace) == ("origin", "main", "sweeps")
-    assert settings.controller is Controller.NONE

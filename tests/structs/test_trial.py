@@ -1,11 +1,8 @@
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
-from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.program import Code, Data, Program
-from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.trial import Trial, trial_id
 
 PROGRAM = Program(
@@ -45,14 +42,6 @@ def test_an_id_is_a_t_and_eleven_digits_of_the_digest() -> None:
 
 def test_the_identity_is_the_same_for_ever() -> None:
     assert Trial({"lr": 0.1, "n": 32}, "p").id == "t28a6d8979eb"
-
-
-def test_a_trial_cannot_be_changed_from_outside() -> None:
-    assignment = {"a": 1}
-    trial = Trial(assignment, "p")
-    assignment["a"] = 2
-
-    assert trial.assignment == {"a": 1}
 
 
 def test_a_program_reads_back_as_it_was_written() -> None:
@@ -104,22 +93,3 @@ def test_a_program_without_data_answers_one_without_data() -> None:
     without = Program("local", ("x",), Code("trainer", "a"), None)
 
     assert without.answers(Program("local", ("x",), Code("trainer", "b"), None))
-
-
-def test_a_choice_needs_distinct_values() -> None:
-    with pytest.raises(ValueError, match="at least one value, but got none"):
-        Choice(())
-    with pytest.raises(ValueError, match=r"must differ, but got \(1, 1.0\)"):
-        SearchSpace((Parameter("a", Choice((1, 1.0))),))
-    assert Choice((1, True, "1")).values == (1, True, "1")
-
-
-def test_parameter_names_differ() -> None:
-    with pytest.raises(ValueError, match="parameter names must differ"):
-        SearchSpace((Parameter("a", Constant(1)), Parameter("a", Constant(2))))
-
-
-def test_the_space_keeps_the_order_written() -> None:
-    space = SearchSpace((Parameter("z", Constant(1)), Parameter("a", Constant(2))))
-
-    assert [one > other for one, other in pairwise(space.names)] == [True]

@@ -140,20 +140,3 @@ def test_changes_are_drawn_once_an_epoch_within_their_limits() -> None:
     assert (first.holes.min().item(), first.holes.max().item()) == (0, 20)
     assert 0.45 < first.mirrored.float().mean().item() < 0.55
     assert (first.offsets != second.offsets).any()
-
-
-def test_without_padding_flip_and_hole_an_image_stays_as_it_is() -> None:
-    tensors = to_tensors(COLORS, "cifar10", side=32, device=CPU)
-    epoch = next(iter(Epochs(tensors, UNCHANGED.recipe, seed=0)))
-
-    inputs, labels = epoch.batch(0)
-
-    torch.testing.assert_close(inputs, tensors.normalized(tensors.pixels[epoch.order[:2]]), rtol=0, atol=0)
-    assert labels.tolist() == epoch.order[:2].tolist()
-
-
-def test_a_batch_is_the_same_every_time() -> None:
-    tensors = to_tensors(COLORS, "cifar10", side=32, device=CPU)
-    epoch = next(iter(Epochs(tensors, Resnet9(batch_size=2).recipe, seed=0)))
-
-    assert torch.equal(epoch.batch(1)[0], epoch.batch(1)[0])

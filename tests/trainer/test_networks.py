@@ -129,18 +129,6 @@ def test_a_white_image_through_copying_filters_scores_what_a_manual_computation_
     assert loss.item() == pytest.approx(math.log(sum(math.exp(c / 4) for c in range(10))) - 7 / 4)
 
 
-def test_without_normalization_the_network_is_a_different_one() -> None:
-    torch.manual_seed(0)
-    images = torch.randn(4, 3, 32, 32)
-    normal = build(Resnet9(width=2), 3)
-    plain = build(Resnet9(width=2, batch_norm=False), 3)
-    kept = {name: weight for name, weight in normal.state_dict().items() if ".norm." not in name}
-    plain.load_state_dict(kept)
-
-    assert not [module for module in plain.modules() if isinstance(module, nn.BatchNorm2d)]
-    assert not torch.allclose(normal(images), plain(images))
-
-
 def test_the_eidf_network_gives_the_scores_of_pytorchs_example() -> None:
     torch.manual_seed(0)
     model, images = build(Eidf(), 1).eval(), torch.randn(5, 1, 28, 28)

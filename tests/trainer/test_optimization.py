@@ -20,16 +20,6 @@ def test_the_resnets_rate_rises_to_epoch_five_and_is_zero_at_epoch_twenty_four()
     assert rate(24) == 0
 
 
-def test_a_shorter_training_peaks_at_the_same_share() -> None:
-    rates = [
-        learning_rate(Resnet9(epochs=12, batch_size=1).recipe, step, steps_per_epoch=10)
-        for step in range(120)
-    ]
-
-    assert rates.index(max(rates)) == 24
-    assert rates[-1] == 0
-
-
 def test_the_eidf_networks_rate_shrinks_after_every_epoch() -> None:
     rates = [learning_rate(Eidf().recipe, step, steps_per_epoch=3) for step in range(9)]
 

@@ -12,7 +12,7 @@ from tests.trainer import archives
 from tests.trainer.archives import BINARY, PYTHON, members, packed
 from trainer import data
 from trainer.__main__ import main
-from trainer.contract import BAD_SWEEP, STORAGE_FAILED, TrialError
+from trainer.contract import BAD_SWEEP, TrialError
 from trainer.data import HEADER, MNIST, Manifest, prepare
 
 ROOT = Path(__file__).parents[2]
@@ -146,18 +146,6 @@ def test_damaged_originals_are_never_prepared(folder: Path, manifests: Mapping[s
         prepare(NAME, folder, manifests=manifests)
 
     assert [file.name for file in folder.iterdir()] == [path.name]
-
-
-@pytest.mark.skipif(os.getuid() == 0 and sys.platform != "linux", reason="needs a folder that cannot be made")
-def test_a_volume_that_cannot_be_written_is_one_sentence(
-    folder: Path, manifests: Mapping[str, Manifest]
-) -> None:
-    (folder / "file").touch()
-
-    with pytest.raises(TrialError) as caught:
-        prepare(NAME, folder / "file" / "volume", source=folder, manifests=manifests)
-
-    assert caught.value.exit_code == STORAGE_FAILED
 
 
 def test_an_interrupted_write_leaves_no_prepared_file(

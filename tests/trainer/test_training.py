@@ -206,13 +206,6 @@ def test_a_training_that_diverges_ends_early_with_nan(few: Dataset) -> None:
     assert math.isfinite(measured["train_seconds"])
 
 
-def test_a_divergence_that_only_the_test_shows_has_no_accuracy_either() -> None:
-    measured = metrics([EpochMetrics(1, 10, 0.5, 0.9, 1.0, test_accuracy=0.1, test_loss=math.nan)])
-
-    assert math.isnan(measured["test_accuracy"])
-    assert measured["train_loss"] == 0.5
-
-
 def test_speed_and_time_are_those_of_all_epochs() -> None:
     measured = metrics([EpochMetrics(1, 200, 0.5, 0.9, 1.5), EpochMetrics(2, 200, 0.25, 0.9, 2.5, 0.8, 0.6)])
 

@@ -57,8 +57,7 @@ def host(machine: Path, sandbox: Sandbox, tmp_path: Path) -> Host:
     lock = (ROOT / "locks/sweep.lock").read_text()
     named = f"{lock}sweepledger=={__version__} --hash=sha256:{'0' * 64}\n"
     sandbox.write(".github/sweep.lock", named)
-    sandbox.commit("Name the version")
-    sandbox.push()
+    sandbox.publish("Name the version")
     return Host(sandbox.remote, tmp_path / "machine", (machine,))
 
 

@@ -78,8 +78,7 @@ def tools(tmp_path: Path) -> Path:
 def team(sandbox: Sandbox) -> Sandbox:
     sandbox.write(".gitlab/sweep.lock", "")
     sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
-    sandbox.commit("Check on GitLab")
-    sandbox.push()
+    sandbox.publish("Check on GitLab")
     return sandbox
 
 
@@ -99,8 +98,7 @@ def requested(team: Sandbox, tmp_path: Path) -> Path:
     team.git("push", "-q", "origin", "request")
     team.git("checkout", "-q", "main")
     team.write("code/notes.txt", "meanwhile\n")
-    team.commit("Write notes meanwhile")
-    team.push()
+    team.publish("Write notes meanwhile")
     clone = tmp_path / "builds/project"
     subprocess.run(["git", "clone", "-q", "--branch=request", remote_of(team), clone], check=True)
     return clone
@@ -181,8 +179,7 @@ def test_no_file_of_a_change_is_taken_for_the_report_or_the_site(
 
 def test_a_merged_spec_gets_its_batch_by_the_token(team: Sandbox, tools: Path, tmp_path: Path) -> None:
     team.spec("peak")
-    team.commit("Ask")
-    team.push()
+    team.publish("Ask")
 
     done = run_job("generate", team.root, remote_of(team), tools)
 

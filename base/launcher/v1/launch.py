@@ -23,6 +23,9 @@ Environment
   SWEEP_PARENT_ID    the trial whose checkpoints SWEEP_PARENT has, for the record
   SWEEP_RAN, SWEEP_NODE   what runs (default: process) and where, for the record
   SWEEP_TERMINATION_LOG   file for the termination message, if it exists; default: /dev/termination-log
+  SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
+
+The current folder has the code. The command starts in a private copy of it.
 
 Environment of the command, in addition to all of the above
   SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
@@ -32,8 +35,9 @@ Environment of the command, in addition to all of the above
   SWEEP_ARTIFACTS     folder for files to keep; the record has their paths, sizes and digests
   SWEEP_CHECKPOINTS   folder that all attempts share, deleted once the trial is ok or pruned, unless
                       launch.json keeps it
-  and, if launch.json requests it: the variables of `secrets`, hyperparams.yml in the working directory, and
-  the capture of metrics that the program logs to W&B or MLflow
+  HOME, TMPDIR, XDG_* private folders of the attempt, as the working directory is
+  and, if launch.json requests it: the variables of `secrets`, hyperparams.yml in the working directory, links
+  to datasets, and the capture of metrics that the program logs to W&B or MLflow
 
 Files in SWEEP_RESULTS
   <uid>.json, <uid>.out, <uid>.err   the record, complete or absent; head and tail of the output
@@ -139,13 +143,17 @@ DECIMAL = (
     r"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
 )
 # Patterns that many trials do not need are texts, which `re` compiles at their first use: that saves 8 ms.
-METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5` or `0x1f`
-    rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?=\.?(?:[\s;%|)\]}}\"'(\[\x1b]|[,:](?![0-9])|$))"
+GROUPS = "'\u2019\u00a0\u2009\u202f"  # what people put between groups of digits, and no program in a list
+METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5`, `1'234` or `0x1f`
+    rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?![{GROUPS}][0-9])"
+    r"(?=\.?(?:[\s;%|)\]}\"'(\[\x1b]|[,:](?![0-9])|$))"
 )
 # Colours and other sequences of terminals, and hyperlinks: no part of a text.
-TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))"
+TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
 # After a number it makes another number of both: `1.2.3`, `1'234`, `1_000`, `0x10`, `1d-3`.
-MORE_OF_NUMBER = r"[0-9]|[.'_][0-9]|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]"
+MORE_OF_NUMBER = rf"[0-9]|[._{GROUPS}][0-9]|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]"
+LESS_OF_NUMBER = rf"[0-9](?:[.,_/{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$"  # the same before one
+NO_DECIMAL = "which is no plain decimal number"
 METADATA = re.compile(r"\.(?:dist|egg)-info\Z")
 UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 TRIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -1748,7 +1756,7 @@ def is_part_of(match: re.Match[str]) -> bool:
     return bool(
         re.match(MORE_OF_NUMBER, after)
         or (is_whole and re.match("[,/][0-9]", after))
-        or re.search("[0-9][.,'_/]?$", before)
+        or re.search(LESS_OF_NUMBER, before)
     )
 
 
@@ -1845,7 +1853,7 @@ def near_miss(line: str, objective: str) -> str:
     if not is_part_of(found):
         return f"{found[0]!r:.100}, which metric.format: regex could find"
     seen = found[0] + line[found.end() : LONGEST_MATCH].split(" ", maxsplit=1)[0]
-    return f"{seen!r:.100}, which is no plain decimal number"
+    return f"{seen!r:.100}, {NO_DECIMAL}"
 
 
 def no_value(_step: int, _value: float) -> None:
@@ -1928,7 +1936,7 @@ class Stream:
         missing = f"there is no {SHOWN[self.form].format(self.objective)} {place}"
         if self.objective in self.gathered.details:
             missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
-        elif self.near and self.form == "text":
+        elif self.near and (self.form == "text" or self.near.endswith(NO_DECIMAL)):
             missing += f": it printed {self.near}"
         elif self.gathered.metrics:
             missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
@@ -2888,7 +2896,7 @@ def bounded_metrics(record: Mapping[str, Any], wanted: Sequence[str]) -> dict[st
     kept = {}
     for name in sorted(metrics, key=lambda name: name not in wanted):
         room -= len(dump({name: metrics[name]})) - 2
-        if room >= 0 or name in wanted:
+        if (room >= 0 and len(kept) <= MOST_METRICS) or name in wanted:
             kept[name] = metrics[name]
     return {name: value for name, value in metrics.items() if name in kept}
 

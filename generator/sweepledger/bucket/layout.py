@@ -29,7 +29,6 @@ class ObjectKind(StrEnum):
 CHUNKS = "chunks"
 NUMBERED = frozenset({ObjectKind.CHECKPOINT, ObjectKind.PACK})
 """Kinds of which a later object replaces an earlier one."""
-LAST_NUMBER = 10**9 - 1
 NAME = re.compile(
     r"(?P<index>0|[1-9][0-9]{0,8})/(?P<uid>[A-Za-z0-9][A-Za-z0-9_.-]{0,127})"
     r"/(?:(?P<number>[0-9]{9})-)?(?P<sha256>[0-9a-f]{64})(?:\.(?P<seal>[0-9a-f]{64}))?\.json",

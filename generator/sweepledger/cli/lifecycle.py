@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from sweepledger.commands.collect import Collection
     from sweepledger.commands.collection.record_store import RecordStore
     from sweepledger.commands.expire import BatchExpiry, Expired
-    from sweepledger.commands.next_ import SearchStep
     from sweepledger.commands.repository.workspace import Target, Workspace
     from sweepledger.commands.retry import Retried
     from sweepledger.commands.submit import Submitted
@@ -529,24 +528,18 @@ def next_(
             steps = command.push_next(workspace, results_target(workspace, push=True), names or ())
         else:
             steps = command.next_(workspace, names or (), check=check_only, base=base)
-        step_response = _next_response(workspace, steps, explain=explain, check=check_only)
+        lines = tuple(
+            line for step in steps for line in next_lines(workspace, step, explain=explain, check=check_only)
+        )
+        problems = tuple(sorted(problem for step in steps for problem in step.problems))
+        is_missing = check_only and any(step.is_missing for step in steps)
+        code = EXIT_DRIFT if is_missing else EXIT_SEARCH_ENDED if all(step.is_over for step in steps) else 0
+        data = {"searches": [search_data(step, explain=explain) for step in steps]}
+        failures = tuple(step.failure for step in steps if step.failure is not None)
+        step_response = Response(data, lines, problems, code, failures)
         if push and step_response.exit_code == EXIT_SEARCH_ENDED:
             # A workflow with nothing to commit has succeeded.
             return replace(step_response, exit_code=0)
         return step_response
 
     response.respond("next", form, work)
-
-
-def _next_response(
-    workspace: "Workspace", steps: "tuple[SearchStep, ...]", *, explain: bool, check: bool
-) -> Response:
-    lines = tuple(
-        line for step in steps for line in next_lines(workspace, step, explain=explain, check=check)
-    )
-    problems = tuple(sorted(problem for step in steps for problem in step.problems))
-    is_missing = check and any(step.is_missing for step in steps)
-    code = EXIT_DRIFT if is_missing else EXIT_SEARCH_ENDED if all(step.is_over for step in steps) else 0
-    failures = tuple(step.failure for step in steps if step.failure is not None)
-    data = {"searches": [search_data(step, explain=explain) for step in steps]}
-    return Response(data, lines, problems, code, failures)

@@ -1,5 +1,6 @@
 """Commands that check recorded results: verify, compare, explain, reproduce, fetch."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,7 +77,7 @@ def verify(
             "commit": verdict.commit,
             "signers": verdict.signers,
             "sweeps": [sweep.as_data() for sweep in verdict.sweeps],
-            "stray": [difference.as_data() for difference in verdict.stray],
+            "stray": list(map(asdict, verdict.stray)),
         }
         code = 0 if verdict.is_good else EXIT_DRIFT
         return Response(data, verification.verification_text(verdict), exit_code=code)
@@ -124,7 +125,9 @@ def reproduce(
             return Response(recipe.as_data(), verification.recipe_text(recipe))
         reproduction = command.reproduce(workspace, trial)
         code = 0 if reproduction.is_equal else EXIT_PROBLEMS
-        return Response(reproduction.as_data(), verification.reproduction_text(reproduction), exit_code=code)
+        return Response(
+            reproduction.as_data(), tuple(verification.reproduction_text(reproduction)), exit_code=code
+        )
 
     response.respond("reproduce", form, work)
 
@@ -142,7 +145,7 @@ def compare(a: SweepAtCommitArgument, b: SweepAtCommitArgument, form: FormatOpti
         from sweepledger.commands.repository.workspace import Workspace
 
         comparison = command.compare(Workspace.find(response.current_folder()), a, b)
-        return Response(comparison.as_data(), verification.comparison_text(comparison))
+        return Response(comparison.as_data(), tuple(verification.comparison_text(comparison)))
 
     response.respond("compare", form, work)
 
@@ -170,7 +173,7 @@ def explain(
         explained = command.explain_sweeps(workspace, a, b)
         if write:
             command.write_proposals(workspace, explained.proposals)
-        return Response(explained.as_data(), verification.explanation_text(explained, written=write))
+        return Response(explained.as_data(), tuple(verification.explanation_text(explained, written=write)))
 
     response.respond("explain", form, work)
 

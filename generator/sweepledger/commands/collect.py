@@ -22,17 +22,21 @@ from sweepledger.commands.collection.cluster_evidence import (
     find_cluster_batches,
     stalled_batches,
 )
-from sweepledger.commands.collection.cluster_scope import recorded_by
 from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.progress_branch import update_progress_branches
 from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.collection.record_store import RecordStore, bucket_results
-from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
+from sweepledger.commands.collection.results_commit import (
+    ResultsCommit,
+    UnrecordedError,
+    commit_results,
+    recorded_by,
+)
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import PushedBatch, push_due, push_repeats
-from sweepledger.engine.cluster.collector_lease import LAST_COMMIT, LEASE_NAME, Lease
+from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
 from sweepledger.errors import RepositoryError, StorageError, UsageError

@@ -54,12 +54,15 @@ def examine_cluster(
     """Yield a finding for each object that the cluster must have. Raises nothing: a check that fails is a finding."""
     settings = workspace.cluster_settings
     nodes = max((pool.max_nodes or 2 for pool in settings.pools.values()), default=2)
-    expected = _platform_manifests(workspace) or _minimal_manifests(settings)
+    # Without manifests in the repository, a cluster needs its namespace.
+    expected = _platform_manifests(workspace) or [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}
+    ]
     apply = _apply_hint(settings, _followed_source(workspace))
     for manifest in expected:
         yield _object_finding(manifest, kubectl, nodes=nodes, apply=apply)
     names = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in expected}
-    for name in _claim_names(settings):
+    for name in sorted({*settings.results.claims.values(), *settings.dataset_claims}):
         if ("PersistentVolumeClaim", name) not in names:
             yield _claim_finding(name, settings, kubectl, nodes=nodes)
     for required in _needed_secrets(workspace):
@@ -225,11 +228,6 @@ def _documents(path: str, content: bytes) -> tuple[Any, ...]:
         ) from error
 
 
-def _minimal_manifests(settings: Settings) -> list[Mapping[str, Any]]:
-    """Return the objects that a cluster needs if the repository has no manifests for it."""
-    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}]
-
-
 def _object_finding(
     manifest: Mapping[str, Any], kubectl: Kubectl, *, nodes: int, apply: str
 ) -> HealthFinding:
@@ -267,10 +265,6 @@ def _followed_source(workspace: Workspace) -> GitSource | None:
         return recorded_source(bootstrap_yaml.read(content))
     except (ValueError, RepositoryError):
         return None  # `sweep bootstrap` reports an invalid file
-
-
-def _claim_names(settings: Settings) -> list[str]:
-    return sorted({*settings.results.claims.values(), *settings.dataset_claims})
 
 
 def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: int) -> HealthFinding:

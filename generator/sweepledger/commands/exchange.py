@@ -11,7 +11,6 @@ from sweepledger.commands.local import DesiredState, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import batch_script
 from sweepledger.engine.local.batch_script import PreparedBatch
-from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.engine.local.volumes import StateFolders, write_configs
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Imported, Loss
@@ -99,7 +98,11 @@ def import_(
     path = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
     problems = _spec_problems(text, path, settings, source)
     if output is None:
-        problems = tuple(_not_in_a_file(problem, path, source) for problem in problems)
+        # Point into the text that is printed, or the source, instead of a file that does not exist.
+        problems = tuple(
+            replace(problem, file=UNWRITTEN_FILE if problem.file == path else source.name)
+            for problem in problems
+        )
     else:
         write_file(output, text.encode())
     return ImportedSpec(text, imported.losses, problems, path, is_written=output is not None)
@@ -114,11 +117,6 @@ def _require_new(root: Path | None, output: Path | None) -> None:
             f"{output} exists and is not overwritten", hint="choose another --output, or remove it"
         )
     refuse_outside(root, output)
-
-
-def _not_in_a_file(problem: Problem, path: str, source: ForeignFile) -> Problem:
-    """Point into the text that is printed, or the source, instead of a file that does not exist."""
-    return replace(problem, file=UNWRITTEN_FILE if problem.file == path else source.name)
 
 
 def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tuple[Imported, str]:
@@ -263,10 +261,6 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
         raise SpecError(desired.problems)
     for job in desired.batch.jobs:
         write_configs(StateFolders(state), desired.batch, job)
-    return _relative(desired, stored, state)
-
-
-def _relative(desired: DesiredBatch, stored: StoredBatch, state: Path) -> PreparedBatch:
     code = desired.code.resolve()
     return PreparedBatch(
         desired.batch,

@@ -122,17 +122,17 @@ def plan(
 ) -> Planned:
     """Review sweeps before anything is spent; without names, those that a merge would change."""
     selected = tuple(dict.fromkeys(names))
-    read = read_specs(workspace, selected)
+    specs, problems = read_specs(workspace, selected)
     commit = workspace.base_commit(base)
     context = _PlanContext(workspace, commit, costs.month_of(workspace.repository, commit, month))
     batches.prefetch(
-        batch for parsed, _ in read.specs for batch in batches.of_sweep(context.merged, parsed.sweep.name)
+        batch for parsed, _ in specs for batch in batches.of_sweep(context.merged, parsed.sweep.name)
     )
-    reviews = [context.review(parsed, expansion) for parsed, expansion in read.specs]
+    reviews = [context.review(parsed, expansion) for parsed, expansion in specs]
     settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
     news = tuple(review for review in reviews if selected or review.is_change)
     return Planned(
-        context.base, news, settled, tuple(sorted(read.problems)), workspace.settings.currency, context.month
+        context.base, news, settled, tuple(sorted(problems)), workspace.settings.currency, context.month
     )
 
 

@@ -61,7 +61,14 @@ def retry(
 
 def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) -> tuple[Change, Generated]:
     names = _batches_to_retry(edit, statuses, batch)
-    _refuse_other_statuses(edit, names, statuses)
+    # The author extends an entry that names a batch with fewer statuses.
+    for entry in edit.sweep.retry:
+        if entry.batch in names and not entry.statuses >= statuses:
+            listed = ", ".join(sorted(entry.statuses))
+            raise UsageError(
+                f"{edit.sweep.path} already names {entry.batch} under retry, only for {listed}",
+                hint="add the other statuses to its `only:`, commit, then `sweep generate`",
+            )
     parsed, text = edit.append(
         *(("retry", _entry(name, statuses)) for name in _batches_to_add(edit, names, statuses))
     )
@@ -71,7 +78,12 @@ def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) 
             f"nothing to retry: the spec of {edit.sweep.name} contains none of these trials any more",
             hint="with another program or other values they are other trials: `sweep generate`",
         )
-    _refuse_unpushed(edit, planned)
+    # A batch that is committed and not merged has the number that the next one needs.
+    if planned.stale:
+        raise RepositoryError(
+            f"{planned.stale[0].folder} is committed here and not on {edit.workspace.settings.branch} yet",
+            hint="push or merge it, then run this again",
+        )
     (planned,) = next_batch.with_code_warnings(edit.workspace, [parsed], [planned])
     assert planned.batch is not None
     return _change(edit.workspace, planned, planned.batch, text), planned
@@ -86,15 +98,6 @@ def _refuse_uncommitted(edit: SpecEdit) -> None:
                 f"{batch.folder} is not committed",
                 hint="commit it, or remove the folder; then run this again",
             )
-
-
-def _refuse_unpushed(edit: SpecEdit, planned: Generated) -> None:
-    """Refuse a batch that is committed and not merged: it has the number that the next one needs."""
-    if planned.stale:
-        raise RepositoryError(
-            f"{planned.stale[0].folder} is committed here and not on {edit.workspace.settings.branch} yet",
-            hint="push or merge it, then run this again",
-        )
 
 
 def _batches_to_retry(edit: SpecEdit, statuses: frozenset[Status], batch: str | None) -> tuple[str, ...]:
@@ -122,17 +125,6 @@ def _batches_to_retry(edit: SpecEdit, statuses: frozenset[Status], batch: str | 
             hint=f"`sweep results {edit.sweep.name}` lists them",
         )
     return tuple(stored.name for stored in edit.merged if stored.name in due)
-
-
-def _refuse_other_statuses(edit: SpecEdit, names: Iterable[str], statuses: frozenset[Status]) -> None:
-    """Refuse a batch that an entry of the spec names with fewer statuses: the author has to extend it."""
-    for entry in edit.sweep.retry:
-        if entry.batch in names and not entry.statuses >= statuses:
-            listed = ", ".join(sorted(entry.statuses))
-            raise UsageError(
-                f"{edit.sweep.path} already names {entry.batch} under retry, only for {listed}",
-                hint="add the other statuses to its `only:`, commit, then `sweep generate`",
-            )
 
 
 def _batches_to_add(edit: SpecEdit, names: Iterable[str], statuses: frozenset[Status]) -> Iterator[str]:

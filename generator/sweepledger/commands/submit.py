@@ -43,7 +43,11 @@ def submit(
     UsageError, RepositoryError, SpecError for policy problems, ClusterError, ToolError.
     """
     settings = workspace.settings
-    _require_submit(settings)
+    if settings.controller is not Controller.SUBMIT:
+        raise UsageError(
+            f"{SETTINGS_FILE} has controller: {settings.controller}; with two controllers trials would run twice",
+            hint="merge the batch and let the controller apply it, or set `controller: submit`",
+        )
     commit = workspace.base_commit(None)
     active = _find_batches(workspace, commit, name)
     assert commit is not None, "a batch that stands stands in a commit"
@@ -78,14 +82,6 @@ class _Plan:
     def _is_settled(self, trial: str | None, present: Collection[str | None]) -> bool:
         everything = len(self.done) == len(self.batch.rows)
         return trial in present or everything or (trial is not None and trial in self.done)
-
-
-def _require_submit(settings: Settings) -> None:
-    if settings.controller is not Controller.SUBMIT:
-        raise UsageError(
-            f"{SETTINGS_FILE} has controller: {settings.controller}; with two controllers trials would run twice",
-            hint="merge the batch and let the controller apply it, or set `controller: submit`",
-        )
 
 
 def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[StoredBatch, ...]:

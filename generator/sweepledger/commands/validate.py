@@ -18,15 +18,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ReadSpecs:
-    """The valid specs with their assignments, and the problems of the others."""
+class Validated:
+    """The valid specs with their number of trials or its bounds, and the problems of the others."""
 
-    specs: tuple[tuple[ParsedSpec, Expansion], ...]
+    sweeps: "tuple[tuple[Sweep, int | RoundBounds], ...]"
     problems: tuple[Problem, ...]
 
 
-def read_specs(workspace: Workspace, names: Iterable[str] = ()) -> ReadSpecs:
-    """Read specs by sweep name or path, all of `sweeps/` if none is named; a wrong spec does not hide the others."""
+def read_specs(
+    workspace: Workspace, names: Iterable[str]
+) -> tuple[list[tuple[ParsedSpec, Expansion]], list[Problem]]:
+    """Read specs by sweep name or path, all of `sweeps/` if none is named; a wrong spec does not hide the others.
+
+    Return the valid specs with their assignments, and the problems of the others.
+    """
     specs: list[tuple[ParsedSpec, Expansion]] = []
     problems: list[Problem] = []
     for path in workspace.spec_paths(names):
@@ -39,15 +44,7 @@ def read_specs(workspace: Workspace, names: Iterable[str] = ()) -> ReadSpecs:
             specs.append((parsed, expansion))
         else:
             problems += expansion
-    return ReadSpecs(tuple(specs), tuple(problems))
-
-
-@dataclass(frozen=True)
-class Validated:
-    """The valid specs with their number of trials or its bounds, and the problems of the others."""
-
-    sweeps: "tuple[tuple[Sweep, int | RoundBounds], ...]"
-    problems: tuple[Problem, ...]
+    return specs, problems
 
 
 def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
@@ -55,11 +52,11 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
     chosen = tuple(names)
     if not chosen:
         workspace.refuse_sweeps_elsewhere()
-    read = read_specs(workspace, chosen)
+    specs, problems = read_specs(workspace, chosen)
     warnings = [
-        problem
-        for parsed, expansion in read.specs
-        for problem in (
+        warning
+        for parsed, expansion in specs
+        for warning in (
             *parsed.warnings,
             *expansion.warnings,
             *programs.missing_scripts_here(workspace.root, parsed),
@@ -67,9 +64,9 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
             *programs.misread_booleans(workspace.root, parsed),
         )
     ]
-    sizes = tuple((parsed.sweep, _trial_count(parsed.sweep, expansion)) for parsed, expansion in read.specs)
+    sizes = tuple((parsed.sweep, _trial_count(parsed.sweep, expansion)) for parsed, expansion in specs)
     warnings += () if chosen else workspace.unread_specs()
-    return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *read.problems, *warnings])))
+    return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *problems, *warnings])))
 
 
 def _trial_count(sweep: Sweep, expansion: Expansion) -> "int | RoundBounds":

@@ -5,7 +5,7 @@ changes only who has signed.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,8 @@ class SweepVerification:
             "commits": self.vouched.commits,
             "signed": self.vouched.signed,
             "laptop": list(self.marked),
-            "differences": [difference.as_data() for difference in self.differences],
-            "unsigned": [one.as_data() for one in self.vouched.unsigned],
+            "differences": list(map(asdict, self.differences)),
+            "unsigned": list(map(asdict, self.vouched.unsigned)),
         }
 
 
@@ -142,14 +142,14 @@ def verify_since(
         if commit is None:
             raise UsageError(f"{name} is not a commit", hint="try a branch, a tag or HEAD~1")
     before, until = (names[name] or "" for name in (since, revision or "HEAD"))
-    touched = audit_paths(repository, before, until)
+    touched, stray = audit_paths(repository, before, until)
     lines = _signers(workspace, before, signers)  # a change of the keys is verified with the earlier keys
     stored = batches.in_commit(repository, until)
     verifying = _Verification(workspace, until, stored, lines, with_work_tree=False)
     changed = tuple(
-        verification for verification in map(verifying.sweep, touched.sweeps) if verification is not None
+        verification for verification in map(verifying.sweep, touched) if verification is not None
     )
-    return Verification(until, len(lines), changed, touched.stray)
+    return Verification(until, len(lines), changed, stray)
 
 
 def _known_sweeps(workspace: Workspace, present: set[str]) -> set[str]:

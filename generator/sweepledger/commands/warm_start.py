@@ -13,16 +13,15 @@ from sweepledger.formats import evidence_jsonl
 from sweepledger.formats.evidence_jsonl import (
     MAX_EVIDENCE_TRIALS,
     ForeignEvidence,
-    ForeignTrial,
 )
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader.yaml_edit import append_item
-from sweepledger.search.encoding import EncodedSpace, encode_space
+from sweepledger.search.encoding import encode_space
 from sweepledger.structs.names import SPECS, is_sweep_name, suggest_sweep_name
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import MODEL_METHODS
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, bytes_digest
+from sweepledger.structs.values import bytes_digest
 
 READERS = {".csv": table.read_csv, ".jsonl": table.read_jsonl, ".ndjson": table.read_jsonl}
 OPTUNA_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3", ".log", ".journal"})
@@ -100,8 +99,9 @@ def _convert(file: Path, sweep: Sweep, study: str | None) -> tuple[ForeignEviden
             f"{file.name}{line}: {error}", hint="correct the file, or export it again"
         ) from error
     space = encode_space(sweep.search.space) if sweep.search else None
+    # Other tools do not list what does not vary.
     complete = (
-        tuple(replace(trial, configuration=_with_constants(trial, space)) for trial in trials)
+        tuple(replace(trial, configuration={**space.constants, **trial.configuration}) for trial in trials)
         if space
         else ()
     )
@@ -120,11 +120,6 @@ def _convert(file: Path, sweep: Sweep, study: str | None) -> tuple[ForeignEviden
         )
     kind = "optuna" if form in OPTUNA_SUFFIXES else form.removeprefix(".")
     return ForeignEvidence(kind, source, bytes_digest(content), usable), len(trials) - len(usable)
-
-
-def _with_constants(trial: ForeignTrial, space: EncodedSpace) -> dict[str, Value]:
-    """Return a configuration with the constants of the space: other tools do not list what does not vary."""
-    return {**space.constants, **trial.configuration}
 
 
 def _with_start(text: str, sweep: Sweep, label: str) -> str:

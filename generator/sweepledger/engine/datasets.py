@@ -160,7 +160,12 @@ def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | No
     report = _Report(progress)
     digests = {}
     for path in sorted(_files(folder)):  # all names are checked before any content is read
-        digests[path.relative_to(folder).as_posix()] = _file_digest(path, report)
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                digest.update(chunk)
+                report.add(len(chunk))
+        digests[path.relative_to(folder).as_posix()] = digest.hexdigest()
         report.files += 1
     return FolderDigest(listing_digest(digests), report.files, report.bytes)
 
@@ -190,12 +195,3 @@ def _files(folder: Path) -> Iterator[Path]:
             raise StorageError(f"{str(path)!r}: must have a name in UTF-8 without line breaks")
         if path.is_file():
             yield path
-
-
-def _file_digest(path: Path, report: _Report) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-            report.add(len(chunk))
-    return digest.hexdigest()

@@ -88,7 +88,13 @@ def _value(value: Any, where: str) -> Value:
         case None | bool() | int() | float():
             return value
         case str():
-            return _text(value, where)
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise ForeignError(
+                    f"{where}: must be whole characters, got half of a surrogate pair"
+                ) from error
+            return value
         case list():
             for item in value:
                 if isinstance(item, list | dict):
@@ -98,14 +104,6 @@ def _value(value: Any, where: str) -> Value:
             raise ForeignError(
                 f"{where}: must be a number, text, true, false, null or a list, got {value!r}"[:200]
             )
-
-
-def _text(text: str, where: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ForeignError(f"{where}: must be whole characters, got half of a surrogate pair") from error
-    return text
 
 
 def export_losses(sweep: Sweep) -> tuple[Loss, ...]:

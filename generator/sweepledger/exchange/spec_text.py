@@ -70,7 +70,13 @@ def _items(items: list[Any], indent: str) -> Iterator[str]:
     """Yield the lines of a list: mappings by their keys, scalars filled to the width."""
     if any(isinstance(item, dict | list) for item in items):
         for item in items:
-            yield from _item(item, indent)
+            flow = _flow(item)
+            if isinstance(item, dict) and item and len(indent) + 2 + len(flow) > WIDTH:
+                first, *rest = _mapping(item, indent + "  ")
+                yield f"{indent}- {first.lstrip()}"
+                yield from rest
+            else:
+                yield f"{indent}- {flow}"
         return
     lines = ["["]
     for item in items:
@@ -80,16 +86,6 @@ def _items(items: list[Any], indent: str) -> Iterator[str]:
         lines[-1] += text
     lines[-1] = lines[-1][:-2] + "]"
     yield from (indent + line.rstrip() for line in lines)
-
-
-def _item(item: Any, indent: str) -> Iterator[str]:
-    flow = _flow(item)
-    if isinstance(item, dict) and item and len(indent) + 2 + len(flow) > WIDTH:
-        first, *rest = _mapping(item, indent + "  ")
-        yield f"{indent}- {first.lstrip()}"
-        yield from rest
-    else:
-        yield f"{indent}- {flow}"
 
 
 def _flow(value: Any) -> str:

@@ -4,7 +4,7 @@ They rely on the exact form in which this program writes these files.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -108,7 +108,11 @@ def read_summary_excerpt(text: str, lock: LockExcerpt | None) -> SummaryExcerpt:
     names = split_raw(head)
     if not {"trial", "status", "program", "seconds"}.issubset(names):
         raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
-    columns = _columns(names, lock)
+    # The columns of the metrics, the objective first; empty without the objective.
+    metrics = (
+        [text_cell(METRIC_PREFIX + metric.name) for metric in (lock.metric, *lock.others)] if lock else []
+    )
+    columns = [names.index(name) for name in metrics if name in names] if {*metrics[:1]} & {*names} else []
     trial, status, program, took = map(names.index, ("trial", "status", "program", "seconds"))
     sign = -1.0 if lock and lock.metric.goal is Goal.MAXIMIZE else 1.0
     ok, spent, ranked = 0, 0.0, list[tuple[str, tuple[float, ...]]]()
@@ -127,14 +131,6 @@ def read_summary_excerpt(text: str, lock: LockExcerpt | None) -> SummaryExcerpt:
     value, best = min(((sign * values[0], trial_id) for trial_id, values in ranked), default=(None, None))
     excerpt = SummaryExcerpt(len(rows), ok, best, None if value is None else sign * value, spent)
     return replace(excerpt, front=_front_size(lock, ranked)) if lock and lock.others else excerpt
-
-
-def _columns(names: Sequence[str], lock: LockExcerpt | None) -> list[int]:
-    """Return the columns of the metrics, the objective first; empty without the objective."""
-    metrics = (
-        [text_cell(METRIC_PREFIX + metric.name) for metric in (lock.metric, *lock.others)] if lock else []
-    )
-    return [names.index(name) for name in metrics if name in names] if {*metrics[:1]} & {*names} else []
 
 
 def _front_size(lock: LockExcerpt, ranked: Iterable[tuple[str, tuple[float, ...]]]) -> int:
@@ -158,7 +154,10 @@ _OTHERS = frozenset({"cpu", "memory", "ephemeral-storage"})
 def read_run_config(manifests: bytes, launch: bytes, shape: Shape, *, trials: int) -> RunConfig | None:
     """Read resources, pods, parallelism and timeout of a batch; None where they cannot be read."""
     text = manifests.decode(errors="replace")
-    first = _first_object(text)
+    # All trials are equal in what is read. A separator follows the banner only before several objects.
+    start = max(text.find(DOCUMENT), 0)
+    end = text.find(DOCUMENT, start + 1)
+    first = text[start:] if end < 0 else text[start : end + 1]
     amounts = [dict(_AMOUNT.findall(match[2])) for match in _REQUESTS.finditer(first)]
     try:
         trial = amounts[0]
@@ -174,16 +173,6 @@ def read_run_config(manifests: bytes, launch: bytes, shape: Shape, *, trials: in
 
 
 DOCUMENT = "\n---\n"
-
-
-def _first_object(text: str) -> str:
-    """Return the first object: all trials are equal in what is read. It has any length.
-
-    A separator follows the banner only before several objects.
-    """
-    start = max(text.find(DOCUMENT), 0)
-    end = text.find(DOCUMENT, start + 1)
-    return text[start:] if end < 0 else text[start : end + 1]
 
 
 def _node_count(first: str, shape: Shape) -> int:

@@ -205,7 +205,9 @@ def load(content: bytes, *, version: str = "1.1") -> Any:
             hint="iconv converts files of another encoding",
         ) from error
     try:
-        _refuse_large(text)
+        counter = _Counter()
+        for event in _events(text):
+            counter.take(event)
         return yaml.load(text, Loader=LOADERS[version])  # noqa: S506 - a safe loader, narrowed
     except yaml.YAMLError as error:
         line = error_line(error) if isinstance(error, yaml.MarkedYAMLError) else None
@@ -293,12 +295,6 @@ class _Counter:
     def _remember(self, anchor: str | None, values: int, height: int) -> None:
         if anchor is not None:
             self.anchors[anchor] = (values, height)
-
-
-def _refuse_large(text: str) -> None:
-    counter = _Counter()
-    for event in _events(text):
-        counter.take(event)
 
 
 def _events(text: str) -> Iterator[Any]:

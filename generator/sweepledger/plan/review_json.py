@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any, assert_never
 
 from sweepledger.plan.budgets import Balance
-from sweepledger.plan.changes import CodeChange, Difference, OutdatedPart, UnreadableSpec
-from sweepledger.plan.coverage import Discrepancy, Histogram, ParameterCoverage, ValueCounts
+from sweepledger.plan.changes import CodeChange, Difference, UnreadableSpec
+from sweepledger.plan.coverage import Histogram, ParameterCoverage, ValueCounts
 from sweepledger.plan.forecast import Forecast, Quantiles
 from sweepledger.plan.review import BlockReview, Review
 from sweepledger.plan.upper_bounds import Cost, PoolUsage
@@ -33,9 +33,7 @@ def forecast_as_data(forecast: Forecast | None) -> dict[str, Any] | None:
 
 
 def _quantiles(quantiles: Quantiles | None) -> dict[str, float] | None:
-    if quantiles is None:
-        return None
-    return {"low": quantiles.low, "median": quantiles.median, "high": quantiles.high}
+    return None if quantiles is None else asdict(quantiles)
 
 
 MAX_TRIALS = 1000
@@ -59,7 +57,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "running": review.counts.running,
         "recorded": review.counts.recorded,
         "unlocked": review.unlocked,
-        "outdated": [_outdated(part) for part in review.outdated],
+        "outdated": [asdict(part) for part in review.outdated],
         "code": [_code_change(change) for change in review.code],
         "cost": {
             "all": _cost(review.whole_cost),
@@ -128,10 +126,6 @@ def pool_usage_as_data(usage: PoolUsage | None) -> dict[str, Any] | None:
     }
 
 
-def _outdated(part: OutdatedPart) -> dict[str, str]:
-    return {"part": part.part, "name": part.name, "locked": part.locked, "current": part.current}
-
-
 def _code_change(change: CodeChange) -> dict[str, Any]:
     files = change.files if change.files is None else [asdict(file) for file in change.files[:MAX_FILES]]
     return {"since": change.since, "count": len(change.files or ()), "files": files}
@@ -146,23 +140,11 @@ def _block(block: BlockReview) -> dict[str, Any]:
         "kept": block.kept,
         "acceptance": block.acceptance,
         "constraints": [
-            {
-                "text": constraint.text,
-                "rejected": constraint.rejected,
-                "unasked": constraint.unevaluated,
-            }
+            {"text": constraint.text, "rejected": constraint.rejected, "unasked": constraint.unevaluated}
             for constraint in block.constraints
         ],
-        "discrepancy": None if block.discrepancy is None else _discrepancy(block.discrepancy),
-    }
-
-
-def _discrepancy(discrepancy: Discrepancy) -> dict[str, Any]:
-    return {
-        "points": discrepancy.points,
-        "dimensions": discrepancy.dimensions,
-        "value": discrepancy.value,
-        "random": discrepancy.random,
+        "discrepancy": block.discrepancy
+        and {**asdict(block.discrepancy), "random": block.discrepancy.random},
     }
 
 

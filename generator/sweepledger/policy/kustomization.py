@@ -85,7 +85,8 @@ def check_kustomization(
     listed = _check_folder(_Folder(files, bases, KEYS, "Kustomization"), place)
     problems = [*listed.problems]
     for folder in listed.folders:
-        own = _below(bases, folder)
+        start = f"{folder}/"
+        own = {path.removeprefix(start): content for path, content in bases.items() if path.startswith(start)}
         kind = "Component" if folder.startswith("components/") else "Kustomization"
         keys = LAUNCHER_KEYS if folder.startswith(("launcher/", PACK)) else BASE_KEYS
         merged = PACK_PROGRAM if folder.startswith(PACK) else INSTRUCTIONS
@@ -229,11 +230,6 @@ def _base_exists(entry: Any, form: re.Pattern[str], folder: _Folder) -> bool:
 def _folder_of(entry: Any) -> str | None:
     match = (BASE.fullmatch(entry) or COMPONENT.fullmatch(entry)) if isinstance(entry, str) else None
     return match["folder"] if match else None
-
-
-def _below(bases: Mapping[str, bytes], folder: str) -> dict[str, bytes]:
-    start = f"{folder}/"
-    return {path.removeprefix(start): content for path, content in bases.items() if path.startswith(start)}
 
 
 def _list(value: Any) -> list[Any]:

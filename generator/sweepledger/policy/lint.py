@@ -4,13 +4,14 @@ Applies the general rules in `rules/` and locates their findings in files. What 
 is in `batch_rules/` and is not checked here.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from sweepledger.policy import schema, sops
+from sweepledger.policy import schema
 from sweepledger.policy.objects import Finding, Inspection, Object, to_problem
 from sweepledger.policy.rules import references, registry
 from sweepledger.policy.rules.security import RBAC_CODE
@@ -132,7 +133,7 @@ def _objects(document: Document) -> Iterator[_Placed]:
 
 
 def _object(data: Any) -> Object:
-    manifest = sops.without_sealed(data) if isinstance(data, dict) else {"items": data}
+    manifest = without_sealed(data) if isinstance(data, dict) else {"items": data}
     status = schema.kind_status(str(manifest.get("apiVersion")), str(manifest.get("kind")))
     return Object(manifest, is_known=status is not KindStatus.SKIPPED)
 
@@ -249,3 +250,31 @@ def _secrets(volume: Manifest) -> Iterator[tuple[DocumentPath, Any]]:
     for index, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
         if source.get("secret"):
             yield ("projected", "sources", index, "secret"), source["secret"].get("name")
+
+
+ADDED = "sops"
+"""The key with the recipients of the encrypted values, which is removed when these are decrypted."""
+_LETTERS = r"[A-Za-z0-9+/]*={0,2}"
+_SEALED = re.compile(rf"ENC\[AES256_GCM,data:{_LETTERS},iv:{_LETTERS},tag:{_LETTERS},type:str\]", re.ASCII)
+
+
+def without_sealed(data: Manifest) -> Manifest:
+    """Return a manifest without what SOPS has encrypted and added, if it is a Secret with no value in the clear."""
+    if data.get("kind") != "Secret" or not _is_sealed(data):
+        return data
+    return {key: value for key, value in data.items() if key not in {ADDED, "data", "stringData"}}
+
+
+def _is_sealed(data: Manifest) -> bool:
+    added = data.get(ADDED)
+    values = [value for key in ("data", "stringData") for value in _values(data.get(key))]
+    return (
+        isinstance(added, Mapping)
+        and bool(values)
+        and all(isinstance(value, str) and _SEALED.fullmatch(value) for value in [added.get("mac"), *values])
+    )
+
+
+def _values(table: Any) -> list[Any]:
+    """Return the values of a table; anything else is a value itself, unless there is none."""
+    return [*table.values()] if isinstance(table, Mapping) else [] if table is None else [table]

@@ -2,15 +2,4 @@
 
 from sweepledger.reader.document import Document, DocumentPath, format_path
 from sweepledger.reader.messages import safe_repr, truncate
-from sweepledger.reader.strict_yaml import DocumentReading, limit_problems, read_document
-
-__all__ = [
-    "Document",
-    "DocumentPath",
-    "DocumentReading",
-    "format_path",
-    "limit_problems",
-    "read_document",
-    "safe_repr",
-    "truncate",
-]
+from sweepledger.reader.strict_yaml import limit_problems, read_document

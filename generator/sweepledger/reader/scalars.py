@@ -108,21 +108,17 @@ def resolve_scalar(text: str) -> Scalar | Refusal:
     if text in NULLS:
         return None
     if INTEGER.fullmatch(text):
-        return _integer(text)
+        # Compared by length first: Python raises ValueError on texts of more than 4,300 digits.
+        if len(text) <= len(str(-LARGEST_EXACT_INTEGER)) and abs(int(text)) <= LARGEST_EXACT_INTEGER:
+            return int(text)
+        return Refusal(
+            f"must be an integer from -2^53 to 2^53, got {truncate(text)}",
+            "readers that use doubles lose digits of larger ones; in quotes it is text",
+            code="number-range",
+        )
     if FLOAT.fullmatch(text):
         return _float(text)
     return _refusal(text) or text
-
-
-def _integer(text: str) -> int | Refusal:
-    # Compared by length first: Python raises ValueError on texts of more than 4,300 digits.
-    if len(text) <= len(str(-LARGEST_EXACT_INTEGER)) and abs(int(text)) <= LARGEST_EXACT_INTEGER:
-        return int(text)
-    return Refusal(
-        f"must be an integer from -2^53 to 2^53, got {truncate(text)}",
-        "readers that use doubles lose digits of larger ones; in quotes it is text",
-        code="number-range",
-    )
 
 
 def _float(text: str) -> float | Refusal:

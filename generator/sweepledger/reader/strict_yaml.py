@@ -42,25 +42,17 @@ SYNTAX_HINTS = {
 """Hints for frequent mistakes, by part of ruamel.yaml's message."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComposedStream:
-    """The first document of a text, and where a second one starts, which is not read."""
-
-    root: Node | None
-    further: Mark | None
-
-
-def compose(text: str) -> ComposedStream:
-    """Read the first document of a text. Raises TextError at the first mistake."""
+def compose(text: str) -> tuple[Node | None, Mark | None]:
+    """Return the first document of a text, and where a second one starts. Raises TextError at the first mistake."""
     builder = NodeBuilder(MAX_DEPTH, MAX_NODES)
     documents = 0
     for event in _events(text):
         if type(event).__name__ == "DocumentStartEvent":
             documents += 1
             if documents > 1:
-                return ComposedStream(builder.roots[0], start_mark(event))
+                return builder.roots[0], start_mark(event)
         builder.take(event)
-    return ComposedStream(builder.roots[0] if builder.roots else None, None)
+    return builder.roots[0] if builder.roots else None, None
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -238,17 +230,19 @@ def _read_text(text: str, file: str) -> DocumentReading:
         for mark in marks
     ]
     try:
-        stream = compose(visible)
+        root, further = compose(visible)
     except TextError as error:
         position = (error.line or 0, error.column or 0)
         problems.append(Problem(file, *position, "", str(error), code=error.code, hint=error.hint))
         return DocumentReading(None, limit_problems(problems))
-    if stream.further is not None:
+    if further is not None:
         message = "must hold one document, but another one starts here"
         problems.append(
-            Problem(file, *stream.further, "", message, code="several-documents", hint="delete the line ---")
+            Problem(file, *further, "", message, code="several-documents", hint="delete the line ---")
         )
-    root = None if stream.root is None or _is_blank(stream.root) else stream.root
+    # A document may be empty, as after a single `---`.
+    if isinstance(root, ScalarNode) and root.plain and not root.text and not root.properties:
+        root = None
     walk = Constructor(file, problems)
     data = None if root is None else walk.data(root, ())
     return DocumentReading(
@@ -258,11 +252,6 @@ def _read_text(text: str, file: str) -> DocumentReading:
 
 _remember_text = lru_cache(maxsize=REMEMBERED_FILES)(_read_text)
 """A command reads the same spec several times: from the work tree, and from the commits that it makes."""
-
-
-def _is_blank(node: Node) -> bool:
-    """Return whether a document is empty, as after a single `---`."""
-    return isinstance(node, ScalarNode) and node.plain and not node.text and not node.properties
 
 
 def _not_utf8(file: str, content: bytes, offset: int) -> Problem:

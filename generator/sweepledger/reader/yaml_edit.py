@@ -120,7 +120,10 @@ def _change(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> st
         pair = next((item for item in node.value if item[0].value == key), None)
         if pair is None:
             rest = _nested(path[position + 1 :], [value] if append else value)
-            return _added(text, node, key, rest)
+            if node.flow_style:
+                return _in_flow(text, node, format_flow({key: rest})[1:-1])
+            indent = node.value[0][0].start_mark.column
+            return _below(text, _end(node), format_block(key, rest, indent))
         node = pair[1]
     return _appended(text, node, value) if append else _replaced(text, pair[0], node, value)
 
@@ -129,14 +132,6 @@ def _nested(path: Sequence[str], value: Any) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value
-
-
-def _added(text: str, node: Any, key: str, value: Any) -> str:
-    """Return the text with a key added to a mapping."""
-    if node.flow_style:
-        return _in_flow(text, node, format_flow({key: value})[1:-1])
-    indent = node.value[0][0].start_mark.column
-    return _below(text, _end(node), format_block(key, value, indent))
 
 
 def _appended(text: str, node: Any, item: Any) -> str:

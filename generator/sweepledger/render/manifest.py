@@ -18,22 +18,11 @@ MERGE_KEYS: Mapping[str, str] = {
 """Lists of named things, and what names them (Kubernetes calls it the patch merge key); others are atomic."""
 
 
-def merge(base: Manifest, partial: Manifest) -> Manifest:
+def merge(base: Mapping[str, Any], partial: Mapping[str, Any]) -> Manifest:
     """Return the base with the partial merged over it; neither is changed.
 
     A null removes a key that the base has.
     """
-    return _mappings(base, partial)
-
-
-def merge_all(base: Manifest, *partials: Manifest) -> Manifest:
-    """Merge several, one after the other: the last word counts."""
-    for partial in partials:
-        base = merge(base, partial)
-    return base
-
-
-def _mappings(base: Mapping[str, Any], partial: Mapping[str, Any]) -> Manifest:
     merged = {key: copy.deepcopy(value) for key, value in base.items() if key not in partial}
     removed = {key for key, value in partial.items() if value is None}
     changed = {
@@ -48,10 +37,17 @@ def _mappings(base: Mapping[str, Any], partial: Mapping[str, Any]) -> Manifest:
     return {key: changed[key] if key in changed else merged[key] for key in kept} | added
 
 
+def merge_all(base: Manifest, *partials: Manifest) -> Manifest:
+    """Merge several, one after the other: the last word counts."""
+    for partial in partials:
+        base = merge(base, partial)
+    return base
+
+
 def _values(key: str, base: Any, partial: Any) -> Any:
     match base, partial:
         case Mapping(), Mapping():
-            return _mappings(base, partial)
+            return merge(base, partial)
         case list(), list() if key in MERGE_KEYS:
             return _named(MERGE_KEYS[key], base, partial)
         case _:
@@ -60,6 +56,6 @@ def _values(key: str, base: Any, partial: Any) -> Any:
 
 def _named(key: str, base: Sequence[Manifest], partial: Sequence[Manifest]) -> list[Manifest]:
     wanted = {item[key]: item for item in partial}
-    kept = [_mappings(item, wanted.get(item[key], {})) for item in base]
+    kept = [merge(item, wanted.get(item[key], {})) for item in base]
     known = {item[key] for item in base}
     return kept + [copy.deepcopy(item) for name, item in wanted.items() if name not in known]

@@ -408,7 +408,10 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         {"name": "launcher", "configMap": {"name": objects.launcher, "defaultMode": 0o444}},
         {"name": "table", "projected": {"defaultMode": 0o444, "sources": tables}},
         {"name": "scratch", "emptyDir": {"sizeLimit": batch.run.pod_resources.scratch}},
-        *(_claim(volume, claim) for volume, claim in settings.results.claims.items()),
+        *(
+            {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+            for volume, claim in settings.results.claims.items()
+        ),
     ]
     if not settings.results.claims:
         volumes.append({"name": RESULTS_VOLUME, "emptyDir": {"sizeLimit": batch.run.pod_resources.scratch}})
@@ -432,10 +435,6 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     if pool is not None and (tokens := pool.pod.token_volume) is not None:
         volumes.append(tokens)
     return [*volumes, *authorities_volume(settings)]
-
-
-def _claim(volume: str, claim: str) -> Manifest:
-    return {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
 
 
 def _clone(batch: Batch, settings: Settings) -> Manifest:

@@ -100,7 +100,16 @@ def state_folder(repository: Repository, chosen: Path | None = None) -> Path:
     inside = folder.is_relative_to(repository.folder)
     if inside:
         refuse_links(repository.folder, folder.relative_to(repository.folder))
-        _refuse_tracked(repository, folder)
+        place = folder.relative_to(repository.folder).as_posix()
+        tracked = repository.run("ls-files", "-z", "--", f":(top,icase,literal){place}").split("\0")[0]
+        if tracked:
+            # The mark is withdrawn, too: what git has written there may remain.
+            with suppress(StorageError):
+                remove_file(_mark_in_git(repository))
+            raise StorageError(
+                f"{tracked}: git has files of the state folder {folder}, which nobody reviews",
+                hint=f"`git rm -r --force {place}` and commit that; then remove the folder",
+            )
     with storage_errors(folder):
         try:
             found = folder.lstat()
@@ -129,19 +138,6 @@ def create_state(repository: Repository, chosen: Path | None = None) -> Path:
     # `git add` must not add the state to the user's repository.
     write_file(folder / ".gitignore", b"*\n")
     return folder
-
-
-def _refuse_tracked(repository: Repository, folder: Path) -> None:
-    """Refuse a folder in which git has files, and withdraw its mark: what git has written there may remain."""
-    place = folder.relative_to(repository.folder).as_posix()
-    tracked = repository.run("ls-files", "-z", "--", f":(top,icase,literal){place}").split("\0")[0]
-    if tracked:
-        with suppress(StorageError):
-            remove_file(_mark_in_git(repository))
-        raise StorageError(
-            f"{tracked}: git has files of the state folder {folder}, which nobody reviews",
-            hint=f"`git rm -r --force {place}` and commit that; then remove the folder",
-        )
 
 
 def _is_marked(repository: Repository, folder: Path) -> bool:

@@ -2,5 +2,3 @@
 
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.expansion import BlockCount, Expansion, expand, explore, trials
-
-__all__ = ["BlockCount", "Configuration", "Expansion", "expand", "explore", "trials"]

@@ -1,6 +1,6 @@
 """A static site of the experiment history: pages as pure functions of what a commit contains. No I/O."""
 
-from sweepledger.site.fragment import SweepCard, SweepPages, sweep_pages
+from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import CodeRevision, Event, SpecVersion, SweepHistory
 from sweepledger.site.pages import (
     RUNNING_DATA,
@@ -13,22 +13,3 @@ from sweepledger.site.pages import (
     with_running_link,
 )
 from sweepledger.site.spending import MonthlyCost
-
-__all__ = [
-    "RUNNING_DATA",
-    "RUNNING_PAGE",
-    "CodeRevision",
-    "Event",
-    "MonthlyCost",
-    "SpecVersion",
-    "SweepCard",
-    "SweepHistory",
-    "SweepPages",
-    "assets_digest",
-    "compare_page",
-    "home_page",
-    "running_page",
-    "sweep_pages",
-    "to_json",
-    "with_running_link",
-]

@@ -43,7 +43,11 @@ def build_domain(written: RawMapping) -> Domain:  # noqa: PLR0911 - one case a f
         case "constant":
             return Constant(frozen_value(written["value"]))
         case "categorical" | "categorical_w_probabilities":
-            return _choice(written)
+            probabilities = written.get("probabilities")
+            return Choice(
+                tuple(frozen_value(item) for item in written["values"]),
+                None if probabilities is None else tuple(float(share) for share in probabilities),
+            )
         case "int_uniform":
             return IntUniform(int(written["min"]), int(written["max"]))
         case _ if kind.startswith(QUANTIZED):
@@ -75,14 +79,6 @@ def frozen_value(data: Any) -> Value:
     """Return an immutable value."""
     given: Value = tuple(data) if isinstance(data, list) else data
     return given
-
-
-def _choice(written: RawMapping) -> Choice:
-    probabilities = written.get("probabilities")
-    return Choice(
-        tuple(frozen_value(item) for item in written["values"]),
-        None if probabilities is None else tuple(float(share) for share in probabilities),
-    )
 
 
 def _points(kind: str, low: Number, high: Number, count: int) -> tuple[Value, ...]:

@@ -7,13 +7,12 @@ from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
 
-from sweepledger.problems import Problem, Severity, SourceMap
+from sweepledger.problems import Problem, Severity, SourceMap, SourcePath, SourcePosition
 from sweepledger.reader import DocumentPath
 from sweepledger.spec import units
 from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.method_choice import choose_method
 from sweepledger.spec.sections import Section, is_shuffled, sections
-from sweepledger.spec.source_map import build_source_map
 from sweepledger.spec.space_builder import build_space, frozen_value
 from sweepledger.structs.early_stopping import (
     COMPARING_RULES,
@@ -217,21 +216,27 @@ def build_search(data: RawMapping, space: SearchSpace, seed: int, cap: int | Non
         seed,
         rounds,
         tuple(one if isinstance(one, str) else one["sweep"] for one in data.get("start", ())),
-        None if resource is None else _resource(resource),
+        None
+        if resource is None
+        else Resource(
+            resource["parameter"],
+            int(resource["min"]),
+            int(resource["max"]),
+            int(resource.get("eta", 3)),
+            resource.get("continues", True),
+        ),
         cap,
         choice=None if choice is None else choice.reason,
         mappings=tuple(
-            _start_mapping(one) for one in data.get("start", ()) if len(one) > 1 and not isinstance(one, str)
+            StartMapping(
+                one["sweep"],
+                tuple(one.get("rename", {}).items()),
+                tuple((name, frozen_value(value)) for name, value in one.get("values", {}).items()),
+                tuple(one.get("ignore", ())),
+            )
+            for one in data.get("start", ())
+            if len(one) > 1 and not isinstance(one, str)
         ),
-    )
-
-
-def _start_mapping(written: RawMapping) -> StartMapping:
-    return StartMapping(
-        written["sweep"],
-        tuple(written.get("rename", {}).items()),
-        tuple((name, frozen_value(value)) for name, value in written.get("values", {}).items()),
-        tuple(written.get("ignore", ())),
     )
 
 
@@ -254,16 +259,6 @@ def build_rounds(written: RawMapping) -> Rounds:
         _integer_key(written, "patience"),
         int(written.get("ahead", 1)),
         int(written.get("startup", DEFAULT_STARTUP)),
-    )
-
-
-def _resource(written: RawMapping) -> Resource:
-    return Resource(
-        written["parameter"],
-        int(written["min"]),
-        int(written["max"]),
-        int(written.get("eta", 3)),
-        written.get("continues", True),
     )
 
 
@@ -442,3 +437,55 @@ def _retry(written: str | Mapping[str, Any]) -> Retry:
             return Retry(batch, frozenset(map(Status, only)))
         case _:
             return Retry(written["batch"])
+
+
+def build_source_map(draft: Draft, scripts: Iterable[DocumentPath]) -> SourceMap:
+    """Return the positions of what is checked after the spec was read; `scripts` are the paths of its scripts."""
+    positions = dict(_run_positions(draft))
+    positions |= {("scripts", index): draft.place(path) for index, path in enumerate(scripts)}
+    if "method" in draft.names():
+        positions[("method",)] = draft.place(("method",))
+    for number, section in enumerate(sections(draft)):
+        positions |= {("blocks", number, *part): place for part, place in _block_positions(draft, section)}
+    return SourceMap(draft.document.file, positions)
+
+
+def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
+    for key in ("max_trials", "max_gpu_hours"):
+        if key in draft.names("budget"):
+            yield ("budget", key), draft.place(("budget", key), at_key=True)
+    if "shape" in draft.names("run"):
+        yield ("run", "shape"), draft.place(("run", "shape"))
+    # Each of these decides how many nodes are needed at once.
+    for key in [key for key in ("parallelism", "nodes", "pool") if key in draft.names("run")][:1]:
+        yield ("run", "parallelism"), draft.place(("run", key))
+    yield ("run", "code_path"), _code_position(draft)
+    if "workdir" in draft.names("run"):
+        yield ("run", "workdir"), draft.place(("run", "workdir"))
+    for name in draft.names("run", "data"):
+        yield ("run", "data", name), draft.place(("run", "data", name), at_key=True)
+
+
+def _code_position(draft: Draft) -> SourcePosition:
+    """Return the position of the code path, else of the program."""
+    if draft.get("run", "code", "path", kind=str) is not None:
+        return draft.place(("run", "code", "path"))
+    return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
+
+
+def _block_positions(draft: Draft, section: Section) -> Iterator[tuple[SourcePath, SourcePosition]]:
+    yield (), _block_position(draft, section.path)
+    for leaf in section.leaves.values():
+        yield ("parameters", leaf.name), draft.place(leaf.path, at_key=True)
+    for name in section.derived:
+        yield ("derived", name), draft.place((*section.path, "derived", name))
+    for number, (path, _) in enumerate(draft.items(*section.path, "constraints")):
+        yield ("constraints", number), draft.place(path)
+
+
+def _block_position(draft: Draft, path: DocumentPath) -> SourcePosition:
+    """Return the position of a block; without blocks, that of the parameters."""
+    if path:
+        return draft.place(path)
+    keys = [key for key in ("parameters", "assignments", "file") if key in draft.names()]
+    return draft.place((keys[0],), at_key=True)

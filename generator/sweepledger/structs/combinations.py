@@ -172,16 +172,18 @@ def _independent(dimensions: tuple[Dimension, ...]) -> list[list[Dimension]]:
     """Return groups of dimensions that no condition connects."""
     parts: list[tuple[set[str], list[Dimension]]] = []
     for dimension in dimensions:
-        names, members = {*dimension.names, *_parents(dimension)}, [dimension]
+        names, members = (
+            {
+                *dimension.names,
+                *{condition.parameter for member in dimension.members for condition in member.when},
+            },
+            [dimension],
+        )
         for other, others in [part for part in parts if part[0] & names]:
             names, members = names | other, [*others, *members]
         parts = [part for part in parts if not part[0] & names]
         parts.append((names, members))
     return [members for _, members in parts]
-
-
-def _parents(dimension: Dimension) -> set[str]:
-    return {condition.parameter for member in dimension.members for condition in member.when}
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,21 +141,20 @@ class Metric:
 
 def pareto_indices(values: Sequence[tuple[float, ...]], metrics: Sequence[Metric]) -> tuple[int, ...]:
     """Return the indices of the Pareto front, best in the first metric first, equal ones in their order."""
-    oriented = [_oriented(point, metrics) for point in values]
+    # With signs such that larger is better.
+    oriented = [
+        tuple(
+            value if metric.goal is Goal.MAXIMIZE else -value
+            for value, metric in zip(point, metrics, strict=True)
+        )
+        for point in values
+    ]
     front: list[int] = []
     for index in sorted(range(len(oriented)), key=lambda at: tuple(-value for value in oriented[at])):
         # In this order no later point can dominate an earlier one.
         if not any(_dominates(oriented[member], oriented[index]) for member in front):
             front.append(index)
     return tuple(front)
-
-
-def _oriented(values: Sequence[float], metrics: Sequence[Metric]) -> tuple[float, ...]:
-    """Return values with signs such that larger is better."""
-    return tuple(
-        value if metric.goal is Goal.MAXIMIZE else -value
-        for value, metric in zip(values, metrics, strict=True)
-    )
 
 
 def _dominates(left: Sequence[float], right: Sequence[float]) -> bool:

@@ -64,7 +64,14 @@ def _review(review: Review, planned: Planned) -> Iterator[str]:
         yield from _space(review)
     else:
         yield from _blocks(review)
-        yield from _coverage(review)
+        coverage = review.coverage
+        if coverage.parameters:
+            yield from ("### Coverage", "")
+            yield from _table(
+                "parameter | trials | values | ", list(map(_parameter_row, coverage.parameters))
+            )
+        if coverage.constants:
+            yield from (f"Fixed: {markdown_code(plan.short_configuration(coverage.constants))}.", "")
         yield from _first_and_last(review)
     if planned.base is not None and plan.has_changed_spec(review):
         yield from _change(review, planned.base)
@@ -113,15 +120,6 @@ def _remarks(block: BlockReview) -> Iterator[str]:
         yield f"{plan.rejection_text(rejection)} {markdown_code(plan.shorten(rejection.text))}"
     if block.discrepancy:
         yield plan.discrepancy_text(block.discrepancy)
-
-
-def _coverage(review: Review) -> Iterator[str]:
-    coverage = review.coverage
-    if coverage.parameters:
-        yield from ("### Coverage", "")
-        yield from _table("parameter | trials | values | ", list(map(_parameter_row, coverage.parameters)))
-    if coverage.constants:
-        yield from (f"Fixed: {markdown_code(plan.short_configuration(coverage.constants))}.", "")
 
 
 def _parameter_row(parameter: ParameterCoverage) -> str:

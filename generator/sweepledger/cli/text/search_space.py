@@ -99,7 +99,9 @@ def domain_text(domain: Domain) -> str:  # noqa: PLR0911 - one return per type o
         case LogUniform(low, high):
             return f"{_value_text(low)} … {_value_text(high)}, log-uniform"
         case Normal():
-            return _normal_text(domain)
+            text = f"normal, mu {_value_text(domain.mu)}, sigma {_value_text(domain.sigma)}"
+            text += "" if domain.low is None else f", from {_value_text(domain.low)}"
+            return text if domain.high is None else f"{text}, to {_value_text(domain.high)}"
         case LogNormal(mu, sigma):
             return f"log-normal, mu {_value_text(mu)}, sigma {_value_text(sigma)}"
         case Beta(a, b):
@@ -118,12 +120,6 @@ def _choice_text(choice: Choice) -> str:
         ]
     more = [f"… ({len(choice.values)} values)"] if len(choice.values) > MOST_VALUES else []
     return ", ".join([*values, *more])
-
-
-def _normal_text(normal: Normal) -> str:
-    text = f"normal, mu {_value_text(normal.mu)}, sigma {_value_text(normal.sigma)}"
-    text += "" if normal.low is None else f", from {_value_text(normal.low)}"
-    return text if normal.high is None else f"{text}, to {_value_text(normal.high)}"
 
 
 def _conditions(parameter: Parameter) -> Iterator[str]:

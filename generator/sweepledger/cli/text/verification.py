@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.reports.explain import ExplainedComparison
     from sweepledger.commands.reports.outputs import FetchedArtifacts
     from sweepledger.commands.reproduce import MetricComparison, Recipe, Reproduction
-    from sweepledger.commands.verify import SweepVerification, Verification
+    from sweepledger.commands.verify import Verification
     from sweepledger.results.sweep_statistics import Estimate
     from sweepledger.structs.record import Environment
 
@@ -67,18 +67,14 @@ def _verification_parts(verdict: Verification) -> Iterator[RenderableType]:
         if sweep.marked:
             yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.marked)}", "yellow")
         if verdict.signers:
-            yield from _unsigned_lines(sweep)
+            commits = sweep.vouched.unsigned
+            for unsigned in commits[:MOST_UNSIGNED]:
+                commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
+                yield Text(escape_control_characters(f"{unsigned.path}: {commit} {unsigned.message}"))
+            if len(commits) > MOST_UNSIGNED:
+                yield Text(f"  and {len(commits) - MOST_UNSIGNED} more commits of {sweep.sweep}")
     if not verdict.signers:
         yield from (Text(NO_SIGNERS[0], "yellow"), Text(f"  hint: {NO_SIGNERS[1]}"))
-
-
-def _unsigned_lines(sweep: SweepVerification) -> Iterator[RenderableType]:
-    commits = sweep.vouched.unsigned
-    for unsigned in commits[:MOST_UNSIGNED]:
-        commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
-        yield Text(escape_control_characters(f"{unsigned.path}: {commit} {unsigned.message}"))
-    if len(commits) > MOST_UNSIGNED:
-        yield Text(f"  and {len(commits) - MOST_UNSIGNED} more commits of {sweep.sweep}")
 
 
 def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
@@ -109,12 +105,8 @@ def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
     return (table, Text("with the launcher:", "bold"), command, Text("manually:", "bold"), *lines)
 
 
-def reproduction_text(reproduction: Reproduction) -> tuple[RenderableType, ...]:
-    """Return the metrics of a reproduction next to the recorded ones."""
-    return tuple(_reproduction_parts(reproduction))
-
-
-def _reproduction_parts(reproduction: Reproduction) -> Iterator[RenderableType]:
+def reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
+    """Yield the metrics of a reproduction next to the recorded ones."""
     status = str(reproduction.record.status) if reproduction.record else "missing"
     table = new_table("metric", "recorded", "here", "")
     recorded = reproduction.recorded
@@ -177,11 +169,6 @@ def _difference_text(metric: MetricComparison) -> str:
     return f"{text} ({metric.measured - metric.recorded:+.3g})"
 
 
-def comparison_text(comparison: SweepComparison) -> tuple[RenderableType, ...]:
-    """Return the trials that two sweeps share, and those of only one of them."""
-    return tuple(_comparison_parts(comparison))
-
-
 def _statistics_table(comparison: SweepComparison) -> RenderableType:
     """Return what each side reached and took; the metric's name is in the heading of the trials."""
     sides = (comparison.a, comparison.b)
@@ -231,7 +218,8 @@ def _estimate_text(estimate: Estimate | None, *, sign: str = "") -> str:
     return value if interval is None else f"{value} [{interval.low:{sign}.4g}, {interval.high:{sign}.4g}]"
 
 
-def _comparison_parts(comparison: SweepComparison) -> Iterator[RenderableType]:
+def comparison_text(comparison: SweepComparison) -> Iterator[RenderableType]:
+    """Yield the trials that two sweeps share, and those of only one of them."""
     a, b = comparison.a, comparison.b
     yield _statistics_table(comparison)
     yield from _difference_lines(comparison)
@@ -269,12 +257,8 @@ def _comparison_parts(comparison: SweepComparison) -> Iterator[RenderableType]:
         yield Text(f"{first} is better in {better}, {second} in {worse}, equal in {equal}")
 
 
-def explanation_text(explained: ExplainedComparison, *, written: bool) -> tuple[RenderableType, ...]:
-    """Return why the best value moved, the evidence for each cause, and the sweeps that would tell more."""
-    return tuple(_explanation_parts(explained, written=written))
-
-
-def _explanation_parts(explained: ExplainedComparison, *, written: bool) -> Iterator[RenderableType]:
+def explanation_text(explained: ExplainedComparison, *, written: bool) -> Iterator[RenderableType]:
+    """Yield why the best value moved, the evidence for each cause, and the sweeps that would tell more."""
     explanation, metric = explained.explanation, explained.a.lock.metric
     names = [escape_control_characters(side.reference) for side in (explained.a, explained.b)]
     before, after = (number_text(value) for value in explanation.best)

@@ -47,7 +47,7 @@ from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Code, Program
-from sweepledger.structs.settings import NextRoundMode, Settings
+from sweepledger.structs.settings import NextRoundMode
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
@@ -441,7 +441,9 @@ def _plan_sweep(
     is_undivided = any(batch.lock.round is None for batch in own)  # the forecast may have been another
     if not merged and not is_undivided and sweep.rounds is None and options.is_continued:
         sweep = _in_waves(workspace, sweep, expansion, program, stored)
-    _refuse_running(sweep, merged, workspace.settings)
+    problems = tuple(running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
+    if problems:
+        raise SpecError(problems)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.commit)
     if sweep.rounds is not None and sweep.run.pack_choice is None:
         sweep = packs.with_pack(sweep, packs.first_round(sweep), program, _timing(workspace, stored))
@@ -510,13 +512,6 @@ def _proposed_repeat(workspace: Workspace, evidence: RoundEvidence, program: Pro
     inputs = RenderInputs(program, read_bases(workspace.root), workspace.settings)
     overlay = repeated_batch(evidence, inputs)
     return None if overlay is None else NextBatch(evidence.trials, evidence.repeated, overlay)
-
-
-def _refuse_running(sweep: Sweep, merged: Iterable[StoredBatch], settings: Settings) -> None:
-    """Refuse a spec that says of a batch how it runs, and that batch cannot. Raises SpecError."""
-    problems = tuple(running_problems(sweep, merged, settings)) if sweep.running else ()
-    if problems:
-        raise SpecError(problems)
 
 
 def _running_files(

@@ -67,7 +67,13 @@ def spec_change_problems(
     program: Program,
 ) -> Iterator[Problem]:
     """Yield a problem for each change that would give a batch that cannot run or has trials outside the spec."""
-    yield from _missing_image(settings.controller, parsed.sweep, program)
+    if settings.controller is not Controller.NONE and program.image == LOCAL_IMAGE:
+        message = (
+            f"must be an image of the cluster because controller is {str(settings.controller)!r}; "
+            f"{LOCAL_IMAGE!r} is locked"
+        )
+        hint = f"`sweep update {parsed.sweep.name}` locks the current image, and requests every trial again"
+        yield Problem(parsed.sweep.path, 0, 0, "run.image", message, code="image-missing", hint=hint)
     yield from _changed_hypercube(repository, settings, parsed, merged)
 
 
@@ -90,17 +96,6 @@ def respelled_values(
                 hint = "trials that failed take the spelling of the spec when they are retried"
                 place = (sweep.path, 0, 0, f"parameters.{name}")
                 yield Problem(*place, message, "value-respelled", hint, Severity.WARNING)
-
-
-def _missing_image(controller: Controller, sweep: Sweep, program: Program) -> Iterator[Problem]:
-    """Refuse a locked program without an image, from before the settings named a controller."""
-    if controller is not Controller.NONE and program.image == LOCAL_IMAGE:
-        message = (
-            f"must be an image of the cluster because controller is {str(controller)!r}; "
-            f"{LOCAL_IMAGE!r} is locked"
-        )
-        hint = f"`sweep update {sweep.name}` locks the current image, and requests every trial again"
-        yield Problem(sweep.path, 0, 0, "run.image", message, code="image-missing", hint=hint)
 
 
 def _changed_hypercube(

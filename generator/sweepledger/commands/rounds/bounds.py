@@ -12,7 +12,6 @@ from sweepledger.search.expansion import Expansion, explore
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import digest
 
@@ -48,13 +47,6 @@ def _bounds_after(sweep: Sweep, trials: int, rounds: int, expansion: Expansion |
         affordable = limits.affordable_trials(sweep, MAX_TRIALS)
         most = affordable if affordable < MAX_TRIALS else None
         return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=most)
-    sizes = _simulated_sizes(sweep, search)
-    left = max(0, sum(sizes) - trials)
-    return RoundBounds(max(sizes, default=0), left, max(0, len(sizes) - rounds), search.rounds.ahead)
-
-
-def _simulated_sizes(sweep: Sweep, search: AdaptiveSearch) -> list[int]:
-    """Return the sizes of a search's rounds if every trial succeeds; no record changes these sizes."""
     unlimited = replace(search, rounds=replace(search.rounds, patience=None))
     without_target = replace(sweep, blocks=(unlimited,), metric=replace(sweep.metric, target=None))
     observations: list[Observation] = []
@@ -66,7 +58,8 @@ def _simulated_sizes(sweep: Sweep, search: AdaptiveSearch) -> list[int]:
         new = list(_successful_observations(without_target, proposal))
         sizes.append(len(new))
         observations += new
-    return sizes
+    left = max(0, sum(sizes) - trials)
+    return RoundBounds(max(sizes, default=0), left, max(0, len(sizes) - rounds), search.rounds.ahead)
 
 
 def _successful_observations(sweep: Sweep, proposal: Round) -> list[Observation]:

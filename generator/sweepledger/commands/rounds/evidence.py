@@ -21,7 +21,7 @@ from sweepledger.search.membership import membership
 from sweepledger.search.stop_rules import LearningCurve, compile_stop_rules
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import SPECS
-from sweepledger.structs.record import Record, Status, TrialResult
+from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.run_config import Infrastructure
 from sweepledger.structs.search_block import MULTI_OBJECTIVE_METHODS, AdaptiveSearch, Method, Rounds
 from sweepledger.structs.sweep import Sweep
@@ -418,11 +418,6 @@ def _metric_values(outcome: TrialResult, metrics: Sequence[str]) -> tuple[float,
         return None
     reported = [outcome.record.metrics.get(name) for name in metrics]
     if reported[0] is None and outcome.status is not Status.OK:
-        reported[0] = _last_curve_value(outcome.record)
+        reported[0] = next((value for _, value in reversed(outcome.record.curve) if value is not None), None)
     finite = tuple(value for value in reported if value is not None)
     return finite if len(finite) == len(metrics) else None
-
-
-def _last_curve_value(record: Record) -> float | None:
-    """Return the last finite value of the curve."""
-    return next((value for _, value in reversed(record.curve) if value is not None), None)

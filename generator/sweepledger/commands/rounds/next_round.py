@@ -86,7 +86,17 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     if isinstance(proposal, SearchEnd):
         return _unless_pending(SearchEnded(evidence, proposal.reason, proposal.text))
     round_, trials = proposal
-    request = _batch_request(evidence, round_, trials, inputs.program)
+    _refuse_known_trials(evidence, trials)
+    # No spec has both parents and replicates, so the index of a suggestion is the row of its trial.
+    parents = {
+        row: suggestion.parent
+        for row, suggestion in enumerate(round_.suggestions)
+        if suggestion.parent is not None
+    }
+    request = BatchRequest(
+        *(evidence.sweep, inputs.program, trials, round_.number, round_.engine, round_.unfitted),
+        *(parents, evidence.stop),
+    )
     return RoundDue(
         evidence,
         round_,
@@ -138,28 +148,6 @@ def _ended_by_cancel(evidence: RoundEvidence) -> SearchEnded | None:
     if last not in evidence.sweep.cancel or last in retried:
         return None
     return SearchEnded(evidence, "cancelled", f"{last} was cancelled, and nothing asks for its trials again")
-
-
-def _batch_request(
-    evidence: RoundEvidence, proposal: Round, trials: tuple[Trial, ...], program: Program
-) -> BatchRequest:
-    _refuse_known_trials(evidence, trials)
-    # No spec has both parents and replicates, so the index of a suggestion is the row of its trial.
-    parents = {
-        row: suggestion.parent
-        for row, suggestion in enumerate(proposal.suggestions)
-        if suggestion.parent is not None
-    }
-    return BatchRequest(
-        evidence.sweep,
-        program,
-        trials,
-        proposal.number,
-        proposal.engine,
-        proposal.unfitted,
-        parents,
-        evidence.stop,
-    )
 
 
 def _refuse_known_trials(evidence: RoundEvidence, trials: tuple[Trial, ...]) -> None:

@@ -59,19 +59,15 @@ def search_progress(
     new = [batch.name for batch in proposed if batch.lock.round is not None]
     try:
         if tip is None or not merged:
-            return _before_first_round(sweep, new)
+            first = f"`sweep generate {sweep.name}` writes the first round"
+            state, text = (SearchState.PROPOSED, f"merge {new[0]}") if new else (SearchState.DUE, first)
+            bounds = total_bounds(sweep)
+            return SearchProgress(sweep.method, state, text, rounds=bounds.rounds, most=bounds.trials)
         return _after_first_round(
             workspace, sweep, EvidenceSource(workspace.repository, tip, batches=tuple(merged)), new
         )
     except GeneratorError as error:
         return SearchProgress(sweep.method, SearchState.BLOCKED, str(error))
-
-
-def _before_first_round(sweep: Sweep, new: Sequence[str]) -> SearchProgress:
-    first = f"`sweep generate {sweep.name}` writes the first round"
-    state, text = (SearchState.PROPOSED, f"merge {new[0]}") if new else (SearchState.DUE, first)
-    bounds = total_bounds(sweep)
-    return SearchProgress(sweep.method, state, text, rounds=bounds.rounds, most=bounds.trials)
 
 
 def _after_first_round(

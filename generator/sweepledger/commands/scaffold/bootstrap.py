@@ -352,7 +352,10 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     edits = _edits(workspace.settings, request, source, recorded)
     edit = edit_settings(read_settings_text(workspace.root), edits)
     settings = edit.settings
-    _refuse_unapplied(workspace.root, settings)
+    # A controller deletes the Jobs of active batches whose cluster is gone.
+    for batch, cluster in unapplied_batches(batches.in_work_tree(workspace.root), settings):
+        text, hint = unapplied_text(batch, cluster, settings)
+        raise RepositoryError(f"{batch.name} {text}", hint=f"{hint}; then run this again")
     compared = compare_platform(workspace.root, settings, source, recorded)
     kept, undeclared = () if request.force else compared.edited, compared.undeclared
     due = {*compared.missing, *compared.changed, *(compared.edited if request.force else ())}
@@ -405,13 +408,6 @@ def _workflows(root: Path) -> tuple[str, ...]:
     """Return folders and files of the git host's workflows: those of GitLab if it has its own."""
     is_gitlab = (root / ".gitlab-ci.yml").is_file()
     return ("/.gitlab/", "/.gitlab-ci.yml") if is_gitlab else ("/.github/",)
-
-
-def _refuse_unapplied(root: Path, settings: Settings) -> None:
-    """Refuse clusters without the ones that active batches run in: their controllers would delete the Jobs."""
-    for batch, cluster in unapplied_batches(batches.in_work_tree(root), settings):
-        text, hint = unapplied_text(batch, cluster, settings)
-        raise RepositoryError(f"{batch.name} {text}", hint=f"{hint}; then run this again")
 
 
 def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:

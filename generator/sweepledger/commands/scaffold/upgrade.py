@@ -47,7 +47,7 @@ def upgrade(workspace: Workspace, *, check: bool = False) -> Upgraded:
     Raises RepositoryError if `clusters/` or the pinned version cannot be read, StorageError.
     """
     root = workspace.root
-    pin_file = _pin_file(root)
+    pin_file = GITLAB_PIN_FILE if os.path.lexists(root / GITLAB_PIN_FILE) else PIN_FILE
     files.refuse_links(root, pin_file, CLUSTERS)
     pinned = _new_pin(root, pin_file)
     platform, kept = _platform(workspace, check=check)
@@ -83,10 +83,6 @@ def propose_upgrade(workspace: Workspace) -> tuple[Upgraded, str | None]:
             hint=f"merge it, or `git push {settings.remote} --delete {BRANCH}` and try again",
         )
     return upgraded, commit
-
-
-def _pin_file(root: Path) -> str:
-    return GITLAB_PIN_FILE if os.path.lexists(root / GITLAB_PIN_FILE) else PIN_FILE
 
 
 def _new_pin(root: Path, pin_file: str) -> bytes | None:

@@ -19,10 +19,6 @@ class UnsignedChange:
     path: str
     message: str
 
-    def as_data(self) -> dict[str, str | None]:
-        """Return the JSON data."""
-        return {"commit": self.commit, "path": self.path, "message": self.message}
-
 
 @dataclass(frozen=True, slots=True)
 class SignatureAudit:
@@ -103,18 +99,13 @@ PARTS = 3
 """Number of parts of `overlays/active/<batch>`; the path of a file has more."""
 
 
-@dataclass(frozen=True)
-class PathAudit:
-    """The sweeps that results commits changed, and the paths that they must not change."""
+def audit_paths(
+    repository: Repository, since: str, until: str
+) -> tuple[tuple[str, ...], tuple[FileDifference, ...]]:
+    """Check every commit since another that changes `results/`; in a merge, files that equal no parent's.
 
-    sweeps: tuple[str, ...]
-    """Sweeps whose results changed."""
-    stray: tuple[FileDifference, ...]
-    """Changes that a results commit must not make."""
-
-
-def audit_paths(repository: Repository, since: str, until: str) -> PathAudit:
-    """Check every commit since another that changes `results/`; in a merge, files that equal no parent's."""
+    Return the sweeps whose results changed, and the changes that a results commit must not make.
+    """
     sweeps: set[str] = set()
     stray: set[FileDifference] = set()
     for change in commit_signatures(repository, since, until, (), signers=()):
@@ -122,7 +113,7 @@ def audit_paths(repository: Repository, since: str, until: str) -> PathAudit:
         if named:
             sweeps |= named
             stray.update(_stray_paths(repository, change, sorted(named)))
-    return PathAudit(tuple(sorted(filter(is_sweep_name, sweeps))), tuple(sorted(stray)))
+    return tuple(sorted(filter(is_sweep_name, sweeps))), tuple(sorted(stray))
 
 
 def _stray_paths(

@@ -37,10 +37,6 @@ class FileDifference:
         place = ": ".join(part for part in (self.path, self.row, self.column) if part)
         return f"{place}: {self.message}"
 
-    def as_data(self) -> dict[str, str]:
-        """Return the JSON data."""
-        return {"path": self.path, "row": self.row, "column": self.column, "message": self.message}
-
 
 def file_differences(
     path: str, expected: bytes | None, actual: bytes | None, *, because: str

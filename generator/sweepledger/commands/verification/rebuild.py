@@ -77,7 +77,16 @@ def _summarised_spec(
         return SpecAtCommit(None, None)
     spec_commit, content = commit, repository.read(commit, path).get(path)
     if digest and (content is None or bytes_digest(content) != digest):
-        spec_commit, content = _find_spec(repository, commit, path, digest)
+        version = at_commit.earlier_version(
+            repository, commit, [path], lambda content: bytes_digest(content) == digest
+        )
+        if version is None:
+            raise RepositoryError(
+                f"{path}: no commit in the history of {commit[:12]} holds the content {digest[:19]}, "
+                "from which the results were summarised",
+                hint="fetch the branch that held it, or all of a shallow clone: `git fetch --unshallow`",
+            )
+        spec_commit, content = version
     if content is None:
         return SpecAtCommit(None, None)
     # Whether a spec can be read depends on settings, and these may have become stricter since.
@@ -97,17 +106,3 @@ def _spec_in_provenance(provenance: Mapping[str, Any]) -> tuple[str, str | None]
         return str(PurePosixPath(spec["path"])), None if digest is None else str(digest)
     except (KeyError, TypeError):
         return None
-
-
-def _find_spec(repository: Repository, commit: str, path: str, digest: str) -> tuple[str, bytes]:
-    """Find the content with a digest in the history of a path. Raises RepositoryError."""
-    version = at_commit.earlier_version(
-        repository, commit, [path], lambda content: bytes_digest(content) == digest
-    )
-    if version is None:
-        raise RepositoryError(
-            f"{path}: no commit in the history of {commit[:12]} holds the content {digest[:19]}, "
-            "from which the results were summarised",
-            hint="fetch the branch that held it, or all of a shallow clone: `git fetch --unshallow`",
-        )
-    return version

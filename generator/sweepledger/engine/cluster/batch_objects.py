@@ -5,8 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from sweepledger.engine.cluster import api_objects, causes, pods, workloads
 from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
-from sweepledger.engine.cluster.pods import PodPhase, TrialPod
-from sweepledger.engine.cluster.waiting_pods import waiting_reason
+from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import (

@@ -9,8 +9,7 @@ from enum import StrEnum
 
 from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
-from sweepledger.engine.cluster.pods import PodPhase, TrialPod
-from sweepledger.engine.cluster.waiting_pods import Obstacle, waiting_reason
+from sweepledger.engine.cluster.pods import Obstacle, PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.problems import escape_line
 from sweepledger.structs.kubernetes import QUEUE_LABEL, SWEEP_LABEL, TRIALS_QUOTA, Manifest
@@ -131,7 +130,20 @@ WEBHOOK = re.compile(r'admission webhook "([^"]+)"')
 def creation_remedy(message: str) -> str:
     """Return what to do about an object that the API server refuses, by the rule that its message names."""
     if QUOTA.search(message):
-        return _quota_remedy(message)
+        named = OF_QUOTA.search(message)
+        named_quota = f"ResourceQuota {TRIALS_QUOTA if named is None else named[1]}"
+        is_ours = named is None or named[1] == TRIALS_QUOTA
+        raised = (
+            "raise `max_nodes` of the pool, and run `sweep bootstrap`" if is_ours else f"raise {named_quota}"
+        )
+        if "must specify" in message:
+            return f"trials do not specify all that the quota limits: ask the platform team to change {named_quota}"
+        if _exceeds_whole(message):
+            return (
+                "one pod requests more than the whole quota: lower `run.resources`, or have the platform team "
+                f"{raised}"
+            )
+        return f"it starts when other trials end; else ask the platform team to {raised}"
     changed = "`sweep cancel` the batch with --replace, and merge"
     if LIMIT_RANGE.search(message):
         return (
@@ -144,20 +156,6 @@ def creation_remedy(message: str) -> str:
         f"the message names the rule: change the spec or the settings, {changed}; `sweep doctor` compares the "
         "platform with the repository"
     )
-
-
-def _quota_remedy(message: str) -> str:
-    named = OF_QUOTA.search(message)
-    named_quota = f"ResourceQuota {TRIALS_QUOTA if named is None else named[1]}"
-    is_ours = named is None or named[1] == TRIALS_QUOTA
-    raised = "raise `max_nodes` of the pool, and run `sweep bootstrap`" if is_ours else f"raise {named_quota}"
-    if "must specify" in message:
-        return (
-            f"trials do not specify all that the quota limits: ask the platform team to change {named_quota}"
-        )
-    if _exceeds_whole(message):
-        return f"one pod requests more than the whole quota: lower `run.resources`, or have the platform team {raised}"
-    return f"it starts when other trials end; else ask the platform team to {raised}"
 
 
 def _exceeds_whole(message: str) -> bool:

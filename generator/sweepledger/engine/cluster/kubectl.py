@@ -130,7 +130,10 @@ class Kubectl:
         chosen = () if self.context is None else (f"--context={self.context}",)
         argv = [*command(), *chosen, *_timeout_option(), *arguments]
         try:
-            stream = process.ProcessStream(argv, limits, env=_environment(), stdin=stdin)
+            # Login plugins need this environment; kubectl ignores the user's preferences.
+            stream = process.ProcessStream(
+                argv, limits, env={**os.environ, "KUBECTL_KUBERC": "false"}, stdin=stdin
+            )
         except OSError as error:
             raise ToolError(f"{argv[0]} cannot be run: {error.strerror}", hint=INSTALL_HINT) from error
         call = " ".join(("kubectl", *chosen, *arguments[:2]))
@@ -331,8 +334,3 @@ def _timeout_option() -> tuple[str, ...]:
     """
     is_in_pod = "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ
     return () if is_in_pod else (f"--request-timeout={REQUEST_SECONDS}s",)
-
-
-def _environment() -> dict[str, str]:
-    """Return this environment, which login plugins need, without the user's kubectl preferences."""
-    return {**os.environ, "KUBECTL_KUBERC": "false"}

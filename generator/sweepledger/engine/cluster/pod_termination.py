@@ -194,7 +194,7 @@ def read_termination(pod: TrialPod) -> Termination:
         started=started,
         finished=max(started, finished),
         node=pod.node if NODE_NAME.fullmatch(pod.node) else None,
-        message=_clean(message),
+        message=message.strip()[:MAX_MESSAGE_LENGTH].encode(errors="replace").decode(),
         ran=ran[1] if ran else RAN_NOTHING,
         disruptions=pod.disruptions,
     )
@@ -257,7 +257,3 @@ def _has_started(pod: TrialPod) -> bool:
         state, "running", "startedAt"
     )
     return started is not None or bool(api_objects.text_at(pod.status, "imageID"))
-
-
-def _clean(message: str) -> str:
-    return message.strip()[:MAX_MESSAGE_LENGTH].encode(errors="replace").decode()

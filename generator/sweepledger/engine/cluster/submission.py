@@ -49,7 +49,10 @@ def prepare_manifest(manifest: Manifest, *, ttl: int, queue: str) -> dict[str, A
             parent = parent.setdefault(key, {})
         parent[TTL_FIELD] = ttl
     for container in _containers(adapted["spec"]):
-        _set_resources(container)
+        resources = container.setdefault("resources", {})
+        limits = {**DEFAULT_LIMITS, **resources.get("requests", {}), **resources.get("limits", {})}
+        resources["limits"] = limits
+        resources["requests"] = {**limits, **resources.get("requests", {})}
     return adapted
 
 
@@ -90,10 +93,3 @@ def _containers(node: object) -> Iterator[dict[str, Any]]:
     elif isinstance(node, list):
         for item in node:
             yield from _containers(item)
-
-
-def _set_resources(container: dict[str, Any]) -> None:
-    resources = container.setdefault("resources", {})
-    limits = {**DEFAULT_LIMITS, **resources.get("requests", {}), **resources.get("limits", {})}
-    resources["limits"] = limits
-    resources["requests"] = {**limits, **resources.get("requests", {})}

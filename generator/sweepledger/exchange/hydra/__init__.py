@@ -2,5 +2,3 @@
 
 from sweepledger.exchange.hydra.reader import read
 from sweepledger.exchange.hydra.writer import write
-
-__all__ = ["read", "write"]

@@ -2,5 +2,3 @@
 
 from sweepledger.exchange.katib.reader import read
 from sweepledger.exchange.katib.writer import write
-
-__all__ = ["read", "write"]

@@ -52,7 +52,14 @@ def read_container(
 ) -> None:
     """Read command, variables, image and resources."""
     container.text("name")
-    variables = _environment(container, trial)
+    # The launcher sets the others.
+    variables: dict[str, str] = {}
+    for entry in container.each("env"):
+        name, value = entry.text("name") or "", entry.data.get("value")
+        if value is not None and not name.startswith("SWEEP_"):
+            variables[name] = scalar_text(value)
+        elif not name.startswith("SWEEP_"):
+            trial.losses.append(Loss(f"{entry.path}: {name}", "its value is only in the cluster"))
     command = [scalar_text(part) for part in container.items("command")]
     arguments = [scalar_text(part) for part in container.items("args")]
     if command or arguments:
@@ -97,15 +104,3 @@ def _quantity(value: object, key: str) -> object:
     """Return amounts without a unit as numbers, and those with a unit unchanged."""
     text = scalar_text(value)
     return spec_number(exact_number(text)) if key != "memory" and BARE.fullmatch(text) else text
-
-
-def _environment(container: Fields, trial: ImportedTrial) -> dict[str, str]:
-    """Return the variables with a value, except those that the launcher sets."""
-    values: dict[str, str] = {}
-    for entry in container.each("env"):
-        name, value = entry.text("name") or "", entry.data.get("value")
-        if value is not None and not name.startswith("SWEEP_"):
-            values[name] = scalar_text(value)
-        elif not name.startswith("SWEEP_"):
-            trial.losses.append(Loss(f"{entry.path}: {name}", "its value is only in the cluster"))
-    return values

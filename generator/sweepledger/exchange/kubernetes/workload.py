@@ -54,7 +54,8 @@ def read_manifest(
     """Read a trial's manifest. Raises ForeignError for malformed ones."""
     kind = manifest.text("kind")
     manifest.text("apiVersion")
-    _only_names(manifest.inner("metadata"))
+    # Here the names of a trial's objects are derived from its values.
+    manifest.inner("metadata").taken |= {"name", "namespace", "creationTimestamp"}
     reader = _Reader(primary, placeholders, trial)
     match kind:
         case "Job":
@@ -74,11 +75,6 @@ def read_manifest(
             trial.losses.append(Loss(f"{manifest.path}.kind: {kind}", why))
             reader.unknown(manifest)
     trial.losses += manifest.rest()
-
-
-def _only_names(metadata: Fields) -> None:
-    """Mark the names of a trial's objects as read: here they are derived from its values."""
-    metadata.taken |= {"name", "namespace", "creationTimestamp"}
 
 
 @dataclass(frozen=True, slots=True)

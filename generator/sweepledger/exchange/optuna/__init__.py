@@ -2,5 +2,3 @@
 
 from sweepledger.exchange.optuna.reader import read
 from sweepledger.exchange.optuna.writer import write
-
-__all__ = ["read", "write"]

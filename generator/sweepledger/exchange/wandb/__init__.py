@@ -2,5 +2,3 @@
 
 from sweepledger.exchange.wandb.reader import read
 from sweepledger.exchange.wandb.writer import write
-
-__all__ = ["read", "write"]

@@ -59,7 +59,13 @@ NUMBER = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
 
 def check_labels(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     """Yield labels whose values differ from those of the batch and the settings."""
-    known = _known(trials)
+    parts = split_batch_name(trials.batch)
+    known = {
+        **trials.settings.labels,
+        **GENERATOR_LABELS,
+        BATCH_LABEL: trials.batch,
+        **({} if parts is None else {SWEEP_LABEL: parts[0]}),
+    }
     own = obj.metadata.get("labels") or {}
     yield from _values(own, known, ("metadata", "labels"))
     number = trial_index(obj)
@@ -69,16 +75,6 @@ def check_labels(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     same = known | {key: own.get(key) for key in (INDEX_LABEL, TRIAL_LABEL)}
     for pod in obj.pods:
         yield from _values(pod.metadata.get("labels") or {}, same, (*pod.path, "metadata", "labels"))
-
-
-def _known(trials: BatchContext) -> dict[str, str | None]:
-    parts = split_batch_name(trials.batch)
-    return {
-        **trials.settings.labels,
-        **GENERATOR_LABELS,
-        BATCH_LABEL: trials.batch,
-        **({} if parts is None else {SWEEP_LABEL: parts[0]}),
-    }
 
 
 def _values(

@@ -41,7 +41,20 @@ def check_job(manifest: Manifest) -> Iterator[Finding]:
     spec = manifest.get("spec") or {}
     labels = (manifest.get("metadata") or {}).get("labels") or {}
     yield from _counts(spec, is_single=INDEX_LABEL in labels)
-    yield from _failures(spec)
+    lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    wanted = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS, DISRUPTED), _on_exit("FailJob", BAD_SWEEP)]
+    rules = (spec.get("podFailurePolicy") or {}).get("rules")
+    if rules != wanted:
+        message = f"must be {safe_json(wanted)}, got {safe_json(rules)}"
+        yield Finding(("spec", "podFailurePolicy", "rules"), message, JOB_CODE)
+    deadline = spec.get("activeDeadlineSeconds")
+    if type(deadline) is not int:
+        message = f"must be a whole number: it bounds disrupted attempts, got {safe_repr(deadline)}"
+        yield Finding(("spec", "activeDeadlineSeconds"), message, JOB_CODE)
+    replaced = spec.get("podReplacementPolicy")
+    if replaced != "Failed":  # two pods of one trial would run side by side
+        message = f"must be 'Failed', got {safe_repr(replaced)}"
+        yield Finding(("spec", "podReplacementPolicy"), message, JOB_CODE)
 
 
 def _counts(spec: Manifest, *, is_single: bool) -> Iterator[Finding]:
@@ -60,24 +73,6 @@ def _counts(spec: Manifest, *, is_single: bool) -> Iterator[Finding]:
         yield Finding(("spec", "completions"), message, JOB_CODE)
 
 
-def _failures(spec: Manifest) -> Iterator[Finding]:
-    """Yield a wrong failure policy or deadline."""
-    lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    wanted = [lost, _on_exit("FailIndex", BAD_HYPERPARAMETERS, DISRUPTED), _on_exit("FailJob", BAD_SWEEP)]
-    rules = (spec.get("podFailurePolicy") or {}).get("rules")
-    if rules != wanted:
-        message = f"must be {safe_json(wanted)}, got {safe_json(rules)}"
-        yield Finding(("spec", "podFailurePolicy", "rules"), message, JOB_CODE)
-    deadline = spec.get("activeDeadlineSeconds")
-    if type(deadline) is not int:
-        message = f"must be a whole number: it bounds disrupted attempts, got {safe_repr(deadline)}"
-        yield Finding(("spec", "activeDeadlineSeconds"), message, JOB_CODE)
-    replaced = spec.get("podReplacementPolicy")
-    if replaced != "Failed":  # two pods of one trial would run side by side
-        message = f"must be 'Failed', got {safe_repr(replaced)}"
-        yield Finding(("spec", "podReplacementPolicy"), message, JOB_CODE)
-
-
 def _on_exit(action: str, *codes: int) -> dict[str, Any]:
     return {"action": action, "onExitCodes": {"containerName": "trial", "operator": "In", "values": [*codes]}}
 
@@ -92,7 +87,12 @@ def check_pods(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     """Yield the findings in the pods of an object, and in a TrainJob's changes to the pods of its runtime."""
     for pod in obj.pods:
         yield from _pod(pod)
-        yield from _finalizers(pod, trials)
+        wanted = [RECORD_FINALIZER] if trials.settings.results.store.holds_pods else []
+        actual = pod.metadata.get("finalizers") or []
+        if actual != wanted:
+            store = str(trials.settings.results.store)
+            message = f"must be {safe_json(wanted)} as results.store is {store!r}, got {safe_json(actual)}"
+            yield Finding((*pod.path, "metadata", "finalizers"), message, PODS)
         yield from _containers(obj, pod, trials)
     for container in obj.containers:
         if container.sort == "trainer":
@@ -109,16 +109,6 @@ def _pod(pod: Pod) -> Iterator[Finding]:
     for key in ("runAsGroup", "fsGroup"):
         if pod.security.get(key) == 0:
             yield Finding((*pod.at, "securityContext", key), "must not be 0, which is root's", PODS)
-
-
-def _finalizers(pod: Pod, trials: BatchContext) -> Iterator[Finding]:
-    """Yield finalizers that are not those of the store: without ours a record is lost, others nobody removes."""
-    wanted = [RECORD_FINALIZER] if trials.settings.results.store.holds_pods else []
-    actual = pod.metadata.get("finalizers") or []
-    if actual != wanted:
-        store = str(trials.settings.results.store)
-        message = f"must be {safe_json(wanted)} as results.store is {store!r}, got {safe_json(actual)}"
-        yield Finding((*pod.path, "metadata", "finalizers"), message, PODS)
 
 
 def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding]:

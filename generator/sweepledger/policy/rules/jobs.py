@@ -29,7 +29,10 @@ def check(obj: Object) -> Iterator[Finding]:
         yield from _policy(job)
         yield from _deadline(job)
     if obj.kind == "CronJob":
-        yield from _cron(obj)
+        spec = obj.data.get("spec") or {}
+        if (spec.get("startingDeadlineSeconds") or 0) < 1:
+            message = "must have startingDeadlineSeconds: a hundred missed starts end a CronJob for ever"
+            yield Finding(("spec",), message, DEADLINE)
     if obj.kind in RUN_POLICIES:
         yield from _run_policy(obj)
 
@@ -157,13 +160,6 @@ def _deadline(job: Job) -> Iterator[Finding]:
     if all(spec.get("activeDeadlineSeconds") is None for _, spec in places):
         hint = "activeDeadlineSeconds of the Job bounds all attempts, the pod template's each one"
         yield Finding(job.path, "must have activeDeadlineSeconds: what hangs is paid for", DEADLINE, hint)
-
-
-def _cron(obj: Object) -> Iterator[Finding]:
-    spec = obj.data.get("spec") or {}
-    if (spec.get("startingDeadlineSeconds") or 0) < 1:
-        message = "must have startingDeadlineSeconds: a hundred missed starts end a CronJob for ever"
-        yield Finding(("spec",), message, DEADLINE)
 
 
 def _run_policy(obj: Object) -> Iterator[Finding]:

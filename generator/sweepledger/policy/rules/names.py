@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sweepledger.policy.objects import Finding, Object, Pod
+from sweepledger.policy.objects import Finding, Object
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_repr
 from sweepledger.structs.names import MAX_LABEL_LENGTH
@@ -35,7 +35,20 @@ def check_names(obj: Object) -> Iterator[Finding]:
     for pod in obj.pods:
         if pod.path:
             yield from _pairs(pod.metadata, (*pod.path, "metadata"))
-        yield from _pod_names(pod)
+        named = [(container.path, container.data.get("name")) for container in pod.containers]
+        named += [((*pod.at, "volumes", index), each.get("name")) for index, each in enumerate(pod.volumes)]
+        for path, name in named:
+            if len(str(name)) > MAX_LABEL_LENGTH or DNS_LABEL.fullmatch(str(name)) is None:
+                yield Finding((*path, "name"), f"must be a DNS-1123 label, got {safe_repr(name)}", NAME)
+        containers = [container.data.get("name") for container in pod.containers]
+        for container in pod.containers:
+            if containers.count(container.data.get("name")) > 1:
+                message = (
+                    f"must be another container's name no more, got {safe_repr(container.data.get('name'))}"
+                )
+                yield Finding((*container.path, "name"), message, NAME)
+        selector = pod.spec.get("nodeSelector") or {}
+        yield from _labels(selector, (*pod.at, "nodeSelector"))
 
 
 def _name(obj: Object) -> Iterator[Finding]:
@@ -94,21 +107,6 @@ def _replicas(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _count(value: Any) -> int:
     return value if type(value) is int else 1
-
-
-def _pod_names(pod: Pod) -> Iterator[Finding]:
-    named = [(container.path, container.data.get("name")) for container in pod.containers]
-    named += [((*pod.at, "volumes", index), each.get("name")) for index, each in enumerate(pod.volumes)]
-    for path, name in named:
-        if len(str(name)) > MAX_LABEL_LENGTH or DNS_LABEL.fullmatch(str(name)) is None:
-            yield Finding((*path, "name"), f"must be a DNS-1123 label, got {safe_repr(name)}", NAME)
-    containers = [container.data.get("name") for container in pod.containers]
-    for container in pod.containers:
-        if containers.count(container.data.get("name")) > 1:
-            message = f"must be another container's name no more, got {safe_repr(container.data.get('name'))}"
-            yield Finding((*container.path, "name"), message, NAME)
-    selector = pod.spec.get("nodeSelector") or {}
-    yield from _labels(selector, (*pod.at, "nodeSelector"))
 
 
 def _pairs(metadata: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:

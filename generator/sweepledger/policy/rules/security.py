@@ -50,7 +50,11 @@ WINDOWS = "windows"
 def check_restricted(obj: Object) -> Iterator[Finding]:
     """Yield the violations of "restricted" in every pod that an object is or would start."""
     for pod in obj.pods:
-        yield from _host(pod)
+        for key in ("hostNetwork", "hostPID", "hostIPC"):
+            if pod.spec.get(key):
+                yield Finding(
+                    (*pod.at, key), "must be absent: the node's own belongs to nobody's pod", RESTRICTED_CODE
+                )
         yield from _volumes(pod)
         yield from _profiles(pod.security, (*pod.at, "securityContext"))
         yield from _apparmor_annotations(pod)
@@ -66,14 +70,6 @@ def check_restricted(obj: Object) -> Iterator[Finding]:
 def _is_windows(pod: Pod) -> bool:
     name = (pod.spec.get("os") or {}).get("name")
     return bool(name == WINDOWS)
-
-
-def _host(pod: Pod) -> Iterator[Finding]:
-    for key in ("hostNetwork", "hostPID", "hostIPC"):
-        if pod.spec.get(key):
-            yield Finding(
-                (*pod.at, key), "must be absent: the node's own belongs to nobody's pod", RESTRICTED_CODE
-            )
 
 
 def _volumes(pod: Pod) -> Iterator[Finding]:

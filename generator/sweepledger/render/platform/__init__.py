@@ -18,27 +18,3 @@ from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names, platfor
 from sweepledger.render.platform.source import GitSource, url_fault
 from sweepledger.render.platform.tree import REMOTE, platform_tree
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
-
-__all__ = [
-    "BANNER",
-    "CLUSTERS",
-    "COLLECTOR_ACCOUNT",
-    "REMOTE",
-    "SIGNING_KEY",
-    "GitSource",
-    "Names",
-    "RequiredObject",
-    "RequiredSecret",
-    "codeowners",
-    "key_pair_commands",
-    "manual_setup",
-    "owner_policy_name",
-    "platform_folder",
-    "platform_tree",
-    "ports_to_anywhere",
-    "required_objects",
-    "required_secrets",
-    "results_folder_commands",
-    "ruleset",
-    "url_fault",
-]

@@ -519,7 +519,13 @@ def _starts_launcher() -> str:
 def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> tuple[Rule, ...]:
     """Return the rules for environment variables; `judged`: when the template was checked before."""
     allowed = list_literal(settings.allowed_variables)
-    fixed = _base_variables(bases)
+    # What decides what starts, by name and container: folders and files, and all of the clone's.
+    fixed: dict[tuple[str, str], set[str]] = {}
+    for path, content in bases.items():
+        if path.endswith(".yaml"):
+            for variable, container, value in _file_variables(content):
+                if container == CODE_CONTAINER or value.startswith("/sweep/"):
+                    fixed.setdefault((variable, container), set()).add(value)
     code = sorted({name for name, owner in fixed if owner == CODE_CONTAINER})
     clients = settings.client_variables(settings.egress)
     cloning = list_literal((*code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE, *sorted(clients)))
@@ -549,20 +555,6 @@ def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> t
 
 def _values_of(fixed: Mapping[tuple[str, str], set[str]], name: str) -> list[str]:
     return sorted(value for (other, _), values in fixed.items() if other == name for value in values)
-
-
-def _base_variables(bases: Mapping[str, bytes]) -> dict[tuple[str, str], set[str]]:
-    """Find the values of variables that decide what starts: those of folders and files, and all of the clone's.
-
-    By name and container.
-    """
-    found: dict[tuple[str, str], set[str]] = {}
-    for path, content in bases.items():
-        if path.endswith(".yaml"):
-            for variable, container, value in _file_variables(content):
-                if container == CODE_CONTAINER or value.startswith("/sweep/"):
-                    found.setdefault((variable, container), set()).add(value)
-    return found
 
 
 @cache

@@ -36,7 +36,6 @@ from sweepledger.structs.node_pool import scheduling_fields
 from sweepledger.structs.settings import (
     COLLECTOR_IMAGE,
     GIT_EGRESS,
-    CollectorSettings,
     ResultsStore,
     Settings,
 )
@@ -88,7 +87,12 @@ def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str
     _place(job, settings)
     job["spec"]["template"]["metadata"]["labels"] |= _identity_labels(settings)
     _fill_collector_pod(pod, settings, source)
-    _size_collector(pod, settings.collector)
+    sizes = {"memory": settings.collector.memory, "ephemeral-storage": settings.collector.disk}
+    for container in (*pod["initContainers"], *pod["containers"]):
+        for amounts in container["resources"].values():
+            amounts.update(sizes)
+    (work,) = (volume for volume in pod["volumes"] if volume["name"] == "work")
+    work["emptyDir"]["sizeLimit"] = settings.collector.disk
     return made
 
 
@@ -124,16 +128,6 @@ def _place_pod(pod: Manifest, settings: Settings) -> None:
         pod["priorityClassName"] = settings.collector.priority_class
 
 
-def _size_collector(pod: Manifest, collector: CollectorSettings) -> None:
-    """Set memory and disk of the collector."""
-    sizes = {"memory": collector.memory, "ephemeral-storage": collector.disk}
-    for container in (*pod["initContainers"], *pod["containers"]):
-        for amounts in container["resources"].values():
-            amounts.update(sizes)
-    (work,) = (volume for volume in pod["volumes"] if volume["name"] == "work")
-    work["emptyDir"]["sizeLimit"] = collector.disk
-
-
 def fill_clone(
     pod: Manifest,
     settings: Settings,
@@ -147,7 +141,16 @@ def fill_clone(
     for container in (clone, work):
         if image in settings.images:
             container["image"] = settings.images[image].reference
-        container["env"] = _environment(settings, source)
+        variables = {
+            **settings.client_variables(settings.egress),
+            "HOME": WORK,
+            "TMPDIR": WORK,
+            "GIT_TERMINAL_PROMPT": "0",
+            "SWEEP_TRUSTED_CLONE": REPOSITORY,  # its configuration names the credential helper
+        }
+        if source.scheme == "ssh":
+            variables["GIT_SSH_COMMAND"] = SSH_COMMAND
+        container["env"] = [{"name": name, "value": value} for name, value in sorted(variables.items())]
         container["volumeMounts"] += authorities_mount(settings)
     pod["volumes"] += authorities_volume(settings)
     kept = [f"--config={line}" for line in configuration]
@@ -166,7 +169,10 @@ def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) ->
     if settings.cluster is not None:
         pod["containers"][0]["command"].append(f"--in={settings.cluster}")
     if settings.collector.watches:
-        pod["containers"][0]["command"].append(f"--watch={_watch_seconds(settings.results.every_minutes)}")
+        # A run ends before the next one, which would be left out otherwise.
+        pod["containers"][0]["command"].append(
+            f"--watch={max(settings.results.every_minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)}"
+        )
     if settings.results.store is not ResultsStore.VOLUME:
         _drop_results(pod, settings)
 
@@ -196,11 +202,6 @@ def _schedule(minutes: int) -> str:
     return f"0 */{min(minutes // MINUTES, 23)} * * *"
 
 
-def _watch_seconds(minutes: int) -> int:
-    """Return for how long a run watches: it ends before the next one, which would be left out otherwise."""
-    return max(minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)
-
-
 def _configuration(source: GitSource) -> list[str]:
     """Return git's configuration of the credential, for this server only; the clone keeps it.
 
@@ -222,20 +223,6 @@ def credential_configuration(source: GitSource) -> list[str]:
     return [f"credential.{source.origin}.helper={CREDENTIAL_HELPER}"]
 
 
-def _environment(settings: Settings, source: GitSource) -> list[Manifest]:
-    """Set the paths that are written to the one writable volume, and how clients reach hosts."""
-    variables = {
-        **settings.client_variables(settings.egress),
-        "HOME": WORK,
-        "TMPDIR": WORK,
-        "GIT_TERMINAL_PROMPT": "0",
-        "SWEEP_TRUSTED_CLONE": REPOSITORY,  # its configuration names the credential helper
-    }
-    if source.scheme == "ssh":
-        variables["GIT_SSH_COMMAND"] = SSH_COMMAND
-    return [{"name": name, "value": value} for name, value in sorted(variables.items())]
-
-
 def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
     """Fill in the frozen base; nothing where the settings name no store. Suspended without an image `sync`."""
     if not settings.results.sync:
@@ -247,14 +234,6 @@ def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, byt
     _place(job, settings)
     configuration = [] if source.is_public else credential_configuration(source)
     fill_clone(pod, settings, source, configuration, image=SYNC_IMAGE)
-    _mount_accounts(pod, settings)
-    if source.is_public:
-        _drop_volume(pod, "git")  # everybody may read the repository
-    return [made]
-
-
-def _mount_accounts(pod: Manifest, settings: Settings) -> None:
-    """Mount the Secret of each store as a folder named after it."""
     (sync,) = pod["containers"]
     for name, store in sorted(settings.results.sync.items()):
         if store.secret is not None:
@@ -263,6 +242,9 @@ def _mount_accounts(pod: Manifest, settings: Settings) -> None:
             sync["volumeMounts"].append(mount)
             secret = {"secretName": store.secret, "defaultMode": GROUP_READABLE}
             pod["volumes"].append({"name": volume, "secret": secret})
+    if source.is_public:
+        _drop_volume(pod, "git")  # everybody may read the repository
+    return [made]
 
 
 def _drop_volume(pod: Manifest, name: str) -> None:

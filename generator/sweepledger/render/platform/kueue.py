@@ -41,7 +41,16 @@ def objects(settings: Settings) -> list[Manifest]:
     if not pools:
         return []
     prefix = Names.of(settings).trials
-    classes = [_priority(f"{prefix}-{name}", value, settings) for name, value in PRIORITIES.items()]
+    classes = [
+        manifest(
+            f"{GROUP}/WorkloadPriorityClass",
+            f"{prefix}-{name}",
+            settings,
+            value=value,
+            description="Which sweep waits for which, within a queue.",
+        )
+        for name, value in PRIORITIES.items()
+    ]
     sharing: dict[str, list[Pool]] = {}
     for pool in pools:
         sharing.setdefault(_nodes(pool), []).append(pool)
@@ -198,13 +207,3 @@ def _quota(pool: Pool) -> list[Manifest]:
     amounts["ephemeral-storage"] = NO_BOUND
     amounts.update(dict.fromkeys(sorted(pool.pod.resources), NO_BOUND))
     return [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]
-
-
-def _priority(name: str, value: int, settings: Settings) -> Manifest:
-    return manifest(
-        f"{GROUP}/WorkloadPriorityClass",
-        name,
-        settings,
-        value=value,
-        description="Which sweep waits for which, within a queue.",
-    )

@@ -107,7 +107,7 @@ def _policies(
     """Let pods with a label reach the networks of an egress, and its hosts."""
     made = []
     if egress.cidrs:
-        opened = {"to": _blocks(egress), "ports": _ports(egress.ports)}
+        opened = {"to": [{"ipBlock": {"cidr": cidr}} for cidr in egress.cidrs], "ports": _ports(egress.ports)}
         made.append(_policy(name, settings, namespace, label, opened))
     if egress.hosts:
         spec = {
@@ -175,10 +175,6 @@ def _peers(settings: Settings) -> Manifest:
     }
     place = Names.of(settings).trials
     return manifest(POLICY, "allow-all-distributed-trials", settings, namespace=place, spec=spec)
-
-
-def _blocks(egress: Egress) -> list[Manifest]:
-    return [{"ipBlock": {"cidr": cidr}} for cidr in egress.cidrs]
 
 
 def _ports(ports: tuple[int, ...]) -> list[Manifest]:

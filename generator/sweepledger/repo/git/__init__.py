@@ -5,9 +5,11 @@ from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_co
 from sweepledger.repo.git.commit import Change, committer, create_repository
 from sweepledger.repo.git.history import (
     Commit,
+    CommitSignature,
     addition_subjects,
     addition_times,
     changed_lines,
+    commit_signatures,
     commit_time,
     commits,
     is_shallow,
@@ -28,7 +30,6 @@ from sweepledger.repo.git.proposal import (
 )
 from sweepledger.repo.git.remote import fetch, last_update, publish, tracking_ref
 from sweepledger.repo.git.repository import FILE_MODE, Entry, Repository
-from sweepledger.repo.git.signatures import CommitSignature, commit_signatures
 from sweepledger.repo.git.work_tree import (
     WorkTreeChanges,
     commit_on_head,
@@ -38,51 +39,3 @@ from sweepledger.repo.git.work_tree import (
     work_tree_entries,
     work_tree_files,
 )
-
-__all__ = [
-    "FILE_MODE",
-    "REMOTE",
-    "Change",
-    "Commit",
-    "CommitSignature",
-    "Entry",
-    "Mirror",
-    "Repository",
-    "WorkTreeChanges",
-    "addition_subjects",
-    "addition_times",
-    "changed_lines",
-    "code_tree",
-    "commit_on_branch",
-    "commit_on_head",
-    "commit_signatures",
-    "commit_time",
-    "commit_with_code",
-    "commits",
-    "committer",
-    "create_repository",
-    "delete_branches",
-    "fetch",
-    "finish_update",
-    "index_attributes",
-    "is_shallow",
-    "last_change_time",
-    "last_update",
-    "operation_in_progress",
-    "present_since",
-    "proposals",
-    "propose",
-    "publish",
-    "push_proposal",
-    "reachable_trees",
-    "remote_branches",
-    "remote_contains",
-    "store_code",
-    "superseded_proposals",
-    "tracking_ref",
-    "tree_patch",
-    "uncommitted_paths",
-    "without_repository_filters",
-    "work_tree_entries",
-    "work_tree_files",
-]

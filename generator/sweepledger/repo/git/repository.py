@@ -115,10 +115,6 @@ def _is_plain(git_folder: Path) -> bool:
     return has_folders and _HEAD.match(head) is not None and not may_be_bare
 
 
-def _is_of_partial_clone(setting: str) -> bool:
-    return setting.endswith((".promisor", ".partialclone", ".partialclonefilter"))
-
-
 def _runs_a_command(setting: str, value: str) -> bool:
     """Return whether a setting names a command to fetch with; names of installed credential helpers are none."""
     if setting.endswith(".helper"):
@@ -264,7 +260,9 @@ class Repository:
             if scope in REPOSITORY_SCOPES
         ]
         commands = [name for name, value in pairs if _runs_a_command(name, value)]
-        if commands and any(_is_of_partial_clone(name) for name, _ in pairs):
+        if commands and any(
+            name.endswith((".promisor", ".partialclone", ".partialclonefilter")) for name, _ in pairs
+        ):
             raise RepositoryError(
                 f"{self.folder} is a partial clone whose own configuration names a command: {commands[0]}",
                 hint="reading it could run the command: remove the setting, or move it to your own configuration "

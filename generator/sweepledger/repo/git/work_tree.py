@@ -202,7 +202,10 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
             return None
         if repository.commit("HEAD") == base:  # computing can take minutes
             break
-    _refuse_index_lock(repository)
+    # Another git is noticed before any file changes.
+    lock = repository.git_path("index.lock")
+    if lock.exists():
+        raise RepositoryError(f"{lock} exists: another git is running here", hint=repository.lock_hint(lock))
     steps = list_steps(repository, base, made)
     contents = repository.blobs(step.id for step in steps if not step.is_removal)
     _refuse_edits(repository, steps, contents)
@@ -219,13 +222,6 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
     )
     repository.run("update-ref", "-m", "sweep", "HEAD", made, base)
     return made
-
-
-def _refuse_index_lock(repository: Repository) -> None:
-    """Raise RepositoryError if another git is running, before any file changes."""
-    lock = repository.git_path("index.lock")
-    if lock.exists():
-        raise RepositoryError(f"{lock} exists: another git is running here", hint=repository.lock_hint(lock))
 
 
 def list_steps(repository: Repository, base: str, made: str) -> tuple[TreeStep, ...]:

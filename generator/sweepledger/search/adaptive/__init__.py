@@ -2,5 +2,3 @@
 
 from sweepledger.search.adaptive.observations import Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.rounds import find_end, next_round
-
-__all__ = ["Observation", "Round", "SearchEnd", "Suggestion", "find_end", "next_round"]

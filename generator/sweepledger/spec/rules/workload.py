@@ -1,4 +1,4 @@
-"""The workload of a trial: resources, timeout, shape, pool and priority."""
+"""The workload of a trial: resources, timeout, shape, pool, priority, and the pod that it shares with others."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,6 +8,7 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec import units
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.cluster import DNS_LABEL
+from sweepledger.spec.rules.methods import RESOURCE_METHODS
 from sweepledger.spec.rules.program import effective_image
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
 from sweepledger.spec.sweep_builder import build_run
@@ -201,7 +202,7 @@ def priority(draft: Draft) -> Iterator[Problem]:
     if not DNS_LABEL.fullmatch(name):
         message = f"must be the name of a WorkloadPriorityClass, got {safe_repr(name)}"
         yield draft.problem(place, message, code="queue-priority")
-    if pool is None and _names_no_pool(draft):
+    if pool is None and ("pool" not in draft.names("run")):
         message = "needs a pool with a queue, got no pool"
         yield draft.problem(place, message, code="queue-priority", hint=_queue_hint(draft), at_key=True)
     elif pool is not None and pool.queue is None:
@@ -250,11 +251,6 @@ def chosen_pool(draft: Draft) -> Pool | None:
     return draft.settings.pool(name)
 
 
-def _names_no_pool(draft: Draft) -> bool:
-    """Return whether the spec names no pool."""
-    return "pool" not in draft.names("run")
-
-
 REQUESTED = ("nodes", "pack", "resources")
 """The keys of `run` that say what a pod requests."""
 
@@ -300,3 +296,55 @@ def _fit_hint(draft: Draft, run: RunConfig) -> str:
 def _queue_hint(draft: Draft) -> str:
     able = [pool.name for pool in draft.settings.pools.values() if pool.queue is not None]
     return f"pools with a queue: {quoted_names(able)}" if able else "no pool has a queue: delete the key"
+
+
+PACK = ("run", "pack")
+
+
+def pack_bounds(draft: Draft) -> Iterator[Problem]:
+    """A pod runs at most its trials at once, and as many pods run as `parallelism` has room for."""
+    trials, at_once = draft.number(*PACK, "trials"), draft.number(*PACK, "at_once") or 1
+    if trials is not None and at_once > trials:
+        message = f"must be at most pack.trials ({trials}), got {at_once}"
+        yield draft.problem((*PACK, "at_once"), message, code="pack-bounds", hint="a pod has no other trials")
+    parallelism = draft.number("run", "parallelism")
+    if trials is not None and parallelism is not None and parallelism % at_once:
+        below = int(parallelism // at_once * at_once)
+        hint = " or ".join(str(number) for number in (below, below + at_once) if number)
+        message = f"must be a multiple of pack.at_once ({at_once}), got {parallelism}"
+        yield draft.problem(("run", "parallelism"), message, code="pack-bounds", hint=f"write {hint}")
+
+
+def pack_shape(draft: Draft) -> Iterator[Problem]:
+    """Only an Indexed Job of all trials has pods with several rows, and it counts their failures by pod."""
+    if "pack" not in draft.names("run"):
+        return
+    shape, method = chosen_shape(draft), draft.get("method", kind=str)
+    if shape not in {None, Shape.INDEXED}:
+        message = f"needs shape 'indexed', got {str(shape)!r}"
+        yield draft.problem(PACK, message, code="pack-shape", hint="delete one of both keys", at_key=True)
+    if method in RESOURCE_METHODS:
+        message = f"needs a method whose trials mount no other trial's checkpoints, got {safe_repr(method)}"
+        hint = "delete the key: each trial of this method has a pod of its own"
+        yield draft.problem(PACK, message, code="pack-shape", hint=hint, at_key=True)
+    if "max_failed" in draft.names("run"):
+        message = "must be absent with pack: the Job would count pods, not trials"
+        place = ("run", "max_failed")
+        yield draft.problem(place, message, code="pack-shape", hint="delete one of both keys", at_key=True)
+
+
+STORES_WITHOUT_PACKS = {
+    ResultsStore.API: "only a message outlives a pod there, and the next pod could not know which trials are done",
+    ResultsStore.CLAIM: "records travel in a pod's message there, which has room for that of one trial",
+}
+
+
+def pack_store(draft: Draft) -> Iterator[Problem]:
+    """Pods of several trials need a store that has the records of all of them, and what earlier pods have begun."""
+    store = draft.settings.results.store
+    if "pack" not in draft.names("run"):
+        return
+    if why := STORES_WITHOUT_PACKS.get(store):
+        message = f"needs results.store: volume or bucket, got {store}"
+        hint = f"delete the key, or choose another store in sweepledger.yaml: {why}"
+        yield draft.problem(PACK, message, code="store-pack", hint=hint, at_key=True)
