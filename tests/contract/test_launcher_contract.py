@@ -62,8 +62,10 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
         "SWEEP_RAN": "process",
         "SWEEP_INDEX": str(index),
     }
-    (folder / "scratch").mkdir()
-    subprocess.run([*PYTHON, str(folder / "launch.py")], env=environment, check=True, capture_output=True)
+    for name in ("scratch", "code"):
+        (folder / name).mkdir()
+    command = [*PYTHON, str(folder / "launch.py")]
+    subprocess.run(command, cwd=folder / "code", env=environment, check=True, capture_output=True)
     content = (folder / "results/uid-1.json").read_bytes()
     jsonschema.validate(json.loads(content), SCHEMA)
     record = record_json.read(content)
