@@ -2893,7 +2893,7 @@ def bounded_metrics(record: Mapping[str, Any], wanted: Sequence[str]) -> dict[st
     """Return what the sweep compares, and of other metrics as many as the first part has room for."""
     metrics: dict[str, float] = record["metrics"]
     room = FIRST_PART_BYTES - len(dump({**first_part(record), "metrics": {}}))
-    kept = {}
+    kept: dict[str, float] = {}
     for name in sorted(metrics, key=lambda name: name not in wanted):
         room -= len(dump({name: metrics[name]})) - 2
         if (room >= 0 and len(kept) <= MOST_METRICS) or name in wanted:
