@@ -77,7 +77,7 @@ def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "..
 def run(sandbox: Sandbox) -> list[dict[str, Any]]:
     """Run the sweep, and return its records."""
     list(
-        SweepRun.prepare(sandbox.workspace, ["peak"]).run(
+        SweepRun.prepare(sandbox.workspace, ("peak",)).run(
             RunOptions(create_state(sandbox.workspace.repository))
         )
     )
@@ -178,7 +178,7 @@ def test_exported_scripts_start_trials_in_the_same_folder(sandbox: Sandbox) -> N
 def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox: Sandbox) -> None:
     laptop(sandbox, "  data: mnist", code="mnist")
     plain = _program(sandbox)
-    assert {"workdir", "at"}.isdisjoint({**plain, **plain["data"]})
+    assert {"workdir", "at"}.isdisjoint([*plain, *plain["data"]])
 
     sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: {}}\n  keep: ['*.pt']"))
     assert generate(sandbox.workspace)[0].trials == 2
