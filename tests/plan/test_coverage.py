@@ -5,7 +5,7 @@ from sweepledger.structs.domain import Choice, Constant, IntUniform, Uniform
 from sweepledger.structs.expression import Name
 from sweepledger.structs.space import DerivedValue, Parameter, SearchSpace
 from sweepledger.structs.values import Value
-from tests.plan.spaces import column, counts, of_domains, of_list, of_space, when
+from tests.plan.spaces import column, counts, of_domains, of_space, when
 
 
 def test_values_are_counted_in_the_order_of_the_spec() -> None:
@@ -132,17 +132,6 @@ def test_derived_values_are_covered_too() -> None:
         ("double", True),
     ]
     assert counts(result)["double"] == {1: 1, 2: 1}
-
-
-def test_names_of_a_list_need_no_declaration() -> None:
-    lines: list[dict[str, Value]] = [{"rate": 1, "note": "first"}, {"rate": 2}]
-
-    result = coverage(of_list(*lines), lines)
-
-    assert [(parameter.name, parameter.present) for parameter in result.parameters] == [
-        ("rate", 2),
-        ("note", 1),
-    ]
 
 
 @pytest.mark.parametrize("assignments", [[], [{}]], ids=["none", "one without values"])
