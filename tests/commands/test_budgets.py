@@ -188,13 +188,6 @@ def test_a_result_in_no_time_is_named(sandbox: Sandbox, needs_kustomize: None) -
     assert ledger(sandbox).doubtful == (name,)
 
 
-def test_a_usual_ending_after_the_timeout_is_not_named(sandbox: Sandbox, needs_kustomize: None) -> None:
-    name = asked(sandbox, 8, 2)
-    record_batch(sandbox, name, lambda _: 3630.0)
-
-    assert ledger(sandbox).doubtful == ()
-
-
 def test_a_shallow_clone_counts_by_the_times_in_the_records(
     sandbox: Sandbox, needs_kustomize: None, tmp_path: Path
 ) -> None:

@@ -548,18 +548,6 @@ def test_where_the_spec_cannot_be_read_nobody_is_refused(
     assert any("cannot be read or expanded" in warning for warning in commit.summary.warnings)
 
 
-def test_a_table_of_replicates_goes_when_the_sweep_has_none_any_more(merged: Sandbox, results: Path) -> None:
-    merged.write("results/peak/replicates.csv", "params.x,count\n")
-    merged.publish("An earlier summary")
-    batch = stored(merged)
-    leave(results, batch, 0)
-
-    commit_results(target(merged), results, {batch.name})
-
-    merged.pull()
-    assert not (merged.root / "results/peak/replicates.csv").exists()
-
-
 def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)

@@ -134,10 +134,3 @@ def test_rules_are_computed_again_when_a_twentieth_more_trials_have_ended(
         assert rules.refresh(commit, batch)
         assert len(json.loads(path.read_bytes())["stop"]) == expected
         assert not rules.refresh(commit, batch)
-
-
-def test_a_sweep_without_a_rule_that_compares_has_no_thresholds(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-    (batch,) = batches.in_work_tree(sandbox.root)
-
-    assert LiveRules(sandbox.workspace.repository, tmp_path).path(sandbox.head(), batch) is None

@@ -214,6 +214,22 @@ def test_an_optimization_job_of_a_draft_is_refused(key: str) -> None:
         read("optimization-job", yaml.safe_dump(data).encode())
 
 
+RANGE = b"s = {'a': tune.uniform(0, 1)}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        (RANGE + b"tune.run(f, config=s, metric=NAME, mode=args.mode)", ["metric: NAME", "mode: args.mode"]),
+        (RANGE + b"tune.run(f, config=s, num_samples=2)\ntune.run(f, num_samples=3)", ["num_samples: 3"]),
+        (RANGE + b"tune.run(f, num_samples=n)", ["num_samples: n"]),
+    ],
+    ids=["variables", "several runs", "a count in a variable"],
+)
+def test_options_that_only_running_the_code_would_give_are_named(code: bytes, named: list[str]) -> None:
+    assert set(named) <= set(whats(read("ray", code).losses))
+
+
 @pytest.mark.parametrize(
     "code", [b"s = dict(a=tune.uniform(0, 1), b=dict(c=2))", b"f({'a': tune.uniform(0, 1), 'b': dict(c=2)})"]
 )
@@ -326,18 +342,6 @@ def a_storage(study: str) -> sqlite3.Connection:
     database.execute("INSERT INTO trial_params VALUES (1, 1, 'lr', ?)", (json.dumps(distribution),))
     database.commit()
     return database
-
-
-def test_a_storage_of_optuna_1_has_its_direction_in_the_study() -> None:
-    study = (
-        "CREATE TABLE studies (study_id INTEGER, study_name TEXT, direction TEXT);"
-        "INSERT INTO studies VALUES (1, 's', 'MINIMIZE');"
-    )
-
-    imported = read("optuna", a_storage(study).serialize())
-
-    assert imported.spec["metric"]["goal"] == "minimize"
-    assert "metric.goal" not in whats(imported.losses)
 
 
 def test_a_storage_whose_last_writes_may_be_in_another_file_is_read() -> None:

@@ -383,6 +383,8 @@ def test_the_sweeps_of_a_command_line_are_found_where_hydra_notes_them() -> None
         ({"x": "tag(odd,interval(0,1))"}, {}, "x: tag(odd)"),
         ({"x": "1,2"}, {"max_batch_size": 3}, "hydra.sweeper.max_batch_size"),
         ({"x": "1,2"}, {"study_name": "s"}, "hydra.sweeper.study_name"),
+        ({"x": "1,2"}, {"n_trials": 2, "sampler": {"_target_": "a.TPESampler"}}, "hydra.sweeper: TPESampler"),
+        ({"x": "interval(0,1)"}, {"n_trials": 9, "sampler": {"seed": "${seed}"}}, "seed: ${seed}"),
         ({"x": "1,2"}, {"custom_search_space": "a.b"}, "hydra.sweeper.custom_search_space"),
         ({"x": "1,2", "db": "glob(*)"}, {}, "db=glob(*)"),
         ({"x": "1,2"}, {"direction": ["minimize", "maximize"]}, "hydra.sweeper.direction"),

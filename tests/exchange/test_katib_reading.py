@@ -417,39 +417,6 @@ def test_what_the_pods_of_a_kind_lose_is_reported(kind: str, spec: dict[str, Any
     assert imported.spec["command"] == ["python", "t.py", "${args}"]
 
 
-WORKFLOW = {
-    "entrypoint": "all",
-    "templates": [
-        {"name": "all", "steps": [[{"name": "train", "template": "train"}]]},
-        {"name": "prepare", "script": {"image": "python", "command": ["python"], "source": "print(3)"}},
-        {"name": "train", "container": {"name": "main", "image": IMAGE, "command": [
-            "python", "t.py", "--p=${trialParameters.p}", "--n", "{{inputs.parameters.n}}", "-v"]}},
-    ],
-}  # fmt: skip
-PIPELINE = {
-    "pipelineSpec": {
-        "tasks": [
-            {"taskSpec": {"steps": [{"name": "prepare", "image": "python", "command": ["sh"]}]}},
-            {"taskSpec": {"steps": [{"name": "main", "image": IMAGE, "command": [
-                "python", "t.py", "--p=${trialParameters.p}", "--n=$(params.n)", "-v"]}]}},
-        ]
-    }
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "spec"), [("Workflow", WORKFLOW), ("PipelineRun", PIPELINE)])
-def test_of_a_workflow_the_step_that_trains_is_read_and_the_others_are_reported(
-    kind: str, spec: dict[str, Any]
-) -> None:
-    imported = a_trial(kind, spec)
-
-    assert sweep_of(imported).command == ("python", "t.py", "${args}", "-v")
-    text = "\n".join(f"{loss.what}: {loss.why}" for loss in imported.losses)
-    assert f"prepare: is another step of the {kind}" in text
-    assert "is filled in by the other tool; left out" in text
-    assert "spec.trialTemplate: the command of the trial is not in the file" not in text
-
-
 def test_arguments_without_a_program_get_one_that_runs() -> None:
     imported = a_command(args=["--lr=${trialParameters.rate}", "--n", "${trialParameters.n}"])
 

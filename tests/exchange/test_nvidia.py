@@ -239,6 +239,15 @@ def test_what_is_no_such_file_is_refused_with_its_place(text: str, message: str)
     assert message in str(refused.value)
 
 
+def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = hyperparams_yaml.write([{"n": 1}]).encode()
+    monkeypatch.setattr(hyperparams_yaml, "MAX_BYTES", len(content))
+
+    assert hyperparams_yaml.read(content) == ({"n": 1},)
+    with pytest.raises(ForeignError, match=f"must be at most {len(content)} bytes"):
+        hyperparams_yaml.read(content + b"\n")
+
+
 @pytest.mark.full_suite("large inputs")
 def test_a_large_file_is_read_in_parts_and_an_error_in_it_has_its_own_line() -> None:
     rows = combinations(a=list(range(60)), b=list(range(60)), c=["x" * 40, "y" * 40, "z" * 40])

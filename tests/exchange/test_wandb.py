@@ -327,6 +327,15 @@ def test_a_choice_beside_a_dotted_name_is_renamed_and_passed_as_before(
     assert "parameters.opt" in loss_reasons(imported)
 
 
+def test_a_choice_beside_a_dotted_name_in_json_is_reported() -> None:
+    parameters = {"opt": {"value": 1}, "opt.lr": {"values": [1, 2]}}
+
+    imported = read(a_file(parameters=parameters, run_cap=2, command=["x", "${program}", "${args_json}"]))
+
+    assert "command: ${args_json}" in loss_reasons(imported)
+    assert "${args_json}" in parsed(imported).command
+
+
 def test_the_workers_of_launch_are_the_parallelism() -> None:
     imported = read(a_file(scheduler={"num_workers": 8, "settings": {"method": "grid"}}))
 
@@ -509,6 +518,17 @@ def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
 
     assert yaml.safe_load(sent.text)["parameters"] == {"a": {"values": [1, 3]}, "b": {"values": [2, 4]}}
     assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in sent.losses}["method: list"]
+
+
+def test_further_blocks_are_named() -> None:
+    text = (
+        "{name: q, metric: {name: l}, command: [x], blocks: [{method: grid, parameters: {a: {values: [1]}}}, "
+        "{method: grid, parameters: {a: {values: [2]}}}]}"
+    )
+    sweep = parse_sweep(text.encode(), "sweeps/q.yaml", Settings())
+    assert isinstance(sweep, Sweep)
+
+    assert "block 2 (grid)" in [loss.what for loss in wandb.write(sweep, ()).losses]
 
 
 def test_quoted_text_stays_text_and_a_bare_exponent_is_the_number_that_was_meant() -> None:

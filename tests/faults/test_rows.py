@@ -33,7 +33,7 @@ ROWS = {
     "F4": f"{HERE}test_kills.py"
     "::test_killed_at_a_call_that_writes_it_leaves_nothing_half_and_the_next_run_ends_it",
     "F5 signals": f"{HERE}test_rows.py::test_f5_who_is_told_to_end_ends_without_a_traceback",
-    "F5 readers": "tests/cli/test_responses.py::test_a_closed_pipe_ends_the_command_quietly",
+    "F5 readers": "tests/cli/test_responses.py::test_a_closed_pipe_does_not_change_the_exit_code",
     "F6": f"{HERE}test_storage.py::test_a_call_that_fails_leaves_the_old_and_names_the_file",
     "F7": f"{HERE}test_rows.py::test_f7_what_cannot_be_had_on_the_disk_is_not_written",
     "F8 refusals": f"{HERE}test_races.py::test_a_server_that_says_no_is_believed_within_five_tries",

@@ -22,19 +22,6 @@ def test_a_split_loses_nothing_of_the_line(line: str) -> None:
     assert ",".join(csv_cells.split_raw(line)) == line
 
 
-def test_blanks_around_a_cell_do_not_count() -> None:
-    cells = csv_cells.split_line(' a , "b" ,,')
-
-    assert cells is not None
-    assert [(cell.column, cell.quoted, cell.bare) for cell in cells] == [
-        (2, None, "a"),
-        (6, "b", ""),
-        (11, None, ""),
-        (12, None, ""),
-    ]
-    assert csv_cells.split_written_line(' a , "b" ,,') is None
-
-
 @pytest.mark.parametrize("line", ['a"b', '"a', '"a"b', '"a""', 'a,"', '"a" "b"'])
 def test_a_misplaced_quote_is_no_line(line: str) -> None:
     assert csv_cells.split_line(line) is None

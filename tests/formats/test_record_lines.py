@@ -1,8 +1,5 @@
 """A record as a line of a batch's records: exact, canonical, in an order of its own."""
 
-import json
-import random
-import struct
 from typing import Any
 
 import pytest
@@ -77,30 +74,6 @@ def test_a_record_survives_its_line_exactly(
     assert record_json.to_line(after) == line
     assert "\n" not in line
     assert line.isascii()
-
-
-def test_a_record_file_and_its_line_in_git_are_one_value() -> None:
-    content = record_json.to_line(a_record()).replace('"device":"cpu"', '"device":{"speed":1.0}').encode()
-
-    from_file = record_json.read(content)
-
-    assert isinstance(from_file, Record)
-    again = record_json.from_line(record_json.to_line(from_file))
-    assert isinstance(again, Record)
-    assert json.dumps(dict(from_file.details), sort_keys=True) == json.dumps(dict(again.details))
-    assert '"speed": 1}' in json.dumps(dict(from_file.details))
-
-
-def test_ten_thousand_random_doubles_read_back_bit_by_bit() -> None:
-    source = random.Random(7)  # noqa: S311 - any doubles will do
-    numbers = [struct.unpack("<d", source.randbytes(8))[0] for _ in range(10_000)]
-    finite = [number + 0.0 for number in numbers if abs(number) <= LARGEST_NUMBER]
-
-    for start in range(0, len(finite), 100):
-        part = {f"m{place}": number for place, number in enumerate(finite[start : start + 100])}
-        after = record_json.from_line(record_json.to_line(a_record(metrics=part)))
-        assert isinstance(after, Record)
-        assert after.metrics == part
 
 
 def test_lines_are_read_in_their_order_and_an_empty_file_has_none() -> None:

@@ -1,10 +1,10 @@
 """Sweeps for reviews, built as values: what a spec may say is tested elsewhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sweepledger.plan import Coverage, Histogram, ValueCounts, coverage
 from sweepledger.structs.domain import Domain
-from sweepledger.structs.search_block import ConfigurationList, GridSearch
+from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
@@ -17,10 +17,6 @@ def of_domains(**domains: Domain) -> Sweep:
 
 def of_space(*spaces: SearchSpace) -> Sweep:
     return a_sweep(blocks=tuple(GridSearch(space) for space in spaces))
-
-
-def of_list(*assignments: Mapping[str, Value]) -> Sweep:
-    return a_sweep(blocks=(ConfigurationList(SearchSpace(()), assignments),))
 
 
 def when(name: str, domain: Domain, parent: str, *values: Value) -> Parameter:

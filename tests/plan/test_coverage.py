@@ -2,10 +2,9 @@ import pytest
 
 from sweepledger.plan import ValueCounts, coverage
 from sweepledger.structs.domain import Choice, Constant, IntUniform, Uniform
-from sweepledger.structs.expression import Name
-from sweepledger.structs.space import DerivedValue, Parameter, SearchSpace
+from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.values import Value
-from tests.plan.spaces import column, counts, of_domains, of_list, of_space, when
+from tests.plan.spaces import column, counts, of_domains, of_space, when
 
 
 def test_values_are_counted_in_the_order_of_the_spec() -> None:
@@ -118,31 +117,6 @@ def test_zipped_parameters_name_each_other() -> None:
         "b": (),
         "c": ("a",),
     }
-
-
-def test_derived_values_are_covered_too() -> None:
-    space = SearchSpace(
-        (Parameter("width", Choice((1, 2))),), derived=(DerivedValue("double", Name("width", 0), "width"),)
-    )
-
-    result = coverage(of_space(space), [{"width": 1, "double": 1}, {"width": 2, "double": 2}])
-
-    assert [(parameter.name, parameter.is_derived) for parameter in result.parameters] == [
-        ("width", False),
-        ("double", True),
-    ]
-    assert counts(result)["double"] == {1: 1, 2: 1}
-
-
-def test_names_of_a_list_need_no_declaration() -> None:
-    lines: list[dict[str, Value]] = [{"rate": 1, "note": "first"}, {"rate": 2}]
-
-    result = coverage(of_list(*lines), lines)
-
-    assert [(parameter.name, parameter.present) for parameter in result.parameters] == [
-        ("rate", 2),
-        ("note", 1),
-    ]
 
 
 @pytest.mark.parametrize("assignments", [[], [{}]], ids=["none", "one without values"])

@@ -241,11 +241,6 @@ def parse(row: Row) -> Settings | tuple[Problem, ...]:
     return spec.parse_settings(json.dumps(made).encode(), "sweepledger.yaml")
 
 
-def first_row() -> Row:
-    """Give the row with the first option of every axis."""
-    return {axis: next(iter(options)) for axis, options in AXES.items()}
-
-
 def pairs(row: Row) -> frozenset[Pair]:
     """List every two options of a row."""
     return frozenset(combinations(sorted(row.items()), 2))

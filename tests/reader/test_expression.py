@@ -198,24 +198,6 @@ def test_whatever_both_can_read_has_the_same_tree_as_in_python(words: list[str])
 
 
 @given(
-    some.recursive(
-        some.sampled_from(["a", "b", "1", "'x'", "true"]),
-        lambda inner: some.one_of(
-            some.tuples(inner, some.sampled_from(["+", "**", "<", "not in", "and", "or"]), inner).map(
-                lambda parts: f"({parts[0]} {parts[1]} {parts[2]})"
-            ),
-            inner.map(lambda part: f"(not {part})"),
-            inner.map(lambda part: f"[-{part}]"),
-            some.tuples(inner, inner, inner).map(lambda parts: f"({parts[0]} if {parts[1]} else {parts[2]})"),
-        ),
-        max_leaves=12,
-    )
-)
-def test_brackets_around_every_part_change_nothing_but_places(text: str) -> None:
-    assert our_tree(parse_expression(text)) == our_tree(parse_expression(f"(({text}))"))
-
-
-@given(
     some.text(max_size=60)
     | some.lists(some.sampled_from([*WORDS, "`", "&&", "é", "\u200b", "$"])).map("".join)
 )

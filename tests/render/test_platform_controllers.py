@@ -305,18 +305,6 @@ def test_two_repositories_share_a_cluster_with_kueue() -> None:
     assert not item & other
 
 
-def test_a_pool_without_an_end_has_no_sample_since_its_quota_would_be_a_guess() -> None:
-    endless = {name: replace(pool, max_nodes=None) for name, pool in THREE_POOLS.items()}
-    light = {**endless, "gpu-light": THREE_POOLS["gpu-light"]}
-
-    some, none = (a_platform(replace(ARGOCD, pools=pools)) for pools in (light, endless))
-
-    queues = [made for made in manifests(some) if made["kind"] == "ClusterQueue"]
-    assert [queue["metadata"]["name"] for queue in queues] == ["research-gpu-light"]
-    assert "clusters/optional/kueue.yaml" not in none.files
-    assert "kueue.yaml" not in none["clusters/README.md"].decode()
-
-
 def test_nothing_of_kueue_is_applied_by_a_controller() -> None:
     tree = a_platform(replace(ARGOCD, pools=THREE_POOLS))
 

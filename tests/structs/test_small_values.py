@@ -76,19 +76,6 @@ def test_problems_sort_by_place_and_show_place_rule_and_way_out() -> None:
     assert str(whole) == "b.yaml: is missing [missing]"
 
 
-def test_a_problem_as_data_has_the_keys_of_the_envelope() -> None:
-    assert Problem("a.yaml", 2, 1, "x", "m", "c", "h").as_data() == {
-        "code": "c",
-        "file": "a.yaml",
-        "line": 2,
-        "column": 1,
-        "path": "x",
-        "message": "m",
-        "hint": "h",
-        "severity": "error",
-    }
-
-
 def test_a_problem_is_one_line_and_its_hint_another_whatever_they_quote() -> None:
     problem = Problem("a\n::error::b.yaml", 1, 1, "p\r##[error]", "got\u2028x", "code", "do\n::this")
 

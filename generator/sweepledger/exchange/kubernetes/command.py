@@ -14,8 +14,6 @@ PLACEHOLDER = re.compile(r"\$\{trialParameters\.(?P<parameter>[^}]+)\}")
 META = re.compile(r"\$\{trialSpec\.(?P<meta>[^}]+)\}")
 KUBERNETES = re.compile(r"\$(?P<escaped>\$\()|\$\((?P<variable>[A-Za-z_][A-Za-z0-9_]*)\)")
 SHELL = re.compile(r"\$\{(?!envvar:)(?P<variable>[A-Za-z_][A-Za-z0-9_]*)\}")
-TEMPLATE = re.compile(r"\{\{[^{}]*\}\}|\$\((?:params|tasks|workspaces|trialParameters)\.[^()]*\)")
-"""Values that Argo and Tekton fill in."""
 TRIAL = "${envvar:SWEEP_TRIAL_ID}"
 RESULT = "${envvar:SWEEP_RESULT}"
 
@@ -54,25 +52,12 @@ class CommandTranslator:
             elements = [*elements[: spread[0]], ARGS, *elements[spread[1] :]]
         for name, value in self.variables.items():
             self.settings[name] = self.text(value, f"env {name}")
-        written: list[str] = []
-        for place, element in enumerate(elements):
-            self._append(written, element, f"{self.path}[{place}]")
+        written = [
+            element if element in {ARGS, NO_HYPHENS} else self.text(element, f"{self.path}[{place}]")
+            for place, element in enumerate(elements)
+        ]
         settings = [f"{name}={value}" for name, value in self.settings.items()]
         return [*(["${env}", *settings] if settings else []), *program, *written]
-
-    def _append(self, written: list[str], element: str, where: str) -> None:
-        """Append an element, unless another tool fills it in: then its option is left out, too."""
-        if element in {ARGS, NO_HYPHENS}:
-            written.append(element)
-            return
-        if not (match := TEMPLATE.search(PLACEHOLDER.sub("", element))):
-            written.append(self.text(element, where))
-            return
-        option = ""
-        if match[0] == element and written and written[-1].startswith("-") and "=" not in written[-1]:
-            option = f"{written.pop()} "
-        why = f"{match[0]} is filled in by the other tool; left out: write the value"
-        self.losses.append(Loss(f"{where}: {option}{element}", why))
 
     def text(self, text: str, where: str) -> str:
         """Return an element of the command with macros for Katib's placeholders."""

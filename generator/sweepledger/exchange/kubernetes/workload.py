@@ -9,7 +9,7 @@ from typing import Any
 
 from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.fields import Fields, show_value
-from sweepledger.exchange.kubernetes.command import PLACEHOLDER, Placeholders
+from sweepledger.exchange.kubernetes.command import Placeholders
 from sweepledger.exchange.kubernetes.container import ImportedTrial, read_container, read_pod
 from sweepledger.structs.run_config import Shape
 
@@ -64,10 +64,6 @@ def read_manifest(
             reader.train_job(manifest.inner("spec"))
         case "JobSet":
             reader.job_set(manifest.inner("spec"))
-        case "Workflow":
-            reader.workflow(manifest.inner("spec"))
-        case "PipelineRun" | "TaskRun":
-            reader.pipeline(manifest.inner("spec"), str(kind))
         case str() if kind in REPLICA_KINDS:
             reader.replicas(manifest.inner("spec"), kind)
         case _:
@@ -174,48 +170,6 @@ class _Reader:
         if first is not None and template is not None and template != first.data.get("template"):
             self.lose(replica.at("template"), f"differs from {first.at('template')}; {ALL_ALIKE}")
         self.trial.losses += replica.rest()
-
-    def workflow(self, workflow: Fields) -> None:
-        """Read the template of an Argo Workflow whose container uses the parameters."""
-        self._steps(
-            [
-                (template, template.inner(key))
-                for template in workflow.each("templates")
-                for key in ("container", "script")
-                if key in template.data
-            ],
-            "Workflow",
-        )
-        workflow.taken.add("entrypoint")
-        self.trial.losses += workflow.rest()
-
-    def pipeline(self, run: Fields, kind: str) -> None:
-        """Read the step of a Tekton pipeline whose container uses the parameters."""
-        if kind == "PipelineRun":
-            tasks = [task.inner("taskSpec") for task in run.inner("pipelineSpec").each("tasks")]
-        else:
-            tasks = [run.inner("taskSpec")]
-        self._steps([(step, step) for task in tasks for step in task.each("steps")], kind)
-        self.trial.losses += run.rest()
-
-    def _steps(self, steps: Sequence[tuple[Fields, Fields]], kind: str) -> None:
-        """Read the primary step, and list the others: a trial is one program."""
-        if not steps:
-            return
-        named = [step for step in steps if self._is_primary(step)]
-        chosen = (named or steps)[-1]
-        read_container(chosen[1], self.placeholders, self.trial)
-        why = f"is another step of the {kind}; a trial is one program here: start it in the program, or in a script"
-        for step in steps:
-            if step is not chosen:
-                self.lose(f"{step[0].path}: {show_value(step[0].data.get('name'))}", why)
-
-    def _is_primary(self, step: tuple[Fields, Fields]) -> bool:
-        names = {self.primary, str(self.primary).removeprefix("step-")}
-        return (
-            any(fields.data.get("name") in names for fields in step)
-            or PLACEHOLDER.search(str(step[1].data)) is not None
-        )
 
     def unknown(self, manifest: Fields) -> None:
         for data, path in _pods(manifest.data, manifest.path):
