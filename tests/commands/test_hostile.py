@@ -203,8 +203,8 @@ def test_code_is_checked_out_where_its_path_says_even_after_a_rename(
 
     first, second = mirror.code(Code("code", tree)), mirror.code(Code("other/place", tree))
 
-    assert (first / "code/train.py").is_file()
-    assert (second / "other/place/train.py").is_file()
+    assert (first.folder / "code/train.py").is_file()
+    assert (second.folder / "other/place/train.py").is_file()
     assert mirror.code(Code("code", tree)) == first
 
 
