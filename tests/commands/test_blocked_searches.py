@@ -31,8 +31,8 @@ def with_many_words(sandbox: Sandbox) -> None:
     path.write_text(text.replace("parameters:\n", f"parameters:\n  word: {MANY}\n"))
     program = sandbox.root / "code/train.py"
     program.write_text(
-        "import sys\nvalues = dict(word[2:].split('=', 1) for word in sys.argv[1:])\n"
-        "print(f\"score={-float(values['x']) ** 2}\")\n"
+        "import json, os\nx = float(os.environ['SWEEP_PARAM_X'])\n"
+        "json.dump({'score': -(x**2)}, open(os.environ['SWEEP_RESULT'], 'w'))\n"
     )
 
 

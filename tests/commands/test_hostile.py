@@ -221,15 +221,15 @@ def test_the_state_is_never_part_of_the_repository(sandbox: Sandbox) -> None:
 STUBBORN = """
 import os, pathlib, signal, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-pathlib.Path(__file__).resolve().with_name("pid").write_text(str(os.getpid()))
+pathlib.Path("PID").write_text(str(os.getpid()))
 time.sleep(600)
 """
 
 
 def test_an_interrupted_try_leaves_no_process(sandbox: Sandbox) -> None:
     sandbox.spec()
-    sandbox.write("code/train.py", STUBBORN)
-    pid = sandbox.root / "code/pid"
+    pid = sandbox.root.parent / "pid"
+    sandbox.write("code/train.py", STUBBORN.replace("PID", str(pid)))
     child = subprocess.Popen(
         [sys.executable, "-m", "sweepledger.cli", "try", "peak"],
         cwd=sandbox.root,

@@ -83,5 +83,4 @@ def launched_points(metric: Metric, output: bytes) -> list[tuple[int, float]]:
     how = {"name": metric.name, "format": str(metric.format), "reduce": "last", "patterns": [PATTERN, DIGITS]}
     stream = launch.Stream(how)
     stream.feed(output)
-    points: list[tuple[int, float]] = stream.gathered.curve.points
-    return points
+    return [(step, value) for (_, step), value in stream.gathered.curve.points]
