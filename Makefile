@@ -193,6 +193,7 @@ bench: $(STAMPS)/sweep ## measure CPU seconds of interactive commands, and of te
 	@$(BIN)/python benchmarks/scaling.py
 	@$(BIN)/python benchmarks/record_files.py
 	@$(BIN)/python benchmarks/search.py times
+	@$(BIN)/python benchmarks/search.py values
 	@$(BIN)/python benchmarks/history.py
 	@$(BIN)/python benchmarks/check.py
 	@$(BIN)/python benchmarks/check.py many

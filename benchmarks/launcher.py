@@ -54,13 +54,13 @@ def packed(folder: TrialFolder) -> None:
 def plain(folder: TrialFolder) -> None:
     """Run the commands without a launcher."""
     for _ in folder.rows:
-        subprocess.run(COMMAND, cwd=folder.root, check=True, capture_output=True)
+        subprocess.run(COMMAND, cwd=folder.code, check=True, capture_output=True)
 
 
 def _launch(folder: TrialFolder, program: str, **variables: str) -> None:
     command = [sys.executable, "-B", str(folder.root / "launcher" / program)]
     environment = folder.variables(variables)
-    subprocess.run(command, env=environment, cwd=folder.root, check=True, capture_output=True)
+    subprocess.run(command, env=environment, cwd=folder.code, check=True, capture_output=True)
 
 
 WAYS: tuple[Callable[[TrialFolder], None], ...] = (plain, alone, packed)

@@ -1,6 +1,7 @@
 """What a round costs, and what a search by rounds finds.
 
     python benchmarks/search.py times             # CPU seconds of a round over many records, imports included
+    python benchmarks/search.py values [VALUES …]  # CPU seconds of a proposal where a parameter has so many categories
     python benchmarks/search.py quality [METHOD]  # median regret beside Optuna's own loop, and beside chance
     python benchmarks/search.py quality bayes --only branin --seeds 30 --trials 48
     python benchmarks/search.py quality tpe --candidates 24  # which Optuna's loop weighs; else as many as we
@@ -44,6 +45,7 @@ BAR_SEEDS = 20
 """That the bar is a median of."""
 RESAMPLED = 2_000
 
+RANGES = {"rate": {"min": 0.0, "max": 1.0}, "momentum": {"min": 0.0, "max": 0.99}}
 FIVE = {
     "rate": {"min": 1e-5, "max": 0.1, **LOG},
     "momentum": {"min": 0.0, "max": 0.99},
@@ -101,6 +103,37 @@ def times() -> None:
         command = [sys.executable, __file__, "round", method, str(count)]
         taken = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(3)]
         print(f"{method:8} {count:6,} {median(taken):6.2f}", flush=True)
+
+
+# What a proposal costs where a parameter has many values
+
+VALUES = (2, 22, 38, 100, 150, 1_000)
+"""Besides two numbers: auto chooses bayes up to 24 columns, of which each value is one, and bayes models up to 40."""
+MOST_SECONDS = 2.0
+
+
+def values_table(counts: Sequence[int]) -> None:
+    print(f"CPU seconds of a proposal over 100 records, imports left out; at most {MOST_SECONDS:g}\n")
+    print(f"method   {'  '.join(f'{count:>14,}' for count in counts)}")
+    for method in ("tpe", "bayes", "cma-es", "nsga2"):
+        cells = [_proposal(method, count) for count in counts]
+        print(f"{method:8} {'  '.join(f'{cell:>14}' for cell in cells)}", flush=True)
+
+
+def _proposal(method: str, values: int) -> str:
+    word = {"values": [f"word-{at}" for at in range(values)]}
+    sweep = a_sweep(method, {**RANGES, "word": word}, size=1)
+    assert sweep.search
+    known = [
+        observed(assignment, float(at * 7919 % 97), 1 + at)
+        for at, assignment in enumerate(islice(feasible_configurations(sweep.search.space, 3), 100))
+    ]
+    next_round(sweep, known[:10], number=11)  # imports the library
+    before = time.process_time()
+    outcome = next_round(sweep, known, number=101)
+    taken = time.process_time() - before
+    assert not isinstance(outcome, SearchEnd)
+    return f"{taken:.2f}{' missed' if taken > MOST_SECONDS else ''}{' random' if outcome.unfitted else ''}"
 
 
 # What a search finds
@@ -227,6 +260,8 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="what", required=True)
     commands.add_parser("times")
+    large = commands.add_parser("values")
+    large.add_argument("values", nargs="*", type=int, default=VALUES)
     single = commands.add_parser("round")
     single.add_argument("method")
     single.add_argument("count", type=int)
@@ -240,6 +275,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "times":
         times()
+    elif given.what == "values":
+        values_table(given.values)
     elif given.what == "round":
         one_round(given.method, given.count)
     else:

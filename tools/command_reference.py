@@ -31,7 +31,7 @@ INTRODUCTION = """\
 | 0 | success; warnings do not change it |
 | 1 | problems in specs or settings; a failed trial of `sweep try`; a difference in `sweep reproduce --run` |
 | 2 | wrong command line |
-| 3 | the environment: no repository, uncommitted code, a missing tool, a full disk; all other work is finished first |
+| 3 | the environment: no repository, uncommitted code, no tool, a full disk, a blocked search; the rest is done first |
 | 4 | other writers won every push until the time limit |
 | 5 | a check found drift or a policy problem; `sweep verify` found a difference or an unsigned commit |
 | 6 | `sweep next`: all searches have ended |

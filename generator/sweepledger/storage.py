@@ -6,6 +6,7 @@ On a file system without locks nothing is removed.
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 import tempfile
@@ -166,6 +167,40 @@ def _temporary_prefix(name: str) -> str:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with its content; links are removed, not followed. Raises StorageError."""
+    """Remove a folder with its content if it exists; links are removed, not followed. Raises StorageError."""
     with storage_errors(folder):
-        shutil.rmtree(folder)
+        if not folder.is_symlink() and folder.is_dir():
+            for place, _, _ in os.walk(folder):  # from the top: what cannot be listed cannot be removed
+                Path(place).chmod(0o700)
+            shutil.rmtree(folder)
+
+
+def make_read_only(folder: Path) -> None:
+    """Take the permission to write from a folder and everything in it."""
+    for place, _, names in os.walk(folder):
+        for path in (Path(place), *(Path(place, name) for name in names)):
+            if not path.is_symlink():
+                path.chmod(path.stat().st_mode & 0o555)
+
+
+def folder_state(folder: Path) -> str:
+    """Return a digest of what a write to a folder changes: sizes, times and numbers of all files, not contents.
+
+    The launcher computes the same of what it copies (`state_of`).
+    """
+    lines, waiting = list[str](), [""]
+    while waiting:
+        place = waiting.pop()
+        lines.append(_state_line(place, (folder / place).stat()))
+        with os.scandir(folder / place) as entries:
+            for entry in entries:
+                name = f"{place}/{entry.name}" if place else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(name)
+                else:
+                    lines.append(_state_line(name, entry.stat(follow_symlinks=False)))
+    return hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _state_line(name: str, state: os.stat_result) -> str:
+    return f"{name}\0{state.st_ino} {state.st_mode:o} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"

@@ -48,7 +48,7 @@ class PackedPod(Pod):
         return subprocess.Popen(
             [folder.interpreter, "-B", str(program / "pack.py")],
             env=folder.variables(given),
-            cwd=self.root,
+            cwd=folder.code,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -108,7 +108,7 @@ def test_the_next_pod_runs_only_what_has_no_final_record(packed: MakePack) -> No
     script = f"if [ $JOB_ID = 2 ]; then exit 7; else {REPORT}; fi"
     first = packed(command=shell(script))
     assert first.run().code == 7
-    second = packed(command=shell(f"echo $JOB_ID >> starts; {REPORT}"), failures=1)
+    second = packed(command=shell(f'echo $JOB_ID >> "$HERE/starts"; {REPORT}'), failures=1)
 
     assert second.run().code == 0
 
@@ -126,7 +126,7 @@ def test_the_next_pod_knows_which_rows_were_running_when_the_node_was_lost(packe
     finally:
         kill_tree(program.pid)
         program.communicate()
-    second = packed(command=shell(f"echo $JOB_ID >> starts; {REPORT}"), failures=1)
+    second = packed(command=shell(f'echo $JOB_ID >> "$HERE/starts"; {REPORT}'), failures=1)
 
     assert second.run().code == 0
 
@@ -151,7 +151,7 @@ def test_a_row_continues_from_its_checkpoint_in_another_pod(packed: MakePack) ->
 
 
 def test_a_sidecar_that_is_started_again_goes_on(packed: MakePack) -> None:
-    made = packed(command=shell(f"while [ ! -e go ]; do sleep 0.02; done; {REPORT}")).start()
+    made = packed(command=shell(f'while [ ! -e "$HERE/go" ]; do sleep 0.02; done; {REPORT}')).start()
     program = made.begin()
     try:
         made.kill()

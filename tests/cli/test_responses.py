@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Status
 from tests.repository import Sandbox
 
@@ -74,7 +75,8 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     batch = ask("generate")["sweeps"][0]["batch"]
     sandbox.publish("Ask")
     assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch], "untracked": [], "pools": {}}
-    assert ask("status")["sweeps"][0]["pending"] == 3
+    assert (status := ask("status"))["sweeps"][0]["pending"] == 3
+    assert status["disk"]["is_complete"]
     (landed,) = ask("local", "--once")["collected"]
     assert landed["counts"] == {**{str(status): 0 for status in Status}, "ok": 3}
     sandbox.pull()
@@ -337,6 +339,27 @@ def test_a_trial_of_try_has_no_id(sandbox: Sandbox, run_sweep: Run, form: str) -
     assert done.returncode == 0, done.stderr
     assert not re.search(r"\bt[0-9a-f]{11}\b", done.stdout + done.stderr)
     assert "launch.py: try: ok" in done.stderr
+
+
+def test_try_shows_the_folder_that_it_leaves(
+    sandbox: Sandbox, run_sweep: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    sandbox.spec()
+
+    done = run_sweep("try", "peak", "--keep", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    folder = Path(re.sub(r"\s", "", done.stdout.rpartition("its folder:")[2]))
+    assert (folder / "code/train.py").is_file()
+
+
+def test_status_says_what_this_clone_takes_of_the_disk(sandbox: Sandbox, run_sweep: Run) -> None:
+    sandbox.spec()
+    create_state(sandbox.workspace.repository)
+    sandbox.write(".sweepledger/data/large", "x" * (5 << 20))
+
+    assert ".sweepledger takes 5 MiB of the disk" in run_sweep("status", cwd=sandbox.root).stdout
 
 
 def test_try_prints_no_table_of_metrics_for_a_trial_without_metrics(sandbox: Sandbox, run_sweep: Run) -> None:

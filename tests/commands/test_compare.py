@@ -71,7 +71,7 @@ def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
 
     assert [pair.difference for pair in comparison.pairs] == pytest.approx([0.25, 0.15])
     assert (comparison.a.older, comparison.b.older) == (0, 2)
-    assert comparison.warnings == ("one: 2 trials of older programs are left out",)
+    assert comparison.warnings == ("one: 2 trials of other programs are left out",)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,53 @@ def test_the_second_run_writes_nothing(sandbox: Sandbox) -> None:
     assert {path: path.stat().st_mtime_ns for path in (sandbox.root / "overlays").rglob("*")} == before
 
 
+@pytest.mark.parametrize(
+    ("former", "later", "shown"),
+    [
+        ("0, 0.5", "0.0, 0.5", "x: 0.0 is 0 in peak-b1-"),
+        ("1.0, 2.0, 3", "1, 2, 3", "x: 1 is 1.0 in peak-b1-"),
+        ("[1, 2], [3, 4]", "[1, 2], [3.0, 4]", "x: [3.0, 4] is [3, 4] in peak-b1-"),
+        ("1e3, 2", "1000, 2", "x: 1000 is 1000.0 in peak-b1-"),
+    ],
+)
+def test_another_spelling_of_a_value_requests_nothing_and_says_so(
+    sandbox: Sandbox, former: str, later: str, shown: str
+) -> None:
+    sandbox.merged(xs=former)
+    sandbox.spec(xs=later)
+
+    made = only(generate(sandbox.workspace))
+
+    assert (made.batch, made.trials - made.known) == (None, 0)
+    (warning,) = [problem for problem in made.warnings if problem.code == "value-respelled"]
+    assert shown in warning.message
+
+
+@pytest.mark.parametrize("later", ["0, 0.50", "0.5, 0", "0, 5e-1, 1"])
+def test_values_that_are_written_alike_are_no_news(sandbox: Sandbox, later: str) -> None:
+    sandbox.merged(xs="0, 0.5")
+    sandbox.spec(xs=later)
+
+    made = only(generate(sandbox.workspace))
+
+    assert "value-respelled" not in {problem.code for problem in made.warnings}
+
+
+def test_the_spelling_of_the_spec_is_that_of_the_table(sandbox: Sandbox) -> None:
+    sandbox.spec(xs="0.0, 1e3, 2, [1.0, 2]")
+
+    generate(sandbox.workspace)
+
+    (stored,) = batches.in_work_tree(sandbox.root)
+    table = stored.tree["hyperparams.csv"].decode()
+    assert [line.partition(",")[2].rpartition(",")[0] for line in table.splitlines()[1:]] == [
+        '"0.0"',
+        '"1000.0"',
+        '"2"',
+        '"[1.0, 2]"',
+    ]
+
+
 def test_after_the_merge_nothing_is_new(sandbox: Sandbox) -> None:
     sandbox.merged()
 

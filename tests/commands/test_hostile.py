@@ -203,8 +203,8 @@ def test_code_is_checked_out_where_its_path_says_even_after_a_rename(
 
     first, second = mirror.code(Code("code", tree)), mirror.code(Code("other/place", tree))
 
-    assert (first / "code/train.py").is_file()
-    assert (second / "other/place/train.py").is_file()
+    assert (first.folder / "code/train.py").is_file()
+    assert (second.folder / "other/place/train.py").is_file()
     assert mirror.code(Code("code", tree)) == first
 
 
@@ -221,15 +221,15 @@ def test_the_state_is_never_part_of_the_repository(sandbox: Sandbox) -> None:
 STUBBORN = """
 import os, pathlib, signal, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-pathlib.Path(__file__).resolve().with_name("pid").write_text(str(os.getpid()))
+pathlib.Path("PID").write_text(str(os.getpid()))
 time.sleep(600)
 """
 
 
 def test_an_interrupted_try_leaves_no_process(sandbox: Sandbox) -> None:
     sandbox.spec()
-    sandbox.write("code/train.py", STUBBORN)
-    pid = sandbox.root / "code/pid"
+    pid = sandbox.root.parent / "pid"
+    sandbox.write("code/train.py", STUBBORN.replace("PID", str(pid)))
     child = subprocess.Popen(
         [sys.executable, "-m", "sweepledger.cli", "try", "peak"],
         cwd=sandbox.root,

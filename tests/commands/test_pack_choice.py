@@ -30,12 +30,11 @@ def recorded(*seconds: float) -> Any:
 
 
 def chosen(
-    seconds: float, trials: int = 4_000, *, pool: Pool | None = POOL, path: str | None = None, **run: Any
+    seconds: float, trials: int = 4_000, *, pool: Pool | None = POOL, **run: Any
 ) -> tuple[Pack | None, str]:
     """Choose the packs of a sweep whose trials have taken some seconds."""
     wanted = {"parallelism": 16, "resources": Resources("1", "1Gi"), "packs_itself": True, **run}
     sweep: Sweep = replace(a_sweep(), run=replace(a_sweep().run, **wanted), pool=pool)
-    sweep = replace(sweep, metric=replace(sweep.metric, path=path))
     made = packs.with_pack(sweep, ({"rate": 0.1},) * trials, a_program(sweep), recorded(*[seconds] * 3)).run
     assert made.pack_choice is not None
     return made.pack, made.pack_choice
@@ -60,17 +59,13 @@ def test_short_trials_fill_ten_minutes_of_a_pod_as_many_at_once_as_a_node_has_ro
         ({"seconds": 6.0, "parallelism": 7, "resources": Resources("2", "1Gi")}, Pack(100, 1)),
         ({"seconds": 6.0, "pool": None}, Pack(100, 1)),
         ({"seconds": 6.0, "resources": Resources("1", "1Gi", gpu=1)}, Pack(100, 1)),
-        ({"seconds": 6.0, "path": "metrics.csv"}, Pack(100, 1)),
-        ({"seconds": 6.0, "path": "$SWEEP_ARTIFACTS/metrics.csv"}, Pack(800, 8)),
         ({"seconds": 119.0}, Pack(40, 8)),
         ({"seconds": 121.0}, None),
         ({"seconds": 6.0, "trials": 3, "pool": None}, None),
     ],
     ids=str,
 )
-def test_packs_are_bounded_by_time_trials_nodes_and_what_trials_share(
-    changes: dict[str, Any], pack: Pack | None
-) -> None:
+def test_packs_are_bounded_by_time_trials_and_nodes(changes: dict[str, Any], pack: Pack | None) -> None:
     assert chosen(**changes)[0] == pack
 
 

@@ -10,7 +10,9 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import update
 from sweepledger.commands.reports import results
+from sweepledger.commands.reports.compare import compare
 from sweepledger.commands.reports.results import Ineligibility
+from sweepledger.commands.reports.status import status
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.formats.summary_csv import SummaryRow
@@ -62,28 +64,156 @@ def test_only_trials_of_the_newest_recorded_program_that_the_spec_asks_for_may_w
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("by", ["score", "seconds"])
-def test_what_may_not_win_is_listed_after_what_may(programs: Sandbox, by: str) -> None:
+def test_what_may_not_win_is_listed_after_what_may_and_other_programs_last(
+    programs: Sandbox, by: str
+) -> None:
     ranking = results.results(programs.workspace, "peak", by=by)
 
     listed = [(row.metrics.get("score"), why) for row, why in zip(ranking.rows, ranking.barred, strict=True)]
     best = [(3.0, None), (1.0, None)]
-    others = [(9.0, Ineligibility.PROGRAM), (8.0, Ineligibility.SPEC), (5.0, Ineligibility.PROGRAM)]
-    assert listed == [*best, *others, (None, Ineligibility.SPEC), (None, None)]
-    assert results.results(programs.workspace, "peak", top=3).barred == (None, None, Ineligibility.PROGRAM)
+    others = [(9.0, Ineligibility.PROGRAM), (5.0, Ineligibility.PROGRAM), (None, Ineligibility.SPEC)]
+    assert listed == [*best, (8.0, Ineligibility.SPEC), (None, None), *others]
+    assert results.results(programs.workspace, "peak", top=3).barred == (None, None, Ineligibility.SPEC)
 
 
 def test_a_place_is_given_only_to_what_may_win(
     programs: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
 ) -> None:
-    shown = run_sweep("results", "peak", cwd=programs.root).stdout.splitlines()
+    shown = run_sweep("results", "peak", cwd=programs.root).stdout.splitlines()[:8]
     document = json.loads(run_sweep("results", "peak", "--format", "json", cwd=programs.root).stdout)
 
     assert "not ranked" in shown[0]
     assert [line.split()[0] for line in shown[1:3]] == ["1", "2"]
-    assert ["older program" in line for line in shown[1:]] == [False] * 2 + [True, False, True, False, False]
-    assert [line.startswith(" ") for line in shown[1:]] == [False] * 2 + [True] * 4 + [False]
+    assert ["older program" in line for line in shown[1:]] == [False] * 4 + [True, True, False]
+    assert [line.startswith(" ") for line in shown[1:]] == [False, False, True, False, True, True, True]
     assert [trial["not_ranked"] for trial in document["data"]["trials"]][1:4] == [
         None,
-        "older program",
         "not in spec",
+        None,
     ]
+
+
+Show = Callable[..., CompletedProcess[str]]
+
+
+def listed(sandbox: Sandbox, *, all_programs: bool = False) -> list[tuple[object, str | None]]:
+    ranking = results.results(sandbox.workspace, "peak", all_programs=all_programs)
+    return [
+        (row.metrics.get("score"), why and str(why))
+        for row, why in zip(ranking.rows, ranking.barred, strict=True)
+    ]
+
+
+@pytest.fixture
+def reverted(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
+    """Two programs with results, of which HEAD is the first again."""
+    sandbox.merged()
+    record(sandbox, tmp_path, 5.0, 2.0, None)
+    sandbox.write("code/train.py", TRAIN + "# another program\n")
+    sandbox.commit("Change the code")
+    changed = sandbox.git("rev-parse", "HEAD").strip()
+    update(sandbox.workspace, "peak")
+    sandbox.commit("Ask for all of them again")
+    record(sandbox, tmp_path, 9.0, 7.0, 8.0)
+    sandbox.git("revert", "--no-edit", changed)
+    return sandbox
+
+
+def test_after_a_revert_the_program_of_head_is_ranked(reverted: Sandbox, run_sweep: Show) -> None:
+    newer = [(score, "newer program") for score in (9.0, 8.0, 7.0)]
+
+    shown = run_sweep("results", "peak", cwd=reverted.root).stdout
+
+    assert listed(reverted) == [(5.0, None), (2.0, None), (None, None), *newer]
+    assert [", HEAD's: code code@" in line for line in shown.splitlines()[-2:]] == [True, False]
+
+
+def test_without_the_revert_the_newest_is(reverted: Sandbox) -> None:
+    reverted.git("reset", "--hard", "HEAD~1")
+
+    assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
+
+
+def test_code_that_no_trial_ran_leaves_the_newest_ranked(reverted: Sandbox, run_sweep: Show) -> None:
+    reverted.write("code/train.py", TRAIN + "# a third program\n")
+    reverted.commit("Change it once more")
+
+    assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
+    assert ", HEAD's" not in run_sweep("results", "peak", cwd=reverted.root).stdout
+
+
+def test_a_command_that_is_taken_back_is_another_program_too(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    record(sandbox, tmp_path, 5.0, 2.0, 1.0)
+    written = (sandbox.root / "sweeps/peak.yaml").read_text()
+    path = sandbox.root / "sweeps/peak.yaml"
+    path.write_text(written.replace("train.py", "train.py, --fast", 1))
+    assert path.read_text() != written
+    sandbox.commit("Change the command")
+    update(sandbox.workspace, "peak")
+    sandbox.commit("Ask for all of them again")
+    record(sandbox, tmp_path, 9.0, 7.0, 8.0)
+    path.write_text(written)
+    sandbox.commit("Take it back")
+
+    assert listed(sandbox)[:2] == [(5.0, None), (2.0, None)]
+
+
+def test_all_programs_are_ranked_together_on_request(reverted: Sandbox, run_sweep: Show) -> None:
+    document = json.loads(
+        run_sweep("results", "peak", "--all-programs", "--format", "json", cwd=reverted.root).stdout
+    )["data"]
+
+    scores = [(score, None) for score in (9.0, 8.0, 7.0, 5.0, 2.0, None)]
+    assert listed(reverted, all_programs=True) == scores
+    programs = [trial["program"] for trial in document["trials"]]
+    assert programs[:3] == [programs[0]] * 3
+    assert programs[3:] == [document["head_program"]] * 3
+
+
+def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> None:
+    (shown,) = status(reverted.workspace, state=reverted.root / ".sweepledger")
+    comparison = compare(reverted.workspace, "peak", "peak@HEAD~1")
+
+    assert shown.best is not None
+    assert shown.best.value == 5.0
+    assert [side.statistics.best.value for side in (comparison.a, comparison.b) if side.statistics.best] == [
+        5.0,
+        9.0,
+    ]
+    assert comparison.warnings == (
+        "peak: 3 trials of other programs are left out",
+        "peak@HEAD~1: 3 trials of other programs are left out",
+    )
+
+
+def test_the_first_tries_of_a_mended_program_are_last_and_say_nothing_any_more(
+    sandbox: Sandbox, tmp_path: Path, run_sweep: Show
+) -> None:
+    sandbox.merged()
+    batch = batches.in_work_tree(sandbox.root)[-1]
+    for index in range(3):
+        leave(
+            tmp_path,
+            batch,
+            index,
+            status="failed",
+            reason="exit-1",
+            metrics={},
+            details={"error": "a first try"},
+        )
+    commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
+    sandbox.git("reset", "--hard")
+    before = run_sweep("results", "peak", cwd=sandbox.root).stdout
+    sandbox.write("code/train.py", TRAIN + "# mended\n")
+    sandbox.commit("Mend it")
+    update(sandbox.workspace, "peak")
+    sandbox.commit("Ask for all of them again")
+    record(sandbox, tmp_path, None, 7.0, 8.0)
+
+    after = run_sweep("results", "peak", cwd=sandbox.root).stdout
+
+    assert "3 trials: a first try" in before
+    assert "a first try" not in after
+    older = (None, "older program")
+    assert listed(sandbox) == [(8.0, None), (7.0, None), (None, None), older, older, older]

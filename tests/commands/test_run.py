@@ -254,6 +254,41 @@ def test_a_search_continues_round_by_round_to_its_end(laptop: Sandbox) -> None:
     assert changes(laptop) == "?? sweeps/peak.yaml\n", "another sweep's spec is not committed"
 
 
+@pytest.mark.parametrize(
+    ("reported", "status", "doubts"),
+    [
+        pytest.param("latencey", "failed (metric-missing)", ["no trial reports latency"], id="misspelled"),
+        pytest.param("latency", "ok", [], id="reported"),
+    ],
+)
+def test_a_second_metric_that_nobody_reports_is_named_at_the_end_of_the_round(
+    laptop: Sandbox,
+    run_sweep: Callable[..., subprocess.CompletedProcess[str]],
+    reported: str,
+    status: str,
+    doubts: list[str],
+) -> None:
+    spec = laptop.spec()
+    metrics = (
+        "metrics:\n  - {name: score, goal: maximize, source: stdout}\n  - {name: latency, goal: minimize}\n"
+    )
+    text = spec.read_text().replace("metric: {name: score, goal: maximize}\n", metrics)
+    text = text.replace("method: grid", "method: nsga2\nseed: 1\nrounds: {size: 2, max: 1}")
+    spec.write_text(text.replace("x: {values: [1, 2, 3]}", "x: {min: 0.0, max: 1.0}"))
+    program = "import sys\nx = next(word for word in sys.argv if word.startswith('--x='))\n"
+    laptop.write("code/train.py", f"{program}print('score=' + x[4:], '{reported}=' + x[4:])\n")
+    laptop.commit("Report two numbers")
+
+    tried = run_sweep("try", "peak", cwd=laptop.root)
+    events = list(playing(laptop))
+
+    assert f": {status}" in tried.stdout
+    ended = [event for event in events if isinstance(event, PodEnded)]
+    assert {f"{one.status} ({one.reason})" if one.reason else str(one.status) for one in ended} == {status}
+    (pushed,) = [event for event in events if isinstance(event, local.ResultsPushed)]
+    assert [problem.message.split(";")[0] for problem in pushed.commit.problems] == doubts
+
+
 @pytest.mark.full_suite("whole searches")
 def test_a_search_begun_here_and_pushed_is_finished_elsewhere_and_no_trial_is_trained_twice(
     laptop: Sandbox,

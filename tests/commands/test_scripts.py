@@ -181,3 +181,50 @@ def test_validate_warns_of_what_the_work_tree_lacks(sandbox: Sandbox) -> None:
     sandbox.write("code/trian.py", "not committed")
 
     assert warned(sandbox) == []
+
+
+BOOLEANS = """name: peak
+method: grid
+metric: {name: score, goal: maximize}
+parameters: {augment: {values: [true, false]}, k: {values: [1, 2]}}
+command: [python, code/p.py, "MACRO"]
+run: {code: {path: code}}
+"""
+
+
+def boolean_warnings(sandbox: Sandbox, option: str, macro: str = "${args}") -> list[str]:
+    sandbox.write("code/p.py", f"p = argparse.ArgumentParser()\n{option}\np.add_argument('--k', type=int)\n")
+    sandbox.write("sweeps/peak.yaml", BOOLEANS.replace("MACRO", macro))
+    problems = validate(sandbox.workspace, ["peak"]).problems
+    return [problem.message for problem in problems if problem.code == "boolean-argument"]
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ('p.add_argument("--augment", type=bool)', "takes the text False for true"),
+        (
+            "p.add_argument(\n    '--augment', default=bool(1), type = bool,\n)",
+            "takes the text False for true",
+        ),
+        ('p.add_argument("-a", "--augment", type=bool, help="(twice)")', "takes the text False for true"),
+        ('p.add_argument("--augment", action="store_true")', "takes no value"),
+    ],
+)
+def test_an_option_that_misreads_booleans_has_a_warning(sandbox: Sandbox, option: str, reason: str) -> None:
+    (message,) = boolean_warnings(sandbox, option)
+
+    assert reason in message
+
+
+@pytest.mark.parametrize(
+    ("option", "macro"),
+    [
+        ('p.add_argument("--augment", type=lambda text: text == "True")', "${args}"),
+        ('p.add_argument("--other", type=bool)', "${args}"),
+        ('p.add_argument("--augment", action="store_true")', "${args_no_boolean_flags}"),
+        ('p.add_argument("--augment", type=str)  # not type=bool', "${args}"),
+    ],
+)
+def test_other_options_have_none(sandbox: Sandbox, option: str, macro: str) -> None:
+    assert boolean_warnings(sandbox, option, macro) == []

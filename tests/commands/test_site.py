@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import update
 from sweepledger.commands.reports.site import site
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import StorageError, UsageError
@@ -13,7 +14,8 @@ from sweepledger.repo import batches, files
 from sweepledger.structs.file_tree import FileTree
 from tests.commands.test_compare import recorded as recorded_scores
 from tests.commands.test_explain import record_again
-from tests.repository import Sandbox
+from tests.commands.test_ranking import record
+from tests.repository import TRAIN, Sandbox
 from tests.searches import leave
 
 
@@ -133,6 +135,66 @@ def test_the_page_of_a_sweep_shows_what_its_code_changed(sandbox: Sandbox, tmp_p
     assert [len(batches) for _, _, batches in data["results"]] == [1, 1]
     assert data["moves"][0]["verdict"] == "code"
     assert b"+# better" in tree["sweeps/peak/trials.html"]
+
+
+@pytest.fixture
+def changed(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
+    """Two programs with results; HEAD has the code of the second."""
+    sandbox.merged()
+    record(sandbox, tmp_path / "results", 5.0, 2.0, None)
+    sandbox.git("reset", "-q", "--hard")
+    sandbox.write("code/train.py", TRAIN + "# another program\n")
+    sandbox.commit("Change the code")
+    update(sandbox.workspace, "peak")
+    sandbox.commit("Ask for all of them again")
+    record(sandbox, tmp_path / "results", 9.0, 7.0, 8.0)
+    sandbox.git("reset", "-q", "--hard")
+    return sandbox
+
+
+def best_and_page(sandbox: Sandbox, out: Path) -> tuple[str, str]:
+    tree = built(sandbox, out)
+    return json.loads(tree["site.json"])["sweeps"]["peak"]["card"]["best"], tree[
+        "sweeps/peak/index.html"
+    ].decode()
+
+
+def test_the_program_of_the_commit_is_ranked_and_named(changed: Sandbox, tmp_path: Path) -> None:
+    best, page = best_and_page(changed, tmp_path / "out")
+
+    assert best == "9"
+    assert "Ranked are the trials of this commit&#39;s: code code@" in page
+    assert 'id="failures"' not in page  # that of the other program is no news
+
+    changed.write("code/train.py", TRAIN)
+    changed.commit("Take it back")
+    best, page = best_and_page(changed, tmp_path / "out")
+
+    assert best == "5"
+    assert 'id="failures"' in page
+    assert site(changed.workspace, tmp_path / "out").rebuilt == ()
+
+    changed.write("code/train.py", TRAIN + "# a third program\n")
+    changed.commit("Change it once more")
+    best, page = best_and_page(changed, tmp_path / "out")
+
+    assert best == "9"
+    assert "Ranked are the trials of the newest recorded: code code@" in page
+
+
+def test_the_trials_say_which_of_several_programs_they_ran(changed: Sandbox, tmp_path: Path) -> None:
+    columns = json.loads(built(changed, tmp_path / "out")["sweeps/peak/data.json"])["columns"]
+
+    (column,) = [one for one in columns if one["key"] == "program"]
+    assert column["values"] == [0, 0, 0, 1, 1, 1]
+
+
+def test_doubts_are_on_the_page(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    record(sandbox, tmp_path / "results", 0.25, 0.25, 0.25)
+    sandbox.git("reset", "-q", "--hard")
+
+    assert "report the same score, whatever their values" in best_and_page(sandbox, tmp_path / "out")[1]
 
 
 def test_a_repository_without_sweeps_has_a_site(sandbox: Sandbox, tmp_path: Path) -> None:

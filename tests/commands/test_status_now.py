@@ -7,11 +7,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 
-from sweepledger.commands.local import Options, local
+import pytest
+
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate
+from sweepledger.commands.local import Built, Options, local
+from sweepledger.commands.reports.results import results
 from sweepledger.commands.reports.status import SweepStatus, status
+from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.engine.local.events import PodStarted
+from sweepledger.engine.local.events import PodEnded, PodStarted
+from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
+from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
 RunSweep = Callable[..., subprocess.CompletedProcess[str]]
@@ -42,6 +50,132 @@ def test_trials_run_only_as_long_as_an_engine_does(sandbox: Sandbox, run_sweep: 
     assert now(sandbox).counts["running"] == 0
     assert now(sandbox).counts["interrupted"] == 2
     assert "peak: interrupted: `sweep run peak` continues it here" in shown.stdout
+
+
+def finished_here(sandbox: Sandbox, *scores: float | None) -> None:
+    """Let trials of the active batch finish here without a commit; one without a score has failed for good."""
+    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.is_active]
+    for index, score in enumerate(scores):
+        document = (
+            {"metrics": {"score": score}}
+            if score is not None
+            else {"status": "failed", "reason": "exit-1", "metrics": {}}
+        )
+        for attempt in range(1 if score is not None else batch.lock.retries + 1):
+            uid = f"uid-{index}-{attempt}"
+            leave(
+                sandbox.root / ".sweepledger/results", batch, index, uid=uid, attempt=attempt + 1, **document
+            )
+
+
+def listed(sandbox: Sandbox) -> list[tuple[object, bool]]:
+    ranking = results(sandbox.workspace, "peak")
+    return [(row.metrics.get("score"), (row.batch, row.index) in ranking.unrecorded) for row in ranking.rows]
+
+
+def test_what_has_finished_and_is_not_recorded_is_known_and_marked(
+    sandbox: Sandbox, run_sweep: RunSweep
+) -> None:
+    sandbox.merged()
+    finished_here(sandbox, 5.0, 9.0)
+
+    shown = now(sandbox).best
+    table = run_sweep("results", "peak", cwd=sandbox.root).stdout
+
+    assert shown is not None
+    assert (shown.value, shown.is_recorded) == (9.0, False)
+    assert "not recorded yet)" in run_sweep("status", cwd=sandbox.root).stdout
+    assert listed(sandbox) == [(9.0, True), (5.0, True)]
+    assert table.count("not recorded yet") == 2
+
+
+@pytest.mark.parametrize(
+    ("scores", "best", "expected"),
+    [
+        pytest.param(
+            (3.0,), (6.0, True), [(6.0, False), (3.0, True), (2.0, False), (1.0, False)], id="worse"
+        ),
+        pytest.param(
+            (8.0,), (8.0, False), [(8.0, True), (6.0, False), (2.0, False), (1.0, False)], id="better"
+        ),
+        pytest.param(
+            (None,),
+            (6.0, True),
+            [(6.0, False), (2.0, False), (1.0, False), (None, True)],
+            id="failed for good",
+        ),
+        pytest.param((), (6.0, True), [(6.0, False), (2.0, False), (1.0, False)], id="nothing yet"),
+    ],
+)
+def test_a_later_batch_competes_with_what_is_recorded(
+    sandbox: Sandbox,
+    scores: tuple[float | None, ...],
+    best: tuple[float, bool],
+    expected: list[tuple[object, bool]],
+) -> None:
+    sandbox.merged()
+    finished_here(sandbox, 1.0, 6.0, 2.0)
+    (batch,) = batches.in_work_tree(sandbox.root)
+    volume = sandbox.root / ".sweepledger/results"
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    sandbox.git("reset", "--hard")
+    sandbox.spec(xs="1, 2, 3, 4")
+    generate(sandbox.workspace, ["peak"])
+    sandbox.commit("Ask for one more")
+    finished_here(sandbox, *scores)
+
+    shown = now(sandbox).best
+
+    assert shown is not None
+    assert (shown.value, shown.is_recorded) == best
+    assert listed(sandbox) == expected
+
+
+def test_files_for_other_programs_have_recorded_trials_only(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+    sandbox.merged()
+    finished_here(sandbox, 5.0, 9.0)
+
+    document = run_sweep("results", "peak", "--output", "json", cwd=sandbox.root)
+
+    assert json.loads(document.stdout) == []
+
+
+def test_a_run_that_is_resumed_knows_the_best_before_it(sandbox: Sandbox) -> None:
+    sandbox.use_as_laptop()
+    sandbox.spec(xs="2, 3, 1")
+    sandbox.commit("Ask")
+    workspace = sandbox.workspace
+    options = RunOptions(create_state(workspace.repository), parallel=1)
+    events = SweepRun.prepare(workspace, ("peak",)).run(options)
+    first = next(event for event in events if isinstance(event, PodEnded)).metrics["score"] or 0.0
+    events.close()
+
+    again = SweepRun.prepare(workspace, ("peak",)).run(options)
+    built = next(event for event in again if isinstance(event, Built))
+    again.close()
+
+    assert built.best is not None
+    assert built.best >= first
+
+
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "not recorded"])
+def test_equal_numbers_of_other_values_are_doubted(
+    sandbox: Sandbox, run_sweep: RunSweep, *, is_recorded: bool
+) -> None:
+    sandbox.merged()
+    finished_here(sandbox, 0.25, 0.25, 0.25)
+    if is_recorded:
+        (batch,) = batches.in_work_tree(sandbox.root)
+        volume = sandbox.root / ".sweepledger/results"
+        (commit,) = commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+        sandbox.git("reset", "--hard")
+        assert [problem.code for problem in commit.problems] == ["results-doubtful"]
+
+    (doubt,) = now(sandbox).doubts
+
+    assert doubt.startswith("all 3 trials of peak-b1-")
+    assert f"peak: {doubt}" in " ".join(run_sweep("status", cwd=sandbox.root).stdout.split())
+    assert now(sandbox).doubts == (doubt,)
 
 
 def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox, run_sweep: RunSweep) -> None:

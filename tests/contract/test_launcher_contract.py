@@ -62,8 +62,10 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
         "SWEEP_RAN": "process",
         "SWEEP_INDEX": str(index),
     }
-    (folder / "scratch").mkdir()
-    subprocess.run([*PYTHON, str(folder / "launch.py")], env=environment, check=True, capture_output=True)
+    for name in ("scratch", "code"):
+        (folder / name).mkdir()
+    launcher = [*PYTHON, str(folder / "launch.py")]
+    subprocess.run(launcher, env=environment, cwd=folder / "code", check=True, capture_output=True)
     content = (folder / "results/uid-1.json").read_bytes()
     jsonschema.validate(json.loads(content), SCHEMA)
     record = record_json.read(content)
@@ -85,7 +87,7 @@ def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
     assert record.code == stored.lock.program.code.tree
     assert stored.lock.program.data
     assert record.data == stored.lock.program.data.digest
-    rate = ("1e-05", "2")[index]
+    rate = ("1e-05", "2.0")[index]
     arguments = [
         f"--rate={rate}",
         '--label=say "1e-4", on',

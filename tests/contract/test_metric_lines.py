@@ -9,6 +9,7 @@ from sweepledger.formats.metric_lines import objective_points
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource
 from tests.launcher.folders import launch
 
+DIGITS = r"digits (?P<value>[0-9]+)"
 PATTERN = r"epoch (?P<step>[0-9]+): accuracy (?P<value>\S+)"
 LINES = {
     MetricFormat.TEXT: (
@@ -26,17 +27,33 @@ LINES = {
     MetricFormat.LOG: ("accuracy,{v}", "epoch,{n}", "final accuracy, {v}", "no comma"),
     MetricFormat.CSV: ("step,accuracy", "{n},{v}", "{n},", "{n},{v},9"),
     MetricFormat.REGEX: (
+        "digits {v}",
         "epoch {n}: accuracy {v}",
         "epoch {n}: accuracy {v}%\repoch {n}: accuracy {v}",
         "accuracy {v}",
     ),
 }
 """What trials print; the first line is often a header, and others are no values."""
-NUMBERS = ("0.5", "1e-3", "nan", "inf", "7", "-2.25", "x", "1" * 70, "0x1f")
+NUMBERS = (
+    *(
+        "0.5",
+        "1e-3",
+        "nan",
+        "inf",
+        "7",
+        "-2.25",
+        "x",
+        "1" * 70,
+        "0x1f",
+        "\x1b[1m0.75\x1b[0m",
+        "\x1b]8;;x\x070.5\x1b]8;;\x07",
+    ),
+    *("1,234.5", "1'234", "1\u202f234", "0,5", "1/3", "1d-3", "1_000", "1.2.3"),
+)
 
 
 def metric(form: MetricFormat) -> Metric:
-    patterns = (PATTERN,) if form is MetricFormat.REGEX else ()
+    patterns = (PATTERN, DIGITS) if form is MetricFormat.REGEX else ()
     return Metric("accuracy", Goal.MAXIMIZE, MetricSource.STDOUT, form, patterns=patterns)
 
 
@@ -63,7 +80,7 @@ def test_lines_give_the_points_that_the_launcher_finds(form: MetricFormat) -> No
 
 def launched_points(metric: Metric, output: bytes) -> list[tuple[int, float]]:
     """Return every value that the launcher takes from lines."""
-    how = {"name": metric.name, "format": str(metric.format), "reduce": "last", "patterns": [PATTERN]}
-    points: list[tuple[int, float]] = []
-    launch.Stream(how, on_value=lambda *point: points.append(point)).feed(output)
-    return points
+    how = {"name": metric.name, "format": str(metric.format), "reduce": "last", "patterns": [PATTERN, DIGITS]}
+    stream = launch.Stream(how)
+    stream.feed(output)
+    return [(step, value) for (_, step), value in stream.gathered.curve.points]

@@ -76,7 +76,8 @@ def test_a_pod_runs_the_command_that_its_manifest_shows(shape: Shape, index: int
     made = overlay(a_batch(shape, sweep=sweep), bases, SETTINGS)
     for path, content in (*made.tree, ("launch.py", bases.launcher)):
         (tmp_path / path).write_bytes(content)
-    (tmp_path / "scratch").mkdir()
+    for name in ("scratch", "code"):
+        (tmp_path / name).mkdir()
     objects = [thing for thing in yaml.load_all(made.tree["job.yaml"]) if thing["kind"] != "TrainingRuntime"]
     container = first_container(objects[index])
     shown = {variable["name"]: variable.get("value") for variable in container["env"]}
@@ -93,6 +94,7 @@ def test_a_pod_runs_the_command_that_its_manifest_shows(shape: Shape, index: int
     arguments = [in_the_pod(argument) for argument in container["args"]]
     run = subprocess.run(
         [*PYTHON, str(tmp_path / "launch.py"), *arguments],
+        cwd=tmp_path / "code",
         env=variables,
         check=False,
         capture_output=True,

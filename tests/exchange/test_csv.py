@@ -69,7 +69,7 @@ def test_cells_are_typed_in_one_plain_way() -> None:
 
     text = csv_text(rows)
 
-    assert text == 'lr,n,flag,gap,text,empty\n1e-05,2,true,null,"a ""b"", c",""\n-0.5,,,,,\n'
+    assert text == 'lr,n,flag,gap,text,empty\n1e-05,2.0,true,null,"a ""b"", c",""\n-0.5,,,,,\n'
 
 
 def test_a_foreign_table_is_read_with_a_word_on_everything_that_was_guessed() -> None:

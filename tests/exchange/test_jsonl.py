@@ -37,10 +37,10 @@ def test_what_is_written_is_read_back_as_the_same_values(rows: list[dict[str, Va
     assert list(map(canonical_json, imported.spec["assignments"])) == list(distinct)
 
 
-def test_absent_values_are_missing_keys_and_equal_numbers_are_written_alike() -> None:
+def test_absent_values_are_missing_keys_and_floats_keep_their_point() -> None:
     rows: list[dict[str, Value]] = [{"lr": 1.0, "name": "ü"}, {"lr": 1e-05, "gap": None}]
 
-    assert jsonl_text(rows) == '{"lr": 1, "name": "\\u00fc"}\n{"lr": 1e-05, "gap": null}\n'
+    assert jsonl_text(rows) == '{"lr": 1.0, "name": "\\u00fc"}\n{"lr": 1e-05, "gap": null}\n'
 
 
 def test_an_imported_file_is_a_sweep_of_its_lines() -> None:

@@ -405,6 +405,20 @@ def test_a_repeated_value_keeps_its_share() -> None:
     assert {"parameters.x.values", "parameters.y.values"} <= loss_reasons(imported).keys()
 
 
+@pytest.mark.parametrize(
+    ("values", "form"),
+    [
+        (["(3", "3)", "(3", "5)"], "write lists as [[3, 3], [3, 5]]"),
+        (["(1", 2, "3)"], "write lists as [[1, 2, 3]]"),
+        (["f(0", "1)", "g"], 'write each text in quotes: ["f(0, 1)", "g"]'),
+    ],
+)
+def test_values_that_commas_divided_are_told_of(values: list[object], form: str) -> None:
+    imported = read(a_file(parameters={"x": {"values": values}}))
+
+    assert any(form in str(loss) for loss in imported.losses)
+
+
 def test_values_with_parts_become_json_and_are_told_of() -> None:
     imported = read(a_file(parameters={"x": {"values": [{"b": 1, "a": [2]}, [1, 2]]}}))
 

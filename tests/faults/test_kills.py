@@ -81,7 +81,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anythi
     ended, calls = shim.traced(world.command, cwd=world.cwd, environment=world.environment)
 
     assert ended.code == 0
-    root = str(world.cwd)
+    root = str(world.now)
     renamed = 0
     for at, (_, call, source, target) in enumerate(calls):
         if call.startswith("rename") and source.startswith(root) and "/.git/" not in source:

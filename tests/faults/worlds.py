@@ -291,8 +291,17 @@ class Launching(World):
         return (sys.executable, str(LAUNCHER))
 
     @property
+    def trial(self) -> TrialFolder:
+        """The folders of the trial."""
+        return TrialFolder(self.now / "work tree")
+
+    @property
+    def cwd(self) -> Path:
+        return self.trial.code
+
+    @property
     def environment(self) -> Mapping[str, str]:
-        return TrialFolder(self.cwd).variables({})
+        return self.trial.variables({})
 
     def fresh(self) -> None:
         super().fresh()
@@ -305,7 +314,7 @@ class Launching(World):
 
     def outcome(self) -> object:
         """Every record without its times; and what else lies in the trial's folder."""
-        folder = TrialFolder(self.cwd).results
+        folder = self.trial.results
         for path in (folder / "environments").glob("*.txt"):
             assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem, "the list is whole"
         records = {path.name: json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json"))}
@@ -324,7 +333,7 @@ class Launching(World):
 
     def is_done(self) -> bool:
         """The node has the record where the volume had no room for it."""
-        message = (self.cwd / "termination-log").read_bytes()
+        message = (self.trial.root / "termination-log").read_bytes()
         return super().is_done() or (message.endswith(b"}\n") and json.loads(message)["status"] == "ok")
 
     def refuse_halves(self) -> None:

@@ -11,6 +11,7 @@ from sweepledger.formats.hyperparams_csv import Row, Table
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, TargetRule, ThresholdRule
 from sweepledger.structs.metric import Goal, Metric, MetricFormat
+from sweepledger.structs.program import Data
 from sweepledger.structs.search_block import AdaptiveSearch, Method, Resource, Rounds
 from sweepledger.structs.settings import Settings
 from tests.launcher.folders import launch as launcher
@@ -46,6 +47,37 @@ def test_the_file_of_hyperparameters_is_written_on_request() -> None:
     wanted = a_sweep(run=replace(a_sweep().run, hyperparams_file=True))
 
     assert written(a_batch(sweep=wanted), SETTINGS)["hyperparams_file"] is True
+
+
+@pytest.mark.parametrize(
+    ("run", "data", "members"),
+    [
+        ({}, (), {}),
+        ({"keep": ("*.pt", "out/**")}, (), {"keep": ["*.pt", "out/**"]}),
+        ({"keep": ("out", "logs/")}, (), {"keep": ["out", "out/**", "logs", "logs/**"]}),
+        ({"workdir": "a/b", "keep": ("out/",)}, (), {"workdir": "a/b", "keep": ["a/b/out", "a/b/out/**"]}),
+        ({}, (("mnist", "../data"),), {"data_at": {"": "../data"}}),
+    ],
+)
+def test_only_what_a_spec_says_of_its_working_directory_stands_in_it(
+    run: dict[str, Any], data: tuple[tuple[str, str], ...], members: dict[str, Any], tmp_path: Path
+) -> None:
+    sweep = a_sweep(run=replace(a_sweep().run, data_places=data, **run))
+    batch = a_batch(sweep=sweep, workdir=sweep.run.workdir, data=Data("mnist", "sha256:" + "d" * 64, data))
+
+    read = written(batch, SETTINGS)
+
+    assert {name: read[name] for name in ("workdir", "keep", "data_at") if name in read} == members
+    file = tmp_path / "launch.json"
+    file.write_text(json.dumps(read))
+    launcher.read_launch(str(file))
+
+
+def test_each_of_several_datasets_is_linked_by_its_name() -> None:
+    data = Data("labels+mnist+words", "sha256:" + "d" * 64, (("labels", "../labels"), ("words", "text")))
+
+    assert written(a_batch(data=data), SETTINGS)["data_at"] == {"labels": "../labels", "words": "text"}
+    assert data.as_written() == {"labels": {"at": "../labels"}, "mnist": {}, "words": {"at": "text"}}
 
 
 def test_the_limits_of_a_trial_stand_in_it() -> None:

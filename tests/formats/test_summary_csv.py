@@ -68,7 +68,7 @@ def test_a_summary_is_exactly_this() -> None:
         "metrics.test_accuracy,metrics.bad,metrics.loss,seconds,node_class,seed,code,ran,data,started,finished\n"
         f"t00000000000,lr-b1-3f9a1c2e,0,0,true,ok,,1,{PROGRAM},0.1,64,,0.30000000000000004,,2,3.25,gpu,0,"
         f"{TREE},process,{DATA},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
-        f't00000000001,lr-b1-3f9a1c2e,1,0,false,missing,,0,{PROGRAM},1,,"[""a"",1]",,,,,,,'
+        f't00000000001,lr-b1-3f9a1c2e,1,0,false,missing,,0,{PROGRAM},1.0,,"[""a"",1]",,,,,,,'
         f"{TREE},,,,\n"
         f"t00000000002,lr-b1-3f9a1c2e,2,0,,failed,exit-1,2,{PROGRAM},0.1,64,,,,,3.25,,0,"
         f"{TREE},process,{DATA},2026-01-01T00:00:00Z,2026-01-01T00:00:03Z\n"
@@ -112,7 +112,7 @@ def test_only_an_ok_row_has_a_metric_to_rank() -> None:
     [
         (0.5, "0.5"),
         (-0.5, "-0.5"),
-        (1.0, "1"),
+        (1.0, "1.0"),
         (1e-7, "1e-07"),
         (1e22, "1e+22"),
         (5e-324, "5e-324"),
@@ -143,7 +143,7 @@ def test_a_value_has_one_cell_that_reads_back(value: Value, cell: str) -> None:
 
     assert summary_csv.value_cell(value) == cell
     row = summary_csv.read(text).rows[0]
-    assert repr(row.assignment["p"]) == repr(1 if value == 1.0 and value is not True else value)
+    assert repr(row.assignment["p"]) == repr(value)
 
 
 @settings(max_examples=150, deadline=None)

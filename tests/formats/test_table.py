@@ -65,7 +65,7 @@ def test_the_forms_of_cells() -> None:
         "trial,n,s,b,j,x\n"
         't00000000000,1,"on",true,"null",0.5\n'
         't00000000001,1e-05,"say ""hi"", you",false,"[1, ""a""]",\n'
-        't00000000002,2,"",,"""text""",\n'
+        't00000000002,2.0,"",,"""text""",\n'
     )
     assert (shard.file, shard.first, shard.count) == ("hyperparams.csv", 0, 3)
 

@@ -350,7 +350,8 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
     made = overlay(a_batch(sweep=sweep, data=None), bases, SETTINGS)
     for path, held in (*made.tree, ("launch.py", bases.launcher)):
         (tmp_path / path).write_bytes(held)
-    (tmp_path / "probe.py").write_text(
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/probe.py").write_text(
         "import json, os, sys\n"
         "json.dump({'score': 1, 'argv': sys.argv[1:], 'env': os.environ['SWEEP_PARAM_OTHER']},"
         " open(os.environ['SWEEP_RESULT'], 'w'))\n"
@@ -358,8 +359,8 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
     (tmp_path / "scratch").mkdir()
 
     subprocess.run(
-        [sys.executable, "launch.py"],
-        cwd=tmp_path,
+        [sys.executable, "../launch.py"],
+        cwd=tmp_path / "code",
         env=environment(tmp_path),
         check=True,
         capture_output=True,

@@ -31,6 +31,9 @@ SCHEMA = Draft202012Validator(json.loads((FOLDER / "record.schema.json").read_te
 launch: Any = SimpleNamespace(**runpy.run_path(str(LAUNCHER), run_name="launch"))
 """The module of the launcher."""
 
+BESIDE = {"exit", "said", "peak_memory"}
+"""What `try_once` adds to a record."""
+
 PROGRAM = "ab" * 32
 CODE = "cd" * 20
 TRIALS = ("t00000000000", "t00000000001")
@@ -42,7 +45,7 @@ PATIENCE = 120
 """Seconds until a launcher hangs for sure: on a machine full of others, its start alone may take ten."""
 
 HOUR = 3600
-LATE = "echo $PPID >> late; kill -CHLD $PPID"
+LATE = 'echo $PPID >> "$HERE/late"; kill -CHLD $PPID'
 """In a command of a shell: for its launcher, an hour goes by at once, and it looks at its clock."""
 
 
@@ -128,6 +131,11 @@ class TrialFolder:
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
+    def code(self) -> Path:
+        """The folder in which the launcher starts, of which each attempt has a copy."""
+        return self.root / "code"
+
+    @property
     def results(self) -> Path:
         return self.root / "results" / "batch" / "0"
 
@@ -170,6 +178,7 @@ class TrialFolder:
     def variables(self, changes: Mapping[str, str]) -> dict[str, str]:
         given = {
             "PATH": os.environ["PATH"],
+            "HERE": str(self.root),  # where commands leave what tests look at
             "SWEEP_LAUNCH": str(self.root / "launch.json"),
             "SWEEP_TABLE": str(self.root / "table"),
             "SWEEP_RESULTS": str(self.results),
@@ -186,6 +195,7 @@ class TrialFolder:
         """Lay out all that the launcher reads."""
         (self.root / "table").mkdir(exist_ok=True)
         (self.root / "scratch").mkdir(exist_ok=True)
+        self.code.mkdir(exist_ok=True)
         replace(self.root / "table" / "hyperparams.csv", self.table)
         replace(self.root / "launch.json", json.dumps(self.launch_json()))
 
@@ -208,7 +218,7 @@ class TrialFolder:
             launcher = subprocess.Popen(
                 command,
                 env=environment,
-                cwd=self.root,
+                cwd=self.code,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
@@ -246,9 +256,13 @@ class TrialFolder:
         return record
 
     def try_once(self, **variables: str) -> Any:
-        """Run the launcher and read its record; its exit code goes along as `exit`."""
-        run = self.run(**variables)
-        return self.record() | {"exit": run.code, "said": run.said}
+        """Run the launcher and read its record; its exit code goes along as `exit`.
+
+        What is no test's to choose, the memory of its command, is in the record as `peak_memory`, beside `details`.
+        """
+        run, record = self.run(**variables), self.record()
+        peak_memory = record["details"].pop("peak_memory", None)
+        return record | {"exit": run.code, "said": run.said, "peak_memory": peak_memory}
 
 
 def replace(path: Path, text: str) -> None:

@@ -25,8 +25,9 @@ def captured(trial_folder: TrialFolder, any_python: str) -> TrialFolder:
 
 def program(folder: TrialFolder, script: str) -> None:
     """Let a trial run a Python program as its author wrote it, without its own site-packages."""
-    (folder.root / "train.py").write_text(script)
-    folder.command = [folder.interpreter, str(folder.root / "train.py")]
+    folder.code.mkdir(exist_ok=True)
+    (folder.code / "train.py").write_text(script)
+    folder.command = [folder.interpreter, "train.py"]
 
 
 WANDB = """
@@ -129,7 +130,7 @@ def test_a_library_that_checks_for_a_package_gets_the_truth(captured: TrialFolde
 
 
 def test_a_folder_with_the_name_of_the_package_is_not_taken_for_it(captured: TrialFolder) -> None:
-    (captured.root / "wandb" / "offline-run-1").mkdir(parents=True)
+    (captured.code / "wandb" / "offline-run-1").mkdir(parents=True)
     program(captured, "import wandb\nwandb.init()\nwandb.log({'val/acc': 1})\n")
 
     assert captured.try_once()["metrics"] == {"val/acc": 1.0}

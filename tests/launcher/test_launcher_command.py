@@ -1,5 +1,6 @@
 """What the command is given: arguments, environment, files and folders, typed and exact."""
 
+import contextlib
 import json
 import os
 import re
@@ -19,7 +20,7 @@ trial = open(os.environ["SWEEP_TRIAL"]).read()
 json.dump({"argv": sys.argv[1:], "env": dict(os.environ), "trial": trial, "cwd": os.getcwd(),
            "stdin": sys.stdin.read(), "session": os.getsid(0) == os.getpid(),
            "folders": [os.path.isdir(os.environ[n]) for n in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS")]},
-          open("seen.json", "w"))
+          open(os.environ["HERE"] + "/seen.json", "w"))
 """
 
 MIXED: dict[str, Any] = {
@@ -206,7 +207,7 @@ def test_the_command_gets_its_places(trial_folder: TrialFolder) -> None:
     assert env["SWEEP_CHECKPOINTS"] == str(trial_folder.results / "checkpoints")
     assert (env["JOB_ID"], env["SWEEP_TRIAL_ID"], env["SWEEP_SEED"]) == ("2", TRIALS[1], "0")
     assert result["folders"] == [True, True]
-    assert result["cwd"] == str(trial_folder.root)
+    assert result["cwd"] == result["env"]["PWD"] == str(scratch / "run" / "work")
     assert result["stdin"] == ""
     assert result["session"] is True
     assert trial_folder.variables({"SWEEP_INDEX": "1", "EXTRA": "x"}).items() <= env.items()
@@ -234,7 +235,7 @@ def test_a_result_of_an_earlier_attempt_in_the_same_scratch_is_never_seen(trial_
 
 
 def test_relative_folders_become_absolute_ones(trial_folder: TrialFolder) -> None:
-    result = seen(trial_folder, SWEEP_RESULTS="results/batch/0", SWEEP_SCRATCH="scratch")
+    result = seen(trial_folder, SWEEP_RESULTS="../results/batch/0", SWEEP_SCRATCH="../scratch")
 
     assert result["env"]["SWEEP_RESULT"].startswith(str(trial_folder.root / "scratch"))
     assert result["env"]["SWEEP_CHECKPOINTS"] == str(trial_folder.results / "checkpoints")
@@ -260,6 +261,8 @@ def test_relative_folders_become_absolute_ones(trial_folder: TrialFolder) -> Non
 def test_a_command_that_cannot_be_started_is_bad_for_every_trial(
     command: list[str], message: str, trial_folder: TrialFolder
 ) -> None:
+    trial_folder.code.mkdir()
+    (trial_folder.code / "launch.json").touch()
     trial_folder.command = command
 
     record = trial_folder.try_once()
@@ -308,7 +311,7 @@ def test_bytes_that_are_no_text_pass_through_from_variable_to_argument(trial_fol
     trial_folder.command = [
         "sh",
         "-c",
-        f'printf %s "$1" > raw; {REPORT}',
+        f'printf %s "$1" > $HERE/raw; {REPORT}',
         "sh",
         [{"macro": "envvar", "argument": "RAW"}],
     ]
@@ -323,7 +326,7 @@ def test_bytes_that_are_no_text_pass_through_from_variable_to_argument(trial_fol
 def test_the_locale_changes_no_value(locale: str, trial_folder: TrialFolder) -> None:
     trial_folder.columns, trial_folder.rows = [("name", "string")], [f'{TRIALS[0]},"größe 数"']
     trial_folder.command = [
-        *["sh", "-c", f'printf %s "$1$SWEEP_PARAM_NAME" > raw; {REPORT}', "sh"],
+        *["sh", "-c", f'printf %s "$1$SWEEP_PARAM_NAME" > $HERE/raw; {REPORT}', "sh"],
         [{"macro": "args"}],
     ]
 
@@ -352,18 +355,21 @@ def test_any_assignment_written_as_a_table_arrives_exactly_at_a_real_process(
 @given(assignment=ASSIGNMENTS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_assignment_becomes_exact_arguments_and_files(
-    assignment: dict[str, Any], trial_folder: TrialFolder
+    assignment: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, trial_folder: TrialFolder
 ) -> None:
+    scratch = tmp_path_factory.mktemp("scratch")
+    trial_folder.write()
     columns = [{"name": name, "type": cell_of(value)[0]} for name, value in assignment.items()]
     command = ["x", [{"macro": "args_json"}], [{"macro": "args_no_hyphens"}]]
     instructions = {**trial_folder.launch_json(), "columns": columns, "command": command}
     row = launch.Row(0, "t1", "", assignment)
     attempt = launch.Attempt(instructions, row, "uid-1", 1, str(trial_folder.results))
 
-    (_, as_json, *pairs), variables = launch.prepare(attempt, str(trial_folder.root))[:2]
+    with contextlib.chdir(trial_folder.code):
+        (_, as_json, *pairs), variables = launch.prepare(attempt, str(scratch))[:2]
 
     assert repr(json.loads(as_json)) == repr(assignment)
-    assert (trial_folder.root / "trial.json").read_text() == as_json
+    assert (scratch / "trial.json").read_text() == as_json
     assert pairs == [f"{name}={value}" for name, value in assignment.items()]
     names = {"".join(c if c.isalnum() else "_" for c in name).upper() for name in assignment}
     assert {name for name in variables if name.startswith(b"SWEEP_PARAM_")} == {

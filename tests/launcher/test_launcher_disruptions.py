@@ -6,7 +6,7 @@ import pytest
 
 from tests.launcher.folders import REPORT, TRIALS, TrialFolder, launch, shell
 
-BEGAN = f"touch began; {REPORT}"
+BEGAN = f"touch $HERE/began; {REPORT}"
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 0), ("2", 2), ("-1", 0), ("x", 0), ("٣", 0)])

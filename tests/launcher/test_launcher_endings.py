@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +26,7 @@ from tests.launcher.folders import (
 def verdict(code: int, cause: int, value: float | None, reason: str | None = None) -> Any:
     metrics = {} if value is None else {"loss": value}
     report = launch.Report(metrics, {}, reason, "")
-    return tuple(launch.judge(launch.Ending(code, cause, 1.0), report, "loss"))
+    return tuple(launch.judge(launch.Ending(code, cause, 1.0), report, ["loss"]))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def test_a_trial_that_will_not_end_is_killed_after_its_grace(trial_folder: Trial
 def test_a_signal_to_the_launcher_is_passed_on_as_sigterm(
     number: signal.Signals, trial_folder: TrialFolder
 ) -> None:
-    trial_folder.command = shell('trap "echo told; exit 5" TERM; touch up; sleep 20 & wait')
+    trial_folder.command = shell('trap "echo told; exit 5" TERM; touch $HERE/up; sleep 20 & wait')
     launcher = trial_folder.start()
     wait_for(trial_folder.root / "up")
 
@@ -140,7 +139,7 @@ def test_a_signal_to_the_launcher_is_passed_on_as_sigterm(
 
 def test_a_trial_that_finishes_in_its_grace_is_ok(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(
-        f"finish() {{ {REPORT}; exit 0; }}; trap finish TERM; touch up; sleep 20 & wait"
+        f"finish() {{ {REPORT}; exit 0; }}; trap finish TERM; touch $HERE/up; sleep 20 & wait"
     )
     launcher = trial_folder.start()
     wait_for(trial_folder.root / "up")
@@ -152,7 +151,7 @@ def test_a_trial_that_finishes_in_its_grace_is_ok(trial_folder: TrialFolder) -> 
 
 
 def test_a_stopped_trial_that_will_not_end_is_killed_after_its_grace(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell("trap 'touch told' TERM; touch up; while :; do sleep 0.05; done")
+    trial_folder.command = shell("trap 'touch $HERE/told' TERM; touch $HERE/up; while :; do sleep 0.05; done")
     launcher = trial_folder.start()
     wait_for(trial_folder.root / "up")
 
@@ -166,7 +165,7 @@ def test_a_stopped_trial_that_will_not_end_is_killed_after_its_grace(trial_folde
 
 
 def test_a_signal_that_was_ignored_stays_ignored(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell(f"touch up; while [ ! -e go ]; do sleep 0.01; done; {REPORT}")
+    trial_folder.command = shell(f"touch $HERE/up; while [ ! -e $HERE/go ]; do sleep 0.01; done; {REPORT}")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         launcher = trial_folder.start()
@@ -186,7 +185,7 @@ def test_a_launcher_stopped_before_the_command_begins_starts_nothing(trial_folde
     table = trial_folder.root / "slow" / "hyperparams.csv"
     table.parent.mkdir()
     os.mkfifo(table)
-    trial_folder.command = shell("touch began")
+    trial_folder.command = shell("touch $HERE/began")
     launcher = trial_folder.start(SWEEP_TABLE=str(table.parent))
     with table.open("w", encoding="utf-8") as writer:
         launcher.terminate()
@@ -203,15 +202,18 @@ def test_a_launcher_stopped_before_the_command_begins_starts_nothing(trial_folde
 def test_stopped_in_the_last_moment_before_the_command_begins(
     trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SWEEP_SCRATCH", str(trial_folder.root))
+    trial_folder.write()
+    monkeypatch.setenv("SWEEP_SCRATCH", str(trial_folder.root / "scratch"))
+    monkeypatch.setenv("HERE", str(trial_folder.root))
+    monkeypatch.chdir(trial_folder.code)
     row = launch.Row(0, "t1", "0" * 64, {})
-    trial_folder.command = shell("touch began")
+    trial_folder.command = shell("touch $HERE/began")
     attempt = launch.Attempt(trial_folder.launch_json(), row, "uid-1", 1, str(trial_folder.results))
 
     with pytest.raises(launch.Stopped, match="15"):
         launch.run_command(attempt, SimpleNamespace(stop=signal.SIGTERM))
 
-    assert not Path("began").exists()
+    assert not (trial_folder.root / "began").exists()
 
 
 def test_the_time_of_the_attempt_is_utc(trial_folder: TrialFolder) -> None:
@@ -255,6 +257,7 @@ def test_closed_standard_streams_are_no_failure(closed: str, trial_folder: Trial
     code = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", trial_folder.interpreter, launch.__file__],
         env=trial_folder.variables({}),
+        cwd=trial_folder.code,
         check=False,
     ).returncode
 

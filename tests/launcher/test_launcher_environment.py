@@ -143,9 +143,9 @@ def test_for_an_interpreter_that_cannot_run_the_launchers_own_counts(interpreter
 
 
 def test_the_bytes_of_a_lock_file_count(trial_folder: TrialFolder) -> None:
-    (trial_folder.root / "code").mkdir()
-    (trial_folder.root / "code" / "uv.lock").write_bytes(b"torch==2.1\r\n")
-    trial_folder.changes = {"environment": {"lock": "code/uv.lock"}}
+    trial_folder.code.mkdir()
+    (trial_folder.code / "uv.lock").write_bytes(b"torch==2.1\r\n")
+    trial_folder.changes = {"environment": {"lock": "uv.lock"}}
 
     record = trial_folder.try_once()
 
@@ -167,7 +167,7 @@ def test_a_lock_file_outside_the_code_is_refused(path: object, trial_folder: Tri
 
 def test_a_lock_file_that_is_missing_is_the_sweeps_fault(trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"environment": {"lock": "uv.lock"}}
-    trial_folder.command = shell(f"touch began; {REPORT}")
+    trial_folder.command = shell(f"touch $HERE/began; {REPORT}")
 
     record = trial_folder.try_once()
 

@@ -88,10 +88,10 @@ def test_the_file_is_that_of_the_whole_batch(trial_folder: TrialFolder) -> None:
 
 
 def test_the_working_directory_has_all_else_and_may_be_written_to(trial_folder: TrialFolder) -> None:
-    (trial_folder.root / "module").mkdir()
-    (trial_folder.root / "module" / "data.txt").write_text("deep")
-    (trial_folder.root / "hyperparams.yml").write_text("an old one")
-    (trial_folder.root / ".hidden").touch()
+    (trial_folder.code / "module").mkdir(parents=True)
+    (trial_folder.code / "module" / "data.txt").write_text("deep")
+    (trial_folder.code / "hyperparams.yml").write_text("an old one")
+    (trial_folder.code / ".hidden").touch()
     trial_folder.changes = {"hyperparams_file": True}
     checks = "test -f .hidden && grep -q deep module/data.txt && grep -q hyperparam_set hyperparams.yml"
     trial_folder.command = shell(
@@ -101,8 +101,8 @@ def test_the_working_directory_has_all_else_and_may_be_written_to(trial_folder: 
     run = trial_folder.run()
 
     assert run.code == 0, run.err
-    assert (trial_folder.root / "hyperparams.yml").read_text() == "an old one"
-    assert not (trial_folder.root / "results.log").exists()
+    assert (trial_folder.code / "hyperparams.yml").read_text() == "an old one"
+    assert not (trial_folder.code / "results.log").exists()
 
 
 def test_no_such_file_lies_there_unasked(trial_folder: TrialFolder) -> None:
@@ -163,15 +163,3 @@ def test_the_file_is_the_same_in_every_python(any_python: str, trial_folder: Tri
         "    sizes:\n    - 64\n    - 1.0e-07\n"
         '- hyperparam_set:\n    flag: false\n    lr: 0.5\n    norm: "a b"\n    sizes: []\n'
     )
-
-
-def test_links_point_to_the_code_wherever_the_scratch_folder_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "main.py").touch()
-    monkeypatch.chdir(tmp_path / "code")
-
-    launch.make_workplace(str(tmp_path / "work"), "[]\n")
-
-    assert (tmp_path / "work" / "main.py").readlink() == tmp_path / "code" / "main.py"

@@ -74,7 +74,7 @@ def test_stdout_and_stderr_are_copied_through_and_kept_apart(trial_folder: Trial
 
 
 def test_output_comes_through_and_is_kept_while_the_trial_runs(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell(f"echo early; while [ ! -e go ]; do sleep 0.01; done; {REPORT}")
+    trial_folder.command = shell(f"echo early; while [ ! -e $HERE/go ]; do sleep 0.01; done; {REPORT}")
     launcher = trial_folder.start()
     assert launcher.stdout
 
@@ -91,7 +91,7 @@ def test_a_hundred_megabytes_take_little_memory_and_disk(trial_folder: TrialFold
     trial_folder.may_fork = False
     trial_folder.changes = {"metric": {"name": "loss", "source": "stdout"}}
     trial_folder.command = shell(
-        f"head -c {size} /dev/zero; echo; echo loss=1; awk '/VmHWM/ {{print $2}}' /proc/$PPID/status > peak"
+        f"head -c {size} /dev/zero; echo; echo loss=1; awk '/VmHWM/ {{print $2}}' /proc/$PPID/status > $HERE/peak"
     )
 
     run = ended(trial_folder.start(subprocess.DEVNULL))
@@ -150,6 +150,7 @@ def test_a_pipe_that_somebody_else_holds_open_does_not_hold_the_launcher(trial_f
         "import os, socket\n"
         "print('loss=1', flush=True)\n"
         "with socket.socket(socket.AF_UNIX) as door:\n"
+        "    os.chdir(os.environ['HERE'])\n"
         "    door.connect('door')\n"
         "    socket.send_fds(door, [b'x'], [1])\n"
     )
@@ -183,6 +184,7 @@ def test_a_full_disk_costs_the_kept_output_but_not_the_trial(trial_folder: Trial
     run = subprocess.run(
         ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", trial_folder.interpreter, str(LAUNCHER)],
         env=trial_folder.variables({}),
+        cwd=trial_folder.code,
         capture_output=True,
         check=False,
     )
@@ -204,7 +206,7 @@ def test_what_an_earlier_attempt_planted_is_never_written_through(
     trial_folder.results.mkdir(parents=True)
     target, place = trial_folder.root / "target", trial_folder.results / "uid-1.out"
     target.write_text("precious")
-    trial_folder.command = shell(f"touch began; echo x; {REPORT}")
+    trial_folder.command = shell(f"touch $HERE/began; echo x; {REPORT}")
     if planted == "link":
         place.symlink_to(target)
     else:

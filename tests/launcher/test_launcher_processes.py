@@ -34,7 +34,7 @@ if {orphan} and os.fork():
 else:
     left = subprocess.Popen([sys.executable, "-I", "-S", "-c", {code!r}])
     while {session} and not os.path.exists("session"): time.sleep(0.005)
-    open("left", "w").write(str(left.pid))
+    open(os.environ["HERE"] + "/left", "w").write(str(left.pid))
     if {orphan}: os._exit(0)
 open(os.environ["SWEEP_RESULT"], "w").write('{{"test_accuracy": 1}}')
 """
@@ -73,7 +73,10 @@ def test_what_the_trial_leaves_behind_is_killed(
 
 @needs_proc
 def test_what_a_killed_trial_leaves_behind_is_killed(trial_folder: TrialFolder) -> None:
-    script = LEAVES.format(orphan=True, session=True, code=SESSION) + "open('up', 'w'); time.sleep(600)"
+    script = (
+        LEAVES.format(orphan=True, session=True, code=SESSION)
+        + "open(os.environ['HERE'] + '/up', 'w'); time.sleep(600)"
+    )
     trial_folder.command = python(script)
     launcher = trial_folder.start()
     wait_for(trial_folder.root / "up")
@@ -104,8 +107,8 @@ def test_without_ctypes_what_stayed_in_the_trials_group_is_killed(trial_folder: 
 @needs_proc
 def test_orphans_that_end_by_themselves_do_not_pile_up(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(
-        "for n in 1 2 3 4 5; do (sleep 0.01 &) ; done; touch up;"
-        f"while [ ! -e go ]; do sleep 0.05; done; {REPORT}"
+        "for n in 1 2 3 4 5; do (sleep 0.01 &) ; done; touch $HERE/up;"
+        f"while [ ! -e $HERE/go ]; do sleep 0.05; done; {REPORT}"
     )
     launcher = trial_folder.start()
     wait_for(trial_folder.root / "up")

@@ -10,7 +10,7 @@ SETSID = """
 import os, subprocess, sys, time
 sleeper = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
 left = subprocess.Popen(sleeper, start_new_session=True)
-open("left", "w").write(str(left.pid))
+open(os.environ["HERE"] + "/left", "w").write(str(left.pid))
 print("test_accuracy=0.25")
 print(*sys.argv[1:], os.environ["SWEEP_PARAM_NAME"], sep="|")
 """

@@ -60,7 +60,7 @@ def test_ranks_of_one_attempt_run_side_by_side(trial_folder: TrialFolder) -> Non
 def test_no_rank_starts_after_a_valid_result(script: str, code: int, trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(script)
     trial_folder.run()
-    trial_folder.command = shell("touch began")
+    trial_folder.command = shell("touch $HERE/began")
 
     run = trial_folder.run(SWEEP_RANK="1", SWEEP_POD_UID="uid-2")
 

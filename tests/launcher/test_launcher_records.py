@@ -29,7 +29,7 @@ from tests.launcher.folders import (
     wait_for,
 )
 
-STARTS = f"echo x >> starts; {REPORT}"
+STARTS = f"echo x >> $HERE/starts; {REPORT}"
 
 
 def starts(folder: TrialFolder) -> int:
@@ -92,6 +92,7 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
     assert record.pop("started") <= record.pop("finished")
     assert record.pop("environment")["kind"] == "distributions"
     assert record.pop("disruptions") == 0
+    assert record.pop("peak_memory") > 0
     assert record == {
         "version": 1,
         "trial": TRIALS[1],
@@ -393,7 +394,7 @@ WAITING = "launch.py: another launcher of this trial is at work: waiting for it\
 
 
 def test_of_two_launchers_at_once_one_starts_the_trial(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell(f"touch up; while [ ! -e go ]; do sleep 0.01; done; {STARTS}")
+    trial_folder.command = shell(f"touch $HERE/up; while [ ! -e $HERE/go ]; do sleep 0.01; done; {STARTS}")
     first = trial_folder.start()
     wait_for(trial_folder.root / "up")
     second = trial_folder.start(SWEEP_POD_UID="uid-2")

@@ -66,7 +66,8 @@ def test_every_row_has_a_record_an_output_and_a_seed_of_its_own(rows: TrialFolde
 def test_as_many_rows_run_at_the_same_time_as_the_pack_says(at_once: int, rows: TrialFolder) -> None:
     rows.changes = {"pack": {"at_once": at_once}}
     rows.command = shell(
-        "touch running-$JOB_ID; sleep 0.15; ls | grep -c running > seen-$JOB_ID; rm running-$JOB_ID;" + REPORT
+        "touch $HERE/running-$JOB_ID; sleep 0.15; ls $HERE | grep -c running > $HERE/seen-$JOB_ID;"
+        "rm $HERE/running-$JOB_ID;" + REPORT
     )
 
     assert rows.run().code == 0
@@ -131,9 +132,9 @@ def test_a_row_that_fails_has_no_effect_on_the_others(
 def test_the_processes_of_one_row_end_while_others_run(rows: TrialFolder) -> None:
     rows.environment |= {"SWEEP_ROWS": "0-1"}
     rows.command = of_row(
-        "setsid sleep 600 & echo $! > left; exit 7",
+        "setsid sleep 600 & echo $! > $HERE/left; exit 7",
         0,
-        "while kill -0 $(cat left) 2>/dev/null || [ ! -e left ]; do sleep 0.01; done; " + REPORT,
+        "while kill -0 $(cat $HERE/left) 2>/dev/null || [ ! -e $HERE/left ]; do sleep 0.01; done; " + REPORT,
     )
 
     run = rows.run()
@@ -160,12 +161,12 @@ def test_the_exit_code_is_that_of_the_worst_row(codes: list[int], worst: int) ->
 
 
 def test_rows_with_a_final_record_are_skipped(rows: TrialFolder) -> None:
-    rows.command = of_row("exit 7", 2, f"touch began-$JOB_ID; {REPORT}")
+    rows.command = of_row("exit 7", 2, f"touch $HERE/began-$JOB_ID; {REPORT}")
     assert rows.run().code == 7
     for path in rows.root.glob("began-*"):
         path.unlink()
     (rows.results / "3/uid-1-3.json").unlink()
-    rows.command = shell(f"touch began-$JOB_ID; {REPORT}")
+    rows.command = shell(f"touch $HERE/began-$JOB_ID; {REPORT}")
 
     assert rows.run(SWEEP_POD_UID="uid-2").code == 0
 
@@ -175,7 +176,7 @@ def test_rows_with_a_final_record_are_skipped(rows: TrialFolder) -> None:
 
 
 def test_a_disrupted_pod_starts_no_row_that_is_not_recorded(rows: TrialFolder) -> None:
-    rows.command = of_row("exit 7", 2, f"touch began-$JOB_ID; {REPORT}")
+    rows.command = of_row("exit 7", 2, f"touch $HERE/began-$JOB_ID; {REPORT}")
     rows.run()
     (rows.results / "2/uid-1-2.json").unlink()
 
@@ -188,7 +189,7 @@ def test_a_disrupted_pod_starts_no_row_that_is_not_recorded(rows: TrialFolder) -
 def test_sigterm_ends_all_rows_within_their_grace_and_starts_no_others(rows: TrialFolder) -> None:
     rows.changes = {"pack": {"at_once": 2}}
     rows.command = shell(
-        "trap 'touch $SWEEP_ARTIFACTS/kept; exit 9' TERM; touch up-$JOB_ID; while :; do sleep 0.05; done"
+        "trap 'touch $SWEEP_ARTIFACTS/kept; exit 9' TERM; touch $HERE/up-$JOB_ID; while :; do sleep 0.05; done"
     )
     launcher = rows.start()
     for row in (1, 2):
@@ -208,7 +209,7 @@ def test_rows_that_ignore_sigterm_are_killed(rows: TrialFolder) -> None:
     rows.command = python(
         "import os, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "open('up-' + os.environ['JOB_ID'], 'w').close()\n"
+        "open(os.environ['HERE'] + '/up-' + os.environ['JOB_ID'], 'w').close()\n"
         "time.sleep(600)"
     )
     launcher = rows.start()
@@ -223,7 +224,7 @@ def test_rows_that_ignore_sigterm_are_killed(rows: TrialFolder) -> None:
 
 def test_a_row_whose_launcher_is_killed_leaves_no_processes_and_no_harm(rows: TrialFolder) -> None:
     rows.command = of_row(
-        "setsid sleep 600 & echo $! > left; kill -9 $PPID; sleep 600",
+        "setsid sleep 600 & echo $! > $HERE/left; kill -9 $PPID; sleep 600",
         2,
         f"sleep 0.3; {REPORT}",
     )
@@ -374,7 +375,7 @@ def test_a_pack_that_no_pod_can_run_is_refused(pack: dict[str, Any], rows: Trial
 
 
 def test_two_pods_with_the_same_rows_take_turns(rows: TrialFolder) -> None:
-    rows.command = shell(f"echo $JOB_ID >> starts; sleep 0.1; {REPORT}")
+    rows.command = shell(f"echo $JOB_ID >> $HERE/starts; sleep 0.1; {REPORT}")
     first = rows.start()
     second = rows.start(SWEEP_POD_UID="uid-2")
 

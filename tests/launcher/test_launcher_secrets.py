@@ -46,7 +46,7 @@ def test_a_secret_behind_links_is_read_as_kubernetes_mounts_it(trial_folder: Tri
 def test_a_missing_secret_is_a_bad_sweep(trial_folder: TrialFolder) -> None:
     path = str(trial_folder.root / "none")
     trial_folder.changes = {"secrets": {"HUB_KEY": path}}
-    trial_folder.command = shell("touch began")
+    trial_folder.command = shell("touch $HERE/began")
 
     record = trial_folder.try_once()
 
@@ -102,7 +102,7 @@ def test_another_rank_has_the_secrets_too(trial_folder: TrialFolder) -> None:
 def test_secrets_reach_the_command_in_every_python(any_python: str, trial_folder: TrialFolder) -> None:
     trial_folder.interpreter = any_python
     with_secret(trial_folder, b"\xff\xfe")
-    trial_folder.command = shell(f'printf "$HUB_KEY" > token; {REPORT}')
+    trial_folder.command = shell(f'printf "$HUB_KEY" > $HERE/token; {REPORT}')
 
     assert trial_folder.run().code == 0
     assert (trial_folder.root / "token").read_bytes() == os.fsencode("\udcff\udcfe")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.launcher.folders import REPORT, TRIALS, TrialFolder, launch
 
-SCRIPT = f'echo "$@"; touch began; {REPORT}'
+SCRIPT = f'echo "$@"; touch $HERE/began; {REPORT}'
 COMMAND = ["sh", "-c", SCRIPT, "sh", [{"macro": "args"}], ["s=", {"macro": "seed"}]]
 SHOWN = ["--", "sh", "-c", SCRIPT, "sh", "--learning_rate=0.1", "s=0"]
 

@@ -288,13 +288,33 @@ def test_what_is_no_stream_is_followed_no_more_and_ends_nothing(
     assert capfd.readouterr().err.count("the trial is no longer followed") == 1
 
 
-def test_steps_that_go_back_or_leap_are_held_against_where_they_came(tmp_path: Path) -> None:
+def test_a_step_that_leaps_is_held_against_what_came_before(tmp_path: Path) -> None:
     path = tmp_path / "result"
-    path.write_text(line(3, 0.6) + line(1, 0.0) + line(2**53, 0.7))
+    path.write_text(line(3, 0.6) + line(2**53, 0.7))
     result = follower(path, [MEDIAN, PATIENCE | {"reports": 2**53}])
 
     assert result.look()
     assert result.broken[:3] == ("median", 2**53, True)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [(3, 1, 2**53), (1, 2, 3, 1, 2, 3, 4, 5), (3, 2, 99)],
+    ids=["back", "a second phase", "one step back"],
+)
+@pytest.mark.parametrize(
+    "rule", [MEDIAN | {"thresholds": [[4, 0.9]]}, TARGET | {"from": 4, "reach": 0.05}], ids=["low", "reach"]
+)
+def test_no_rule_counts_once_the_steps_have_restarted(
+    steps: tuple[int, ...], rule: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "result"
+    path.write_text("".join(line(step, 0.1) for step in steps))
+    result = follower(path, [rule])
+
+    assert not result.look()
+    report = launch.read_report(None, launch.Files(str(path)), launch.complete_metric(JSONL))
+    assert report.details == {"steps_restarted": 1}
 
 
 @settings(max_examples=200, deadline=None)

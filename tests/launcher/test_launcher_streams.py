@@ -1,6 +1,7 @@
 """The forms in which a trial may report line by line: `name=value`, JSON Lines, and `key,value` logs."""
 
 import itertools
+import json
 import math
 import re
 from pathlib import Path
@@ -30,13 +31,13 @@ total time,75.12576508522034
 NINE = f"epoch,24\nlr,0.0\n{SEVEN}"
 
 
-def metric(name: str = "loss", source: str = "stdout", **changes: str) -> dict[str, str]:
+def metric(name: str = "loss", source: str = "stdout", **changes: Any) -> dict[str, Any]:
     """Say how a trial reports, as launch.json does."""
-    complete: dict[str, str] = launch.complete_metric({"name": name, "source": source, **changes})
+    complete: dict[str, Any] = launch.complete_metric({"name": name, "source": source, **changes})
     return complete
 
 
-def printed(text: str, **changes: str) -> Any:
+def printed(text: str, **changes: Any) -> Any:
     """Give the report of what was printed."""
     stream = launch.Stream(metric(**changes))
     stream.feed(text.encode())
@@ -135,11 +136,12 @@ def test_json_lines_are_a_curve_in_a_file_and_on_stdout(tmp_path: Path) -> None:
         '{"step": 6, "lr": 0.2}\n'
         '{"step": 7, "loss": 0.25}'
     )
-    expected = [[3, 0.9], [4, 0.8], [5, None], [7, 0.25]]
+    expected = [[3, 0.9], [5, None], [4, 0.8], [7, 0.25]]
 
     for report in (report_of(text, tmp_path, format="jsonl"), printed(f"hello\n{{x\n{text}", format="jsonl")):
         assert report.metrics == {"loss": 0.25, "lr": 0.2}
-        assert (report.details, report.curve, report.reason) == ({"note": "x"}, expected, None)
+        assert report.details == {"note": "x", "steps_restarted": 1}
+        assert (report.curve, report.reason) == (expected, None)
 
 
 def test_one_point_with_a_step_is_a_curve() -> None:
@@ -309,6 +311,224 @@ def test_a_file_where_lines_were_meant_names_the_word_to_change(trial_folder: Tr
         "there is no line test_accuracy=NUMBER on stdout; there is a $SWEEP_RESULT, for metric.source: result"
     )
     assert record["details"] == {"error": error}
+
+
+# ------------------------------------------------------------------- colours, and numbers in another notation
+
+COLOURED = (
+    "loss=\x1b[1m0.5\x1b[0m",
+    "\x1b[32mloss\x1b[0m=\x1b[1;31m0.5\x1b[m",
+    "\x1b[38;2;1;2;3mloss\x1b[39m = \x1b[38:2::1:2:3m0.5\x1b[0m\x1b[K",
+    "\x1b[2K\x1b[?25lloss=0.5\x1b[?25h",
+    "loss=\x1b]8;;https://a.example/run?loss=9\x1b\\0.5\x1b]8;;\x1b\\",
+    "\x1b]8;id=1;https://a.example/\x07loss=0.5\x1b]8;;\x07",
+    "\x1b]0;loss=9\x07loss=0.5",
+    "loss=\x1b(B\x1b[m0.5\x1b(B\x1b[m",
+    "loss=0\x1b[1m.5\x1b[0m",
+)
+
+
+@pytest.mark.parametrize("text", COLOURED, ids=ascii)
+@pytest.mark.parametrize(
+    "changes",
+    [{"format": "text"}, {"format": "regex", "patterns": [r"loss\s*=\s*(?P<value>\S+)"]}],
+    ids=["text", "regex"],
+)
+def test_what_a_terminal_shows_in_colours_is_read_without_them(text: str, changes: dict[str, Any]) -> None:
+    report = printed(f"{text}\nother=1\n", **changes)
+
+    assert report.metrics["loss"] == 0.5
+
+
+@pytest.mark.parametrize("form", ["jsonl", "log"])
+def test_other_forms_are_read_without_colours_too(form: str) -> None:
+    line = '{"loss": 0.5}' if form == "jsonl" else "loss,0.5"
+
+    assert printed(f"\x1b[32m{line}\x1b[0m\n", format=form).metrics == {"loss": 0.5}
+
+
+NO_DECIMALS = (
+    *("1,234.5", "1,234", "12,345,678", "1'234", "1'234'567.5", "1\u2019234", "1\u202f234", "1\u00a0234,5"),
+    *("0x10", "0b11", "0o17", "1/3", "1/10", "1d-3", "1.5D+2", "1_000", "1_000.5", "0,5", "12,75", "1.2.3"),
+)
+PATTERNS = {
+    "all but spaces": r"loss: (?P<value>\S+)",
+    "digits": r"loss: (?P<value>\d+)",
+    "any": r"(?P<value>\d+)",
+}
+
+
+@pytest.mark.parametrize("number", NO_DECIMALS, ids=ascii)
+@pytest.mark.parametrize("after", ["", " end", "\x1b[0m", ")"])
+def test_no_part_of_a_number_in_another_notation_is_a_number(number: str, after: str) -> None:
+    assert printed(f"loss={number}{after}\nloss = {number}{after}\n").metrics == {}
+
+
+@pytest.mark.parametrize("number", NO_DECIMALS, ids=ascii)
+@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+def test_a_pattern_finds_no_part_of_a_number_in_another_notation(number: str, pattern: str) -> None:
+    report = printed(f"loss: {number}\n", format="regex", patterns=[pattern])
+
+    assert (report.metrics, report.reason) == ({}, "metric-missing")
+
+
+@pytest.mark.parametrize("number", ["1,234.5", "0,5", "1'234", "0x10", "1/3", "1d-3", "1_000"])
+@pytest.mark.parametrize("form", ["text", "regex"])
+def test_a_number_in_another_notation_is_named(number: str, form: str) -> None:
+    changes = {"patterns": [r"loss: (?P<value>\S+)"]} if form == "regex" else {}
+
+    message = printed(f"hello\nloss: {number} end\n", format=form, **changes).message
+
+    assert message.endswith(f": it printed {f'loss: {number}'!r}, which is no plain decimal number")
+
+
+@pytest.mark.parametrize("line", ["loss: 0.5", "loss 0.5", "epoch 3 - loss: 5e-1 - acc: 1"])
+def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:
+    assert "which metric.format: regex could find" in printed(f"{line}\n").message
+
+
+@pytest.mark.parametrize(
+    ("line", "pattern", "value"),
+    [
+        ("loss: 93%", r"loss: (?P<value>\d+)", 93.0),
+        ("loss: 12s", r"loss: (?P<value>\d+)", 12.0),
+        ("3/10", r"^(?P<value>\d+)/\d+", 3.0),
+        ("loss: 0,5", r"loss: (?P<value>\d),\d", 0.0),
+        ("1,0.5,2", r"^\d+,(?P<value>[\d.]+)", 0.5),
+        ("12:30", r"(?P<value>\d+):", 12.0),
+        ("[0.5, 1]", r"\[(?P<value>[\d.]+)", 0.5),
+        ("loss='5'", r"'(?P<value>\d+)", 5.0),
+        ("took 5.", r"took (?P<value>\d+)", 5.0),
+    ],
+)
+def test_what_follows_a_number_or_is_in_the_pattern_makes_no_other_number(
+    line: str, pattern: str, value: float
+) -> None:
+    assert printed(f"{line}\n", format="regex", patterns=[pattern]).metrics == {"loss": value}
+
+
+# ------------------------------------------------------------------------------------------- several metrics
+
+OTHERS = {"name": "loss", "source": "stdout", "others": ["latency", "size"]}
+
+
+@pytest.mark.parametrize(
+    ("lines", "missing"),
+    [
+        ("loss=1", "there is no latency and no size; its numbers: loss"),
+        ("loss=1; echo size=2", "there is no latency; its numbers: loss, size"),
+        ("loss=1; echo latency=2; echo Size=2", "there is no size; its numbers: Size, latency, loss"),
+        ("loss=1; echo latency=2; echo size=2,5", "there is no size; its numbers: latency, loss"),
+    ],
+)
+def test_a_trial_without_one_of_its_metrics_has_no_result(
+    lines: str, missing: str, trial_folder: TrialFolder
+) -> None:
+    trial_folder.changes = {"metric": OTHERS}
+    trial_folder.command = shell(f"echo {lines}")
+
+    record = trial_folder.try_once()
+
+    assert (record["status"], record["reason"], record["exit"]) == ("failed", "metric-missing", 1)
+    assert record["details"]["error"] == missing
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-Infinity"])
+@pytest.mark.parametrize("name", ["loss", "latency", "size"])
+def test_a_trial_with_one_metric_that_is_not_finite_has_diverged(
+    name: str, value: str, trial_folder: TrialFolder
+) -> None:
+    values = {"loss": "1", "latency": "2", "size": "3", name: value}
+    trial_folder.changes = {"metric": OTHERS}
+    trial_folder.command = shell("; ".join(f"echo {key}={text}" for key, text in values.items()))
+
+    record = trial_folder.try_once()
+
+    assert (record["status"], record["reason"]) == ("diverged", "metric-not-finite")
+    assert len(record["metrics"]) == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"source": "stdout"},
+        {"source": "result", "format": "json"},
+        {"source": "result", "format": "jsonl"},
+        {"source": "result", "format": "csv"},
+    ],
+    ids=lambda changes: changes.get("format", "stdout"),
+)
+def test_all_metrics_of_the_sweep_count_however_many_others_there_are(
+    changes: dict[str, Any], trial_folder: TrialFolder
+) -> None:
+    numbers = {**{f"m{number:03}": number for number in range(150)}, "loss": 1, "latency": 2, "size": 3}
+    text = json.dumps(numbers)
+    if changes.get("format") == "csv":
+        text = ",".join(numbers) + "\n" + ",".join(map(str, numbers.values()))
+    elif changes["source"] == "stdout":
+        text = " ".join(f"{name}={value}" for name, value in numbers.items())
+    (trial_folder.root / "report").write_text(text)
+    trial_folder.changes = {"metric": {**OTHERS, **changes}}
+    trial_folder.command = shell("cat $HERE/report; cp $HERE/report $SWEEP_RESULT")
+
+    record = trial_folder.try_once()
+
+    assert record["status"] == "ok"
+    assert len(record["metrics"]) == 101
+    assert {name: record["metrics"][name] for name in ("loss", "latency", "size")} == {
+        "loss": 1,
+        "latency": 2,
+        "size": 3,
+    }
+
+
+# ---------------------------------------------------------------------------------------- steps that restart
+
+
+@pytest.mark.parametrize(
+    ("steps", "restarts"),
+    [
+        ((1, 2, 3), 0),
+        ((1, 1, 2), 0),
+        ((1, 2, 1, 2), 1),
+        ((5, 4, 3), 2),
+        ((1, 2, 1, 2, 1, 2), 2),
+        ((1, None, 2), 0),
+        ((10, 20, None), 0),
+        ((10, None, 5), 1),
+    ],
+)
+@pytest.mark.parametrize("form", ["jsonl", "text", "csv"])
+def test_steps_that_restart_are_counted(
+    steps: tuple[int | None, ...], restarts: int, form: str, tmp_path: Path
+) -> None:
+    if form == "jsonl":
+        lines = [json.dumps({"loss": 1} | ({} if step is None else {"step": step})) for step in steps]
+    elif form == "csv":
+        lines = ["step,loss", *(f"{'' if step is None else step},1" for step in steps)]
+    else:
+        lines = ["loss=1" if step is None else f"step={step} loss=1" for step in steps]
+
+    report = report_of("\n".join(lines), tmp_path, format=form)
+
+    assert (report.reason, report.details) == (None, {"steps_restarted": restarts} if restarts else {})
+
+
+@pytest.mark.parametrize("source", ["stdout", "result"])
+def test_a_trial_whose_steps_restart_is_not_ended_by_the_steps_of_its_rules(
+    source: str, trial_folder: TrialFolder
+) -> None:
+    trial_folder.changes = {
+        "metric": {"name": "loss", "source": source, "format": "text"},
+        "stop": [{"rule": "median", "goal": "maximize", "value": "best", "thresholds": [[3, 0.9]]}],
+    }
+    trial_folder.command = shell(
+        "for step in 1 2 1 2 3 4; do echo step=$step loss=0.1 | tee -a $SWEEP_RESULT; sleep 0.05; done"
+    )
+
+    record = trial_folder.try_once()
+
+    assert (record["status"], record["details"]) == ("ok", {"steps_restarted": 1})
 
 
 # -------------------------------------------------------------------------------------------- hostile streams

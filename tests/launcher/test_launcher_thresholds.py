@@ -50,7 +50,7 @@ def test_a_threshold_that_appears_while_the_trial_runs_prunes_it(
     else:
         trial_folder.changes["thresholds_file"] = str(path)
     trial_folder.command = shell(
-        "i=0; touch up; while :; do i=$((i+1)); echo step=$i test_accuracy=0.5; sleep 0.02; done"
+        "i=0; touch $HERE/up; while :; do i=$((i+1)); echo step=$i test_accuracy=0.5; sleep 0.02; done"
     )
     launcher = trial_folder.start()
     wait_for(trial_folder.root / "up")

@@ -42,7 +42,7 @@ class Packed:
         process = subprocess.Popen(
             [self.folder.interpreter, "-B", str(program / "pack.py")],
             env=given,
-            cwd=self.folder.root,
+            cwd=self.folder.code,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -93,7 +93,7 @@ OK = [("ok", None, 1)]
 
 def row_does(packed: Packed, script: str, row: int = 0, other: str = REPORT) -> None:
     """Let a row do something else than the others; every start is noted."""
-    note = "echo $JOB_ID >> starts"
+    note = "echo $JOB_ID >> $HERE/starts"
     packed.folder.command = shell(f"{note}; if [ $JOB_ID = {row + 1} ]; then {script}; else {other}; fi")
 
 
@@ -112,7 +112,7 @@ def kill_tree(pid: int) -> None:
 
 
 def test_every_row_runs_with_the_threads_of_a_pod_of_its_own(packed: Packed) -> None:
-    packed.folder.command = shell(f"echo ${{SWEEP_ROWS-none}},$OMP_NUM_THREADS >> seen; {REPORT}")
+    packed.folder.command = shell(f"echo ${{SWEEP_ROWS-none}},$OMP_NUM_THREADS >> $HERE/seen; {REPORT}")
 
     assert packed.run(SWEEP_ROWS="0-3").code == 0
 
@@ -143,7 +143,7 @@ def test_a_row_that_fails_is_tried_as_often_as_it_may_and_the_others_once(packed
 
 
 def test_a_row_that_ends_its_pod_ends_it_alone_and_keeps_no_other_from_running(packed: Packed) -> None:
-    row_does(packed, "touch now; sleep 600", other=f"[ -e again ] || sleep 600; {REPORT}")
+    row_does(packed, "touch $HERE/now; sleep 600", other=f"[ -e $HERE/again ] || sleep 600; {REPORT}")
 
     packed.killed()
     assert packed.records() == {key: [] for key in range(ROWS)}, "two rows had begun, and two had not"
@@ -161,7 +161,7 @@ def test_a_row_that_ends_its_pod_ends_it_alone_and_keeps_no_other_from_running(p
 
 def test_disruptions_count_for_the_rows_that_were_running(packed: Packed) -> None:
     packed.folder.changes |= {"max_disruptions": 1}
-    row_does(packed, "touch now; sleep 600", other=f"sleep 0.3; {REPORT}")
+    row_does(packed, "touch $HERE/now; sleep 600", other=f"sleep 0.3; {REPORT}")
 
     packed.killed(is_failure=False)
     packed.killed(is_failure=False, SWEEP_DISRUPTIONS="1")
@@ -192,7 +192,7 @@ def stopped(packed: Packed, *, is_failure: bool, **variables: str) -> int:
 
 def test_an_attempt_that_a_disruption_ends_does_not_count(packed: Packed) -> None:
     packed.folder.changes = {"pack": {"at_once": 2, "rows": ROWS, "attempts": 1}, "max_disruptions": 5}
-    row_does(packed, f"if [ $SWEEP_DISRUPTIONS = 2 ]; then {REPORT}; else touch now; sleep 600; fi")
+    row_does(packed, f"if [ $SWEEP_DISRUPTIONS = 2 ]; then {REPORT}; else touch $HERE/now; sleep 600; fi")
 
     codes = [
         stopped(packed, is_failure=False),
@@ -205,7 +205,7 @@ def test_an_attempt_that_a_disruption_ends_does_not_count(packed: Packed) -> Non
 
 
 def test_a_row_whose_pods_are_stopped_and_count_as_failed_has_failed(packed: Packed) -> None:
-    row_does(packed, "touch now; sleep 600", other=f"sleep 0.3; {REPORT}")
+    row_does(packed, "touch $HERE/now; sleep 600", other=f"sleep 0.3; {REPORT}")
 
     codes = [stopped(packed, is_failure=True) for _ in range(3)]
 
@@ -272,7 +272,7 @@ def test_a_row_that_the_results_volume_fails_is_for_the_next_pod(packed: Packed)
 
 
 def test_what_a_row_leaves_running_ends_with_it(packed: Packed) -> None:
-    left = "(setsid sh -c 'echo $$ > left; exec sleep 600' &); while ! [ -s left ]; do sleep 0.01; done"
+    left = "(setsid sh -c 'echo $$ > $HERE/left; exec sleep 600' &); while ! [ -s $HERE/left ]; do sleep 0.01; done"
     row_does(packed, f"{left}; {REPORT}")
 
     assert packed.run().code == 0

@@ -281,7 +281,7 @@ def test_a_table_of_several_shards_is_mounted_as_one_folder(
 
 @pytest.mark.parametrize("text", ["{}", '{"columns": [1], "shards": [1]}', "[]"])
 def test_what_is_no_launch_json_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"not a launch.json of a known version"):
+    with pytest.raises(ValueError, match=r"not a launch\.json"):
         launch_json.read_table_layout(text)
 
 

@@ -77,7 +77,7 @@ def test_without_a_result_there_is_no_winner_and_the_verdict_says_why() -> None:
     summary = of(scores(None, None))
 
     assert (summary.verdict, summary.winner, summary.best) == (Verdict.NOTHING_OK, None, None)
-    assert summary.reason == "no trial of the newest program ended ok with a finite test_accuracy (0 of 2)"
+    assert summary.reason == "no trial of the ranked program ended ok with a finite test_accuracy (0 of 2)"
 
 
 def test_what_the_spec_no_longer_asks_for_never_wins_and_is_told() -> None:
@@ -113,7 +113,7 @@ def test_a_better_trial_of_an_earlier_program_is_told(goal: Goal, old: float, *,
     summary = of(scores(old, metric=metric), scores(0.5, program=NEW_CODE, metric=metric, **LATER))
 
     assert summary.best == 0.5
-    than = "is better than all ranked trials, but it ran an earlier program"
+    than = "is better than all ranked trials, but it ran another program"
     message = f"trial t00000000000 (test_accuracy {old}) {than}"
     assert summary.warnings == ((message,) if is_told else ())
 

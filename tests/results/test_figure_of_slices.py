@@ -114,7 +114,7 @@ def test_the_objective_of_an_outlier_is_drawn_at_the_edge_of_every_plot() -> Non
     root = drawn("slices", batch)
 
     assert len(paths(root, "beyond")) == 3, "one is the legend's"
-    assert "Means use the positions of the trials on the axis." in words(root)
+    assert "Means beyond the axis are drawn at its end." in words(root)
 
 
 def test_side_by_side_trials_do_not_look_as_if_they_had_other_values() -> None:

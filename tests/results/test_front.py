@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sweepledger.formats import batch_yaml as lock_format
 from sweepledger.results.commit_message import subject
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.pareto import pareto_front
-from sweepledger.results.summary import summarise
+from sweepledger.results.summary import pareto_front, summarise
 from sweepledger.results.tree import report_files
 from sweepledger.structs.metric import Goal, Metric
 from tests.builders import a_grid, a_lock

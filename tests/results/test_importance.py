@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -301,6 +302,30 @@ def test_a_trial_without_the_parameter_is_in_none_of_its_groups() -> None:
     (x,) = importance_of(replace(batch, expected=expected)).parameters
 
     assert [group.first for group in x.groups] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("objectives", "goal", "beyond"),
+    [
+        pytest.param([0.9, 0.91, 0.92, 0.93, 0.94] * 3 + [0.14], Goal.MAXIMIZE, 1, id="one bad accuracy"),
+        pytest.param([1.0, 1.1, 1.2, 1.3, 1.4] * 3 + [80.0], Goal.MINIMIZE, 1, id="one bad loss"),
+        pytest.param([0.001, 0.01, 0.1, 5.0] * 4, Goal.MINIMIZE, 0, id="losses of several magnitudes"),
+        pytest.param([0.5, 0.6, 0.7, 0.8] * 4, Goal.MAXIMIZE, 0, id="none"),
+    ],
+)
+def test_means_and_medians_are_those_of_the_objectives_outliers_included(
+    objectives: list[float], goal: Goal, beyond: int
+) -> None:
+    grid: dict[str, list[Value]] = {"a": ["x", "y"], "b": list(range(8))}
+    places = iter(objectives)
+
+    result = importance_of(a_grid(grid, lambda _: next(places), metric=Metric("score", goal)))
+
+    (share,) = [each for each in result.parameters if each.parameter == "a"]
+    assert result.scale.beyond == beyond
+    for group, own in zip(share.groups, (objectives[:8], objectives[8:]), strict=True):
+        assert group.mean == pytest.approx(statistics.mean(own))
+        assert group.median == pytest.approx(statistics.median(own))
 
 
 def test_huge_objectives_have_a_mean() -> None:

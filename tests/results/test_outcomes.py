@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sweepledger.formats.record_json import from_line, to_line
 from sweepledger.results.outcomes import BatchRecords, evaluate, substitute_records
+from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import RAN_NOTHING, RAN_PROCESS, Record, Status
 from tests.builders import DATA, TREE, a_lock, a_program, a_record, an_expected_trial
 
@@ -260,6 +261,60 @@ def test_ok_without_the_metric_is_a_failure() -> None:
 
 def test_ok_with_a_metric_that_is_not_finite_diverged() -> None:
     outcome = evaluate(a_batch(a_record(metrics={"test_accuracy": None}))).outcomes[0]
+
+    assert (outcome.status, outcome.reason) == (Status.DIVERGED, "metric-not-finite")
+
+
+SECOND, THIRD = Metric("latency", Goal.MINIMIZE), Metric("size", Goal.MINIMIZE)
+
+
+@pytest.mark.parametrize(
+    ("reported", "others", "expected"),
+    [
+        pytest.param({"latency": 1.0}, (SECOND,), ("ok", None, None), id="reported"),
+        pytest.param(
+            {"latencey": 1.0},
+            (SECOND,),
+            ("failed", "metric-missing", "no number latency; its numbers: latencey, test_accuracy"),
+            id="misspelled",
+        ),
+        pytest.param(
+            {"latency": None},
+            (SECOND,),
+            ("diverged", "metric-not-finite", "no finite number: latency"),
+            id="not finite",
+        ),
+        pytest.param(
+            {"latency": 1.0},
+            (SECOND, THIRD),
+            ("failed", "metric-missing", "no number size; its numbers: latency, test_accuracy"),
+            id="a third is missing",
+        ),
+        pytest.param(
+            {"latency": None},
+            (SECOND, THIRD),
+            ("failed", "metric-missing", "no number size; its numbers: test_accuracy"),
+            id="one is not finite and one is missing",
+        ),
+    ],
+)
+def test_a_trial_is_ok_only_with_every_metric(
+    reported: dict[str, float | None],
+    others: tuple[Metric, ...],
+    expected: tuple[str, str | None, str | None],
+) -> None:
+    record = a_record(metrics={"test_accuracy": 0.9, **reported})
+
+    outcome = evaluate(a_batch(record, other_metrics=others)).outcomes[0]
+
+    assert (outcome.status, outcome.reason, outcome.error) == expected
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
+def test_a_metric_that_the_launcher_wrote_as_text_is_not_finite(text: str) -> None:
+    record = a_record(metrics={"test_accuracy": 0.9}, details={"latency": text, "device": ["cpu"]})
+
+    outcome = evaluate(a_batch(record, other_metrics=(SECOND,))).outcomes[0]
 
     assert (outcome.status, outcome.reason) == (Status.DIVERGED, "metric-not-finite")
 

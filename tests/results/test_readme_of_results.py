@@ -143,7 +143,7 @@ def test_no_winner_is_stated() -> None:
     text = written(a_grid({"a": [1, 2]}, lambda _: None))
 
     assert (
-        "There is no best trial: no trial of the newest program ended ok"
+        "There is no best trial: no trial of the ranked program ended ok"
         r" with a finite test\_accuracy (0 of 2)."
     ) in text
     assert "## Best trial" not in text
@@ -200,7 +200,8 @@ def test_main_effects_have_a_table_a_parameter() -> None:
 
     assert (
         "### `a`\n\nImportance: not available. The means are 0.125 apart.\n\n"
-        "| `a` | mean | trials |\n|---:|---:|---:|\n| 1 | 0.125 | 2 |\n| 2 | 0.25 | 2 |\n\n"
+        "| `a` | mean | median | trials |\n|---:|---:|---:|---:|\n"
+        "| 1 | 0.125 | 0.125 | 2 |\n| 2 | 0.25 | 0.25 | 2 |\n\n"
         "### `b`\n\nImportance: not available. The means are 0 apart.\n"
     ) in text
 
@@ -208,7 +209,7 @@ def test_main_effects_have_a_table_a_parameter() -> None:
 def test_single_trials_are_not_compared_as_means() -> None:
     text = written(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"]))))
 
-    assert "| `a` | not available | | | | |\n" in text
+    assert "| `a` | not available | | | | | | |\n" in text
     assert "### `a`\n\nMost of its values have a single trial: see the figure above.\n" in text
     assert "| `a` | mean |" not in text
 
@@ -235,7 +236,7 @@ def test_a_mean_has_the_same_digits_in_both_tables() -> None:
     cells = [row for row in table_of(f"\n## Table\n{section}", "Table") if len(row) > 1]
     effects = {row[0]: row[1] for row in cells}
 
-    assert (row[3], row[5]) == (effects[row[2]], effects[row[4]])
+    assert (row[3], row[6]) == (effects[row[2]], effects[row[5]])
 
 
 def test_a_parameter_with_many_values_has_the_figure_for_it() -> None:
@@ -248,6 +249,40 @@ def test_a_parameter_with_many_values_has_the_figure_for_it() -> None:
 
     assert "It has 17 values: see the figure above." in text
     assert "| `a` | mean |" not in text
+
+
+def two_programs(later: str) -> str:
+    """A batch of which all trials failed, and one of another or the same program of which all are ok."""
+    tried = a_grid({"a": [1, 2, 3]}, lambda _: 0.5, program=a_program(command=("python", "tried.py")))
+    failed = tuple(
+        replace(one, status=Status.FAILED, reason="exit-1", details={"error": "a first try"})
+        for one in tried.records
+    )
+    mended = a_grid(
+        {"a": [1, 2]},
+        lambda v: float(str(v["a"])),
+        name="mnist-grid-b2-00000000",
+        number=2,
+        program=a_program(command=("python", later)),
+    )
+    return written(replace(tried, records=failed), mended)
+
+
+def test_of_several_programs_the_report_names_the_ranked_one_and_no_failure_of_another() -> None:
+    text = two_programs("mended.py")
+
+    assert "This report ranks the newest that is recorded, code `trainer@c0dec0dec0de`, also after" in text
+    assert "a first try" not in text
+    assert (
+        "None: every trial of the ranked program ended ok.\n\nOf earlier programs, 3 trials without a result.\n"
+    ) in text
+
+
+def test_of_one_program_nothing_of_that_is_said() -> None:
+    text = two_programs("tried.py")
+
+    assert "This report ranks" not in text
+    assert "Of earlier programs" not in text
 
 
 def test_failures_are_grouped_by_reason_and_cut() -> None:
@@ -385,5 +420,5 @@ def test_a_history_of_several_programs_does_not_contradict_itself() -> None:
     assert "Not ranked: 400 trials ran an earlier program." in text
     assert "No more than chance: " in text
     assert not re.search(
-        r"^## Main effects|^### |\bhighest of 450\b|\| mean \| trials \|", text, re.MULTILINE
+        r"^## Main effects|^### |\bhighest of 450\b|\| mean \| median \| trials \|", text, re.MULTILINE
     )

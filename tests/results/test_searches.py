@@ -193,6 +193,18 @@ def test_every_curve_is_a_line_and_the_best_lies_on_top() -> None:
     assert {"step", "test_accuracy (higher is better)"} <= set(words(root))
 
 
+def test_a_line_ends_where_the_steps_begin_again() -> None:
+    batch = with_curves([[0.1, 0.3, 0.2, 0.5], [0.2, 0.9, 0.8, 0.9]])
+    folds = tuple(
+        replace(one, curve=tuple((1 + at % 2, value) for at, (_, value) in enumerate(one.curve)))
+        for one in batch.records
+    )
+
+    (line,) = paths(drawn("curves", replace(batch, records=folds)), "line")
+
+    assert re.findall("[ML]", line) == ["M", "L", "M", "L"]
+
+
 def test_a_trial_that_was_ended_early_ends_in_a_cross() -> None:
     root = drawn("curves", ended(LONG, {3: "median"}))
 

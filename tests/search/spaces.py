@@ -200,7 +200,7 @@ def points(domain: Domain) -> tuple[Value, ...]:
         case IntUniform(low, high):
             return tuple(range(low, high + 1))
         case Quantized(Uniform(0, high), 0.1):
-            return tuple(value for value in (0, 0.1, 0.2, 0.3) if value < high)
+            return tuple(value for value in (0.0, 0.1, 0.2, 0.3) if value < high)
         case _:
             raise AssertionError(domain)
 

@@ -26,6 +26,7 @@ from sweepledger.structs.space import Condition, Constraint, DerivedValue, Param
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import Value
 from tests.sweeps import a_program, a_sweep
+from tests.written_specs import good
 
 SOURCE = SourceMap(
     "sweeps/lr.yaml",
@@ -134,6 +135,29 @@ def test_derived_values_come_last_and_are_rounded_to_fifteen_digits() -> None:
 )
 def test_platform_dependent_results_are_rounded_to_ten_digits(expression: Expression, value: object) -> None:
     assert derived(expression, 2) == [value]
+
+
+TENTHS = {"min": 0, "max": 1, "step": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "constraint", "trials"),
+    [
+        (dict.fromkeys(("w1", "w2", "w3"), TENTHS), "w1 + w2 + w3 == 1", 66),
+        ({name: {"values": [0.1, 0.2]} for name in "ab"}, "a + b <= 0.3", 3),
+        ({"a": TENTHS, "b": TENTHS}, "1 - a == b", 11),
+        ({"a": {"values": [1.1, 0.9]}, "n": {"values": [2, 3]}}, "a * n in [3.3, 1.8]", 2),
+        ({"a": {"min": 0.1, "max": 0.9, "step": 0.1}}, "a % 0.3 == 0", 3),
+        ({"a": {"values": [0.7, 0.1]}, "b": {"values": [0.1]}}, "not (a / b > 7)", 2),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_constraints_compare_the_decimals_that_are_written(
+    parameters: dict[str, object], constraint: str, trials: int
+) -> None:
+    expansion = expansion_of(*good(method="grid", parameters=parameters, constraints=[constraint]).blocks)
+
+    assert len(expansion.configurations) == trials
 
 
 def test_derived_whole_numbers_keep_all_their_digits() -> None:
@@ -495,7 +519,7 @@ def test_a_run_cap_is_suggested_only_if_it_is_certain_to_work(space: SearchSpace
 
 
 def test_drawn_numbers_that_rounding_makes_equal_are_explained() -> None:
-    (problem,) = problems(RandomSearch(Sampler.RANDOM, a_space(a=Uniform(1e9, 1e9 + 1)), seed=0, cap=8))
+    (problem,) = problems(RandomSearch(Sampler.RANDOM, a_space(a=Uniform(1e9, 1e9 + 20)), seed=0, cap=30))
 
     assert "rounded to 10 significant digits" in str(problem.hint)
     assert "constraint" not in str(problem.hint)

@@ -12,7 +12,18 @@ from sweepledger.search.blocks import EARLY_CHECK
 from sweepledger.search.estimates import MAX_WORK, estimate_work
 from sweepledger.search.exact_quantiles import truncated_normal
 from sweepledger.search.unit_cube import ParameterAxis, UndrawableError
-from sweepledger.structs.domain import Beta, Choice, Constant, IntUniform, Normal, Quantized, Uniform
+from sweepledger.structs.domain import (
+    Beta,
+    Choice,
+    Constant,
+    Domain,
+    IntUniform,
+    LogNormal,
+    LogUniform,
+    Normal,
+    Quantized,
+    Uniform,
+)
 from sweepledger.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
 from sweepledger.structs.search_block import Block, ConfigurationList, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
@@ -255,3 +266,44 @@ def test_a_constraint_that_is_never_evaluated_has_a_warning() -> None:
     assert problem.message.startswith("is evaluated for none of 3 combinations")
     assert result.blocks[0].unevaluated == (3, 1)
     assert result.blocks[0].rejections == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        Uniform(0.1, 0.10000000001),
+        Uniform(1e9, 1e9 + 0.5),
+        Uniform(1e9 + 0.2, 1e9 + 0.9),
+        Uniform(-1.0000000001, -1.0),
+        LogUniform(1e-5, 1.0000000002e-5),
+        Normal(1.0, 1e-12),
+        Normal(0.0, 1.0, 0.5, 0.50000000001),
+        LogNormal(0.0, 1e-11),
+        Quantized(Uniform(0.6, 1.4), 1.0),
+        Quantized(Normal(0.0, 0.01), 1.0),
+    ],
+    ids=str,
+)
+def test_a_domain_whose_draws_are_equal_by_their_digits_is_refused(domain: Domain) -> None:
+    space = SearchSpace((UNIT, Parameter("narrow", domain)))
+
+    (problem,) = refused(random(space, cap=2))
+
+    assert problem.code == "range-narrow"
+    assert "narrow" in problem.message
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        Uniform(0.1, 0.1000001),
+        Uniform(1e9, 1e9 + 100),
+        LogUniform(1e-300, 1e300),
+        Normal(1.0, 1e-6),
+        LogNormal(0.0, 1e-6),
+        Quantized(Uniform(0.6, 2.4), 1.0),
+    ],
+    ids=str,
+)
+def test_a_domain_with_room_for_different_draws_is_accepted(domain: Domain) -> None:
+    explored(random(SearchSpace((Parameter("a", domain),)), cap=2))

@@ -12,11 +12,14 @@ from optuna.samplers import NSGAIISampler
 from optuna.trial import Trial
 from packaging.requirements import Requirement
 
+from sweepledger.commands.plan import plan
+from sweepledger.commands.scaffold.init import new
 from sweepledger.commands.validate import validate
 from sweepledger.errors import ToolError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round, next_round
 from sweepledger.search.adaptive.model_based import missing_library
+from sweepledger.spec.starter import Starter
 from sweepledger.structs.search_block import Method
 from tests.repository import Sandbox
 from tests.search.rounds_conformance import a_sweep_of
@@ -118,3 +121,33 @@ def test_a_method_of_our_own_requires_no_library(monkeypatch: pytest.MonkeyPatch
 
     assert search is not None
     assert missing_library(search) is None
+
+
+@pytest.mark.parametrize(
+    ("absent", "method"),
+    [((), "auto"), (("egobox",), "tpe"), (("optuna",), "auto"), (("egobox", "optuna"), "auto")],
+)
+def test_a_new_search_has_a_method_whose_library_is_installed(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, absent: tuple[str, ...], method: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in absent else object())
+    starter = Starter(("python", "code/train.py"), ("x=0.1..1",))
+
+    new(sandbox.workspace, "fresh", starter)
+
+    text = (sandbox.root / "sweeps/fresh.yaml").read_text()
+    assert f"\nmethod: {method}   # a search" in text
+    assert ("pip install 'sweepledger[" in text) is ("egobox" in absent)
+    found = {problem.code for problem in validate(sandbox.workspace, ["fresh"]).problems}
+    assert ("library-missing" in found) is (len(absent) == 2)
+
+
+def test_the_plan_says_which_library_a_search_lacks(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hill(sandbox, method="auto")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "egobox" else object())
+
+    (review,) = plan(sandbox.workspace, ["hill"]).reviews
+
+    assert "library-missing" in {problem.code for problem in review.problems}

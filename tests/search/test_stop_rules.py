@@ -67,6 +67,24 @@ def test_fewer_curves_than_min_trials_stop_nothing() -> None:
     assert compile_stop_rules(PercentileStop(min_trials=5), UP, FIVE)
 
 
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param(((1, 0.9), (2, 0.8), (1, 0.9)), id="folds"),
+        pytest.param(((2, 0.9), (2, 0.8)), id="a step twice"),
+        pytest.param(((5, 0.9), (6, None), (1, 0.9)), id="after a value that is not finite"),
+    ],
+)
+@pytest.mark.parametrize("rule", [PercentileStop(), HyperbandStop(min_iter=1)], ids=["median", "hyperband"])
+def test_a_curve_whose_steps_begin_again_is_compared_with_nothing(
+    rule: Any, points: tuple[tuple[int, float | None], ...]
+) -> None:
+    again = [LearningCurve(points, True)] * 9
+
+    assert thresholds(rule, UP, *FIVE, *again) == thresholds(rule, UP, *FIVE)
+    assert thresholds(rule, UP, *again) == {}
+
+
 def test_only_steps_that_enough_trials_reached_have_a_threshold() -> None:
     short = [a_curve(0.1)] * 3
 

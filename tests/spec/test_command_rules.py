@@ -6,7 +6,7 @@ import pytest
 
 from sweepledger.structs.domain import Constant
 from sweepledger.structs.space import Parameter
-from tests.written_specs import a_spec, bad, good, good_spec, messages, parsed
+from tests.written_specs import DIGEST, a_spec, bad, good, good_spec, messages, parsed, problems_of
 
 
 @pytest.mark.parametrize(
@@ -136,3 +136,98 @@ def test_template_syntax_is_found_in_blocks_and_lists() -> None:
         ("blocks[0].parameters.a.value", "template-syntax"),
         ("blocks[0].assignments[0].b", "template-syntax"),
     ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["${env}", "${interpreter}", "${args}"],
+        ["${env}", "${args_no_hyphens}"],
+        ["${interpreter}", "-u", "-B", "${args_no_boolean_flags}"],
+        ["${env}", "${interpreter}"],
+        ["${interpreter}", "${args_json}"],
+        ["${interpreter}", "-u"],
+    ],
+    ids=" ".join,
+)
+def test_an_interpreter_is_given_a_program(command: list[str]) -> None:
+    assert [code for _, code in bad(command=command)] == ["command-program"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["${interpreter}", "-m", "pkg", "${args}"],
+        ["${interpreter}", "-c", "print()"],
+        ["${env}", "A=1", "${interpreter}", "t.py"],
+        ["${interpreter}", "-u", "t.py", "${args}"],
+        ["./run.sh", "${args}"],
+    ],
+    ids=" ".join,
+)
+def test_modules_and_texts_are_programs(command: list[str]) -> None:
+    assert good(command=command).command == tuple(command)
+
+
+@pytest.mark.parametrize(
+    ("program", "command", "is_unused"),
+    [
+        ("train.py", ["python", "other.py", "${args}"], True),
+        ("train.py", ["python", "-u", "${args}"], True),
+        ("a/train.py", ["sh", "-c", "run"], True),
+        ("train.py", ["python", "${program}", "${args}"], False),
+        ("a/train.py", ["python", "a/train.py"], False),
+        ("a/train.py", ["python", "-m", "a.train"], False),
+        ("pkg/__main__.py", ["python", "-m", "pkg"], False),
+        ("train.py", ["sh", "-c", "python train.py 2>&1"], False),
+    ],
+)
+def test_a_program_that_the_command_leaves_out_has_a_warning(
+    program: str, command: list[str], *, is_unused: bool
+) -> None:
+    warnings = problems_of(a_spec(program=program, command=command))
+
+    assert ("program-unused" in {problem.code for problem in warnings}) is is_unused
+
+
+@pytest.mark.parametrize(
+    ("word", "path"),
+    [
+        ("/mnt/data", "/mnt/data"),
+        ("--data=/mnt/data", "/mnt/data"),
+        ("data.root:/scratch/x", "/scratch/x"),
+        ("python t.py --data /mnt/data > log", "/mnt/data"),
+        ("['/a/b', 1]", "/a/b"),
+        ("/home/me/fasttext", "/home/me/fasttext"),
+    ],
+)
+def test_an_absolute_path_that_no_digest_covers_has_a_warning(word: str, path: str) -> None:
+    (warning,) = problems_of(a_spec(command=["python", "t.py", word], run={"image": "local"}))
+
+    assert (warning.path, warning.code) == ("command[2]", "path-outside")
+    assert repr(path) in warning.message
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("/usr/bin/env", "/bin/sh", "/opt/conda/bin/python3.11", "/usr/local/bin/uv", "/dev/stdin"),
+        *(
+            "--data=${envvar:SWEEP_DATA}/mnist",
+            "data/x",
+            "./x",
+            "../x",
+            "https://example.org/a",
+            "s/a/b/",
+            "/",
+        ),
+    ],
+)
+def test_paths_of_interpreters_of_macros_and_of_the_code_have_none(word: str) -> None:
+    assert problems_of(a_spec(command=["python", "t.py", word], run={"image": "local"})) == ()
+
+
+def test_the_digest_of_an_image_covers_its_paths() -> None:
+    command = ["python", "/app/train.py", "${args}"]
+
+    assert problems_of(a_spec(command=command, run={"image": f"registry.example.org/train@{DIGEST}"})) == ()

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from sweepledger.spec.rules.domains import DISTRIBUTIONS
-from tests.written_specs import a_spec, good, hints, parsed, problems_of
+from sweepledger.structs.combinations import grid_values
+from sweepledger.structs.sweep import Sweep
+from tests.written_specs import SETTINGS, a_spec, good, hints, parse_sweep, parsed, problems_of, spec_bytes
 
 VALUES: dict[str, Any] = {"value": 1, "values": [1, 2], "min": 1, "max": 2, "probabilities": [0.5, 0.5]}
 
@@ -95,6 +97,13 @@ def test_keys_of_a_distribution_alone_name_the_distributions_that_have_them(key:
         ({"linspace": [0, 1, 100_001]}, ("linspace[2]", "too-many-values")),
         ({"linspace": [0, 1, 1]}, ("linspace[2]", "range-count")),
         ({"linspace": [0, 1, 2.5]}, ("linspace[2]", "range-count")),
+        ({"min": 1, "max": 10, "count": 3}, ("count", "range-count")),
+        ({"min": -3, "max": 4, "count": 5}, ("count", "range-count")),
+        ({"distribution": "uniform", "min": 0, "max": 1, "count": 4}, ("count", "range-count")),
+        (
+            {"distribution": "log_uniform_values", "min": 1, "max": 100, "count": 4},
+            ("count", "range-count"),
+        ),
         ({"linspace": [1, 1, 3]}, ("linspace[1]", "range-inverted")),
         ({"geomspace": [-1, 1, 3]}, ("geomspace", "log-range")),
         ({"geomspace": [1, 0, 3]}, ("geomspace", "log-range")),
@@ -125,6 +134,10 @@ def test_wrong_numbers_are_found_where_they_stand(domain: dict[str, Any], proble
     [
         {"min": 0, "max": 1, "step": 1},
         {"min": 0, "max": 0.3, "step": 0.1},
+        {"min": 1, "max": 10, "count": 4},
+        {"min": 1.0, "max": 10, "count": 3},
+        {"distribution": "log_uniform_values", "min": 1, "max": 100, "count": 3},
+        {"distribution": "log_uniform", "min": 0, "max": 1, "count": 3},
         {"linspace": [1, 0, 2]},
         {"linspace": [0, 1, 3.0]},
         {"geomspace": [-1, -100, 3]},
@@ -153,3 +166,51 @@ def test_zipped_values_may_repeat_where_every_search_zips_them() -> None:
     assert [(problem.path, problem.code) for problem in sweep] == [
         ("parameters.a.values[1]", "duplicate-value")
     ]
+
+
+@pytest.mark.parametrize(
+    ("domain", "advice"),
+    [
+        ({"min": 1, "max": 10, "count": 3}, "count: 2 or 4"),
+        ({"min": 0, "max": 7, "count": 9}, "count: 8"),
+        ({"min": 0, "max": 24, "count": 8}, "count: 7 or 9"),
+        ({"distribution": "log_uniform_values", "min": 1, "max": 100, "count": 4}, "list them in values"),
+    ],
+    ids=str,
+)
+def test_counts_that_make_integers_are_proposed(domain: dict[str, Any], advice: str) -> None:
+    assert any(advice in hint for hint in hints(parameters={"p": domain}) if hint)
+
+
+@pytest.mark.parametrize(
+    ("domain", "values"),
+    [
+        ({"min": 1, "max": 10, "count": 4}, "(1, 4, 7, 10)"),
+        ({"min": 1.0, "max": 10, "count": 3}, "(1.0, 5.5, 10.0)"),
+        ({"distribution": "log_uniform_values", "min": 1, "max": 100, "count": 3}, "(1, 10, 100)"),
+        ({"distribution": "log_uniform", "min": -1, "max": 0, "count": 2}, "(0.3678794412, 1.0)"),
+    ],
+    ids=str,
+)
+def test_a_count_makes_integers_alone_or_floats_alone(domain: dict[str, Any], values: str) -> None:
+    sweep = good(method="grid", parameters={"p": domain})
+
+    assert repr(grid_values(sweep.blocks[0].space.parameters[0].domain)) == values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        '["(3", "5)"]',
+        "[relu(), gelu()]",
+        '["(3", relu]',
+        "[[3, 5], [4, 6]]",
+        '["(3, 5)", "(4, 6)"]',
+        "[a(b)c, d]",
+    ],
+)
+def test_texts_in_quotes_and_closed_brackets_are_values(values: str) -> None:
+    spec = a_spec(method="grid", parameters={"p": "VALUES"})
+    text = spec_bytes(spec).decode().replace('"VALUES"', f"{{values: {values}}}")
+
+    assert isinstance(parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS), Sweep)

@@ -199,7 +199,7 @@ def test_two_integer_bounds_with_nothing_between_are_a_warning(method: str, low:
         {"min": 0, "max": 1, "distribution": "uniform"},
         {"min": 0, "max": 1, "distribution": "int_uniform"},
         {"min": 0, "max": 1, "step": 1},
-        {"min": 0, "max": 1, "count": 5},
+        {"min": 0, "max": 1, "count": 2},
     ],
     ids=str,
 )

@@ -314,6 +314,45 @@ def test_a_shape_of_several_pods_takes_no_number_of_disruptions() -> None:
     assert "shape-key" in {problem.code for problem in sweep}
 
 
+@pytest.mark.parametrize(
+    ("run", "codes"),
+    [
+        ({"data": {"mnist": {"at": "../data/"}, "cifar": {"at": "../data/cifar"}}}, ["data-place"]),
+        ({"data": {"mnist": {"at": "data"}, "cifar": {"at": "./data"}}}, ["data-place"]),
+        ({"data": {"mnist": {"at": "."}}}, ["data-place"]),
+        ({"data": {"mnist": {"at": ".."}}}, ["data-place"]),
+        ({"data": {"mnist": {"at": "../../data"}}}, ["data-place"]),
+        ({"data": {"mnist": {"at": "data/../../../x"}}}, ["data-place"]),
+        ({"data": {"mnist": {"at": "~/data"}}}, ["data-place"]),
+        ({"data": {"mnist": "../data"}}, ["wrong-type"]),
+        ({"data": {}}, ["out-of-range"]),
+        ({"workdir": "/code"}, ["workdir"]),
+        ({"workdir": "."}, ["workdir"]),
+        ({"workdir": "trainer/../other"}, ["workdir"]),
+        ({"workdir": "trainers"}, ["workdir"]),
+        ({"keep": ["$(x)"]}, ["template-syntax"]),
+        ({"keep": ["a//b"]}, ["keep-path"]),
+        ({"keep": []}, ["out-of-range"]),
+    ],
+)
+def test_places_outside_the_private_folder_of_a_trial_are_refused(
+    run: dict[str, Any], codes: list[str]
+) -> None:
+    assert with_settings(SETTINGS, **run) == codes
+
+
+def test_a_place_is_known_by_its_shortest_form_and_a_program_by_where_it_starts() -> None:
+    data = {"mnist": {"at": "../data/./digits/"}, "cifar": {}}
+    run = {"code": {"path": "code"}, "workdir": "code/mnist/", "keep": ["*.pt", "*.pt"], "data": data}
+
+    sweep = good(run=run, program="train.py", command=["python", "${program}", "tools/x.py", "${args}"])
+
+    assert (sweep.run.workdir, sweep.run.keep) == ("code/mnist", ("*.pt",))
+    assert (sweep.run.data, sweep.run.data_places) == ("cifar+mnist", (("mnist", "../data/digits"),))
+    assert sweep.command[1:3] == ("train.py", "tools/x.py")
+    assert [script.path for script in sweep.scripts] == ["train.py", "tools/x.py"]
+
+
 def with_settings(settings: Settings, **run: Any) -> Sweep | list[str]:
     sweep = parse_sweep(spec_bytes(a_spec(run=run)), "sweeps/lr.yaml", settings)
     return sweep if isinstance(sweep, Sweep) else [problem.code for problem in sweep]

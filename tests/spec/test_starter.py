@@ -85,3 +85,48 @@ def test_two_dots_make_a_range_only_between_numbers(value: str) -> None:
 
     assert f'values: ["{value}"]' in text
     assert "method: grid" in text
+
+
+@pytest.mark.parametrize(
+    ("parameter", "form"),
+    [
+        ("k=(1,2),(3,4)", "write lists as [[1, 2], [3, 4]], or each text in quotes in the spec"),
+        ("k=[1,2],[3]", "write lists as [[1, 2], [3]]"),
+        ("k=Normal(0,1),none", 'write each text in quotes: ["Normal(0, 1)", "none"]'),
+        ("k=f(a", 'write each text in quotes: ["f(a"]'),
+    ],
+)
+def test_values_that_commas_divide_are_refused_with_the_form_to_write(parameter: str, form: str) -> None:
+    with pytest.raises(ValueError, match="must have no values with commas") as caught:
+        Starter(("python", "train.py"), (parameter,)).spec("lr", code=".")
+
+    assert form in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("command", "parameters", "comment"),
+    [
+        ("python p.py", ("x=0.0,0.2",), '"${args}" becomes --x=0.0'),
+        ("python p.py", ("x=1e-3", "n=2"), '"${args}" becomes --x=0.001 --n=2'),
+        ("python p.py", ("x=0.50,1", "flag=true"), '"${args}" becomes --x=0.5 --flag=True'),
+        ("python p.py", ("x=0..1.0", "n=1..4"), '"${args}" becomes, for example, --x=0.0 --n=1'),
+        ("python p.py", ("note=a b,c",), """"${args}" becomes '--note=a b'"""),
+        ("python p.py ${args_no_hyphens}", ("x=1",), '"${args_no_hyphens}" becomes x=1'),
+        ("python p.py --x=${envvar:SWEEP_PARAM_X}", ("x=1",), "no shell\n"),
+    ],
+)
+def test_the_comment_on_the_command_is_true(command: str, parameters: tuple[str, ...], comment: str) -> None:
+    text = Starter(tuple(command.split()), parameters).spec("lr", code=".")
+
+    assert isinstance(parse_sweep(text.encode(), "sweeps/lr.yaml", Settings()), Sweep)
+    assert comment in text
+
+
+@pytest.mark.parametrize("word", ["1", "0.5", "1e-3", "-1", "true", "null", "no", "2026-01-02", "[a]"])
+def test_every_word_of_the_command_is_text(word: str) -> None:
+    text = Starter(("python", "p.py", "--epochs", word), ("x=1,2",)).spec("lr", code=".")
+
+    sweep = parse_sweep(text.encode(), "sweeps/lr.yaml", Settings())
+
+    assert isinstance(sweep, Sweep)
+    assert sweep.command == ("python", "p.py", "--epochs", word, "${args}")

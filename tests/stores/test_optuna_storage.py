@@ -1,6 +1,7 @@
 """Results in Optuna's storages, read with Optuna itself."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -9,7 +10,9 @@ import pytest
 from sweepledger.errors import ToolError
 from sweepledger.stores import optuna_storage
 from sweepledger.stores.contents import TRIAL_KEY
+from sweepledger.structs.domain import Choice
 from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.values import Value
 from tests.stores.contents import a_trial, some_contents
 
 
@@ -44,6 +47,30 @@ def test_each_finished_trial_is_written_once_with_its_values_and_curve(kind: str
     assert (curve[0], math.isnan(curve[5]), curve[10]) == (0.1, True, 1.0)
     assert study.best_trial.duration is not None
     assert study.best_trial.duration.total_seconds() == 60
+
+
+@pytest.mark.parametrize(
+    ("values", "stored"),
+    [
+        ((1, True, 1.5), "[1, True, 1.5]"),
+        ((False, 0, "0"), "[False, 0, '0']"),
+        ((True, 1.0, None), "[True, 1.0, None]"),
+        (((1, 2), "[1,2]"), """['[1,2]', '"[1,2]"']"""),
+        (((1, 2), '"[1,2]"', "a"), """['[1,2]', '"\\\\"[1,2]\\\\""', 'a']"""),
+        ((0.0, 1.0), "[0.0, 1.0]"),
+        ((0, 1), "[0, 1]"),
+    ],
+    ids=str,
+)
+def test_each_value_is_stored_as_what_ran(values: tuple[Value, ...], stored: str, tmp_path: Path) -> None:
+    trials = tuple(a_trial(number, parameters={"a": value}) for number, value in enumerate(values))
+    contents = some_contents(trials=trials, domains={"a": (Choice(values),)})
+    place = place_of("journal", tmp_path)
+
+    optuna_storage.write(replace(contents, trials=trials[:1]), place)
+    optuna_storage.write(contents, place)
+
+    assert repr([trial.params["a"] for trial in read_study(place).trials]) == stored
 
 
 def test_several_objectives_become_a_study_with_their_names(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from sweepledger.structs.program import Code, Data, Program
@@ -57,6 +59,8 @@ def test_every_part_of_a_program_makes_another_program() -> None:
         Program("local", PROGRAM.command, Code("trainer", "c" * 40), PROGRAM.data),
         Program("local", PROGRAM.command, PROGRAM.code, Data("mnist", "sha256:other")),
         Program("local", PROGRAM.command, PROGRAM.code, None),
+        replace(PROGRAM, workdir="mnist"),
+        replace(PROGRAM, data=Data("mnist", "sha256:" + "b" * 64, (("mnist", "../data"),))),
     ]
 
     assert len({program.digest for program in variants}) == len(variants)
@@ -75,9 +79,11 @@ def test_a_locked_program_answers_while_code_and_data_move_on() -> None:
         Program("local", ("python",), PROGRAM.code, PROGRAM.data),
         Program("local", PROGRAM.command, Code("other", "a" * 40), PROGRAM.data),
         Program("local", PROGRAM.command, PROGRAM.code, Data("fashion", "sha256:" + "b" * 64)),
+        replace(PROGRAM, workdir="mnist"),
+        replace(PROGRAM, data=Data("mnist", "sha256:" + "b" * 64, (("mnist", "../data"),))),
         Program("local", PROGRAM.command, PROGRAM.code, None),
     ],
-    ids=["image", "command", "code path", "dataset", "no data"],
+    ids=["image", "command", "code path", "dataset", "workdir", "place of data", "no data"],
 )
 def test_a_locked_program_does_not_answer_another_question(wanted: Program) -> None:
     assert not PROGRAM.answers(wanted)

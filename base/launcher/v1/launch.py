@@ -23,6 +23,9 @@ Environment
   SWEEP_PARENT_ID    the trial whose checkpoints SWEEP_PARENT has, for the record
   SWEEP_RAN, SWEEP_NODE   what runs (default: process) and where, for the record
   SWEEP_TERMINATION_LOG   file for the termination message, if it exists; default: /dev/termination-log
+  SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
+
+The current folder has the code. The command starts in a private copy of it.
 
 Environment of the command, in addition to all of the above
   SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
@@ -32,8 +35,9 @@ Environment of the command, in addition to all of the above
   SWEEP_ARTIFACTS     folder for files to keep; the record has their paths, sizes and digests
   SWEEP_CHECKPOINTS   folder that all attempts share, deleted once the trial is ok or pruned, unless
                       launch.json keeps it
-  and, if launch.json requests it: the variables of `secrets`, hyperparams.yml in the working directory, and
-  the capture of metrics that the program logs to W&B or MLflow
+  HOME, TMPDIR, XDG_* private folders of the attempt, as the working directory is
+  and, if launch.json requests it: the variables of `secrets`, hyperparams.yml in the working directory, links
+  to datasets, and the capture of metrics that the program logs to W&B or MLflow
 
 Files in SWEEP_RESULTS
   <uid>.json, <uid>.out, <uid>.err   the record, complete or absent; head and tail of the output
@@ -99,6 +103,10 @@ LARGEST_EVENTS = 1024 * 1024 * KIBIBYTE  # of one event file: pictures are skipp
 LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
+MOST_CODE_FILES = 100_000  # of the code, which every trial copies
+LARGEST_CODE = 1024 * 1024 * KIBIBYTE
+LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
+SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - of a link to a longer TMPDIR
 MOST_METRICS = 100
 MOST_POINTS = 200  # of a curve in the record
 MOST_HELD = 4096  # points of a curve until the trial ends
@@ -135,9 +143,17 @@ DECIMAL = (
     r"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
 )
 # Patterns that many trials do not need are texts, which `re` compiles at their first use: that saves 8 ms.
-METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5` or `0x1f`
-    rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?=\.?(?:[\s;%|)\]}}\"'(\[\x1b]|[,:](?![0-9])|$))"
+GROUPS = "'\u2019\u00a0\u2009\u202f"  # what people put between groups of digits, and no program in a list
+METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5`, `1'234` or `0x1f`
+    rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?![{GROUPS}][0-9])"
+    r"(?=\.?(?:[\s;%|)\]}\"'(\[\x1b]|[,:](?![0-9])|$))"
 )
+# Colours and other sequences of terminals, and hyperlinks: no part of a text.
+TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+# After a number it makes another number of both: `1.2.3`, `1'234`, `1_000`, `0x10`, `1d-3`.
+MORE_OF_NUMBER = rf"[0-9]|[._{GROUPS}][0-9]|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]"
+LESS_OF_NUMBER = rf"[0-9](?:[.,_/{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$"  # the same before one
+NO_DECIMAL = "which is no plain decimal number"
 METADATA = re.compile(r"\.(?:dist|egg)-info\Z")
 UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 TRIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -147,7 +163,8 @@ COUNT = re.compile(r"[0-9]{1,9}")
 REASON = r"[a-z0-9][a-z0-9-]{0,63}"
 # A rule with such a name could pass for an ending that only the launcher or the collector can observe.
 RESERVED_REASON = (
-    r"bad-command|bad-hyperparameters|bad-sweep|cancelled|corrupt|disk-full|disrupted|evicted|exit-[0-9]+"
+    r"bad-command|bad-hyperparameters|bad-sweep|cancelled|code-changed|corrupt|data-changed|disk-full"
+    r"|disrupted|evicted|exit-[0-9]+"
     r"|foreign|killed|metric-missing|metric-not-finite|missing|no-record|node-lost|oom|preempted"
     r"|result-invalid|signal-[0-9]+|start-failed|timeout|too-large|too-many"
 )
@@ -163,6 +180,12 @@ class BadCommand(Refused):
     """The command cannot be started."""
 
     reason = "bad-command"
+
+
+class CodeChanged(Refused):
+    """Something wrote to the stored code, so that the trial would run other code."""
+
+    reason = "code-changed"
 
 
 class Stopped(Exception):
@@ -369,6 +392,9 @@ LAUNCH: Mapping[str, tuple[type, ...]] = {
 OPTIONS: Mapping[str, tuple[type, ...]] = {
     "secrets": (dict,),
     "hyperparams_file": (bool,),
+    "workdir": TEXT,
+    "data_at": (dict,),
+    "keep": (list,),
     "stop": (list,),
     "thresholds_file": TEXT,
     "keep_checkpoints": (bool,),
@@ -379,7 +405,7 @@ OPTIONS: Mapping[str, tuple[type, ...]] = {
 COLUMN = {"name": TEXT, "type": TEXT}
 SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
 METRIC = {"name": TEXT, "source": TEXT}
-METRIC_OPTIONS = {"path": TEXT, "patterns": (list,)}
+METRIC_OPTIONS = {"path": TEXT, "patterns": (list,), "others": (list,)}
 CHOICES = {
     "source": ("result", "stdout"),
     "format": ("json", "jsonl", "text", "log", "csv", "regex", "tensorboard"),
@@ -432,8 +458,7 @@ def read_launch(path: str) -> dict[str, Any]:
     check(launch, LAUNCH, "launch")
     check(launch["metric"], METRIC, "metric")
     check_options(launch, OPTIONS, "launch")
-    secrets = launch.get("secrets", {})
-    check(secrets, dict.fromkeys(secrets, TEXT), "secrets")
+    check_places(launch)
     for column in launch["columns"]:
         check(column, COLUMN, "column")
     for shard in launch["shards"]:
@@ -455,6 +480,15 @@ def read_launch(path: str) -> dict[str, Any]:
         )
     live = {"thresholds_file": os.environ["SWEEP_THRESHOLDS"]} if os.environ.get("SWEEP_THRESHOLDS") else {}
     return {**launch, **live, "metric": metric}
+
+
+def check_places(launch: Mapping[str, Any]) -> None:
+    """Refuse paths of secrets and datasets that are no text, and paths of the trial outside its code."""
+    for name in ("secrets", "data_at"):
+        check(launch.get(name, {}), dict.fromkeys(launch.get(name, {}), TEXT), name)
+    for place in [*launch.get("keep", []), launch.get("workdir", ".")]:
+        if type(place) is not str or os.path.isabs(place) or ".." in place.split("/"):
+            raise Refused(f"launch.json: keep and workdir must be paths inside the code, got {place!r:.200}")
 
 
 def check_rule(rule: Any) -> None:
@@ -881,14 +915,208 @@ def hyperparams(launch: Mapping[str, Any], row: Row) -> str:
     )
 
 
-def make_workplace(folder: str, text: str) -> None:
-    """Make a folder of links to the working directory's entries, with a hyperparams.yml of its own."""
-    os.mkdir(folder)
-    for entry in os.listdir():
-        if entry != "hyperparams.yml":
-            os.symlink(os.path.abspath(entry), os.path.join(folder, entry))
-    with open(os.path.join(folder, "hyperparams.yml"), "w", encoding="utf-8") as file:
-        file.write(text)
+# ------------------------------------------------------------------------------------- the working directory
+
+
+class Folders(NamedTuple):
+    """The private folders of one attempt; they are deleted with it."""
+
+    trial: str
+    """The folder of all others, in the scratch."""
+    work: str
+    """A copy of the code, below a parent that nothing else uses."""
+    home: str
+    temporary: str
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables that point programs to these folders."""
+        home, temporary = self.home, self.temporary
+        return {
+            "HOME": home,
+            "TMPDIR": temporary,
+            "TMP": temporary,
+            "TEMP": temporary,
+            "XDG_CACHE_HOME": os.path.join(home, ".cache"),
+            "XDG_CONFIG_HOME": os.path.join(home, ".config"),
+            "XDG_DATA_HOME": os.path.join(home, ".local", "share"),
+            "XDG_STATE_HOME": os.path.join(home, ".local", "state"),
+            "XDG_RUNTIME_DIR": temporary,
+            "GIT_CEILING_DIRECTORIES": self.trial,  # git must not find a repository around the scratch
+        }
+
+
+def short_link(trial: str) -> str:
+    """Return the path of the link to a TMPDIR of a long path: all of a trial that is elsewhere."""
+    return os.path.join(SHORT_FOLDER, SHORT_PREFIX + os.path.basename(trial))
+
+
+def make_folders(trial: str) -> Folders:
+    """Copy the current folder, which has the code, into the folder of an attempt, and add HOME and TMPDIR."""
+    work, home, temporary = (os.path.join(trial, name) for name in ("run/work", "home", "tmp"))
+    for folder in (os.path.dirname(work), home, temporary):
+        os.mkdir(folder, 0o700)
+    if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
+        os.symlink(temporary, short_link(trial))
+        temporary = short_link(trial)
+    folders = Folders(trial, work, home, temporary)
+    try:
+        state = copy_code(os.getcwd(), folders.work)
+    except PermissionError as error:
+        raise Refused(f"the code cannot be copied for the trial: {error}") from error
+    expected = os.environ.get("SWEEP_CODE_STATE")
+    if expected and state != expected:
+        raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
+    return folders
+
+
+def copy_code(source: str, target: str) -> str:
+    """Copy a folder so that no write to the copy reaches the original; return the state of the original."""
+    if is_below(source, os.path.dirname(target)):
+        raise Refused(f"the working directory {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
+    states, size, waiting = [], 0, [""]
+    while waiting:
+        folder = waiting.pop()
+        states.append(state_line(folder, os.stat(os.path.join(source, folder))))
+        os.mkdir(os.path.join(target, folder) if folder else target, 0o700)
+        with os.scandir(os.path.join(source, folder)) as entries:
+            for entry in entries:
+                name = os.path.join(folder, entry.name)
+                if entry.is_symlink():
+                    states.append(state_line(name, entry.stat(follow_symlinks=False)))
+                    os.symlink(moved(os.readlink(entry.path), source, target), os.path.join(target, name))
+                elif entry.is_dir():
+                    waiting.append(name)
+                elif entry.is_file():
+                    state = copy_file(entry.path, os.path.join(target, name))
+                    states.append(state_line(name, state))
+                    size += state.st_size
+                if len(states) > MOST_CODE_FILES or size > LARGEST_CODE:
+                    raise Refused(
+                        f"the code has more than {MOST_CODE_FILES} files or {LARGEST_CODE >> 30} GiB, and"
+                        " each trial has a copy: keep data in run.data, and the rest out of run.code"
+                    )
+    return digest_of_states(states)
+
+
+def copy_file(source: str, target: str) -> os.stat_result:
+    """Copy the bytes of a file, and whether it can be executed; return the state of the original after it."""
+    reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        state = os.fstat(reader)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        writer = os.open(target, flags, 0o600 | state.st_mode & 0o111)
+        try:
+            copy_bytes(reader, writer, state.st_size)
+        finally:
+            os.close(writer)
+        return os.fstat(reader)
+    finally:
+        os.close(reader)
+
+
+def copy_bytes(reader: int, writer: int, size: int) -> None:
+    """Copy a file to its end, by the system or by sharing blocks if it can."""
+    try:
+        while size > 0 and hasattr(os, "copy_file_range"):
+            count = os.copy_file_range(reader, writer, size)
+            if not count:
+                break
+            size -= count
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM):
+            raise
+    for chunk in iter(lambda: os.read(reader, LARGEST_FILE), b""):  # what is left, of files that grow, too
+        write_all(writer, chunk)
+
+
+def state_line(name: str, state: os.stat_result) -> str:
+    """Return what a write to a file or folder changes."""
+    return f"{name}\0{state.st_ino} {state.st_mode:o} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
+
+
+def digest_of_states(states: list[str]) -> str:
+    """Return one digest for the states of all files of a folder."""
+    return sha256("\n".join(sorted(states)).encode("utf-8", "surrogateescape"))
+
+
+def state_of(folder: str) -> str:
+    """Return the state of all files below a folder, by which a change is noticed without reading them."""
+    states, waiting = [], [""]
+    while waiting:
+        parent = waiting.pop()
+        states.append(state_line(parent, os.stat(os.path.join(folder, parent))))
+        with os.scandir(os.path.join(folder, parent)) as entries:
+            for entry in entries:
+                name = os.path.join(parent, entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(name)
+                else:
+                    states.append(state_line(name, entry.stat(follow_symlinks=False)))
+    return digest_of_states(states)
+
+
+def state_of_data(folder: str) -> str:
+    """Return the state of a folder, and of those that links in it name: one for each of several datasets."""
+    paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
+    parts = [path for path in paths if os.path.islink(path) and os.path.isdir(path)]
+    return sha256("".join(map(state_of, [folder, *parts])).encode("ascii"))
+
+
+def has_data_changed() -> bool:
+    """Return whether the data is no longer what it was when the trial began, if somebody said what it was."""
+    expected = os.environ.get("SWEEP_DATA_STATE")
+    try:
+        return bool(expected) and state_of_data(need("SWEEP_DATA")) != expected
+    except OSError:  # some of it is gone
+        return True
+
+
+def is_below(folder: str, path: str) -> bool:
+    """Return whether a path is a folder or in it, after all links."""
+    folder, path = os.path.realpath(folder), os.path.realpath(path)
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def moved(path: str, source: str, target: str) -> str:
+    """Return where an absolute path is in the copy, if the source has it after all links; else the path."""
+    if not os.path.isabs(path) or not is_below(source, path):
+        return path
+    return os.path.normpath(os.path.join(target, os.path.relpath(os.path.realpath(path), source)))
+
+
+def working_directory(launch: Mapping[str, Any], folders: Folders) -> str:
+    """Return the folder in which the command starts, with links to datasets where the sweep wants them."""
+    place = os.path.normpath(os.path.join(folders.work, launch.get("workdir", ".")))
+    if not os.path.isdir(place) or not is_below(folders.work, place):
+        raise Refused(f"run.workdir: the code has no folder {launch['workdir']}")
+    for name, path in sorted(launch.get("data_at", {}).items()):
+        link = os.path.normpath(os.path.join(place, path))
+        if not is_below(os.path.dirname(folders.work), os.path.dirname(link)) or os.path.lexists(link):
+            raise Refused(f"run.data: {path} is in the code already, or more than one level up")
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        os.symlink(os.path.join(os.path.abspath(need("SWEEP_DATA")), name), link)
+    return place
+
+
+def keep_written(patterns: Iterable[str], work: str, source: str, target: str) -> None:
+    """Move what the command has written to the artifacts, if a pattern of `run.keep` matches its path."""
+    import filecmp  # noqa: PLC0415 - rarely needed
+    import glob  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
+
+    matches = (
+        path for pattern in patterns for path in glob.iglob(os.path.join(work, pattern), recursive=True)
+    )
+    for path in itertools.islice(dict.fromkeys(matches), MOST_FILES):
+        name = os.path.relpath(path, work)
+        original, kept = os.path.join(source, name), os.path.join(target, name)
+        if os.path.islink(path) or not os.path.isfile(path) or not is_below(work, path):
+            continue
+        if os.path.isfile(original) and filecmp.cmp(original, path, shallow=False):
+            continue
+        os.makedirs(os.path.dirname(kept), exist_ok=True)
+        if not os.path.lexists(kept):
+            shutil.move(path, kept)
 
 
 # ----------------------------------------------------------------------------------- the environment's digest
@@ -1270,24 +1498,53 @@ def warm_up() -> None:
     distribution_of("", "x-1.dist-info")
 
 
-def reap() -> dict[int, int]:
-    """Collect all child processes that have ended, orphans too: id -> exit code, or minus the signal."""
-    ended: dict[int, int] = {}
+class Ended(NamedTuple):
+    """How a child process ended."""
+
+    code: int  # as in Popen: minus the signal
+    peak: int
+    """The most memory in bytes that it, or one of the processes for which it has waited, had at a time."""
+
+
+def reap() -> dict[int, Ended]:
+    """Collect all child processes that have ended, orphans too, by their ids."""
+    ended: dict[int, Ended] = {}
     with contextlib.suppress(ChildProcessError):
         while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
             if pid == 0:
                 break
-            ended[pid] = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            ended[pid] = Ended(code, usage.ru_maxrss * (1 if sys.platform == "darwin" else KIBIBYTE))
     return ended
 
 
-def reap_for(child: subprocess.Popen[bytes]) -> None:
-    """Collect all child processes that have ended, and tell Popen about its own."""
-    child.returncode = reap().get(child.pid, child.returncode)
+class Command(subprocess.Popen):  # type: ignore[type-arg]
+    """The user's command."""
+
+    peak_memory = 0
+    """The most memory in bytes that one of its processes had, of those that have ended."""
 
 
-def signal_group(child: subprocess.Popen[bytes], number: int) -> None:
+def reap_for(child: Command) -> None:
+    """Collect all child processes that have ended, and note what is known of the command."""
+    for pid, ended in reap().items():
+        child.peak_memory = max(child.peak_memory, ended.peak)
+        if pid == child.pid:
+            child.returncode = ended.code
+
+
+def forget_peak_memory() -> None:
+    """Count the peak of our memory from now on, if the system can: that of a child begins with it."""
+    with contextlib.suppress(OSError):
+        file = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(file, b"5")
+        finally:
+            os.close(file)
+
+
+def signal_group(child: Command, number: int) -> None:
     """Send a signal to all processes of the trial's group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, number)
@@ -1300,7 +1557,7 @@ def kill_all(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def end_all(child: subprocess.Popen[bytes]) -> None:
+def end_all(child: Command) -> None:
     """Kill the trial's group and every other descendant, including those in sessions of their own."""
     until = time.monotonic() + PATIENCE
     signal_group(child, signal.SIGKILL)
@@ -1324,7 +1581,7 @@ class Ending(NamedTuple):
 
 
 def supervise(
-    child: subprocess.Popen[bytes],
+    child: Command,
     launch: Mapping[str, Any],
     signals: Signals,
     follower: Follower | None,
@@ -1364,20 +1621,28 @@ class Report(NamedTuple):
 
 
 class Curve:
-    """The objective by step, in memory that does not grow with the steps."""
+    """The objective by step, in memory that does not grow with the steps.
+
+    A place is a step after how often steps have begun again, as they do for each fold of a cross-validation.
+    """
 
     def __init__(self) -> None:
-        self.points: list[tuple[int, float]] = []
+        self.points: list[tuple[tuple[int, int], float]] = []
         self.count, self.stride, self.has_steps = 0, 1, False
-        self.last: tuple[int, float] | None = None
-        self.low: tuple[int, float] | None = None
-        self.high: tuple[int, float] | None = None
+        self.last_step, self.restarts = -1, 0
+        self.last: tuple[tuple[int, int], float] | None = None
+        self.low: tuple[tuple[int, int], float] | None = None
+        self.high: tuple[tuple[int, int], float] | None = None
 
     def add(self, value: float, step: Any) -> tuple[int, float]:
-        """Add the next number, and return its point; one without a step is counted, from 1."""
-        place = whole_step(step)
-        self.has_steps = self.has_steps or place is not None
-        self.last = point = (self.count + 1 if place is None else place, value)
+        """Add the next number, and return its step and itself; one without a step is counted, from 1."""
+        given = whole_step(step)
+        if given is not None:
+            self.has_steps = True
+            self.restarts += given < self.last_step
+            self.last_step = given
+        place = self.count + 1 if given is None else given
+        self.last = point = ((self.restarts, place), value)
         if self.count % self.stride == 0:
             self.points.append(point)
             if len(self.points) > MOST_HELD:
@@ -1387,10 +1652,14 @@ class Curve:
         if math.isfinite(value):
             self.low = point if self.low is None or value < self.low[1] else self.low
             self.high = point if self.high is None or value > self.high[1] else self.high
-        return point
+        return place, value
+
+    def begin_file(self) -> None:
+        """Take the steps of another file beside those of the first."""
+        self.last_step = -1
 
     def thinned(self) -> list[list[Any]]:
-        """Return the points for a record, sorted by step."""
+        """Return the points for a record, in the order of their steps."""
         if self.count < 2 and not self.has_steps:  # one number alone is not a curve
             return []
         most = MOST_POINTS
@@ -1405,12 +1674,12 @@ class Curve:
         """Return the first, last, lowest and highest point, and others evenly between them."""
         marks = [point for point in (self.low, self.high, self.last) if point]
         held = dict([*self.points, *marks])  # of a step that is repeated the last counts
-        steps = sorted(held)
-        if len(steps) > most:
+        places = sorted(held)
+        if len(places) > most:
             room = most - len(marks)
-            even = {steps[number * (len(steps) - 1) // (room - 1)] for number in range(room)}
-            steps = sorted(even | {step for step, _ in marks})
-        return [[step, held[step] + 0.0 if math.isfinite(held[step]) else None] for step in steps]
+            even = {places[number * (len(places) - 1) // (room - 1)] for number in range(room)}
+            places = sorted(even | {place for place, _ in marks})
+        return [[place[1], held[place] + 0.0 if math.isfinite(held[place]) else None] for place in places]
 
 
 def whole_step(step: Any) -> int | None:
@@ -1420,11 +1689,17 @@ def whole_step(step: Any) -> int | None:
     return None
 
 
+def wanted_of(metric: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of all metrics that a trial must report, the objective first."""
+    return (metric["name"], *metric.get("others", ()))
+
+
 class Gathered:
     """The numbers and details that a trial reports, in bounded memory."""
 
     def __init__(self, metric: Mapping[str, Any], on_value: Callable[[int, float], object]) -> None:
         self.objective, self.reduce, self.on_value = metric["name"], metric["reduce"], on_value
+        self.wanted = wanted_of(metric)
         self.metrics: dict[str, float] = {}
         self.details: dict[str, Any] = {}
         self.curve = Curve()
@@ -1432,19 +1707,23 @@ class Gathered:
     def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
         """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
         for name, value in members.items():
-            is_known = name == self.objective or name in self.metrics
+            is_known = name in self.wanted or name in self.metrics
             is_number = type(value) in AMOUNT and METRIC_NAME.fullmatch(name)
             if is_number and (is_known or len(self.metrics) < MOST_METRICS):
                 self.metrics[name] = float(value)
             elif keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
                 self.details[name] = value
         if type(members.get(self.objective)) in AMOUNT and self.objective in self.metrics:
-            self.on_value(*self.curve.add(self.metrics[self.objective], step))
+            point = self.curve.add(self.metrics[self.objective], step)
+            if not self.curve.restarts:  # else its steps say nothing of how far the trial is
+                self.on_value(*point)
 
     def report(self, missing: str, *, has_curve: bool = True) -> Report:
         """Return the report; `missing` is the message if there is no objective."""
         if self.objective not in self.metrics:
             return Report(self.metrics, self.details, "metric-missing", missing)
+        if self.curve.restarts:
+            self.details["steps_restarted"] = self.curve.restarts
         best = {"min": self.curve.low, "max": self.curve.high}.get(self.reduce)
         if best:
             self.metrics[self.objective] = best[1]
@@ -1457,6 +1736,28 @@ class Gathered:
 def number_or_text(text: str) -> Any:
     """Return the number that a text is, else the text."""
     return float(text) if re.fullmatch(DECIMAL, text) else text
+
+
+def plain_text(line: bytes) -> str:
+    """Return a line without the codes by which a terminal shows colours."""
+    text = line.decode("utf-8", "replace")
+    return re.sub(TERMINAL_CODES, "", text) if "\x1b" in text else text
+
+
+def is_part_of(match: re.Match[str]) -> bool:
+    """Return whether the value of a match is only a part of the number that a person would read there.
+
+    What the pattern itself matches beside the value, its author has seen.
+    """
+    start, end = match.span("value")
+    before = match.string[:start] if start == match.start() else ""
+    after = match.string[end : end + 3] if end == match.end() else ""
+    is_whole = match["value"].lstrip("+-").isdigit()
+    return bool(
+        re.match(MORE_OF_NUMBER, after)
+        or (is_whole and re.match("[,/][0-9]", after))
+        or re.search(LESS_OF_NUMBER, before)
+    )
 
 
 def text_members(line: str) -> dict[str, Any]:
@@ -1510,7 +1811,7 @@ def pattern_reader(metric: Mapping[str, Any]) -> Callable[[str], dict[str, Any]]
                 for match in pattern.finditer(piece[:LONGEST_MATCH]):
                     groups = match.groupdict()
                     is_cut = match.end() == LONGEST_MATCH < len(piece)
-                    if re.fullmatch(DECIMAL, groups["value"] or "") and not is_cut:
+                    if re.fullmatch(DECIMAL, groups["value"] or "") and not (is_cut or is_part_of(match)):
                         found[groups.get("name") or metric["name"]] = float(groups["value"])
                         if groups.get("step"):
                             found["step"] = number_or_text(groups["step"])
@@ -1544,10 +1845,15 @@ def format_of(line: str, objective: str) -> str:
 
 
 def near_miss(line: str, objective: str) -> str:
-    """Return the objective's name and a number that a person would take for its value, or nothing."""
+    """Return what a line says of the objective in another form, and how it could be read; or nothing."""
     name = re.escape(objective)
-    found = re.search(rf"(?<![\w.-]){name}(?:\s*[:=]\s*|\s+){DECIMAL}", line[:LONGEST_MATCH])
-    return found[0][:100] if found else ""
+    found = re.search(rf"(?<![\w.-]){name}(?:\s*[:=]\s*|\s+)(?P<value>{DECIMAL})", line[:LONGEST_MATCH])
+    if found is None:
+        return ""
+    if not is_part_of(found):
+        return f"{found[0]!r:.100}, which metric.format: regex could find"
+    seen = found[0] + line[found.end() : LONGEST_MATCH].split(" ", maxsplit=1)[0]
+    return f"{seen!r:.100}, {NO_DECIMAL}"
 
 
 def no_value(_step: int, _value: float) -> None:
@@ -1591,7 +1897,7 @@ class Stream:
         try:
             if len(line) > LONGEST_LINE:
                 raise ValueError("it is longer than 64 KiB")
-            text = line.decode("utf-8", "strict" if self.strict else "replace")
+            text = line.decode("utf-8", "strict") if self.strict else plain_text(line)
             members = self.members(text)
         except ValueError as error:
             self.guess(line)
@@ -1607,7 +1913,7 @@ class Stream:
         """Remember the other format that a line has."""
         if not self.other and self.guesses < MOST_GUESSES and len(line) <= LONGEST_LINE:
             self.guesses += 1
-            text = line.decode("utf-8", "replace")
+            text = plain_text(line)
             form = format_of(text, self.objective)
             self.other = "" if form == self.form else form
             self.near = self.near or near_miss(text, self.objective)
@@ -1630,8 +1936,8 @@ class Stream:
         missing = f"there is no {SHOWN[self.form].format(self.objective)} {place}"
         if self.objective in self.gathered.details:
             missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
-        elif self.near and self.form == "text":
-            missing += f": it printed {self.near!r}, which metric.format: regex could find"
+        elif self.near and (self.form == "text" or self.near.endswith(NO_DECIMAL)):
+            missing += f": it printed {self.near}"
         elif self.gathered.metrics:
             missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
         return self.gathered.report(missing + would_find(other), has_curve=self.form != "log")
@@ -1658,6 +1964,7 @@ class Events:
     def begin(self) -> None:
         """Start with another file."""
         self.buffer, self.ahead, self.is_lost = bytearray(), 0, False
+        self.gathered.curve.begin_file()
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of a file. What is damaged is counted."""
@@ -1830,17 +2137,34 @@ def tensor_number(tensor: bytes) -> float | None:
 # ------------------------------------------------------------------------------ the files of what is reported
 
 
+class Before(NamedTuple):
+    """What was in a file when the trial began."""
+
+    size: int
+    digest: str
+
+
 class Files:
-    """The files that a trial reports in: $SWEEP_RESULT, or those of metric.path that it has changed."""
+    """The files that a trial reports in: $SWEEP_RESULT, or those of metric.path that it has changed.
 
-    def __init__(self, result: str, pattern: str = "", *, is_folder: bool = False) -> None:
-        self.result, self.pattern, self.is_folder = result, pattern, is_folder
-        self.before = dict(self.candidates()) if pattern else {}
+    Only files in the trial's own folders count, after all links. Of a file that was there before, only the
+    appended part counts, or all of it if the trial wrote it anew.
+    """
 
-    @property
-    def shown(self) -> str:
+    def __init__(
+        self,
+        result: str,
+        pattern: str = "",
+        roots: Sequence[str] = (),
+        *,
+        shown: str = "$SWEEP_RESULT",
+        is_folder: bool = False,
+    ) -> None:
+        self.result, self.pattern, self.roots, self.is_folder = result, pattern, roots, is_folder
+        self.shown = shown
         """How messages name the files."""
-        return self.pattern or "$SWEEP_RESULT"
+        self.before = {path: before_of(path) for path, _ in self.candidates()} if pattern else {}
+        self.starts: dict[str, tuple[tuple[int, int, int], int | None]] = {}
 
     def candidates(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
         """Yield the path of each file that the pattern matches, with what changes if it is written."""
@@ -1852,17 +2176,48 @@ class Files:
         for path in itertools.islice(matches, MOST_FILES):
             with contextlib.suppress(OSError):
                 state = os.lstat(path)
-                if not stat.S_ISDIR(state.st_mode):
+                if stat.S_ISREG(state.st_mode) and any(is_below(root, path) for root in self.roots):
                     yield path, (state.st_mtime_ns, state.st_size, state.st_ino)
 
     def current(self) -> list[str]:
         """List the files to read: all event files by name, else the newest file."""
         if not self.pattern:
             return [self.result]
-        changed = [(state, path) for path, state in self.candidates() if self.before.get(path) != state]
+        changed = [(state, path) for path, state in self.candidates() if self.start(path, state) is not None]
         if self.is_folder:
             return sorted({path for _, path in changed})
         return [max(changed)[1]] if changed else []
+
+    def start(self, path: str, state: tuple[int, int, int] | None = None) -> int | None:
+        """Return where what the trial has written begins in a file; None if it wrote nothing there."""
+        before = self.before.get(path)
+        if before is None:
+            return 0
+        if state is None:
+            return self.starts[path][1] if path in self.starts else 0
+        if path not in self.starts or self.starts[path][0] != state:
+            size = state[1]
+            is_longer = size >= before.size and before_of(path, before.size) == before
+            self.starts[path] = (state, 0 if not is_longer else before.size if size > before.size else None)
+        return self.starts[path][1]
+
+    def header(self, path: str) -> bytes:
+        """Return the first line of a file, which names the columns. Raises OSError, ValueError."""
+        with open_regular(path) as file:
+            return file.readline(LONGEST_LINE)
+
+
+def before_of(path: str, most: int | None = None) -> Before:
+    """Return size and digest of a file, or of its beginning; of one that cannot be read, those of nothing."""
+    size, digest = 0, new_sha256()
+    with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
+        while most is None or size < most:
+            chunk = file.read(LARGEST_FILE if most is None else min(LARGEST_FILE, most - size))
+            if not chunk:
+                break
+            size += len(chunk)
+            digest.update(chunk)
+    return Before(size, digest.hexdigest())
 
 
 def event_files(path: str) -> Iterator[str]:
@@ -1874,8 +2229,10 @@ def event_files(path: str) -> Iterator[str]:
         yield from (os.path.join(parent, name) for name in sorted(names) if "tfevents" in name)
 
 
-def files_of(metric: Mapping[str, Any], result: str, variables: Mapping[bytes, bytes], place: str) -> Files:
-    """Return the files of a trial whose command has these variables and this working directory."""
+def files_of(
+    metric: Mapping[str, Any], result: str, variables: Mapping[bytes, bytes], place: str, roots: Sequence[str]
+) -> Files:
+    """Return the files of a trial whose command has these variables, working directory and own folders."""
     if "path" not in metric:
         return Files(result)
 
@@ -1886,9 +2243,13 @@ def files_of(metric: Mapping[str, Any], result: str, variables: Mapping[bytes, b
         return os.fsdecode(variables[name.encode()])
 
     path = re.sub(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})", value, metric["path"])
-    return Files(
-        result, os.path.join(os.path.abspath(place), path), is_folder=metric["format"] == "tensorboard"
-    )
+    path = os.path.join(place, path)
+    if not any(is_below(root, path.partition("*")[0]) for root in roots):
+        raise Refused(
+            "metric.path must be in the working directory or another folder of the trial, "
+            f"got {metric['path']}"
+        )
+    return Files(result, path, roots, shown=metric["path"], is_folder=metric["format"] == "tensorboard")
 
 
 def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any]) -> Report:
@@ -1900,8 +2261,8 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
         if not paths:
             return no_file(files.shown)
         if metric["format"] == "json":
-            return report_of_file(paths[0], metric["name"], files.shown)
-        return report_of_lines(paths[0], metric, files.shown)
+            return report_of_file(paths[0], wanted_of(metric), files.shown)
+        return report_of_lines(paths[0], metric, files.shown, files.start(paths[0]) or 0)
     of_stdout.finish()
     report = of_stdout.report("on stdout", of_stdout.other)
     if report.reason and not of_stdout.other and os.path.lexists(files.result):
@@ -1911,11 +2272,16 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
     return report
 
 
-def report_of_lines(path: str, metric: Mapping[str, Any], shown: str = "$SWEEP_RESULT") -> Report:
-    """Read a file line by line."""
+def report_of_lines(
+    path: str, metric: Mapping[str, Any], shown: str = "$SWEEP_RESULT", start: int = 0
+) -> Report:
+    """Read a file line by line, from where the trial's own lines begin."""
     stream, wrong = Stream(metric, strict=True), ""
     try:
         with open_regular(path) as file:
+            if start and metric["format"] == "csv":
+                stream.feed(file.readline(LONGEST_LINE))  # the header
+            file.seek(start)
             for chunk in iter(lambda: file.read(65536), b""):
                 if file.tell() > LARGEST_STREAM:
                     raise ValueError("it is larger than 64 MiB")
@@ -1944,6 +2310,7 @@ def report_of_events(files: Files, metric: Mapping[str, Any]) -> Report:
         events.begin()
         try:
             with open_regular(path) as file:
+                file.seek(files.start(path) or 0)
                 for chunk in iter(lambda: file.read(LARGEST_FILE), b""):
                     if file.tell() > LARGEST_EVENTS:
                         raise ValueError("it is larger than 1 GiB")
@@ -1987,8 +2354,9 @@ def no_result(why: str, shown: str) -> Report:
     return Report({}, {}, "result-invalid", f"{shown} is no valid result: {why}")
 
 
-def report_of_file(path: str, objective: str, shown: str = "$SWEEP_RESULT") -> Report:
+def report_of_file(path: str, wanted: Sequence[str], shown: str = "$SWEEP_RESULT") -> Report:
     """Read one JSON object: its numbers are metrics, the rest is details."""
+    objective = wanted[0]
     try:
         members = read_object(path)
     except FileNotFoundError:
@@ -2001,7 +2369,7 @@ def report_of_file(path: str, objective: str, shown: str = "$SWEEP_RESULT") -> R
     metrics: dict[str, float] = {}
     details = {} if inner is members else members
     for name, value in inner.items():
-        is_wanted = name == objective or (len(metrics) < MOST_METRICS and METRIC_NAME.fullmatch(name))
+        is_wanted = name in wanted or (len(metrics) < MOST_METRICS and METRIC_NAME.fullmatch(name))
         if is_wanted and type(value) in AMOUNT:
             metrics[name] = float(value)
         else:
@@ -2167,9 +2535,9 @@ class Broken(NamedTuple):
 class Tail:
     """One growing file, and the position up to which it was read."""
 
-    def __init__(self, path: str, feed: Callable[[bytes], None], most: int) -> None:
+    def __init__(self, path: str, feed: Callable[[bytes], None], most: int, start: int = 0) -> None:
         self.path, self.feed, self.most = path, feed, most
-        self.inode, self.position, self.head = 0, 0, b""
+        self.inode, self.position, self.head = 0, start, b""
 
     def read_on(self) -> bool:
         """Feed some of what was added; return False if the file was replaced. Raises OSError, ValueError."""
@@ -2183,7 +2551,8 @@ class Tail:
             self.inode = state.st_ino
             file.seek(self.position)
             content = file.read(LARGEST_FILE)
-        self.head += content[: max(0, HEAD - self.position)]
+        if self.position == len(self.head):
+            self.head += content[: HEAD - len(self.head)]
         self.position += len(content)
         if self.position > self.most:
             raise ValueError(f"it is larger than {self.most // LARGEST_FILE} MiB")
@@ -2247,9 +2616,13 @@ class Follower:
 
     def tail_of(self, path: str) -> Tail:
         """Return the reader of a new file."""
+        start = self.files.start(path) or 0
         if self.metric["format"] == "tensorboard":
-            return Tail(path, Events(self.gathered).feed, LARGEST_EVENTS)
-        return Tail(path, Stream(self.metric, strict=True, on_value=self.take).feed, LARGEST_STREAM)
+            return Tail(path, Events(self.gathered).feed, LARGEST_EVENTS, start)
+        stream = Stream(self.metric, strict=True, on_value=self.take)
+        if start and self.metric["format"] == "csv":
+            stream.feed(self.files.header(path))
+        return Tail(path, stream.feed, LARGEST_STREAM, start)
 
 
 class Verdict(NamedTuple):
@@ -2260,7 +2633,16 @@ class Verdict(NamedTuple):
     exit_code: int
 
 
-def judge(ending: Ending, report: Report, objective: str) -> Verdict:
+def complete_report(report: Report, wanted: Sequence[str]) -> Report:
+    """Return a report that says which of several metrics is missing."""
+    missing = [name for name in wanted if name not in report.metrics]
+    if report.reason or not missing:
+        return report
+    message = f"there is no {' and no '.join(missing)}; its numbers: {', '.join(sorted(report.metrics)[:10])}"
+    return report._replace(reason="metric-missing", message=message)
+
+
+def judge(ending: Ending, report: Report, wanted: Sequence[str]) -> Verdict:
     """Decide by how the command ended and by what it reported."""
     if ending.cause == TIMED_OUT:
         return Verdict("failed", "timeout", TIMED_OUT)
@@ -2269,7 +2651,7 @@ def judge(ending: Ending, report: Report, objective: str) -> Verdict:
     if ending.code == BAD_SWEEP:
         return Verdict("failed", "bad-sweep", BAD_SWEEP)
     if ending.code == 0 and report.reason is None:
-        if math.isfinite(report.metrics[objective]):
+        if all(math.isfinite(report.metrics[name]) for name in wanted):
             return Verdict("ok", None, 0)
         return Verdict("diverged", "metric-not-finite", BAD_HYPERPARAMETERS)
     if ending.cause:
@@ -2334,6 +2716,8 @@ class Outcome(NamedTuple):
     broken: Broken | None = None
     cause: str = ""
     """What the command said of its failure."""
+    peak_memory: int = 0
+    """In bytes, of the largest process of the command; 0 if none was started."""
 
 
 class Prepared(NamedTuple):
@@ -2341,6 +2725,7 @@ class Prepared(NamedTuple):
 
     arguments: list[str]
     variables: dict[bytes, bytes]
+    folders: Folders
     place: str
     files: Files
     environment: Environment | None
@@ -2355,7 +2740,9 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     """Create the folders and files of the contract, and return the command."""
     launch, row = attempt.launch, attempt.row
     assignment, seed = json.dumps(row.values), str(launch["seed_base"] + row.replicate)
+    folders = make_folders(scratch)
     given = {
+        **folders.variables(),
         **parameter_variables(row.values, launch["columns"]),
         "SWEEP_TRIAL": os.path.join(scratch, "trial.json"),
         "SWEEP_TRIAL_ID": row.trial,
@@ -2381,23 +2768,29 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     if attempt.shown is not None:
         compare(attempt.shown, expand(with_placeholders(launch["command"]), row.values, single, {}))
     arguments = expand(launch["command"], row.values, single, variables)
-    place = "."
+    place = working_directory(launch, folders)
     if launch.get("hyperparams_file"):
-        place = os.path.join(scratch, "work")
-        make_workplace(place, hyperparams(launch, row))
-        variables[b"PWD"] = os.fsencode(place)
-    files = files_of(launch["metric"], given["SWEEP_RESULT"], variables, place)
+        write_safely(os.path.join(place, "hyperparams.yml"), hyperparams(launch, row).encode())
+    variables[b"PWD"] = os.fsencode(place)
+    if b"PYTHONPATH" in variables:
+        paths = os.fsdecode(variables[b"PYTHONPATH"]).split(os.pathsep)
+        absolute = (os.path.abspath(path) if path else path for path in paths)
+        own = (moved(path, os.getcwd(), folders.work) for path in absolute)
+        variables[b"PYTHONPATH"] = os.fsencode(os.pathsep.join(own))
+    roots = (scratch, given["SWEEP_ARTIFACTS"], given["SWEEP_CHECKPOINTS"])
+    files = files_of(launch["metric"], given["SWEEP_RESULT"], variables, place, roots)
     environment = None if attempt.rank else read_environment(launch)
     if launch.get("capture"):
         capture_in(scratch, variables)
     variables.update(read_secrets(launch.get("secrets", {})))  # last: none may be in an argument
-    return Prepared(arguments, variables, place, files, environment)
+    return Prepared(arguments, variables, folders, place, files, environment)
 
 
-def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) -> subprocess.Popen[bytes]:
+def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) -> Command:
     """Start the command in a session of its own, with its output in pipes."""
+    forget_peak_memory()
     try:
-        return subprocess.Popen(
+        return Command(
             [argument.encode("utf-8", "surrogateescape") for argument in arguments],
             bufsize=0,
             stdin=subprocess.DEVNULL,
@@ -2415,9 +2808,19 @@ def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) ->
 
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
+    """Run the command in folders of its own, and leave nothing of it outside them."""
+    scratch = make_temporary_folder("trial-")
+    try:
+        return run_command_in(scratch, attempt, signals)
+    finally:
+        with contextlib.suppress(OSError):  # most have none
+            os.unlink(short_link(scratch))
+
+
+def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command to its end, and to the end of everything that it started."""
     launch, metric = attempt.launch, attempt.launch["metric"]
-    command = prepare(attempt, make_temporary_folder("trial-"))
+    command = prepare(attempt, scratch)
     is_followed = (launch.get("stop") or "thresholds_file" in launch) and attempt.rank == 0
     follower = Follower(launch, command.files, signals.wake) if is_followed else None
     on_value = follower.take if follower else no_value
@@ -2438,19 +2841,27 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
         until = time.monotonic() + PATIENCE
         out.finish(until)
         err.finish(until)
-    report = read_report(of_stdout, command.files, metric)
+    wanted = wanted_of(metric)
+    report = complete_report(read_report(of_stdout, command.files, metric), wanted)
+    if "keep" in launch:
+        kept = os.path.join(attempt.artifacts, attempt.uid)
+        keep_written(launch["keep"], command.folders.work, os.getcwd(), kept)
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         verdict = Verdict("ok", None, 0)
     elif broken and broken.is_behind:
         verdict = Verdict("pruned", broken.rule, FINAL["pruned"])
     elif broken:  # it reached what was requested
-        verdict = judge(ending._replace(code=0, cause=0), report, attempt.objective)
+        verdict = judge(ending._replace(code=0, cause=0), report, wanted)
     else:
-        verdict = judge(ending, report, attempt.objective)
+        verdict = judge(ending, report, wanted)
+    if has_data_changed():
+        report = Report({}, {}, "data-changed", "the dataset changed while the trial ran")
+        verdict, broken = Verdict("failed", report.reason, 1), None
     secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
     cause = words.cause(secrets) if ending.code and not ending.cause else ""
-    return Outcome(verdict, report, started, ending.seconds, command.environment, broken, cause)
+    seconds, environment = ending.seconds, command.environment
+    return Outcome(verdict, report, started, seconds, environment, broken, cause, child.peak_memory)
 
 
 # ------------------------------------------------------------------------------------------------- the record
@@ -2478,14 +2889,14 @@ def first_part(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name not in BEYOND_FIRST_PART}
 
 
-def bounded_metrics(record: Mapping[str, Any], objective: str) -> dict[str, float]:
-    """Return the objective, and of the other metrics as many as the first part of a record has room for."""
+def bounded_metrics(record: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, float]:
+    """Return what the sweep compares, and of other metrics as many as the first part has room for."""
     metrics: dict[str, float] = record["metrics"]
     room = FIRST_PART_BYTES - len(dump({**first_part(record), "metrics": {}}))
-    kept = {}
-    for name in sorted(metrics, key=lambda name: name != objective):
+    kept: dict[str, float] = {}
+    for name in sorted(metrics, key=lambda name: name not in wanted):
         room -= len(dump({name: metrics[name]})) - 2
-        if room >= 0 or name == objective:
+        if (room >= 0 and len(kept) <= MOST_METRICS) or name in wanted:
             kept[name] = metrics[name]
     return {name: value for name, value in metrics.items() if name in kept}
 
@@ -2513,6 +2924,8 @@ def own_details(outcome: Outcome) -> dict[str, Any]:
         own["error"] = outcome.cause
     if os.environ.get("SWEEP_PARENT_ID"):
         own["parent"] = os.environ["SWEEP_PARENT_ID"][:200]
+    if outcome.peak_memory:
+        own["peak_memory"] = outcome.peak_memory
     return own
 
 
@@ -2556,7 +2969,7 @@ def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         record["stopped"] = outcome.broken.member
     if attempt.slot:
         record["shared"] = attempt.slot.most
-    metrics = bounded_metrics(record, attempt.objective)
+    metrics = bounded_metrics(record, wanted_of(launch["metric"]))
     counts = {"metrics_dropped": len(record["metrics"]) - len(metrics), "artifacts_left_out": left_out}
     own.update((name, count) for name, count in counts.items() if count)
     return {**record, "metrics": metrics, "details": small(plain(reported), own)}
@@ -2773,7 +3186,7 @@ class Pod:
 
     def collect(self) -> None:
         """Note the exit codes of rows that have ended."""
-        for pid, code in reap().items():
+        for pid, (code, _) in reap().items():
             row = self.running.pop(pid, None)
             if row is not None:
                 self.codes[row] = 128 - code if code < 0 else code
@@ -3269,6 +3682,8 @@ def run_row(launch: Mapping[str, Any], index: int, signals: Signals, slot: Slot 
         return conclude(attempt, without_start("disrupted", why, DISRUPTED))
     try:
         outcome = run_command(attempt, signals)
+    except CodeChanged as error:  # another attempt has what is locked again
+        outcome = without_start(error.reason, str(error), 1)
     except Refused as error:
         outcome = without_start(error.reason, str(error), BAD_SWEEP)
     return conclude(attempt, outcome)

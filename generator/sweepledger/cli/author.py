@@ -181,6 +181,10 @@ def try_(
     trial: Annotated[
         int, typer.Option("--trial", metavar="N", help="Run trial N of `sweep plan`, counted from 0.")
     ] = 0,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Leave the folder that the trial has written to, and show its path."),
+    ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Run one trial from the work tree on this machine, without committing or recording anything."""
@@ -190,9 +194,8 @@ def try_(
         from sweepledger.commands import try_ as command
         from sweepledger.commands.repository.workspace import Workspace
 
-        tried = command.try_(
-            Workspace.find(response.current_folder()), name, trial, quiet=form is Format.JSON
-        )
+        workspace = Workspace.find(response.current_folder())
+        tried = command.try_(workspace, name, trial, quiet=form is Format.JSON, keep=keep)
         code = 0 if tried.is_ok else EXIT_PROBLEMS
         return Response(tried.as_data(), author.tried_text(tried), tried.warnings, code)
 

@@ -103,7 +103,15 @@ def sweep_status_data(status: "SweepStatus") -> dict[str, Any]:
     """Return the state of one sweep."""
     from sweepledger.cli.text import values
 
-    best = None if status.best is None else {"trial": status.best.trial, "value": status.best.value}
+    best = (
+        None
+        if status.best is None
+        else {
+            "trial": status.best.trial,
+            "value": status.best.value,
+            "recorded": status.best.is_recorded,
+        }
+    )
     return {
         "name": status.sweep,
         "batches": status.batches,
@@ -112,6 +120,7 @@ def sweep_status_data(status: "SweepStatus") -> dict[str, Any]:
         **{name: status.counts[name] for name in values.STATUS_COUNTS},
         "best": best,
         "laptop": list(status.laptop),
+        "doubts": list(status.doubts),
         **({"front": list(status.front)} if status.front else {}),
         **({"search": search_progress_data(status.search)} if status.search else {}),
         **({} if status.origin is None else {"links": origin_data(status.origin)}),
@@ -124,6 +133,7 @@ def ranked_data(ranked: "RankedTrials") -> dict[str, Any]:
         "sweep": ranked.sweep,
         "sorted_by": ranked.by,
         "laptop": list(ranked.laptop),
+        "head_program": ranked.head,
         "trials": [trial_data(ranked, row, why) for row, why in zip(ranked.rows, ranked.barred, strict=True)],
     }
 
@@ -140,6 +150,8 @@ def trial_data(ranked: "RankedTrials", row: "SummaryRow", why: str | None) -> di
         "params": dict(row.assignment),
         "metrics": dict(row.metrics),
         "seconds": row.seconds,
+        "program": row.program,
+        "recorded": (row.batch, row.index) not in ranked.unrecorded,
         "not_ranked": why,
         # Only for sweeps with several metrics.
         **({"front": row.trial in ranked.front and why is None} if ranked.others else {}),
@@ -339,4 +351,5 @@ def round_data(due: "RoundDue") -> dict[str, Any]:
         "trials": due.batch.lock.trials,
         "redrawn": due.round.redrawn,
         "replaced": due.round.replaced,
+        "unfitted": due.round.unfitted,
     }

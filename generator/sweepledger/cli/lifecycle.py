@@ -535,7 +535,8 @@ def next_(
         is_missing = check_only and any(step.is_missing for step in steps)
         code = EXIT_DRIFT if is_missing else EXIT_SEARCH_ENDED if all(step.is_over for step in steps) else 0
         data = {"searches": [search_data(step, explain=explain) for step in steps]}
-        step_response = Response(data, lines, problems, code)
+        failures = tuple(step.failure for step in steps if step.failure is not None)
+        step_response = Response(data, lines, problems, code, failures)
         if push and step_response.exit_code == EXIT_SEARCH_ENDED:
             # A workflow with nothing to commit has succeeded.
             return replace(step_response, exit_code=0)

@@ -66,7 +66,7 @@ def status(
         from sweepledger.commands.reports import why as why_reports
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.engine.cluster.kubectl import Kubectl
-        from sweepledger.repo.state import state_folder
+        from sweepledger.repo.state import disk_used, state_folder
 
         workspace = Workspace.find(response.current_folder())
         if cluster_name is not None:
@@ -88,9 +88,18 @@ def status(
         if kubectl is not None:
             collector = why_reports.readable_collector(workspace, kubectl)
             return cluster_status.cluster_status_response(statuses, collector, *branch_lines)
-        lines = (*_origin_lines(status.origin for status in statuses), *branch_lines)
+        used, is_whole = disk_used(folder)
+        lines = (
+            *_origin_lines(status.origin for status in statuses),
+            *branch_lines,
+            *_disk_lines(folder, used, is_whole=is_whole),
+        )
         shown = status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
-        return replace(shown, data={**shown.data, "last_results_commit": _time_data(recorded)})
+        more = {
+            "last_results_commit": _time_data(recorded),
+            "disk": {"bytes": used, "is_complete": is_whole},
+        }
+        return replace(shown, data={**shown.data, **more})
 
     response.respond("status", form, work)
 
@@ -185,6 +194,20 @@ def _time_data(seconds: int | None) -> str | None:
     return None if seconds is None else format_time(seconds)
 
 
+MEBIBYTE = 1 << 20
+
+
+def _disk_lines(folder: Path, used: int, *, is_whole: bool) -> "Iterator[Text]":
+    """Yield what the state folder takes on the disk, from a mebibyte on."""
+    from rich.text import Text
+
+    if used >= MEBIBYTE:
+        least = "" if is_whole else "at least "
+        yield Text(
+            f"{folder.name} takes {least}{used // MEBIBYTE:,} MiB of the disk: code, data and results of trials"
+        )
+
+
 def _results_commit_lines(recorded: int | None, statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
     """Yield when results were last committed, while batches are active."""
     from rich.text import Text
@@ -208,13 +231,14 @@ def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStat
 
 
 def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield what vouches for no results, which results are not pulled, and trials that were interrupted."""
+    """Yield doubts, what vouches for no results, which results are not pulled, and trials that were interrupted."""
     from rich.text import Text
 
     from sweepledger.results.paths import LAPTOP_WARNING
 
     settings = workspace.settings
     for status in statuses:
+        yield from (Text(f"{status.sweep}: {doubt}", "yellow") for doubt in status.doubts)
         if status.laptop:
             yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
         if status.counts["recorded"]:
@@ -263,22 +287,38 @@ def results(
         Path | None,
         typer.Option("--to", metavar="FILE", help="With --output: write to this file instead of stdout."),
     ] = None,
+    all_programs: Annotated[
+        bool,
+        typer.Option(
+            "--all-programs",
+            help="Rank the trials of all programs together, not those of HEAD's before others.",
+        ),
+    ] = False,
+    state: StateOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show a sweep's recorded trials, best first."""
+    """Show a sweep's finished trials, best first.
+
+    If its trials ran several programs, those of HEAD's code and spec are ranked, and the others listed after them.
+    Trials that have finished here and are not recorded yet are marked.
+    """
 
     def work() -> Response:
         from sweepledger.cli.text import results as text
         from sweepledger.commands.reports import results as command
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.errors import IdleError
+        from sweepledger.repo.state import state_folder
 
+        workspace = Workspace.find(response.current_folder())
         try:
             ranked = command.results(
-                Workspace.find(response.current_folder()),
+                workspace,
                 name,
+                state=state_folder(workspace.repository, state),
                 by=sort,
                 top=top,
+                all_programs=all_programs,
                 where=tuple(map(command.RowCondition.parse, where or ())),
             )
         except IdleError as idle:

@@ -52,7 +52,11 @@ def run(
         bool, typer.Option("--update", help="Run all trials with the current code if it changed.")
     ] = False,
     fail_on_failed: Annotated[
-        bool, typer.Option("--fail-on-failed", help="Exit with 5 if a trial failed or left no record.")
+        bool,
+        typer.Option(
+            "--fail-on-failed",
+            help="Exit with 5 if a trial failed or left no record; default: if no trial is ok.",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be committed and run, and do nothing.")
@@ -90,7 +94,7 @@ def run(
         options = command.RunOptions(folder, parallel, without_gpu, commit_code, update)
         events = prepared.run(options)
         try:
-            return _run_response(prepared, events, form, fail_on_failed=fail_on_failed)
+            return _run_response(prepared, events, form, state=folder, fail_on_failed=fail_on_failed)
         except KeyboardInterrupt:
             events.close()
             _show_interruption(prepared, folder, form)
@@ -156,7 +160,7 @@ def _dry_run_response(plan: "DryRun") -> Response:
 
 
 def _run_response(
-    run: "SweepRun", events: "Iterable[RunEvent]", form: Format, *, fail_on_failed: bool
+    run: "SweepRun", events: "Iterable[RunEvent]", form: Format, *, state: "Path", fail_on_failed: bool
 ) -> Response:
     from rich.text import Text
 
@@ -166,7 +170,7 @@ def _run_response(
     shown = _show_events(events, form, is_remote=False)
     if shown.exit_code:
         return shown
-    ranked = tuple(_recorded(run.workspace, sorted(run.names)))
+    ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
     failed = sum(
         row.status.kind in {Status.FAILED, Status.MISSING}
         for trials in ranked
@@ -186,7 +190,9 @@ def _run_response(
         lines += [Text(f"{trials.sweep}{more}", "bold"), *results.results_text(trials.first(SHOWN_TRIALS))]
     if failed:
         lines += [Text(line, "red") for line in _failure_lines(run, ranked, failed)]
-    return Response(data, tuple(lines), exit_code=EXIT_DRIFT if failed and fail_on_failed else 0)
+    nothing_ok = any(not any(row.status.is_success for row in trials.rows) for trials in ranked)
+    code = EXIT_DRIFT if failed and (fail_on_failed or nothing_ok) else 0
+    return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 
 
 def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: int) -> "Iterator[str]":
@@ -194,7 +200,12 @@ def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: in
     from sweepledger.cli.text.values import count_text
     from sweepledger.commands.repository.programs import left_out_files
 
-    errors = [row.error for trials in ranked for row in trials.table.rows if row.error]
+    errors = [
+        row.error
+        for trials in ranked
+        for row, barred in zip(trials.rows, trials.barred, strict=True)
+        if row.error and barred is None
+    ]
     name = next(iter(run.names)) if len(run.names) == 1 else "NAME"
     yield f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed"
     yield f"after a change of the code: `sweep run {name} --commit-code --update` runs all trials with it"
@@ -206,14 +217,14 @@ def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: in
         )
 
 
-def _recorded(workspace: "Workspace", names: "Iterable[str]") -> "Iterator[RankedTrials]":
+def _recorded(workspace: "Workspace", names: "Iterable[str]", state: "Path") -> "Iterator[RankedTrials]":
     """Yield the results of sweeps, as far as the work tree has them: the user may have switched branches."""
     from sweepledger.commands.reports import results as command
     from sweepledger.errors import IdleError, UsageError
 
     for name in names:
         try:
-            yield command.results(workspace, name)
+            yield command.results(workspace, name, state=state)
         except (IdleError, UsageError):
             continue
 
@@ -259,7 +270,7 @@ def local(
 
 
 def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool) -> Response:
-    """Print events until there are no more, and return the results commits.
+    """Print events until there are no more, and return the results commits; a blocked search is a failure.
 
     Problems of a refused batch that were printed are not printed again.
     """
@@ -270,6 +281,7 @@ def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool)
     with ProgressDisplay(console, is_remote=is_remote).live() as display:
         try:
             commits = [results_commit_data(event.commit) for event in display.follow(events)]
+            failures = tuple(blocked.error for blocked in display.blocked.values() if blocked.exit_code)
         except SpecError as error:
             if form is Format.JSON or not display.printed_problems.issuperset(error.problems):
                 raise
@@ -278,4 +290,4 @@ def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool)
                 "`sweep cancel NAME --batch BATCH` drops one that never will"
             )
             return Response({}, (message,), exit_code=error.exit_code)
-        return Response({"collected": commits})
+        return Response({"collected": commits}, failures=failures)

@@ -10,6 +10,7 @@ from pathlib import Path
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.live_rules import LiveRules
 from sweepledger.commands.collection.results_commit import UnrecordedError
+from sweepledger.commands.collection.unrecorded import finished_here
 from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
 from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.outside_imports import (
@@ -22,6 +23,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import PushedBatch, push_due
 from sweepledger.engine import datasets
+from sweepledger.engine.datasets import data_state
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress
@@ -29,6 +31,7 @@ from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UnreadableError
+from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
@@ -114,11 +117,15 @@ class DesiredState:
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
-        data = locked_data_folder(batch, (settings,), self.state / DATA, code=code)
-        started = started_program(batch, parsed, code)
+        data = locked_data_folder(batch, (settings,), self.state / DATA, code=code.folder)
+        started = started_program(batch, parsed, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
-        return DesiredBatch(parsed, code, data, python_path)
+        return DesiredBatch(
+            *(parsed, code.folder, data, python_path),
+            code_state=code.state,
+            data_state=data_state(data),
+        )
 
 
 POLL_SECONDS = 15.0
@@ -183,7 +190,7 @@ class Built:
     stored: StoredBatch | None = None
     """The batch, whose table has the values of its trials."""
     best: float | None = None
-    """The best recorded value of its sweep, before it."""
+    """The best value of its sweep and program so far, also of trials that are not recorded yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +391,10 @@ class _Loop:
         data = batch.lock.program.data
         known = data is None or datasets.is_verifiable(data.digest)
         unverified = None if data is None or known else f"{data.name} {data.digest}"
-        best = catalog.best_value_at(self.target.repository, self.last_commit, batch.lock)
+        finished = finished_here(batches.of_sweep(self.active, batch.sweep), self.options.state / "results")
+        best = catalog.best_value_at(
+            self.target.repository, self.last_commit, batch.lock, map(SummaryRow.of, finished)
+        )
         return Built(batch.name, batch.lock.metric, unverified, batch, best)
 
     def _until_news(self) -> Iterator[Event]:

@@ -17,7 +17,7 @@ from sweepledger.commands.rounds.next_round import (
     sweeps_with_rounds,
 )
 from sweepledger.commands.rounds.round_commit import PushedRound
-from sweepledger.errors import IdleError, UsageError
+from sweepledger.errors import GeneratorError, IdleError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.search.encoding import encode_space
 from sweepledger.spec import ParsedSpec
@@ -39,6 +39,11 @@ class SearchStep:
     def is_over(self) -> bool:
         """Return whether the search has ended."""
         return isinstance(self.step, SearchEnded)
+
+    @property
+    def failure(self) -> GeneratorError | None:
+        """Return what blocks the search; None if nothing does, or if the user wants no round."""
+        return self.step.error if isinstance(self.step, RoundBlocked) and self.step.exit_code else None
 
     @property
     def is_missing(self) -> bool:
@@ -124,7 +129,7 @@ def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, .
 
 def engine_warnings(step: Step | RoundBlocked) -> Iterator[Problem]:
     """Warn if a different engine version draws this round: it may draw other trials."""
-    if isinstance(step, RoundDue):
+    if isinstance(step, RoundDue) and step.round.unfitted is None:
         before = step.evidence.engines[-1:]
         if before and before != (step.round.engine,):
             message = (

@@ -12,6 +12,7 @@ from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.bounds import remaining_bounds
 from sweepledger.commands.rounds.evidence import as_begun, foreign_labels
+from sweepledger.commands.rounds.method_warnings import method_warnings
 from sweepledger.commands.validate import read_specs
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
@@ -195,6 +196,7 @@ class _PlanContext:
             if counts.new
             else ()
         )
+        respelled = () if sweep.rounds else spec_change.respelled_values(sweep, trials, merged, retried)
         blocks = tuple(_block_reviews(sweep, expansion))
         outdated = () if unlocked else self.outdated(sweep, program)
         return Review(
@@ -210,7 +212,9 @@ class _PlanContext:
                         *relevant_warnings(parsed.warnings, sweep),
                         *expansion.warnings,
                         *missing,
+                        *method_warnings(parsed, sweep.search),
                         *refusals,
+                        *respelled,
                     )
                 )
             ),

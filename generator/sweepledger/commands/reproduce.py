@@ -19,6 +19,7 @@ from sweepledger.commands.repository.outside_imports import (
 )
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.datasets import data_state
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.job_spec import BatchSpec
@@ -101,10 +102,14 @@ def _desired_state(
     store_code(repository, program.code, ["HEAD", commit])
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
-    data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code)
-    started = started_program(batch, parsed, code)
+    data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code.folder)
+    started = started_program(batch, parsed, code.folder)
     python_path = locked_python_path(batch, started, repository)
-    desired = DesiredBatch(_single_trial(parsed, index), code, data, python_path)
+    desired = DesiredBatch(
+        *(_single_trial(parsed, index), code.folder, data, python_path),
+        code_state=code.state,
+        data_state=data_state(data),
+    )
     return desired, environment_differences(batch, started)
 
 
@@ -155,9 +160,15 @@ class Recipe:
         folder, data = f"../{self.lock.sweep}-{self.trial}", self.lock.program.data
         variables = [f"SWEEP_SEED={self.seed}", "SWEEP_RESULT=result.json"]
         variables += ["SWEEP_DATA=<folder>"] if data else []
+        workdir = self.lock.program.workdir
+        start = folder if workdir is None else f"{folder}/{workdir}"
+        links = [
+            f"ln -s <folder of {name}> {shlex.quote(path)}" for name, path in (data.places if data else ())
+        ]
+        command = f"env {' '.join(variables)} {shlex.join(self.command)}"
         return (
             shlex.join(["git", "worktree", "add", "--detach", folder, self.commit or "<commit>"]),
-            f"cd {shlex.quote(folder)} && env {' '.join(variables)} {shlex.join(self.command)}",
+            " && ".join([f"cd {shlex.quote(start)}", *links, command]),
         )
 
     def as_data(self) -> dict[str, Any]:
@@ -171,6 +182,7 @@ class Recipe:
             "image": self.lock.program.image,
             "ran": self.ran,
             "data": self.lock.program.as_data()["data"],
+            "workdir": self.lock.program.workdir,
             "assignment": dict(self.assignment),
             "seed": self.seed,
             "command": list(self.command),

@@ -317,7 +317,11 @@ class SweepRun:
             program = overlay.lock.program
             git.store_code(mirror.repository, program.code, [base])
             started = StartedProgram(
-                program.command, sweep.run.interpreter, sweep.run.environment, mirror.code(program.code)
+                program.command,
+                sweep.run.interpreter,
+                sweep.run.environment,
+                mirror.code(program.code).folder,
+                program.workdir or ".",
             )
             batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
             refuse_other_environment(batch, started, sweep.path)

@@ -30,7 +30,6 @@ from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import DATA_VARIABLE, INDEX_VARIABLE
-from sweepledger.structs.program import CodeSelection
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
@@ -56,6 +55,8 @@ class Tried:
     exit_code: int
     warnings: tuple[Problem, ...] = ()
     """Imports that no trial of a batch would find."""
+    folder: Path | None = None
+    """Where it started, with what it has written; None: deleted."""
 
     @property
     def is_ok(self) -> bool:
@@ -73,14 +74,15 @@ class Tried:
             "metrics": dict(self.record.metrics) if self.record else {},
             "seconds": self.record.seconds if self.record else None,
             "exit_code": self.exit_code,
+            "folder": None if self.folder is None else str(self.folder),
         }
 
 
-def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
+def try_(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: bool = False) -> Tried:
     """Run trial `number` of a sweep's plan under the launcher, as a pod would; `quiet` keeps stdout free.
 
-    The plan of a search is its first round. Raises SpecError, UsageError for a trial that does not exist,
-    StorageError for wrong data, ToolError.
+    `keep` leaves the folder that it has written to. The plan of a search is its first round.
+    Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     (parsed,) = _without_controller(workspace).specs([name])
     sweep = parsed.sweep
@@ -95,16 +97,28 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool) -> Tried:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
     alone = replace(sweep, run=replace(sweep.run, pack=None))
     batch = Batch(alone, 1, None, program, (trials[number],), Shape.INDEXED)
-    with tempfile.TemporaryDirectory(prefix="sweep-try-") as scratch:
-        code = _code(workspace, sweep, Path(scratch) / "code")
+    scratch = Path(tempfile.mkdtemp(prefix="sweep-try-"))
+    folder = None
+    try:
+        code = _code(workspace, sweep, scratch / "code")
         imports = check_imports(
-            StartedProgram(program.command, _interpreter(sweep), sweep.run.environment, code),
+            StartedProgram(
+                *(program.command, _interpreter(sweep), sweep.run.environment, code), program.workdir or "."
+            ),
             workspace.repository,
             sweep.path,
         )
-        record, exit_code = _run(workspace, batch, Path(scratch), code, quiet=quiet)
-    warnings = tuple(replace(problem, severity=Severity.WARNING) for problem in imports.problems)
-    return Tried(batch.trials[0], number, of, record, exit_code, warnings)
+        record, exit_code = _run(workspace, batch, scratch, code, quiet=quiet)
+        if keep:
+            # None if the launcher refused the trial before it had one.
+            (*_, folder) = (None, *(scratch / "scratch").glob("trial-*/run/work"))
+    finally:
+        if folder is None:
+            storage.remove_folder(scratch)
+    missing = (replace(problem, severity=Severity.WARNING) for problem in imports.problems)
+    warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
+    start = None if folder is None else folder / (program.workdir or "")
+    return Tried(batch.trials[0], number, of, record, exit_code, warnings, start)
 
 
 def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
@@ -160,27 +174,17 @@ def _without_identity(tree: FileTree, identity: str) -> Iterator[tuple[str, byte
 
 
 def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
-    """Bring the code of the work tree into a folder without the rest, as in a pod; return the folder."""
+    """Copy the files of the work tree that a commit would make the code into a folder; return the folder."""
     path, selection = sweep.run.code_path, sweep.run.code_selection
-    if selection is not None:
-        _copy_selected(workspace, selection, folder)
-        return folder
-    real = workspace.root / path
-    if not real.is_dir():
+    if selection is None and not (workspace.root / path).is_dir():
         raise RepositoryError(
             f"{path}/ is not a folder here",
             hint="set the code's folder: `run: {code: {path: …}}` in the spec; the default is trainer",
         )
-    link = folder / path
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(real, target_is_directory=True)
+    listed = work_tree_files(workspace.repository, *((path,) if selection is None else selection.roots))
+    chosen = listed if selection is None else filter(selection.selector(), listed)
+    files.copy_files(workspace.root, chosen, folder)
     return folder
-
-
-def _copy_selected(workspace: Workspace, selection: CodeSelection, folder: Path) -> None:
-    """Copy the selected files. Links to them would let Python import what lies beside the originals."""
-    selected = filter(selection.selector(), work_tree_files(workspace.repository, *selection.roots))
-    files.copy_files(workspace.root, selected, folder)
 
 
 def _interpreter(sweep: Sweep) -> str:

@@ -1,13 +1,14 @@
 """`sweep validate`: read specs and settings, and report every problem."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sweepledger import search
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.problems import Problem, Severity
+from sweepledger.commands.rounds.method_warnings import method_warnings
+from sweepledger.problems import Problem
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.sweep import Sweep
@@ -59,30 +60,13 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
             *parsed.warnings,
             *expansion.warnings,
             *programs.missing_scripts_here(workspace.root, parsed),
-            *_missing_library(parsed),
+            *method_warnings(parsed, parsed.sweep.search),
+            *programs.misread_booleans(workspace.root, parsed),
         )
     ]
     sizes = tuple((parsed.sweep, _trial_count(parsed.sweep, expansion)) for parsed, expansion in specs)
     warnings += () if chosen else workspace.unread_specs()
     return Validated(sizes, tuple(sorted([*workspace.settings.warnings, *problems, *warnings])))
-
-
-def _missing_library(parsed: ParsedSpec) -> Iterator[Problem]:
-    """Warn if the library of a search's method is not installed here, where its rounds may be computed."""
-    if parsed.sweep.search is None:
-        return
-    # Imported late, as below.
-    from sweepledger.search.adaptive.model_based import missing_library  # noqa: PLC0415
-
-    missing = missing_library(parsed.sweep.search)
-    if missing is not None:
-        yield parsed.source.problem(
-            str(missing),
-            "method",
-            code="library-missing",
-            hint=missing.hint,
-            severity=Severity.WARNING,
-        )
 
 
 def _trial_count(sweep: Sweep, expansion: Expansion) -> "int | RoundBounds":

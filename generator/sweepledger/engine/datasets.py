@@ -14,7 +14,7 @@ from pathlib import Path
 from sweepledger import process
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.process import LimitExceededError, Limits
-from sweepledger.storage import storage_error, storage_errors
+from sweepledger.storage import folder_state, storage_error, storage_errors
 from sweepledger.structs.program import AND
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 from sweepledger.structs.values import listing_digest
@@ -77,6 +77,16 @@ def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -
             with suppress(FileExistsError):
                 (folder / part.name).symlink_to(Path("..", part.name), target_is_directory=True)
     return folder
+
+
+def data_state(folder: Path | None) -> str:
+    """Return what a write to the data changes, as the launcher computes it; empty without data. Raises StorageError."""
+    if folder is None:
+        return ""
+    with storage_errors(folder):
+        parts = sorted(path for path in folder.iterdir() if path.is_symlink() and path.is_dir())
+        states = "".join(folder_state(part) for part in (folder, *parts))
+    return hashlib.sha256(states.encode("ascii")).hexdigest()
 
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:

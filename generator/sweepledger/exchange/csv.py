@@ -17,7 +17,7 @@ from sweepledger.reader import characters, safe_repr
 from sweepledger.reader.scalars import Refusal, resolve_scalar
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical
+from sweepledger.structs.values import Value, written
 
 # Possessive quantifiers throughout: a cell matches in at most one way, so that every file takes linear time.
 CELL = re.compile(
@@ -208,8 +208,8 @@ def _cell(value: Value) -> str:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return repr(canonical(value))
+            return repr(written(value))
         case str():
             return csv_cells.quote(value)
         case _:
-            return csv_cells.quote(json.dumps(canonical(value)))
+            return csv_cells.quote(json.dumps(written(value)))

@@ -12,7 +12,7 @@ from sweepledger.exchange.conversion import Exported, Imported, Loss
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical
+from sweepledger.structs.values import Value, written
 
 MAX_LINE_BYTES = 256 * 1024
 """The limit of a whole spec."""
@@ -40,7 +40,7 @@ def read(content: bytes, *, name: str) -> Imported:
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     """Return the configurations in order, with exactly the values that trials receive."""
-    lines = [json.dumps(canonical(values), allow_nan=False) + "\n" for values in assignments]
+    lines = [json.dumps(written(values), allow_nan=False) + "\n" for values in assignments]
     return Exported("".join(lines), configuration_list.export_losses(sweep))
 
 

@@ -118,7 +118,10 @@ def _is_infrastructure(value: Any) -> bool:
 
 
 def _is_data(value: Any) -> bool:
-    return value is None or (_is_table(value) and value.keys() >= {"name", "digest"})
+    if not isinstance(value, dict):
+        return value is None
+    named = {key: text for key, text in value.items() if key != "at"}
+    return _is_table(named) and named.keys() >= {"name", "digest"} and _is_table(value.get("at", {}))
 
 
 def _is_code(value: Any) -> bool:
@@ -136,7 +139,8 @@ def _is_program(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     environment = value.get("environment", {"path": "", "digest": ""})
-    return _is_table(environment) and environment.keys() == {"path", "digest"}
+    is_locked = _is_table(environment) and environment.keys() == {"path", "digest"}
+    return is_locked and _is_text(value.get("workdir", ""))
 
 
 _Form = tuple[tuple[str, ...], str, Callable[[Any], bool]]
@@ -156,9 +160,9 @@ _FORMS: tuple[_Form, ...] = (
     (("program", "command"), "a list of texts", _are_texts),
     (("program", "code", "path"), "text", _is_text),
     (("program", "code", "tree"), "text", _is_text),
-    (("program",), "with a path and a digest of its environment, if any", _is_program),
+    (("program",), "with a path and a digest of its environment, and a workdir, if any", _is_program),
     (("program", "code"), "with a valid selection, if any, at '.'", _is_code),
-    (("program", "data"), "a name and a digest, or null", _is_data),
+    (("program", "data"), "a name, a digest and places, if any, or null", _is_data),
     (("seed_base",), "a whole number", lambda value: type(value) is int),
     (("retries",), "a whole number", _is_count),
     (("max_disruptions",), "a whole number", _is_count),
@@ -177,6 +181,7 @@ _OPTIONAL: tuple[_Form, ...] = (
     (("method",), "text", _is_text),
     (("choice",), "text", _is_text),
     (("engine",), "text", _is_text),
+    (("unfitted",), "text", _is_text),
     (("ahead",), "a whole number from 1", lambda value: type(value) is int and value >= 1),
     (("parents",), "rows and trials", _are_parents),
     (("restarts",), "true or false", lambda value: type(value) is bool),
@@ -219,6 +224,7 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         method=data.get("method"),
         choice=data.get("choice"),
         engine=data.get("engine"),
+        unfitted=data.get("unfitted"),
         ahead=data.get("ahead", 1),
         parents={int(row): trial for row, trial in data.get("parents", {}).items()},
         restarts=data.get("restarts", False),

@@ -1,7 +1,7 @@
 """The versioned table `hyperparams.csv`: one physical line per trial, every value typed and exact.
 
 A cell is bare for numbers and booleans, always quoted for text and JSON, and empty where the parameter is
-absent. Absent, null (JSON) and the empty text `""` therefore differ.
+absent. Absent, null (JSON) and the empty text `""` therefore differ. 1 and 1.0 keep their spelling.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any
 
 from sweepledger.formats import csv_cells
 from sweepledger.formats.json import load as load_json
-from sweepledger.structs.values import Value, canonical, canonical_json
+from sweepledger.structs.values import Value, canonical_json, written
 
 TABLE_FILE = "hyperparams.csv"
 """The table of a batch, unless it is split into several files."""
@@ -109,14 +109,18 @@ def _format_row(row: Row, writers: Iterable[tuple[str, Callable[[Any], str]]]) -
 
 def environment_text(value: Value, kind: ColumnType) -> str:
     """Return a value as in the environment variable of a trial."""
-    return json.dumps(canonical(value)) if kind is ColumnType.JSON else str(canonical(value))
+    return _json(value) if kind is ColumnType.JSON else str(written(value))
+
+
+def _json(value: Value) -> str:
+    return json.dumps(written(value), allow_nan=False)
 
 
 WRITERS: Mapping[ColumnType, Callable[[Any], str]] = {
-    ColumnType.NUMBER: canonical_json,
+    ColumnType.NUMBER: _json,
     ColumnType.BOOLEAN: canonical_json,
     ColumnType.STRING: csv_cells.quote,
-    ColumnType.JSON: lambda value: csv_cells.quote(json.dumps(canonical(value))),
+    ColumnType.JSON: lambda value: csv_cells.quote(_json(value)),
 }
 
 

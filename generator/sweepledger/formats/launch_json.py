@@ -11,7 +11,7 @@ from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRul
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.node_pool import GRACE_SECONDS as POD_GRACE_SECONDS
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.program import Macro, parse_element
+from sweepledger.structs.program import Data, Macro, parse_element
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import bytes_digest, canonical_json
 
@@ -41,7 +41,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
     """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
     pool = settings.pool(run.pool)
-    reported = metric.reported
+    reported, others = metric.reported, [other.name for other in batch.sweep.metrics[1:]]
     # The launcher reads it beside the metric.
     capture = {"capture": True} if reported.pop("capture", False) else {}
     return json.dump(
@@ -64,7 +64,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             ],
             "command": [_element(text) for text in program.command],
             "interpreter": run.interpreter,
-            "metric": {"name": metric.name, **reported},
+            "metric": {"name": metric.name, **reported, **({"others": others} if others else {})},
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
             "grace_seconds": _grace_seconds(pool, settings),
@@ -75,6 +75,9 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
                 for secret in sorted(run.secrets)
             },
             **({"environment": {"lock": program.environment.path}} if program.environment else {}),
+            **({} if program.workdir is None else {"workdir": program.workdir}),
+            **({"data_at": _data_places(program.data)} if program.data and program.data.places else {}),
+            **({"keep": _kept(run.keep, program.workdir)} if run.keep else {}),
             **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
             **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
             **(
@@ -91,6 +94,26 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             **capture,
         }
     )
+
+
+def _data_places(data: Data) -> dict[str, str]:
+    """Return where datasets are linked, by their paths below `$SWEEP_DATA`, which is that of a single one."""
+    return {"" if len(data.names) == 1 else name: path for name, path in data.places}
+
+
+def _kept(patterns: Iterable[str], workdir: str | None) -> list[str]:
+    """Return patterns of files; a name may be that of a folder, of which everything is kept.
+
+    Patterns of a spec are below the folder that trials start in, these below that of the code.
+    """
+    start = "" if workdir is None else f"{workdir}/"
+    plain = [f"{start}{pattern.removesuffix('/')}" for pattern in patterns]
+    return [
+        path
+        for pattern in plain
+        for path in (pattern, f"{pattern}/**")
+        if path == pattern or not set("*?[") & set(pattern.rpartition("/")[2])
+    ]
 
 
 def _grace_seconds(pool: Pool | None, settings: Settings) -> int:

@@ -19,9 +19,16 @@ _DECIMAL = (
     r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
     r"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
 )
+_GROUPS = "'\u2019\u00a0\u2009\u202f"
+"""What people put between groups of digits."""
 _TEXT = re.compile(
-    rf"(?<![\w./@|-])({_NAME})\s*=\s*({_DECIMAL})(?=\.?(?:[\s;%|)\]}}\"'(\[\x1b]|[,:](?![0-9])|$))"
+    rf"(?<![\w./@|-])({_NAME})\s*=\s*({_DECIMAL})(?![{_GROUPS}][0-9])"
+    r"(?=\.?(?:[\s;%|)\]}\"'(\[\x1b]|[,:](?![0-9])|$))"
 )
+_TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_MORE_OF_NUMBER = re.compile(rf"[0-9]|[._{_GROUPS}][0-9]|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]")
+_MORE_OF_WHOLE = re.compile("[,/][0-9]")
+_LESS_OF_NUMBER = re.compile(rf"[0-9](?:[.,_/{_GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$")
 _NUMBER = re.compile(_DECIMAL)
 
 Members = Mapping[str, Any]
@@ -39,7 +46,7 @@ def _points(metric: Metric, output: bytes) -> Iterator[tuple[int, float]]:
         if not line.strip() or len(line) > LONGEST_LINE:
             continue
         try:
-            found = members(line.decode(errors="replace"))
+            found = members(_TERMINAL_CODES.sub("", line.decode(errors="replace")))
         except (ValueError, RecursionError, csv.Error):
             continue
         value = found.get(metric.name)
@@ -113,8 +120,22 @@ class _PatternReader:
                 for match in pattern.finditer(piece[:LONGEST_MATCH]):
                     groups = match.groupdict()
                     is_cut = match.end() == LONGEST_MATCH < len(piece)
-                    if _NUMBER.fullmatch(groups["value"] or "") and not is_cut:
+                    is_number = _NUMBER.fullmatch(groups["value"] or "") is not None
+                    if is_number and not is_cut and not _is_part(match):
                         found[groups.get("name") or self._name] = float(groups["value"])
                         if groups.get("step"):
                             found["step"] = _number_or_text(groups["step"])
         return found
+
+
+def _is_part(match: re.Match[str]) -> bool:
+    """Return whether the value of a match is only a part of a number, as far as the pattern itself does not say so."""
+    start, end = match.span("value")
+    before = match.string[:start] if start == match.start() else ""
+    after = match.string[end : end + 3] if end == match.end() else ""
+    is_whole = match["value"].lstrip("+-").isdigit()
+    return bool(
+        _MORE_OF_NUMBER.match(after)
+        or (is_whole and _MORE_OF_WHOLE.match(after))
+        or _LESS_OF_NUMBER.search(before)
+    )

@@ -5,6 +5,7 @@ double quotes. A quoted cell that opens with `[`, `{` or `"` is JSON: lists, and
 otherwise. Text that a spreadsheet would take for a formula has a leading `'`, which the reader removes.
 """
 
+import json
 import math
 import re
 from collections import Counter
@@ -17,7 +18,7 @@ from sweepledger.formats import csv_cells
 from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import BATCH_NAME, LARGEST_NUMBER, TIME, TRIAL_ID
 from sweepledger.structs.record import Status, TrialResult
-from sweepledger.structs.values import Value, canonical, canonical_json
+from sweepledger.structs.values import Value, canonical, canonical_json, written
 
 SUMMARY_FILE = "summary.csv"
 
@@ -84,6 +85,36 @@ class SummaryRow:
     """Id of the parent trial."""
     error: str | None = None
     """What was said of its failure, such as the last line of a traceback."""
+
+    @classmethod
+    def of(cls, outcome: TrialResult) -> "SummaryRow":
+        """Return the line that the summary will have of a result."""
+        record = outcome.record
+        return cls(
+            trial=outcome.trial,
+            batch=outcome.batch,
+            index=outcome.index,
+            replicate=outcome.replicate,
+            in_spec=outcome.in_spec,
+            status=outcome.status,
+            reason=outcome.reason,
+            attempts=outcome.attempts,
+            program=outcome.program,
+            assignment=outcome.assignment,
+            metrics={name: value for name, value in record.metrics.items() if value is not None}
+            if record
+            else {},
+            seconds=record.seconds if record else None,
+            node_class=outcome.node_class,
+            seed=record.seed if record else None,
+            code=outcome.code,
+            ran=record.ran if record else None,
+            data=outcome.data,
+            started=record.started if record else None,
+            finished=record.finished if record else None,
+            parent=outcome.parent,
+            error=outcome.error,
+        )
 
     def metric(self, name: str) -> float | None:
         """Return a metric for ranking; None unless the trial is ok and reported it."""
@@ -177,11 +208,11 @@ def value_cell(value: Value) -> str:
         case None | bool():
             return canonical_json(value)
         case int() | float():
-            return number_cell(value)
+            return repr(written(value))
         case str() if value.isprintable() and not value.startswith(("[", "{", '"')):
             return _quoted(value)
         case _:
-            return csv_cells.quote(canonical_json(value))
+            return csv_cells.quote(json.dumps(written(value), allow_nan=False, separators=(",", ":")))
 
 
 def _quoted(text: str) -> str:

@@ -104,6 +104,11 @@ class Document:
         _, mark = self._find(path)
         return mark
 
+    def is_plain(self, path: DocumentPath) -> bool:
+        """Return whether the value at a path is a scalar without quotes."""
+        node, _ = self._find(path)
+        return isinstance(node, ScalarNode) and node.plain
+
     def problem(
         self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False
     ) -> Problem:

@@ -4,8 +4,10 @@ The tables contain the types of YAML 1.1 (as PyYAML resolves them, with the `y` 
 of the core schema of YAML 1.2.
 """
 
+import json
 import math
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from sweepledger.reader.messages import truncate
@@ -55,6 +57,39 @@ YAML_1_2_INTEGERS = (
     (re.compile(r"0o[0-7]+", re.ASCII), 8),
     (re.compile(r"0x[0-9a-fA-F]+", re.ASCII), 16),
 )
+
+
+OPENING, CLOSING = "([{", ")]}"
+
+
+def rejoin_split(items: Iterable[object], quoted: Collection[int] = ()) -> tuple[str, ...] | None:
+    """Return the texts that commas divided, such as `(3, 5)` of `(3` and `5)`; None if every bracket is closed.
+
+    Brackets of the items at the places of `quoted` do not count.
+    """
+    joined: list[str] = []
+    depth = 0
+    was_divided = False
+    for place, item in enumerate(items):
+        text = item if isinstance(item, str) else json.dumps(item)
+        was_divided = was_divided or depth > 0
+        joined = [*joined[:-1], f"{joined[-1]}, {text}"] if depth > 0 else [*joined, text]
+        if isinstance(item, str) and place not in quoted:
+            depth += sum((letter in OPENING) - (letter in CLOSING) for letter in text)
+    return tuple(joined) if was_divided or depth else None
+
+
+def describe_split(joined: Iterable[str]) -> str:
+    """Return how to write the values that commas divided."""
+    texts = tuple(joined)
+    tuples = [TUPLE.fullmatch(text) for text in texts]
+    lists = ", ".join(f"[{match[1].strip(', ')}]" for match in tuples if match)
+    if all(tuples):
+        return f"YAML has no tuples: write lists as [{lists}], or each text in quotes"
+    return f"write each text in quotes: [{', '.join(json.dumps(text, ensure_ascii=False) for text in texts)}]"
+
+
+TUPLE = re.compile(r"[(\[]([^()\[\]{}]*)[)\]]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import Macro, parse_element
 from sweepledger.structs.trial import Trial
-from sweepledger.structs.values import Value, canonical
+from sweepledger.structs.values import Value, written
 
 ARGUMENT_MACROS: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args": lambda name, value: [f"--{name}={value}"],
@@ -62,8 +62,8 @@ def expand_command(
 
     Values that only the pod knows are in angle brackets.
     """
-    # Like the launcher reads the table: in the order of its columns, whole numbers without a fraction.
-    values: dict[str, Any] = {name: canonical(assignment[name]) for name in order if name in assignment}
+    # Like the launcher reads the table: in the order of its columns.
+    values: dict[str, Any] = {name: written(assignment[name]) for name in order if name in assignment}
     interpreter, seed = known
     macro_values = {
         "args_json": json.dumps(values),

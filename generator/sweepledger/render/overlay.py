@@ -169,6 +169,7 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         choice=None if batch.round is None or sweep.search is None else sweep.search.choice,
         ahead=1 if batch.round is None or sweep.rounds is None else sweep.rounds.ahead,
         engine=batch.engine,
+        unfitted=batch.unfitted,
         parents=batch.parents,
         restarts=sweep.search is not None and sweep.search.restarts_trials,
         store=settings.results.store,

@@ -39,11 +39,11 @@ class Ranking:
     """All configurations of a sweep, by whether they are eligible; each part best first."""
 
     ranked: tuple[ConfigurationResults, ...]
-    """Of the newest program, in the current spec, with a result."""
+    """Of the ranked program, in the current spec, with a result."""
     outside: tuple[ConfigurationResults, ...]
-    """Of the newest program, not in the current spec."""
-    earlier: tuple[ConfigurationResults, ...]
-    """Of earlier programs."""
+    """Of the ranked program, not in the current spec."""
+    others: tuple[ConfigurationResults, ...]
+    """Of other programs."""
     metric: Metric
     trials: int
     """Number of eligible trials, with or without a result."""
@@ -77,7 +77,7 @@ def verdict_reason(verdict: Verdict, field: Ranking) -> str:
     trials = sum(one.count for one in ranked)
     match verdict:
         case Verdict.NOTHING_OK:
-            return f"no trial of the newest program ended ok with a finite {name} (0 of {field.trials})"
+            return f"no trial of the ranked program ended ok with a finite {name} (0 of {field.trials})"
         case Verdict.BEST:
             return f"the best {name} of {count_trials(trials)}, one per configuration"
         case Verdict.ALONE:
@@ -106,7 +106,7 @@ def ranking_warnings(field: Ranking, outcomes: Iterable[TrialResult]) -> Iterato
     if any(one.in_spec is None for one in listed):
         yield "the current spec cannot be read or expanded, so trials that it no longer contains may be ranked"
     yield from _better(field, field.outside, "the current spec does not contain it")
-    yield from _better(field, field.earlier, "it ran an earlier program")
+    yield from _better(field, field.others, "it ran another program")
     yield from _mixed(field.ranked)
     for status, kind in ((Status.CORRUPT, "that cannot be read"), (Status.FOREIGN, "of other trials")):
         count = sum(outcome.status is status for outcome in listed)

@@ -59,8 +59,8 @@ def program_parts(
     """Return what identifies code, data and environment of a trial; `environment` is the digest of its record."""
     locked = None if program.environment is None else program.environment.digest
     return (
-        digest([list(program.command), program.code.path, program.code.tree]),
-        "" if program.data is None else program.data.digest,
+        digest([list(program.command), program.code.path, program.code.tree, program.workdir]),
+        "" if program.data is None else digest([program.data.digest, program.data.as_written()]),
         digest([program.image, locked, pool, in_container, environment]),
     )
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from sweepledger.results.display import format_number, one_line
-from sweepledger.results.pareto import metrics, pareto_front
-from sweepledger.results.summary import Summary
+from sweepledger.results.summary import Summary, pareto_front
 from sweepledger.structs.record import Status
 
 ALWAYS_COUNTED = frozenset({Status.OK, Status.DIVERGED, Status.FAILED, Status.MISSING})
@@ -37,7 +36,7 @@ def subject(summary: Summary) -> str:
 def best_result(summary: Summary) -> str:
     """Return the best trial in words, or `no winner`; with several metrics, the size of the front."""
     if unbeaten := pareto_front(summary):
-        return f"front of {len(unbeaten)} by {', '.join(one_line(one.name) for one in metrics(summary))}"
+        return f"front of {len(unbeaten)} by {', '.join(one_line(one.name) for one in summary.lock.metrics)}"
     if summary.winner is None or summary.best is None:
         return "no winner"
     text = f"best {one_line(summary.metric.name)} {format_number(summary.best)}"

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sweepledger.formats.summary_csv import parameter_names
+from sweepledger.results.inference import mean, median
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary, as_numbers
 from sweepledger.structs.record import TrialResult
@@ -139,7 +140,8 @@ class ValueGroup:
     first: Value
     last: Value
     mean: float
-    """The objective at the mean of the trials' positions on the scale."""
+    """Of the objectives, outliers included."""
+    median: float
     trials: int
 
 
@@ -177,6 +179,7 @@ class Importance:
     """The importance of all parameters that vary."""
 
     scale: ObjectiveScale
+    """The shares are those of positions on it; means and medians are those of the objectives."""
     parameters: tuple[ParameterImportance, ...]
     """The largest share first; then those without a share, the widest distance between means first."""
     rest: float | None
@@ -184,7 +187,7 @@ class Importance:
 
 
 Scored = Sequence[tuple[TrialResult, float]]
-"""Trials and their positions on the scale."""
+"""Trials and their objectives, or positions on the scale."""
 
 
 def importance(summary: Summary) -> Importance:
@@ -196,11 +199,11 @@ def importance(summary: Summary) -> Importance:
         if summary.is_current(outcome) and (objective := outcome.metric(metric.name)) is not None
     ]
     scale = ObjectiveScale.of([objective for _, objective in scored], metric.goal)
-    parts = [(outcome, scale.part(objective)) for outcome, objective in scored]
-    if len(parts) > MOST_TRIALS:
+    if len(scored) > MOST_TRIALS:
         # By id, which is a digest: every n-th trial of a grid would leave out values.
-        parts = sorted(parts, key=lambda each: (each[0].trial, each[0].replicate))[:MOST_TRIALS]
-    grouped = [_grouped(name, parts, scale) for name in parameter_names(outcome for outcome, _ in parts)]
+        scored = sorted(scored, key=lambda each: (each[0].trial, each[0].replicate))[:MOST_TRIALS]
+    parts = [(outcome, scale.part(objective)) for outcome, objective in scored]
+    grouped = [_grouped(name, scored) for name in parameter_names(outcome for outcome, _ in scored)]
     parameters, rest = _measured([each for each in grouped if len(each[0].groups) > 1], parts)
     ordered = sorted(parameters, key=lambda each: _sort_key(each, scale), reverse=True)
     return Importance(scale, tuple(ordered), rest)
@@ -258,21 +261,21 @@ def _share(parameter: ParameterImportance, model: AdditiveModel, explained: floa
 
 
 Item = tuple[int, Value, float]
-"""A trial's index, its value, its position on the scale."""
+"""A trial's index, its value, its objective."""
 
 
-def _grouped(name: str, parts: Scored, scale: ObjectiveScale) -> tuple[ParameterImportance, GroupNumbers]:
+def _grouped(name: str, scored: Scored) -> tuple[ParameterImportance, GroupNumbers]:
     items = [
-        (place, outcome.assignment[name], part)
-        for place, (outcome, part) in enumerate(parts)
+        (place, outcome.assignment[name], objective)
+        for place, (outcome, objective) in enumerate(scored)
         if name in outcome.assignment
     ]
     groups = _groups(items)
-    kinds = array("i", [ABSENT]) * len(parts)
+    kinds = array("i", [ABSENT]) * len(scored)
     for number, group in enumerate(groups):
         for place, *_ in group:
             kinds[place] = number
-    return ParameterImportance(name, tuple(_group(group, scale) for group in groups)), kinds
+    return ParameterImportance(name, tuple(map(_group, groups))), kinds
 
 
 def _groups(items: Sequence[Item]) -> list[list[Item]]:
@@ -303,6 +306,12 @@ def _merged(ordered: Sequence[list[Item]], total: int, count: int) -> list[list[
     return groups
 
 
-def _group(items: Sequence[Item], scale: ObjectiveScale) -> ValueGroup:
-    part = math.fsum(part for *_, part in items) / len(items)
-    return ValueGroup(items[0][1], items[-1][1], scale.at(part), len(items))
+def _group(items: Sequence[Item]) -> ValueGroup:
+    objectives = [objective for *_, objective in items]
+    return ValueGroup(
+        items[0][1],
+        items[-1][1],
+        mean(objectives),
+        median(objectives),
+        len(items),
+    )

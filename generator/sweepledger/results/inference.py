@@ -37,6 +37,12 @@ def mean(values: Sequence[float]) -> float:
         return math.fsum(value / len(values) for value in values)
 
 
+def median(values: Sequence[float]) -> float:
+    """Return the median: of an even number, the mean of the two in the middle."""
+    ordered = sorted(values)
+    return mean((ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]))
+
+
 def deviation(values: Sequence[float]) -> float | None:
     """Return the standard deviation of a sample (n - 1), in any order; None for fewer than two values."""
     if len(values) < FEWEST:

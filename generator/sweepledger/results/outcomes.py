@@ -27,6 +27,8 @@ TERMINATED = "signal-15"
 
 LONGEST_REASON = 200
 LONGEST_ERROR = 200
+MOST_NUMBERS = 10
+"""Names of numbers that a trial reported instead of a metric, as in the launcher's message."""
 _WORD = re.compile(r"[a-z]+(?:-[a-z]+)*(?::[a-z0-9_]+)?", re.ASCII)
 
 PASSED_OVER = "passed_over"
@@ -86,8 +88,10 @@ class Attempt:
     line: str
     """Canonical form of the record: attempts with equal lines are the same."""
     status: Status
-    """By the sweep's metric: a record with `ok` but without the metric has failed."""
+    """By the sweep's metrics: a record with `ok` but without one of them has failed."""
     reason: str | None
+    error: str = ""
+    """What was said of its failure."""
 
     @property
     def rank(self) -> tuple[int, str, int, str]:
@@ -155,19 +159,37 @@ def valid_attempt(record: Record, lock: BatchLock, trial: ExpectedTrial | None) 
         and (record.trial, record.row) == (trial.trial, trial.row)
         and (record.batch, record.code, record.data) == (lock.name, code, data)
     )
-    return _attempt(record, to_line(record), lock.metric) if belongs else None
+    return _attempt(record, lock.metrics) if belongs else None
 
 
-def _attempt(record: Record, line: str, metric: Metric) -> Attempt:
-    status, reason = record.status, record.reason
-    if status is Status.OK and record.metrics.get(metric.name) is None:
-        if metric.name in record.metrics:
-            status, reason = Status.DIVERGED, METRIC_NOT_FINITE
-        else:
-            status, reason = Status.FAILED, METRIC_MISSING
-    elif status is Status.FAILED:
-        status = ENDINGS.get(reason or "", status)
-    return Attempt(record, line, status, reason)
+def _attempt(record: Record, metrics: Sequence[Metric]) -> Attempt:
+    line = to_line(record)
+    if record.status is Status.OK:
+        return Attempt(record, line, *judge_metrics(record.reported, metrics))
+    status = (
+        ENDINGS.get(record.reason or "", Status.FAILED) if record.status is Status.FAILED else record.status
+    )
+    return Attempt(record, line, status, record.reason, record.error_line)
+
+
+def judge_metrics(
+    reported: Mapping[str, float | None], metrics: Iterable[Metric]
+) -> tuple[Status, str | None, str]:
+    """Return status, reason and error of a trial that ended well: it is ok only with a finite number of each metric."""
+    missing = [metric.name for metric in metrics if metric.name not in reported]
+    if missing:
+        numbers = ", ".join(
+            sorted(name for name, value in reported.items() if value is not None)[:MOST_NUMBERS]
+        )
+        return (
+            Status.FAILED,
+            METRIC_MISSING,
+            f"no number {', '.join(missing)}; its numbers: {numbers or 'none'}",
+        )
+    infinite = [metric.name for metric in metrics if reported[metric.name] is None]
+    if infinite:
+        return Status.DIVERGED, METRIC_NOT_FINITE, f"no finite number: {', '.join(infinite)}"
+    return Status.OK, None, ""
 
 
 def _outcome(lock: BatchLock, program: str, trial: ExpectedTrial, attempts: Sequence[Attempt]) -> TrialResult:
@@ -188,7 +210,7 @@ def _outcome(lock: BatchLock, program: str, trial: ExpectedTrial, attempts: Sequ
         data=None if data is None else data.digest,
         replicate=trial.replicate,
         parent=lock.parents.get(trial.index),
-        error=None if best is None or unusable or best.status.is_success else _error(best.record),
+        error=None if best is None or unusable or best.status.is_success else _error(best.error),
         node_class=lock.pool if best is not None and not unusable and best.record.ran_image else None,
     )
 
@@ -200,9 +222,9 @@ def _passed_over(attempt: Attempt) -> str | None:
     return " ".join(word for word in words if _WORD.fullmatch(word))[:LONGEST_REASON] or attempt.reason
 
 
-def _error(record: Record) -> str | None:
-    """Return what a record says of its failure on one line, without characters that could hide or reorder it."""
-    line = one_line(record.error_line[: 2 * LONGEST_ERROR])
+def _error(text: str) -> str | None:
+    """Return what was said of a failure on one line, without characters that could hide or reorder it."""
+    line = one_line(text[: 2 * LONGEST_ERROR])
     return (line if len(line) <= LONGEST_ERROR else f"{line[: LONGEST_ERROR - 1]}…") or None
 
 

@@ -6,7 +6,7 @@ The template contains the text; this module provides its values. Each value pass
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -32,9 +32,8 @@ from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, ParameterImportance, ValueGroup
 from sweepledger.results.inference import Interval
 from sweepledger.results.outcomes import EvaluatedBatch
-from sweepledger.results.pareto import metrics, pareto_front
 from sweepledger.results.rounds import RoundSummary, RungSummary, TrialTotals, rounds, rungs
-from sweepledger.results.summary import TOP, Summary
+from sweepledger.results.summary import TOP, Summary, pareto_front
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value
@@ -138,7 +137,9 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         ],
         "configuration_count": len(summary.replicated),
         "top": [_trial_view(outcome, metric, parameters) for outcome in summary.top],
-        "failures": list(_failures(summary.outcomes)),
+        "failures": list(_failures(filter(summary.is_current, summary.outcomes))),
+        "earlier_failures": _earlier_failures(summary),
+        "ranked_program": _ranked_program(summary),
         "batches": [_batch(batch) for batch in summary.batches],
         "command": shlex.join(lock.program.command),
         "start": summary.start,
@@ -185,9 +186,10 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         ],
         "front_count": len(front),
         "front_figure": FRONT_FILE,
-        "front_metrics": [metric.name for metric in metrics(summary)],
+        "front_metrics": [metric.name for metric in summary.lock.metrics],
         "rounds": list(map(round_view, rounds(summary))),
         "choices": _choices(summary),
+        "unfitted": _unfitted(summary),
         "restarts": summary.lock.restarts,
         "resource": summary.resource or "",
         "rungs": list(map(rung_view, rungs(summary))),
@@ -203,6 +205,17 @@ def _choices(summary: Summary) -> list[Mapping[str, Any]]:
     locks = (batch.lock for batch in summary.batches)
     chosen = dict.fromkeys((lock.method, lock.choice) for lock in locks if lock.choice is not None)
     return [{"method": method or "", "reason": reason or ""} for method, reason in chosen]
+
+
+def _unfitted(summary: Summary) -> list[Mapping[str, Any]]:
+    """Return why models did not propose rounds, each reason once, with the numbers of its rounds."""
+    numbers: dict[str, list[int]] = {}
+    for lock in (batch.lock for batch in summary.batches):
+        if lock.unfitted is not None and lock.round is not None and lock.program.digest == summary.program:
+            numbers.setdefault(lock.unfitted, []).append(lock.round)
+    return [
+        {"reason": reason, "rounds": ", ".join(map(str, sorted(which)))} for reason, which in numbers.items()
+    ]
 
 
 def _parameters(summary: Summary) -> tuple[str, ...]:
@@ -230,7 +243,7 @@ def _trial_view(outcome: TrialResult, metric: str, parameters: Sequence[str]) ->
     }
 
 
-def _failures(outcomes: Sequence[TrialResult]) -> Iterator[Mapping[str, Any]]:
+def _failures(outcomes: Iterable[TrialResult]) -> Iterator[Mapping[str, Any]]:
     groups: dict[tuple[Status, str], list[TrialResult]] = {}
     for outcome in outcomes:
         if not outcome.status.is_success:
@@ -248,6 +261,18 @@ def _failures(outcomes: Sequence[TrialResult]) -> Iterator[Mapping[str, Any]]:
             "count": len(failed),
             "trials": [outcome.trial for outcome in failed[:MOST_NAMED]],
         }
+
+
+def _earlier_failures(summary: Summary) -> str:
+    """Return how many trials of earlier programs have no result; empty if none."""
+    count = sum(not one.status.is_success and not summary.is_current(one) for one in summary.outcomes)
+    return display.count_trials(count) if count else ""
+
+
+def _ranked_program(summary: Summary) -> Mapping[str, Any] | None:
+    """Return which of several programs is ranked; None if all batches ran one."""
+    own = [batch for batch in summary.batches if batch.lock.program.digest == summary.program]
+    return None if len(own) == len(summary.batches) else _batch(own[-1])
 
 
 def _batch(batch: EvaluatedBatch) -> Mapping[str, Any]:
@@ -284,7 +309,9 @@ def importance_view(importance: Importance, goal: Goal) -> Mapping[str, Any]:
 def _format_scale(*, log: bool, beyond: int) -> str:
     parts = ["on a logarithmic scale"] * log
     if beyond:
-        parts.append(f"with {beyond} outliers counted as the worst of the other trials")
+        parts.append(
+            f"with {beyond} outliers counted as the worst of the other trials, for the importance only"
+        )
     return ", ".join(parts)
 
 
@@ -320,7 +347,12 @@ def _group_view(group: ValueGroup, width: float) -> Mapping[str, Any]:
     ends: Sequence[Any] = (
         (group.first,) if is_one_value else (_round_group_end(group.first), _round_group_end(group.last))
     )
-    return {"values": ends, "mean": display.format_within(group.mean, width), "trials": group.trials}
+    return {
+        "values": ends,
+        "mean": display.format_within(group.mean, width),
+        "median": display.format_within(group.median, width),
+        "trials": group.trials,
+    }
 
 
 def _round_group_end(value: Any) -> Any:

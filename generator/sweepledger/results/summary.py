@@ -1,4 +1,4 @@
-"""The summary of a sweep: counts, the best trial, and the ranking of the others.
+"""The summary of a sweep: counts, the best trial, the ranking of the others, and the Pareto front.
 
 `inputs_digest` covers everything that a summary is computed from; it can be reproduced with `sha256sum`.
 """
@@ -11,11 +11,12 @@ from types import MappingProxyType
 from sweepledger.formats import records_jsonl
 from sweepledger.results.best_trial import Ranking, Verdict, decide, ranking_warnings, verdict_reason
 from sweepledger.results.configurations import ConfigurationResults, group_configurations
+from sweepledger.results.doubts import Doubt, doubts
 from sweepledger.results.inference import Interval, optimism
 from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
 from sweepledger.results.paths import LAPTOP_FILE, LAPTOP_WARNING, LOCKS, records_path, results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.metric import Metric
+from sweepledger.structs.metric import Metric, pareto_indices
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value, listing_digest
 
@@ -77,7 +78,7 @@ class Summary:
     """Digest of the locks, the records and the spec; see `inputs_digest`."""
     metric: Metric
     program: str
-    """Digest of the newest program, 64 hex digits."""
+    """Digest of the ranked program, 64 hex digits: the newest, unless a caller names another."""
     batches: tuple[EvaluatedBatch, ...]
     """By number."""
     outcomes: tuple[TrialResult, ...]
@@ -102,6 +103,8 @@ class Summary:
     """With replicates, the newest program's configurations, best first; otherwise empty."""
     top: tuple[TrialResult, ...]
     """The best eligible trials."""
+    doubts: tuple[Doubt, ...] = ()
+    """What trials of the ranked program reported that nobody should rely on; `warnings` has the texts."""
     resource: str | None = None
     """The parameter that successive halving increases, if the search has one."""
     start: tuple[str, ...] = ()
@@ -109,8 +112,8 @@ class Summary:
 
     @property
     def lock(self) -> BatchLock:
-        """The newest batch's lock, whose metric and program are the sweep's."""
-        return self.batches[-1].lock
+        """The lock of the newest batch with the ranked program, whose metric is the sweep's."""
+        return _newest_lock(self.batches, self.program)
 
     @property
     def best(self) -> float | None:
@@ -120,11 +123,11 @@ class Summary:
         return self.replicated[0].mean if self.replicated else self.winner.metric(self.metric.name)
 
     def is_current(self, outcome: TrialResult) -> bool:
-        """Return whether a trial ran the newest program; others are shown, but never ranked."""
+        """Return whether a trial ran the ranked program; others are shown, but never ranked."""
         return outcome.program == self.program
 
     def is_eligible(self, outcome: TrialResult) -> bool:
-        """Return whether a trial ran the newest program and the current spec, as far as it is known, contains it."""
+        """Return whether a trial ran the ranked program and the current spec, as far as it is known, contains it."""
         return self.is_current(outcome) and outcome.in_spec is not False
 
 
@@ -134,25 +137,28 @@ def summarise(
     description: str,
     in_spec: InSpec | None = None,
     spec_digest: str | None = None,
+    program: str | None = None,
 ) -> Summary:
     """Return the summary of all batches of one sweep, in any order. Raises ValueError if there is none.
 
     `in_spec` returns whether the current spec contains a configuration with a replicate; None if that is unknown.
-    `spec_digest` is the SHA-256 of that spec's file, at the path in the newest lock.
+    `spec_digest` is the SHA-256 of that spec's file, at the path in the newest lock. Ranked are the trials of the
+    program with the digest `program`, or of the newest if no batch ran that one.
     """
     evaluated = _evaluated(batches, in_spec)
-    lock = evaluated[-1].lock
+    lock = _newest_lock(evaluated, program)
     outcomes = one_per_trial(outcome for batch in evaluated for outcome in batch.outcomes)
     current = [outcome for outcome in outcomes if outcome.program == lock.program.digest]
     eligible = [outcome for outcome in current if outcome.in_spec is not False]
     field = _ranking(outcomes, eligible, lock)
     verdict = decide(field)
     first = field.ranked[0] if verdict.is_won else None
+    doubted = doubts(current, lock.metrics)
     return Summary(
         sweep=lock.sweep,
         description=description,
         spec_digest=spec_digest,
-        inputs_digest=inputs_digest(evaluated, lock.spec_path, spec_digest),
+        inputs_digest=inputs_digest(evaluated, evaluated[-1].lock.spec_path, spec_digest),
         metric=lock.metric,
         program=lock.program.digest,
         batches=evaluated,
@@ -161,12 +167,23 @@ def summarise(
         winner=None if first is None else first.trial,
         verdict=verdict,
         reason=verdict_reason(verdict, field),
-        warnings=(*ranking_warnings(field, outcomes), *_laptop_warning(evaluated)),
+        warnings=(
+            *(doubt.text for doubt in doubted),
+            *ranking_warnings(field, outcomes),
+            *_laptop_warning(evaluated),
+        ),
         interval=None if first is None else first.interval,
         optimism=optimism([configuration.values for configuration in field.ranked]),
         replicated=group_configurations(current, lock.metric) if field.has_replicates else (),
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
+        doubts=doubted,
     )
+
+
+def _newest_lock(batches: Sequence[EvaluatedBatch], program: str | None) -> BatchLock:
+    """Return the lock of the newest batch that ran a program; of the newest if none did."""
+    locks = [batch.lock for batch in reversed(batches)]
+    return next((lock for lock in locks if lock.program.digest == program), locks[0])
 
 
 def _laptop_warning(evaluated: Iterable[EvaluatedBatch]) -> Iterator[str]:
@@ -191,7 +208,7 @@ def _ranking(outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], l
     return Ranking(
         ranked=tuple(configuration for configuration in current if configuration.is_ranked),
         outside=tuple(configuration for configuration in current if configuration.in_spec is False),
-        earlier=tuple(
+        others=tuple(
             configuration for configuration in configurations if configuration.trial.program != program
         ),
         metric=lock.metric,
@@ -223,3 +240,27 @@ def as_numbers(values: Iterable[Value]) -> list[int | float] | None:
     listed = list(values)
     numbers = [value for value in listed if isinstance(value, int | float) and not isinstance(value, bool)]
     return numbers if len(numbers) == len(listed) else None
+
+
+TrialMetrics = tuple[TrialResult, tuple[float, ...]]
+"""A trial with its value of each metric."""
+
+
+def trials_with_all_metrics(summary: Summary) -> list[TrialMetrics]:
+    """Return the eligible trials that reported every metric."""
+    trials = []
+    for outcome in summary.outcomes:
+        if outcome.record is not None and outcome.status is Status.OK and summary.is_eligible(outcome):
+            values = [outcome.record.metrics.get(metric.name) for metric in summary.lock.metrics]
+            finite = tuple(value for value in values if value is not None)
+            trials += [(outcome, finite)] if len(finite) == len(values) else []
+    return trials
+
+
+def pareto_front(summary: Summary) -> list[TrialMetrics]:
+    """Return the trials of the front, best in the first metric first; empty with one metric."""
+    objectives = summary.lock.metrics
+    if len(objectives) == 1:
+        return []
+    known = sorted(trials_with_all_metrics(summary), key=lambda each: each[0].trial)
+    return [known[place] for place in pareto_indices([values for _, values in known], objectives)]

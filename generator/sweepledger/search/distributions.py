@@ -41,6 +41,9 @@ TEN_DIGITS = "%.9e"
 LEAST = 2.0**-54
 """Replaces u = 0: the middle of its cell, where every quantile is finite."""
 
+LARGEST_FRACTION = 1 - 2.0**-53
+"""The largest argument of a quantile function."""
+
 _CELLS = 2**53
 
 _NEARLY_INFINITE = 1e307

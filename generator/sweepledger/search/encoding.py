@@ -4,12 +4,11 @@ Every coordinate decodes to a legal value, so a proposal cannot leave the space.
 its cumulative distribution function, so that a model sees all domains on one scale from 0 to 1.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
-from sweepledger.search.distributions import coordinate_of, quantile_of
-from sweepledger.structs.combinations import ABSENT, Dimension
+from sweepledger.search.distributions import LARGEST_FRACTION, coordinate_of, quantile_of
+from sweepledger.structs.combinations import ABSENT, Dimension, is_ordered
 from sweepledger.structs.domain import Choice, Constant, IntUniform, Quantized, Uniform
 from sweepledger.structs.space import (
     Parameter,
@@ -22,14 +21,8 @@ from sweepledger.structs.space import (
 )
 from sweepledger.structs.values import Value, identity, is_number
 
-LARGEST_FRACTION = 1 - 2.0**-53
-"""The largest argument of a quantile function."""
-
 DECIMALS = 6
 """Of a proposed fraction: the last digits of logarithms and sums differ between platforms."""
-
-MIN_ORDINAL = 3
-"""Between two values there is no other, so an order of two carries no information."""
 
 Coordinate = float | int
 Coordinates = Mapping[str, Coordinate]
@@ -80,6 +73,12 @@ class EncodedSpace:
     dimensions: tuple[EncodedDimension, ...]
     constants: Mapping[str, Value]
     """Constants without conditions."""
+
+    @property
+    def columns(self) -> int:
+        """How many numbers describe a configuration, with one for each value without an order."""
+        kinds = (dimension.kind for dimension in self.dimensions)
+        return sum(kind.count if isinstance(kind, Categorical) else 1 for kind in kinds)
 
     def encode(self, configuration: Mapping[str, Value]) -> Coordinates | None:
         """Return a configuration's coordinates; None if the space does not contain it."""
@@ -147,8 +146,8 @@ def _zip_codec(members: tuple[Parameter, ...]) -> Codec:
         present = {name: identity(configuration[name]) for name in names if name in configuration}
         return next((at for at, row in enumerate(known) if present.items() <= row.items()), None)
 
-    is_ordered = all(map(_is_ordered, zip(*rows, strict=True)))
-    kind = Ordinal(len(rows)) if is_ordered else Categorical(len(rows))
+    has_order = all(map(is_ordered, zip(*rows, strict=True)))
+    kind = Ordinal(len(rows)) if has_order else Categorical(len(rows))
     return kind, lambda coordinate: rows[int(coordinate)], encode
 
 
@@ -157,8 +156,8 @@ def _parameter_codec(member: Parameter) -> Codec:
     match member.domain:
         case Choice(values, probabilities):
             indices = {identity(value): at for at, value in enumerate(values)}
-            is_ordered = probabilities is None and _is_ordered(values)
-            kind: DimensionKind = Ordinal(len(values)) if is_ordered else Categorical(len(values))
+            has_order = probabilities is None and is_ordered(values)
+            kind: DimensionKind = Ordinal(len(values)) if has_order else Categorical(len(values))
             return (
                 kind,
                 lambda coordinate: (values[int(coordinate)],),
@@ -214,12 +213,3 @@ def _quantized_codec(member: Parameter, low: float, high: float, q: float) -> Co
         return min(max(round(value / q) - first, 0), count - 1)
 
     return Ordinal(count), decode, encode
-
-
-def _is_ordered(values: Sequence[Value]) -> bool:
-    """Return whether values are numbers in order, so that neighbours are alike."""
-    numbers = [value for value in values if is_number(value)]
-    if len(numbers) < max(MIN_ORDINAL, len(values)):
-        return False
-    pairs = list(pairwise(numbers))
-    return all(left < right for left, right in pairs) or all(left > right for left, right in pairs)

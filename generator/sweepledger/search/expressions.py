@@ -1,18 +1,25 @@
 """Evaluation of expressions: from the tree of a constraint or derived value to a function of a configuration.
 
 Expressions mean what they mean in Python, with stricter types: arithmetic requires numbers; `and`, `or` and `not`
-require booleans; a boolean is not a number and equals none; only two numbers or two strings have an order. Every
-intermediate result must be a number that a spec can contain.
+require booleans; a boolean is not a number and equals none; only two numbers or two strings have an order. No
+intermediate result may exceed the numbers that a spec can contain.
 
-Beware: `**`, exp and the logarithms are functions of the C library, and their last digit differs between platforms.
-The caller rounds derived values; but a constraint that compares such a result with an almost equal number may be
-true on one platform and false on another.
+A float is the decimal that it is written as, and arithmetic is exact: 0.1 + 0.2 is 0.3. The result of an
+expression is an integer or the nearest float.
+
+Beware: exp, the logarithms and most powers are functions of the C library, and their last digit differs between
+platforms. The caller rounds derived values; but a constraint that compares such a result with an almost equal
+number may be true on one platform and false on another.
 """
 
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
 from operator import itemgetter
+from sys import float_info
 from typing import assert_never, cast
 
 from sweepledger.reader.messages import safe_repr
@@ -33,13 +40,27 @@ from sweepledger.structs.expression import (
 )
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value
 
-Number = int | float
+Number = int | float | Decimal | Fraction
+"""A float is a value as written; the exact types are intermediate results."""
+
+Operand = Value | Decimal | Fraction
 
 MAX_DIGITS = 308
 """The largest number of digits of a float before or after the point; Python would compute 10**digits."""
 
-NUMBERS = (float, int)
-"""Compared with type(): the type of a boolean is neither."""
+NUMBERS = frozenset({float, int, Decimal, Fraction})
+"""Compared with type(): the type of a boolean is none of them."""
+
+PLAIN = frozenset({float, int})
+"""Two of these have the order of the decimals that they are written as."""
+
+LARGEST = Decimal(float_info.max)
+
+EXACT = Context(prec=10**6, Emin=MIN_EMIN, Emax=MAX_EMAX)
+"""More digits than sums and products of `MAX_NODES` floats have."""
+
+MAX_EXACT_EXPONENT = 64
+"""Powers with a larger exponent are those of the C library."""
 
 
 class ComputeError(ValueError):
@@ -50,11 +71,26 @@ class KindError(ComputeError):
     """A value has a type that an operator, a function or a constraint does not accept."""
 
 
-def require_number(value: Value, subject: str) -> Number:
+def require_number(value: Operand, subject: str) -> Number:
     """Return a value if it is a number. Raises KindError, which names the subject."""
     if type(value) in NUMBERS:
         return value  # type: ignore[return-value] # mypy does not narrow by type()
     raise KindError(f"{subject} must be a number, got {safe_repr(value)}")
+
+
+@lru_cache(maxsize=10_000)
+def _decimal(value: float) -> Decimal:
+    return Decimal(repr(value))
+
+
+def exact(value: Number) -> int | Decimal | Fraction:
+    """Return the exact decimal that a number is written as: 0.1 is a tenth."""
+    return _decimal(value) if type(value) is float else value  # type: ignore[return-value]
+
+
+def nearest(value: Operand) -> Value:
+    """Return the float nearest to an exact result, and 0.0 for -0.0; other values as they are."""
+    return float(value) + 0.0 if isinstance(value, float | Decimal | Fraction) else value
 
 
 def check_range(result: Number) -> Number:
@@ -63,59 +99,94 @@ def check_range(result: Number) -> Number:
         if abs(result) <= LARGEST_EXACT_INTEGER:
             return result
         raise ComputeError("integers must be from -2^53 to 2^53, got a larger one")
-    if math.isfinite(result):
+    if -LARGEST <= result <= LARGEST:
         return result
     raise ComputeError("numbers must be finite, got one too large")
 
 
-def power(base: Number, exponent: Number) -> Number:
-    """Raise to a power. Raises ComputeError, and OverflowError and ZeroDivisionError as Python does."""
+def negative(value: Number) -> Number:
+    """Return a number with the other sign."""
+    return value.copy_negate() if isinstance(value, Decimal) else -value  # -Decimal would round
+
+
+def calculate(sign: ArithmeticOperator, left: Number, right: Number) -> Number:
+    """Apply an operator. Raises ComputeError, and OverflowError and ZeroDivisionError as Python does."""
+    if sign == "**":
+        return _power(left, right)
+    if type(left) is int and type(right) is int:
+        return Fraction(left, right) if sign == "/" else INTEGER_OPERATIONS[sign](left, right)
+    left, right = exact(left), exact(right)
+    if sign in EXACT_OPERATIONS and type(left) is not Fraction and type(right) is not Fraction:
+        return EXACT_OPERATIONS[sign](cast(Decimal, left), cast(Decimal, right))
+    # A Fraction, even of // and %: the result of a float is a float.
+    return Fraction(FRACTION_OPERATIONS[sign](Fraction(left), Fraction(right)))
+
+
+def _power(base: Number, exponent: Number) -> Number:
     if isinstance(base, int) and isinstance(exponent, int):
         # Otherwise Python would compute all digits of a number that is too large anyway.
         if abs(base) > 1 and exponent > LARGEST_EXACT_INTEGER.bit_length():
             raise OverflowError
-    elif base < 0 and exponent != math.floor(exponent):
-        raise ComputeError(f"a negative number must have a whole exponent, got {base!r} ** {exponent!r}")
-    result: Number = base**exponent
-    return result
+        if exponent >= 0:
+            return int(base**exponent)
+    if isinstance(exponent, int) and abs(exponent) <= MAX_EXACT_EXPONENT:
+        return Fraction(exact(base)) ** exponent
+    if base < 0 and exponent != math.floor(exponent):
+        shown = f"{nearest(base)!r} ** {nearest(exponent)!r}"
+        raise ComputeError(f"a negative number must have a whole exponent, got {shown}")
+    return float(float(base) ** float(exponent))
 
 
-OPERATIONS: dict[ArithmeticOperator, Callable[[Number, Number], Number]] = {
+INTEGER_OPERATIONS: dict[ArithmeticOperator, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+
+EXACT_OPERATIONS: dict[ArithmeticOperator, Callable[[Decimal, Decimal], Decimal]] = {
+    "+": EXACT.add,
+    "-": EXACT.subtract,
+    "*": EXACT.multiply,
+}
+"""The fast ones, also of a Decimal and an integer: a large grid needs a million of them."""
+
+FRACTION_OPERATIONS: dict[ArithmeticOperator, Callable[[Fraction, Fraction], Fraction | int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
     "//": operator.floordiv,
     "%": operator.mod,
-    "**": power,
 }
 
 
-def call_function(function: FunctionName, values: Sequence[Value]) -> Number:
+def call_function(function: FunctionName, values: Sequence[Operand]) -> Number:
     """Apply a function. Raises ComputeError."""
     if function == "len":
         return _length(values[0])
     if function in {"max", "min"} and len(values) == 1:
         values = _non_empty_list(function, values[0])
-    numbers = [require_number(value, f"an argument of {function}") for value in values]
+    numbers = [exact(require_number(value, f"an argument of {function}")) for value in values]
     try:
         return check_range(FUNCTIONS[function](*numbers))
     except ComputeError:
         raise
     except (ValueError, ZeroDivisionError) as error:
-        arguments = ", ".join(repr(value) for value in numbers)
+        arguments = ", ".join(repr(nearest(value)) for value in numbers)
         raise ComputeError(f"must be defined, got {function}({arguments})") from error
     except OverflowError as error:
         raise ComputeError(f"numbers must be finite, got one too large from {function}") from error
 
 
-def _length(value: Value) -> int:
+def _length(value: Operand) -> int:
     if isinstance(value, str | list | tuple):
         return len(value)
     raise KindError(f"the argument of len must be a text or a list, got {safe_repr(value)}")
 
 
-def _non_empty_list(function: str, value: Value) -> Sequence[Value]:
+def _non_empty_list(function: str, value: Operand) -> Sequence[Value]:
     if isinstance(value, list | tuple) and value:
         return value
     got = "an empty list" if isinstance(value, list | tuple) else safe_repr(value)
@@ -126,12 +197,13 @@ def _rounded(value: Number, digits: Number | None = None) -> Number:
     if digits is None:
         return round(value)
     if not isinstance(digits, int) or abs(digits) > MAX_DIGITS:
-        raise ComputeError(f"digits must be an integer from -{MAX_DIGITS} to {MAX_DIGITS}, got {digits!r}")
-    return round(value, digits)
+        got = f"got {nearest(digits)!r}"
+        raise ComputeError(f"digits must be an integer from -{MAX_DIGITS} to {MAX_DIGITS}, {got}")
+    return round(value, digits) if isinstance(value, int) else Fraction(round(Fraction(value), digits))
 
 
 FUNCTIONS: dict[FunctionName, Callable[..., Number]] = {
-    "abs": abs,
+    "abs": lambda value: negative(value) if value < 0 else value,
     "ceil": math.ceil,
     "exp": math.exp,
     "floor": math.floor,
@@ -145,7 +217,7 @@ FUNCTIONS: dict[FunctionName, Callable[..., Number]] = {
 }
 
 
-Relation = Callable[[Value, Value], bool]
+Relation = Callable[[Operand, Operand], bool]
 
 ORDERS: dict[ComparisonOperator, Callable[..., bool]] = {
     "<": operator.lt,
@@ -170,16 +242,16 @@ def comparison(sign: ComparisonOperator) -> Relation:
             return _ordered(sign)
 
 
-def equal(left: Value, right: Value) -> bool:
+def equal(left: Operand, right: Operand) -> bool:
     """Return whether two values are equal; values of different types never are."""
     if type(left) in NUMBERS:
-        return type(right) in NUMBERS and left == right
+        return type(right) in NUMBERS and exact(left) == exact(right)  # type: ignore[arg-type]
     if isinstance(left, list | tuple):
         return isinstance(right, list | tuple) and len(left) == len(right) and all(map(equal, left, right))
     return type(left) is type(right) and left == right
 
 
-def _contains(item: Value, whole: Value) -> bool:
+def _contains(item: Operand, whole: Operand) -> bool:
     if isinstance(whole, list | tuple):
         return any(equal(item, value) for value in whole)
     if isinstance(item, str) and isinstance(whole, str):
@@ -190,9 +262,11 @@ def _contains(item: Value, whole: Value) -> bool:
 def _ordered(sign: ComparisonOperator) -> Relation:
     order = ORDERS[sign]
 
-    def compare(left: Value, right: Value) -> bool:
-        if type(left) in NUMBERS and type(right) in NUMBERS:
+    def compare(left: Operand, right: Operand) -> bool:
+        if type(left) in PLAIN and type(right) in PLAIN:
             return order(left, right)
+        if type(left) in NUMBERS and type(right) in NUMBERS:
+            return order(exact(left), exact(right))  # type: ignore[arg-type]
         if isinstance(left, str) and isinstance(right, str):
             return order(left, right)
         raise unordered_error(sign, left, right)
@@ -200,37 +274,37 @@ def _ordered(sign: ComparisonOperator) -> Relation:
     return compare
 
 
-def unordered_error(sign: str, left: Value, right: Value) -> KindError:
+def unordered_error(sign: str, left: Operand, right: Operand) -> KindError:
     """Return the error for two values without an order."""
     return KindError(
-        f"{sign} must compare two numbers or two texts, got {safe_repr(left)} {sign} {safe_repr(right)}"
+        f"{sign} must compare two numbers or two texts, "
+        f"got {safe_repr(nearest(left))} {sign} {safe_repr(nearest(right))}"
     )
 
 
-Evaluator = Callable[[Mapping[str, Value]], Value]
+Evaluator = Callable[[Mapping[str, Value]], Operand]
 NumericEvaluator = Callable[[Mapping[str, Value]], Number]
 Predicate = Callable[[Mapping[str, Value]], bool]
 
-EXACT_LIMIT = float(LARGEST_EXACT_INTEGER)
-"""Results within this limit need no further check. A float: comparisons with it are fast for integers and floats."""
 
-
-def compile_expression(expression: Expression) -> Evaluator:
+def compile_expression(expression: Expression) -> Callable[[Mapping[str, Value]], Value]:
     """Compile an expression to a function, which raises ComputeError.
 
     The function requires a value for every name in the expression.
     """
     compute = _compile(expression)
-    if not isinstance(expression, ListLiteral | Conditional):
-        return compute
+    if isinstance(expression, Comparison | BooleanOperation):
+        return cast(Predicate, compute)
 
-    def flat(values: Mapping[str, Value]) -> Value:
+    def result(values: Mapping[str, Value]) -> Value:
         value = compute(values)
-        if isinstance(value, tuple) and any(isinstance(item, list | tuple) for item in value):
+        if not isinstance(value, tuple):
+            return nearest(value)
+        if any(isinstance(item, list | tuple) for item in value):
             raise KindError("a list must not contain lists, got one")
-        return value
+        return tuple(cast(str, nearest(item)) for item in value)
 
-    return flat
+    return result
 
 
 def _compile(expression: Expression) -> Evaluator:  # noqa: C901, PLR0911 - one case per type of node
@@ -306,7 +380,7 @@ def _compile_predicate(expression: Expression, word: str) -> Predicate:
 
 
 def _minus(operand: NumericEvaluator) -> NumericEvaluator:
-    return lambda values: -operand(values)
+    return lambda values: negative(operand(values))
 
 
 def _not(operand: Predicate) -> Predicate:
@@ -316,16 +390,14 @@ def _not(operand: Predicate) -> Predicate:
 def _arithmetic(
     sign: ArithmeticOperator, left: NumericEvaluator, right: NumericEvaluator
 ) -> NumericEvaluator:
-    operation = OPERATIONS[sign]
-
     def compute(values: Mapping[str, Value]) -> Number:
         try:
-            result = operation(left(values), right(values))
+            result = calculate(sign, left(values), right(values))
         except ZeroDivisionError as error:
             raise ComputeError(f"must not divide by 0, got a division with {sign}") from error
         except OverflowError as error:
             raise ComputeError(f"numbers must be finite, got one too large from {sign}") from error
-        return result if -EXACT_LIMIT <= result <= EXACT_LIMIT else check_range(result)
+        return check_range(result)
 
     return compute
 
@@ -380,12 +452,14 @@ def _chain(first: Evaluator, steps: tuple[tuple[Relation, Evaluator], ...]) -> P
 
 
 def _order_with_constant(sign: ComparisonOperator, left: Evaluator, right: Number) -> Predicate:
-    order = ORDERS[sign]
+    order, exact_right = ORDERS[sign], exact(right)
 
     def test(values: Mapping[str, Value]) -> bool:
         value = left(values)
         if type(value) is float or type(value) is int:
             return order(value, right)
+        if type(value) in NUMBERS:
+            return order(value, exact_right)
         raise unordered_error(sign, value, right)
 
     return test
@@ -394,12 +468,12 @@ def _order_with_constant(sign: ComparisonOperator, left: Evaluator, right: Numbe
 def _member(left: Evaluator, scalars: list[Value]) -> Predicate:
     """Compile a test for membership: 1 equals 1.0 but not true."""
     booleans = frozenset(value for value in scalars if isinstance(value, bool))
-    others = frozenset(cast(str, value) for value in scalars if not isinstance(value, bool))
+    others = frozenset(exact(cast(Number, value)) for value in scalars if not isinstance(value, bool))
 
     def test(values: Mapping[str, Value]) -> bool:
         value = left(values)
         if isinstance(value, bool):
             return value in booleans
-        return not isinstance(value, list | tuple) and value in others
+        return not isinstance(value, list | tuple) and exact(cast(Number, value)) in others
 
     return test

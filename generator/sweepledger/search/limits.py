@@ -8,6 +8,7 @@ from typing import assert_never
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.search.configurations import Configuration
+from sweepledger.search.distributions import LARGEST_FRACTION, quantile_of
 from sweepledger.search.estimates import (
     MAX_BYTES,
     MAX_CELLS,
@@ -26,7 +27,7 @@ from sweepledger.structs.combinations import (
     count_distinct,
     list_dimensions,
 )
-from sweepledger.structs.domain import Choice
+from sweepledger.structs.domain import Choice, LogNormal, LogUniform, Normal, Quantized, Uniform
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import (
@@ -37,11 +38,15 @@ from sweepledger.structs.search_block import (
     RandomSearch,
     Sampler,
 )
+from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
 
 MAX_SHUFFLED = 10**30
 """Combinations of a shuffled grid: its permutation mixes indexes as pairs of 64-bit numbers."""
+
+_SPREAD = tuple((2 * part + 1) / 32 for part in range(16))
+"""Points of the unit interval at which a distribution has different numbers, unless their digits are too few."""
 
 MAX_JOBS = 100
 """More Jobs are slow to build with kustomize and long to review."""
@@ -127,6 +132,8 @@ def _last_block(sweep: Sweep, source: SourceMap) -> SourceMap:
 def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     for number, block in enumerate(sweep.blocks):
         block_source = source.part("blocks", number)
+        if not isinstance(block, GridSearch):
+            yield from _narrow_domains(block.space, block_source)
         match block:
             case GridSearch(space, _, int()) if (
                 prod(dimension.size for dimension in list_dimensions(space)) > MAX_SHUFFLED
@@ -150,6 +157,34 @@ def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
 
 def _too_many(source: SourceMap, message: str, hint: str) -> Problem:
     return source.problem(message, code="too-many-trials", hint=hint)
+
+
+def _narrow_domains(space: SearchSpace, source: SourceMap) -> Iterator[Problem]:
+    """Yield a problem for each domain in which draws are equal because of their few digits."""
+    for parameter in space.parameters:
+        match parameter.domain:
+            case Uniform() | LogUniform() | Normal() | LogNormal():
+                different = len({*map(quantile_of(parameter.domain), _SPREAD)})
+                if different < len(_SPREAD):
+                    message = (
+                        f"{parameter.name} must have room for different numbers of 10 significant digits"
+                    )
+                    hint = "draws are rounded to 10 digits: widen the range, or write one value as value"
+                    yield _narrow(source, parameter.name, message, hint)
+            case Quantized(Uniform() | LogUniform() | Normal() | LogNormal(), q):
+                first, last = map(quantile_of(parameter.domain), (0.0, LARGEST_FRACTION))
+                if first == last:
+                    message = (
+                        f"{parameter.name} must have several multiples of q ({q:g}), got {first!r} alone"
+                    )
+                    hint = "lower q, widen the range, or write one value as value"
+                    yield _narrow(source, parameter.name, message, hint)
+            case _:
+                pass
+
+
+def _narrow(source: SourceMap, parameter: str, message: str, hint: str) -> Problem:
+    return source.problem(message, "parameters", parameter, code="range-narrow", hint=hint)
 
 
 def _too_few(source: SourceMap, block: Block, distinct: int, cap: int) -> Problem:

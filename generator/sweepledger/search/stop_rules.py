@@ -25,6 +25,7 @@ from sweepledger.structs.early_stopping import (
     ThresholdRule,
 )
 from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.record import step_restarts
 
 MAX_THRESHOLDS = 200
 """The largest number of points in a recorded curve."""
@@ -44,7 +45,11 @@ class LearningCurve:
 def compile_stop_rules(
     rule: EarlyStop, metric: Metric, curves: Iterable[LearningCurve]
 ) -> tuple[StopRule, ...]:
-    """Return the rules for new trials; without enough curves there are no thresholds."""
+    """Return the rules for new trials; without enough curves there are no thresholds.
+
+    Curves whose steps begin again are not used: a value at a step is then one of several.
+    """
+    curves = [curve for curve in curves if not step_restarts(curve.points)]
     match rule:
         case PatienceStop(patience, margin, first, last):
             return (PatienceRule(patience, margin, first, last),)

@@ -12,8 +12,7 @@ from typing import Any
 
 from sweepledger.results import display
 from sweepledger.results.importance import Importance
-from sweepledger.results.pareto import metrics, pareto_front
-from sweepledger.results.summary import Summary
+from sweepledger.results.summary import Summary, pareto_front
 from sweepledger.site.columns import COST, HOURS, METRIC, NUMBER, OBJECTIVE, PARAMETER, SECONDS, TrialColumn
 from sweepledger.structs.metric import Goal
 
@@ -121,7 +120,7 @@ def _charts(
             (PARAMETER + first,),
             PARAMETER + second,
         )
-    others = [each.name for each in metrics(summary)[1:]]
+    others = [each.name for each in summary.lock.metrics[1:]]
     if others and METRIC + others[0] in keys:
         yield SweepChart(
             "front",

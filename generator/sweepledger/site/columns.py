@@ -83,6 +83,9 @@ def trial_columns(
     if prices and all(one.batch in prices for one in trials):
         title = f"cost in {currency}" if currency else "cost"
         columns.append(_spent(COST, title, trials, [prices[one.batch] for one in trials]))
+    programs = {batch.lock.program.digest: batch.lock.program.digest[:8] for batch in summary.batches}
+    if len(programs) > 1:
+        columns.append(_nominal("program", "program", [programs[one.program] for one in trials]))
     for key, title, values in (
         ("pool", "pool", [one.node_class for one in trials]),
         ("software", "software", [_software(one) for one in trials]),

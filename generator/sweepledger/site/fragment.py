@@ -11,10 +11,10 @@ from sweepledger.results.early_stopping_savings import early_stopping
 from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, importance
 from sweepledger.results.inference import Interval
-from sweepledger.results.pareto import pareto_front
+from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.rounds import rounds
-from sweepledger.results.summary import Summary
+from sweepledger.results.summary import Summary, pareto_front
 from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
 from sweepledger.site.columns import TrialColumn, trial_columns
 from sweepledger.site.history import EventKind, SweepHistory, spec_changes
@@ -347,6 +347,8 @@ def _view(
         "best": _best(summary),
         "rounds": rounds(summary),
         "failures": list(_failures(summary)),
+        "program": _ranked_program(history, summary),
+        "beyond": _beyond(summary),
         "savings": savings,
         "configurations": [
             {
@@ -397,7 +399,7 @@ def _failures(summary: Summary) -> Iterator[tuple[str, str, str, int, str]]:
     first: dict[tuple[str, str], str] = {}
     errors: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for one in summary.outcomes:
-        if one.status is not Status.OK:
+        if one.status is not Status.OK and summary.is_current(one):
             key = (str(one.status), display.one_line(one.reason or "no record"))
             reasons[key] += 1
             first.setdefault(key, one.trial)
@@ -405,6 +407,27 @@ def _failures(summary: Summary) -> Iterator[tuple[str, str, str, int, str]]:
     for key, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         error = min(errors[key], key=lambda text: (-errors[key][text], text), default="")
         yield (*key, error, count, first[key])
+
+
+def _ranked_program(history: SweepHistory, summary: Summary) -> dict[str, Any] | None:
+    """Return which of several programs is ranked; None if all batches ran one."""
+    if history.ranked is None:
+        return None
+    batches = [batch.lock.name for batch in summary.batches if batch.lock.program.digest == summary.program]
+    return {
+        **program_texts(summary.lock.program),
+        "batches": ", ".join(batches),
+        "is_head": history.ranked == summary.program,
+    }
+
+
+def _beyond(summary: Summary) -> str:
+    """Return which trials the charts show at the end of the axis instead of at their objective; empty if none."""
+    values = [value for one in summary.outcomes if (value := one.metric(summary.metric.name)) is not None]
+    scale = ObjectiveScale.of(values, summary.metric.goal)
+    if not scale.beyond:
+        return ""
+    return f"{display.count_trials(scale.beyond)}, the worst at {display.format_number(scale.worst)}"
 
 
 def _importance(shares: Importance) -> dict[str, Any]:
@@ -422,4 +445,5 @@ def _importance(shares: Importance) -> dict[str, Any]:
             for each in shares.parameters
         ],
         "rest": None if shares.rest is None else display.format_percent(shares.rest),
+        "beyond": display.count_trials(shares.scale.beyond) if shares.scale.beyond else "",
     }

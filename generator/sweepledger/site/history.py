@@ -113,6 +113,8 @@ class SweepHistory:
     currency: str = ""
     problem: str = ""
     """Why the results cannot be shown; empty if they can, or if there are none."""
+    ranked: str | None = None
+    """The digest of the commit's program if the batches ran several, empty if it is none of them; None: one."""
     foreign: tuple[str, ...] = ()
     """Foreign evidence that the search starts from, in words."""
 

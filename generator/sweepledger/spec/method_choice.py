@@ -6,6 +6,7 @@ Locks keep the choice of their search, so another rule in a later version change
 
 from dataclasses import dataclass
 
+from sweepledger.structs.combinations import count_columns
 from sweepledger.structs.domain import Constant
 from sweepledger.structs.search_block import Method, Rounds
 from sweepledger.structs.space import SearchSpace
@@ -14,6 +15,8 @@ MOST_FITTED = 256
 """Configurations for which a Gaussian process proposes within seconds; its time grows with their cube."""
 MOST_DIMENSIONS = 12
 """Parameters that it learns from so few configurations."""
+MOST_COLUMNS = 24
+"""Numbers that describe a configuration: one for each parameter with an order, and for each value without one."""
 MOST_PENDING = 16
 """Configurations without results for which it can guess; it proposes one after the other."""
 
@@ -49,6 +52,7 @@ def choose_method(
     for found, limit, what in (
         (most, MOST_FITTED, "configurations"),
         (parameters, MOST_DIMENSIONS, "parameters"),
+        (count_columns(space), MOST_COLUMNS, "numbers and values without an order"),
         (pending, MOST_PENDING, "configurations at once"),
     ):
         if found > limit:

@@ -3,9 +3,11 @@
 Numbers are taken as the decimals they are written as, so 0.1 to 0.5 by 0.1 is five numbers without noise.
 What has no short decimal form is rounded to ten significant digits, the same on every machine, but never
 beyond the ends. Points so close that this makes them equal are for others to refuse: see `is_distinct`.
+All points of a range are integers, or all are floats: integers if the range is written with integers alone and
+has no other points.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -53,7 +55,8 @@ def stepped(low: Number, high: Number, step: Number) -> tuple[Number, ...]:
     count = step_count(low, high, step)
     assert count is not None
     start, stride = _exact(low), _exact(step)
-    return tuple(_nearest(start + index * stride) for index in range(count))
+    points = tuple(_nearest(start + index * stride) for index in range(count))
+    return _of_one_kind(points, (low, high, step))
 
 
 def is_steppable(low: Number, high: Number, step: Number) -> bool:
@@ -83,16 +86,17 @@ def spaced(spacing: Spacing, start: Number, stop: Number, count: int) -> tuple[N
     """
     match spacing:
         case Spacing.LINEAR:
-            return _within(tuple(_number(point) for point in _linear(start, stop, count)))
+            points = _within(tuple(_number(point) for point in _linear(start, stop, count)))
         case Spacing.DECADES:
-            return tuple(_power(Decimal(10), point) for point in _linear(start, stop, count))
+            points = tuple(_power(Decimal(10), point) for point in _linear(start, stop, count))
         case Spacing.GEOMETRIC:
-            return _geometric(start, stop, count)
+            points = _geometric(start, stop, count)
+    return _of_one_kind(points, (start, stop))
 
 
 def exponentially_spaced(start: Number, stop: Number, count: int) -> tuple[Number, ...]:
     """List `count` powers of e whose exponents go from start to stop by equal steps."""
-    return tuple(_rounded(_exponential(_decimal(point))) for point in _linear(start, stop, count))
+    return tuple(float(_rounded(_exponential(_decimal(point)))) for point in _linear(start, stop, count))
 
 
 def exponential(exponent: Number) -> float:
@@ -117,6 +121,12 @@ def _within(points: tuple[Number, ...]) -> tuple[Number, ...]:
     """Return the points, limited to the first and the last, which rounding may exceed."""
     low, high = sorted((points[0], points[-1]))
     return tuple(min(max(point, low), high) for point in points)
+
+
+def _of_one_kind(points: tuple[Number, ...], written: Iterable[Number]) -> tuple[Number, ...]:
+    """Return points as integers if all of them, and the numbers that the range is written with, are."""
+    is_whole = all(isinstance(number, int) for number in (*points, *written))
+    return points if is_whole else tuple(map(float, points))
 
 
 def _linear(start: Number, stop: Number, count: int) -> Iterator[Fraction]:

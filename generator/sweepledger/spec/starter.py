@@ -2,8 +2,11 @@
 
 import json
 import re
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
 from sweepledger.structs.metric import Goal
 
 SCHEMA_FILE = ".schema.json"
@@ -82,7 +85,7 @@ metric: {{name: {metric}, goal: {goal}, source: stdout}}   # a line `{metric}=0.
 
 parameters:
 {parameters}
-# One list item an argument, no shell. "${{args}}" becomes {arguments}
+# One list item an argument, no shell{arguments}
 command: {command}
 
 run:
@@ -93,9 +96,10 @@ run:
 """
 GRID = "method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all"
 SEARCH = """\
-method: auto   # a search, whose rounds learn from results; `sweep plan` says which method it is, and why
+method: {method}   # a search, whose rounds learn from results; {why}
 seed: 0   # the same seed and results, the same trials
-rounds: {size: 2, max: 10}   # trials of a round, and number of rounds"""
+rounds: {{size: 2, max: 10}}   # trials of a round, and number of rounds"""
+AUTO_SEARCH = ("auto", "`sweep plan` says which method it is, and why")
 SCRIPT = ".py"
 MODULE_OPTION = "-m"
 SOURCE_FOLDER = "src"
@@ -118,22 +122,27 @@ class Starter:
     metric: str = "score"
     goal: Goal = Goal.MAXIMIZE
 
-    def spec(self, name: str, *, code: str) -> str:
-        """Return the text of the spec. Raises ValueError for a parameter in another form."""
+    def spec(self, name: str, *, code: str, search: tuple[str, str] = AUTO_SEARCH) -> str:
+        """Return the text of the spec, with the method of a search and why. Raises ValueError for a wrong parameter."""
         parameters = dict(map(_parameter, self.parameters or EXAMPLE_VALUES))
         words = self.command if any("${" in word for word in self.command) else (*self.command, "${args}")
         return OF_COMMAND.format(
             name=_yaml_scalar(name),
-            method=SEARCH if any(isinstance(domain, _Range) for domain in parameters.values()) else GRID,
+            method=SEARCH.format(method=search[0], why=search[1]) if self.is_search else GRID,
             metric=_yaml_scalar(self.metric),
             goal=self.goal,
             parameters="".join(
                 f"  {_yaml_scalar(key)}: {{{domain.yaml}}}\n" for key, domain in parameters.items()
             ),
-            arguments=" ".join(f"--{key}={domain.first}" for key, domain in parameters.items()),
-            command=f"[{', '.join(map(_yaml_scalar, words))}]",
+            arguments=_shown_arguments(words, parameters),
+            command=f"[{', '.join(map(_yaml_text, words))}]",
             code=code,
         )
+
+    @property
+    def is_search(self) -> bool:
+        """Whether a parameter is a range."""
+        return any(isinstance(domain, _Range) for _, domain in map(_parameter, self.parameters))
 
     @property
     def module(self) -> str | None:
@@ -159,8 +168,9 @@ class _Values:
     values: tuple[str, ...]
 
     @property
-    def first(self) -> str:
-        return self.values[0]
+    def value(self) -> object:
+        """What the first trial receives."""
+        return _value(self.values[0])
 
     @property
     def yaml(self) -> str:
@@ -173,13 +183,22 @@ class _Range:
     last: str
 
     @property
+    def value(self) -> object:
+        """The smallest value that a trial may receive."""
+        return int(self.first) if self.is_whole else float(self.first)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are integers."""
+        return self.first.lstrip("-").isdigit() and self.last.lstrip("-").isdigit()
+
+    @property
     def yaml(self) -> str:
         low, high = float(self.first), float(self.last)
         # Whole numbers of several magnitudes, such as batch sizes, stay whole.
-        is_whole = self.first.lstrip("-").isdigit() and self.last.lstrip("-").isdigit()
         scale = (
             ", distribution: log_uniform_values"
-            if low > 0 and high / low >= LOGARITHMIC and not is_whole
+            if low > 0 and high / low >= LOGARITHMIC and not self.is_whole
             else ""
         )
         return f"min: {self.first}, max: {self.last}{scale}"
@@ -190,12 +209,50 @@ def _parameter(text: str) -> tuple[str, _Values | _Range]:
     values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
     if match is None or not all(values):
         raise ValueError(f"must be NAME=VALUE,VALUE … or NAME=LOW..HIGH, got {text!r}")
+    divided = rejoin_split(values)
+    if divided is not None:
+        raise ValueError(
+            f"must have no values with commas, got {text!r}: {describe_split(divided)} in the spec"
+        )
     bounds = RANGE.fullmatch(match["values"].strip())
     if bounds is None:
         return match["name"], _Values(values)
     if float(bounds[1]) >= float(bounds[2]):
         raise ValueError(f"LOW..HIGH must have the lower number first, got {text!r}")
     return match["name"], _Range(bounds[1], bounds[2])
+
+
+def _shown_arguments(words: Sequence[str], parameters: "Mapping[str, _Values | _Range]") -> str:
+    """Return the end of the comment on a command: what its macro becomes in a first trial."""
+    spread = next((word for word in words if word in SPREAD), None)
+    if spread is None:
+        return ""
+    arguments = (SPREAD[spread].format(name=name, value=domain.value) for name, domain in parameters.items())
+    shown = " ".join(map(shlex.quote, arguments))
+    becomes = (
+        "becomes, for example,"
+        if any(isinstance(each, _Range) for each in parameters.values())
+        else "becomes"
+    )
+    return f'. "{spread}" {becomes} {shown}' if shown.isprintable() else ""
+
+
+def _value(text: str) -> object:
+    """Return what a trial receives for a value of the command line."""
+    return resolve_scalar(text) if _yaml_scalar(text) == text else text
+
+
+SPREAD = {"${args}": "--{name}={value}", "${args_no_hyphens}": "{name}={value}"}
+"""Macros that become one argument of every parameter, and its form."""
+
+
+def _yaml_text(text: str) -> str:
+    """Return a text as YAML, in quotes if it would be another type of value."""
+    return (
+        text
+        if isinstance(_value(text), str) and _yaml_scalar(text) == text
+        else json.dumps(text, ensure_ascii=False)
+    )
 
 
 def _yaml_scalar(text: str) -> str:

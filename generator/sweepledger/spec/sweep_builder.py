@@ -1,8 +1,9 @@
 """The Sweep of a draft without problems, with its source map: blocks, metrics, early stopping, command and run."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +37,7 @@ from sweepledger.structs.program import (
     PROGRAM_MACRO,
     REPOSITORY,
     CodeSelection,
+    DataPlaces,
     data_name,
 )
 from sweepledger.structs.record import Status
@@ -84,7 +86,10 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         code_path=_code_folder(code),
         code_selection=build_code_selection(code),
         code_mode=CodeMode(code.get("mode", default.code_mode)),
+        workdir=data["workdir"].removesuffix("/") if "workdir" in data else None,
+        keep=tuple(dict.fromkeys(data.get("keep", ()))),
         data=_data(data.get("data")),
+        data_places=_data_places(data.get("data")),
         pool=data.get("pool", usual.pool),
         cluster=data.get("cluster"),
         priority=data.get("priority"),
@@ -113,8 +118,15 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
 AUTO_PACK = "auto"
 
 
-def _data(named: str | Sequence[str] | None) -> str | None:
+def _data(named: str | Iterable[str] | None) -> str | None:
     return named if named is None or isinstance(named, str) else data_name(named)
+
+
+def _data_places(named: Any) -> DataPlaces:
+    """Return the places of datasets in their shortest form, so that `./data` and `data` are the same program."""
+    if not isinstance(named, Mapping):
+        return ()
+    return tuple(sorted((name, normpath(place["at"])) for name, place in named.items() if "at" in place))
 
 
 def build_infrastructure(data: Mapping[str, Any] | None) -> Infrastructure | None:
@@ -345,15 +357,16 @@ def _digest(draft: Draft) -> str:
 
 
 def _command(data: Mapping[str, Any], run: RunConfig) -> tuple[str, ...]:
-    # A trial starts beside the folder of the code, as in the repository.
+    # Without `run.workdir`, a trial starts beside the folder of the code, as in the repository.
     program = f"{_code_prefix(run)}{data.get('program', '')}"
     elements = data.get("command", DEFAULT_COMMAND)
     return tuple(element.replace(PROGRAM_MACRO, program) for element in elements)
 
 
 def _code_prefix(run: RunConfig) -> str:
-    """Return what paths in a command begin with if they are relative to the folder of the code."""
-    return "" if run.code_path == REPOSITORY else f"{run.code_path}/"
+    """Return what paths in a command begin with if they are of the folder that `program` is relative to."""
+    is_start = run.workdir is not None or run.code_path == REPOSITORY
+    return "" if is_start else f"{run.code_path}/"
 
 
 def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Script]]:
@@ -447,6 +460,10 @@ def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
     for key in [key for key in ("parallelism", "nodes", "pool") if key in draft.names("run")][:1]:
         yield ("run", "parallelism"), draft.place(("run", key))
     yield ("run", "code_path"), _code_position(draft)
+    if "workdir" in draft.names("run"):
+        yield ("run", "workdir"), draft.place(("run", "workdir"))
+    for name in draft.names("run", "data"):
+        yield ("run", "data", name), draft.place(("run", "data", name), at_key=True)
 
 
 def _code_position(draft: Draft) -> SourcePosition:

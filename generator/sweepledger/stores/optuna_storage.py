@@ -6,6 +6,7 @@ A trial is added as a whole, in one transaction or one line, so a kill cuts none
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +21,7 @@ from sweepledger.stores.contents import (
 )
 from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized
 from sweepledger.structs.record import Status
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value, canonical_json, is_number
 
 EXTRA = "adaptive"
 
@@ -102,7 +103,9 @@ def _add(optuna: Any, study: Any, contents: SweepContents) -> tuple[int, int]:
     return len(missing), failed
 
 
-def _frozen(optuna: Any, trial: FinishedTrial, contents: SweepContents, domains: Mapping[str, Any]) -> Any:
+def _frozen(
+    optuna: Any, trial: FinishedTrial, contents: SweepContents, domains: Mapping[str, "_Domain"]
+) -> Any:
     values = [trial.metrics.get(metric.name) for metric in contents.metrics]
     states = optuna.trial.TrialState
     state = {Status.OK: states.COMPLETE, Status.PRUNED: states.PRUNED}.get(trial.status, states.FAIL)
@@ -110,7 +113,7 @@ def _frozen(optuna: Any, trial: FinishedTrial, contents: SweepContents, domains:
         state = states.FAIL
     is_single = len(values) == 1
     parameters = {
-        name: _value(domains[name], value) for name, value in trial.parameters.items() if name in domains
+        name: domains[name].value(value) for name, value in trial.parameters.items() if name in domains
     }
     return optuna.trial.FrozenTrial(
         number=-1,  # the storage counts
@@ -121,7 +124,7 @@ def _frozen(optuna: Any, trial: FinishedTrial, contents: SweepContents, domains:
         datetime_start=_time(trial.started_seconds),
         datetime_complete=_time(trial.finished_seconds),
         params=parameters,
-        distributions={name: domains[name] for name in parameters},
+        distributions={name: domains[name].distribution for name in parameters},
         user_attrs={**trial.labels, **{f"metrics.{name}": value for name, value in trial.metrics.items()}},
         system_attrs={},
         # Optuna has intermediate values only where there is one objective.
@@ -136,22 +139,48 @@ def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC).astimezone().replace(tzinfo=None)
 
 
-def _value(distribution: Any, value: Value) -> Any:
-    """Return a value as its distribution has it: numbers of a fractional parameter are fractional."""
-    kind = type(distribution).__name__
-    if kind == "FloatDistribution" and isinstance(value, int | float):
-        return float(value)
-    if kind == "IntDistribution" and isinstance(value, int | float):
-        return int(value)
-    return _category(value)
+@dataclass(frozen=True, slots=True)
+class _Domain:
+    """The distribution of a parameter, and its categories by the JSON of the values that they stand for."""
+
+    distribution: Any
+    categories: Mapping[str, Any] | None = None
+
+    def value(self, value: Value) -> Any:
+        """Return a value as its distribution has it: numbers of a fractional parameter are fractional."""
+        if self.categories is not None:
+            return _Category(self.categories[canonical_json(value)])
+        assert is_number(value)
+        return int(value) if type(self.distribution).__name__ == "IntDistribution" else float(value)
 
 
-def _category(value: Value) -> Any:
-    """Return a value as a category: lists and objects are JSON text."""
-    return value if value is None or isinstance(value, bool | int | float | str) else canonical_json(value)
+class _Category:
+    """A category that equals itself alone: Optuna looks it up by Python's equality, in which true is 1."""
+
+    def __init__(self, category: Any) -> None:
+        self.category = category
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self.category) and other == self.category
+
+    def __hash__(self) -> int:
+        return hash(self.category)
+
+    def __repr__(self) -> str:
+        return repr(self.category)
 
 
-def _distribution(optuna: Any, name: str, contents: SweepContents) -> Any:
+JSON_STARTS = ("[", "{", '"')
+
+
+def _category(value: Value, *, has_lists: bool) -> Any:
+    """Return a value as a category: lists are JSON text, and so are texts that could be taken for one."""
+    if isinstance(value, str):
+        return canonical_json(value) if has_lists and value.startswith(JSON_STARTS) else value
+    return value if value is None or isinstance(value, bool | int | float) else canonical_json(value)
+
+
+def _distribution(optuna: Any, name: str, contents: SweepContents) -> _Domain:
     """Return the distribution of a parameter: numbers between bounds, everything else by its categories.
 
     A study accepts other bounds later, but no other categories, so these are all of the spec, run or not.
@@ -159,17 +188,21 @@ def _distribution(optuna: Any, name: str, contents: SweepContents) -> Any:
     domains = contents.domains.get(name, ())
     ran = [trial.parameters[name] for trial in contents.trials if name in trial.parameters]
     values = [*(value for domain in domains for value in _listed(domain)), *ran]
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+    if all(map(is_number, values)):
         numbers = [float(value) for value in values] + [end for domain in domains for end in _ends(domain)]  # type: ignore[arg-type]
         low, high = min(numbers), max(numbers)
         is_whole = all(map(float.is_integer, numbers)) and not any(map(_is_fractional, domains))
         is_log = low > 0 and any(map(_is_log, domains))
-        if is_whole:
-            return optuna.distributions.IntDistribution(int(low), int(high), log=is_log)
-        return optuna.distributions.FloatDistribution(low, high, log=is_log)
+        if is_whole and not any(isinstance(value, float) for value in values):
+            return _Domain(optuna.distributions.IntDistribution(int(low), int(high), log=is_log))
+        return _Domain(optuna.distributions.FloatDistribution(low, high, log=is_log))
+    has_lists = any(isinstance(value, list | tuple) for value in values)
     # JSON tells 1 from true, which Python's equality does not.
-    categories = {canonical_json(value): _category(value) for value in values}
-    return optuna.distributions.CategoricalDistribution(tuple(categories.values()))
+    categories: dict[str, Any] = {}
+    for value in values:
+        categories.setdefault(canonical_json(value), _category(value, has_lists=has_lists))
+    distribution = optuna.distributions.CategoricalDistribution(tuple(categories.values()))
+    return _Domain(distribution, categories)
 
 
 def _listed(domain: Domain) -> tuple[Value, ...]:

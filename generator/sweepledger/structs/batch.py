@@ -31,6 +31,8 @@ class Batch:
     """Round number of a search, from 1; None for static methods and retries."""
     engine: str | None = None
     """Library that proposed the round, with its version."""
+    unfitted: str | None = None
+    """Why the method's model could not propose the round, which was drawn at random; None: it could."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """By row, the id of the parent trial."""
     parent_folders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -93,6 +95,8 @@ class BatchLock:
     """Method that proposed the round."""
     engine: str | None = None
     """Library that proposed the round, with its version."""
+    unfitted: str | None = None
+    """Why the method's model could not propose the round, which was drawn at random; None: it could."""
     choice: str | None = None
     """Why `method: auto` was this method; None: the spec named the method."""
     ahead: int = 1
@@ -190,12 +194,18 @@ class BatchLock:
         }
 
     @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of its sweep, the objective first."""
+        return (self.metric, *self.other_metrics)
+
+    @property
     def _drawn(self) -> dict[str, Any]:
         return {
             "round": self.round,
             "method": self.method,
             **({} if self.choice is None else {"choice": self.choice}),
             "engine": self.engine,
+            **({} if self.unfitted is None else {"unfitted": self.unfitted}),
             **({} if self.ahead == 1 else {"ahead": self.ahead}),
         }
 

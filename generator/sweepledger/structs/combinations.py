@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil, prod
 from typing import assert_never
 
@@ -50,7 +51,8 @@ class StepRange:
 
     def __getitem__(self, position: int) -> int | float:
         value = self.first + position * self.step
-        return value.numerator if value.denominator == 1 else float(value)
+        is_whole = self.first.denominator == self.step.denominator == 1
+        return value.numerator if is_whole else float(value)
 
     def __contains__(self, value: object) -> bool:
         if not is_number(value):
@@ -238,3 +240,34 @@ def _cases(dimension: Dimension, named: Mapping[str, Mapping[Hashable, None]]) -
         counts[seen_here] = counts.get(seen_here, 0) + 1
     names = [member.name for member in members]
     yield from (_Case(dict(zip(names, keys, strict=True)), count) for keys, count in counts.items())
+
+
+MIN_ORDINAL = 3
+"""Between two values there is no other, so an order of two carries no information."""
+
+
+def is_ordered(values: Sequence[Value]) -> bool:
+    """Return whether values are numbers in order, so that neighbours are alike."""
+    numbers = [value for value in values if is_number(value)]
+    if len(numbers) < max(MIN_ORDINAL, len(values)):
+        return False
+    pairs = list(pairwise(numbers))
+    return all(left < right for left, right in pairs) or all(left > right for left, right in pairs)
+
+
+def count_columns(space: SearchSpace) -> int:
+    """Return the numbers that describe a configuration: one for each number, and for each value without an order."""
+    return sum(_columns(group) for group in space.groups)
+
+
+def _columns(group: tuple[Parameter, ...]) -> int:
+    if len(group) > 1:
+        dimension = Dimension.of(group)
+        return 1 if all(map(is_ordered, zip(*dimension.values(), strict=True))) else dimension.size
+    match group[0].domain:
+        case Constant():
+            return int(bool(group[0].when))
+        case Choice(values, probabilities):
+            return 1 if probabilities is None and is_ordered(values) else len(values)
+        case _:
+            return 1

@@ -183,6 +183,10 @@ def data_name(names: Iterable[str]) -> str:
     return AND.join(sorted(set(names)))
 
 
+DataPlaces = tuple[tuple[str, str], ...]
+"""Sorted names of datasets, with the paths at which trials find them, relative to the folder that they start in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Data:
     """A dataset of the settings, or several, identified by content."""
@@ -190,11 +194,35 @@ class Data:
     name: str
     """See `data_name`."""
     digest: str
+    places: DataPlaces = ()
+    """Of the datasets that have one beside `$SWEEP_DATA`."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its datasets, sorted."""
         return tuple(self.name.split(AND))
+
+    @property
+    def place_texts(self) -> tuple[str, ...]:
+        """Where trials find its datasets beside `$SWEEP_DATA`, each as a text."""
+        return tuple(f"at {path}" if name == self.name else f"{name} at {path}" for name, path in self.places)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the data as in batch.yaml. Absent places change no digest."""
+        places = {"at": dict(self.places)} if self.places else {}
+        return {"name": self.name, "digest": self.digest} | places
+
+    def as_written(self) -> str | list[str] | dict[str, dict[str, str]]:
+        """Return what a spec says of it."""
+        if self.places:
+            places = dict(self.places)
+            return {name: {"at": places[name]} if name in places else {} for name in self.names}
+        return self.name if len(self.names) == 1 else [*self.names]
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> "Data":
+        """Return the data from that of `as_data`. Raises KeyError, TypeError or AttributeError for anything else."""
+        return cls(data["name"], data["digest"], tuple(sorted(data.get("at", {}).items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +246,8 @@ class Program:
     data: Data | None
     environment: EnvironmentLock | None = None
     """None if the spec does not lock it; then it is not part of the program's identity."""
+    workdir: str | None = None
+    """The folder of the code that it starts in; None, which changes no digest: beside the code."""
 
     @property
     def digest(self) -> str:
@@ -238,9 +268,10 @@ class Program:
             "image": self.image,
             "command": list(self.command),
             "code": self.code.as_data(),
-            "data": None if self.data is None else {"name": self.data.name, "digest": self.data.digest},
+            "data": None if self.data is None else self.data.as_data(),
             # Absent if the spec does not lock it, so that programs without it keep their digest.
             **({"environment": asdict(self.environment)} if self.environment else {}),
+            **({} if self.workdir is None else {"workdir": self.workdir}),
         }
 
     @classmethod
@@ -251,8 +282,9 @@ class Program:
             image=data["image"],
             command=tuple(data["command"]),
             code=Code.from_data(data["code"]),
-            data=None if dataset is None else Data(dataset["name"], dataset["digest"]),
+            data=None if dataset is None else Data.from_data(dataset),
             environment=EnvironmentLock(**data["environment"]) if "environment" in data else None,
+            workdir=data.get("workdir"),
         )
 
     def answers(self, wanted: "Program", *, image_named: bool = True) -> bool:
@@ -264,7 +296,9 @@ class Program:
             (self.image == wanted.image or not image_named)
             and self.command == wanted.command
             and (self.code.path, self.code.selection) == (wanted.code.path, wanted.code.selection)
-            and (self.data and self.data.name) == (wanted.data and wanted.data.name)
+            and self.workdir == wanted.workdir
+            and (self.data and (self.data.name, self.data.places))
+            == (wanted.data and (wanted.data.name, wanted.data.places))
             and (self.environment and self.environment.path)
             == (wanted.environment and wanted.environment.path)
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, overload
 
@@ -113,6 +114,12 @@ def _parsed_curve(text: str) -> tuple[CurvePoint, ...]:
     return tuple((step, None if value is None else float(value)) for step, value in json.loads(text))
 
 
+def step_restarts(points: Sequence[CurvePoint]) -> int:
+    """Return how often the steps of a curve do not grow: a fold, or a second training, begins there."""
+    steps = [step for step, _ in points[:]]
+    return sum(step >= later for step, later in pairwise(steps))
+
+
 @dataclass(frozen=True, slots=True)
 class ArtifactList:
     """A list of artifacts that is too long for the record: a file next to it on the results volume."""
@@ -171,6 +178,9 @@ class LeftOutAttempts:
         return replace(numbers, seconds=float(numbers.seconds))
 
 
+NOT_FINITE = ("nan", "inf", "-inf")
+"""What the launcher writes among the details for a metric that is not a finite number."""
+
 ERROR_DETAILS = ("error", "said")
 """Details with a message on how the attempt ended, from the launcher or from the engine."""
 
@@ -222,6 +232,12 @@ class Record:
     """The attempts of the trial that this record stands for in git: no part of the record."""
     thresholds: str | None = None
     """The file of thresholds that `stopped.seen` names, as far as it is known: no part of the record."""
+
+    @property
+    def reported(self) -> Mapping[str, float | None]:
+        """Every metric that the trial reported; None: not a finite number."""
+        infinite = dict.fromkeys(name for name, value in self.details.items() if value in NOT_FINITE)
+        return {**infinite, **self.metrics}
 
     @property
     def error(self) -> str | None:

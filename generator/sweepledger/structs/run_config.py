@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from sweepledger.structs.program import CodeSelection
+from sweepledger.structs.program import CodeSelection, DataPlaces
 from sweepledger.structs.quantities import format_bytes, format_cpus, whole_quantity
 
 
@@ -135,8 +135,13 @@ class RunConfig:
     code_selection: CodeSelection | None = None
     """The files of the code; None: everything in the folder."""
     code_mode: CodeMode = CodeMode.IMAGE
+    workdir: str | None = None
+    """The folder of the code that trials start in and `program` is relative to; None: they start beside the code."""
+    keep: tuple[str, ...] = ()
+    """Patterns of files below the folder that trials start in, which become artifacts if the command writes them."""
     data: str | None = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
+    data_places: DataPlaces = ()
     pool: str | None = None
     """A name among the settings' pools; the default pool is already filled in."""
     cluster: str | None = None
@@ -178,6 +183,11 @@ class RunConfig:
     """Why it has chosen it."""
     hyperparams_file: bool = False
     """Whether the launcher writes `hyperparams.yml` to the working directory, as in NVIDIA's example."""
+
+    @property
+    def program_folder(self) -> str:
+        """The folder of the repository that `program` is relative to."""
+        return self.code_path if self.workdir is None else self.workdir
 
     @property
     def attempts(self) -> int:

@@ -19,7 +19,7 @@ class Script:
     """A file that a spec names; whether it exists is checked when the code is read."""
 
     path: str
-    """Relative to the code path."""
+    """Relative to the folder that `program` is relative to."""
     severity: Severity
     """Severity of its absence: the file of `program` must exist, while an argument may only look like a path."""
     is_inside: bool = True

@@ -45,6 +45,26 @@ def canonical(value: object) -> object:
             raise ValueError(f"a value must be JSON data, but got {type(value).__name__}")
 
 
+def written(value: Any) -> Any:
+    """Return a value as JSON data in its spelling: 1.0 keeps its point, -0.0 becomes 0.0, tuples become lists."""
+    match value:
+        case float():
+            return value + 0.0
+        case Mapping():
+            return {name: written(item) for name, item in value.items()}
+        case list() | tuple():
+            return [written(item) for item in value]
+        case _:
+            return value
+
+
+def is_spelled_alike(left: Value, right: Value) -> bool:
+    """Return whether two values of one identity are also written alike: 1 and 1.0 are not."""
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return all(map(is_spelled_alike, left, right))
+    return isinstance(left, float) is isinstance(right, float)
+
+
 def identity(value: Value) -> Hashable:
     """Return a key that is equal if the canonical forms are: for 1 and 1.0, but not for true and 1."""
     match value:

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
+from sweepledger.cli.response import escape_control_characters
 from sweepledger.cli.text.search_space import search_space_table
 from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
 from sweepledger.cli.text.values import configuration_text, count_text, number_text
@@ -38,7 +39,7 @@ def _generated_parts(generated: Generated, *, check: bool) -> Iterator[Renderabl
     yield Text(f"{name}: {generated.trials} trials, {generated.known} known, {new} new{retried}", "bold")
     if generated.batch is None:
         hint = f"; `sweep next {name}` adds rounds" if generated.sweep.search else ""
-        yield Text(f"  nothing to write: every trial is in a batch{hint}")
+        yield Text(f"  nothing to write: {generated.why_nothing or f'every trial is in a batch{hint}'}")
     else:
         yield search_space_table(generated.sweep.blocks)
         verb = "unchanged" if generated.is_written else "missing" if check else "wrote"
@@ -58,4 +59,10 @@ def tried_text(tried: Tried) -> tuple[RenderableType, ...]:
     table = new_table("metric", "value")
     for name, value in (record.metrics if record else {}).items():
         table.add_row(Text(name), number_text(value))
-    return head, Text(configuration_text(tried.trial.assignment)), *([table] if table.row_count else [])
+    parts: list[RenderableType] = [head, Text(configuration_text(tried.trial.assignment))]
+    parts += [table] if table.row_count else []
+    if record is not None and not record.status.is_success and record.error_line:
+        parts.append(Text(escape_control_characters(record.error_line), "red"))
+    if tried.folder is not None:
+        parts.append(Text(f"its folder: {escape_control_characters(str(tried.folder))}"))
+    return tuple(parts)

@@ -23,6 +23,8 @@ from sweepledger.commands.local import (
     Running,
     Unpushed,
 )
+from sweepledger.commands.rounds.next_round import RoundBlocked
+from sweepledger.commands.rounds.round_commit import PushedRepeat
 from sweepledger.commands.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.engine.local import events
 from sweepledger.problems import Problem, list_names
@@ -96,6 +98,8 @@ class ProgressDisplay:
         self._total: dict[str, int] = {}
         self.printed_problems: set[Problem] = set()
         """Problems of refused batches that were printed."""
+        self.blocked: dict[str, RoundBlocked] = {}
+        """The searches that have stopped without an end."""
 
     @contextmanager
     def live(self) -> Iterator["ProgressDisplay"]:
@@ -107,8 +111,23 @@ class ProgressDisplay:
         """Show every event, and yield the results commits; none is stored, because they contain summaries."""
         for event in events:
             self._show(event)
+            self._note_blocked(event)
             if isinstance(event, ResultsPushed):
                 yield event
+
+    def _note_blocked(self, event: RunEvent) -> None:
+        """Remember whether the next step of a search is blocked: it may go on later."""
+        if isinstance(event, ResultsPushed):
+            sweep, step = event.commit.summary.sweep, event.commit.step
+        elif isinstance(event, RoundPushed) and not isinstance(event.round, PushedRepeat):
+            step = event.round if isinstance(event.round, RoundBlocked) else event.round.due
+            sweep = event.round.sweep if isinstance(event.round, RoundBlocked) else event.round.due.sweep.name
+        else:
+            return
+        if isinstance(step, RoundBlocked):
+            self.blocked[sweep] = step
+        else:
+            self.blocked.pop(sweep, None)
 
     def _show(self, event: RunEvent) -> None:
         match event:
@@ -172,7 +191,9 @@ class ProgressDisplay:
     def _branch_line(self, event: RemoteFailed | Unpushed | ResultsPushed | RoundPushed) -> Text:
         if isinstance(event, RemoteFailed | Unpushed):
             return Text(_warning_text(event), "yellow")
-        return Text(_pushed_text(event, is_remote=self._is_remote), "green")
+        is_blocked = isinstance(event, RoundPushed) and isinstance(event.round, RoundBlocked)
+        style = "yellow" if is_blocked else "green"
+        return Text(_pushed_text(event, is_remote=self._is_remote), style)
 
     def _show_preparation(self, event: BatchesCommitted | CodeCommitted | CodeLeftOut) -> None:
         match event:
@@ -189,6 +210,10 @@ class ProgressDisplay:
         for item in event.generated:
             new = f"{item.batch.lock.trials} in a new batch" if item.batch else "all in batches that exist"
             self._print(Text(f"{item.sweep.name}: {count_text(item.trials, 'trial')}, {new}"))
+            if item.why_nothing:
+                self._print(
+                    Text(f"--update requests nothing of {item.sweep.name}: {item.why_nothing}", "yellow")
+                )
             for warning in item.warnings:
                 self._print(Text(escape_control_characters(str(warning)), "yellow"))
         if event.commit is not None:

@@ -43,9 +43,22 @@ if TYPE_CHECKING:
 
 
 NO_BATCH = "no batch yet"
+NOT_RECORDED = "not recorded yet"
 
 RESULT_COLUMNS = frozenset(
-    {"", "trial", "front", "not ranked", "status", "reason", "seed", "seconds", "batch"}
+    {
+        "",
+        "trial",
+        "front",
+        "not ranked",
+        "recorded",
+        "status",
+        "reason",
+        "seed",
+        "seconds",
+        "batch",
+        "program",
+    }
 )
 """Columns of the table of results besides those of parameters and metrics."""
 
@@ -140,7 +153,8 @@ def _best_text(status: SweepStatus) -> str:
         return f"front of {count_text(len(status.front), 'trial')}"
     if status.best is None:
         return ""
-    return f"{status.metric} {number_text(status.best.value)} ({status.best.trial})"
+    note = "" if status.best.is_recorded else f", {NOT_RECORDED}"
+    return f"{status.metric} {number_text(status.best.value)} ({status.best.trial}{note})"
 
 
 def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
@@ -152,12 +166,16 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
     metrics = (ranked.column, *ranked.others)
     batch = ["batch"] * (len({row.batch for row in ranked.table.rows}) > 1)
     not_ranked = ["not ranked"] * any(ranked.barred)
+    new = ["recorded"] * any(_is_new(ranked, row) for row in ranked.rows)
     status = ["status"] * any(row.status is not Status.OK for row in ranked.rows)
     reason = ["reason"] * any(row.reason for row in ranked.rows)
     seed = ["seed"] * (len({row.replicate for row in ranked.table.rows}) > 1)
     front = ["front"] * bool(ranked.others)
     headings = _unique_headings(metrics, names)
-    table = new_table("", "trial", *front, *not_ranked, *status, *reason, *headings, *seed, "seconds", *batch)
+    table = new_table(
+        *("", "trial", *front, *not_ranked, *new, *status, *reason, *headings, *seed, "seconds"),
+        *batch,
+    )
     ranks = itertools.count(1)
     for row, why in zip(ranked.rows, ranked.barred, strict=True):
         table.add_row(
@@ -165,6 +183,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
             Text(row.trial),
             *("yes" if row.trial in ranked.front and not why else "" for _ in front),
             *(Text(why or "") for _ in not_ranked),
+            *(Text(NOT_RECORDED if _is_new(ranked, row) else "") for _ in new),
             *(styled_status(str(row.status)) for _ in status),
             *(Text(escape_control_characters(row.reason or "")) for _ in reason),
             *(number_text(row.metrics.get(name)) for name in metrics),
@@ -173,7 +192,31 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
             number_text(row.seconds),
             *(Text(_short_batch_name(row.batch)) for _ in batch),
         )
-    return (table, *_error_lines(ranked.rows), *_laptop_lines(ranked))
+    # What older programs said concerns nobody who runs the ranked one.
+    current = filter(ranked.is_of_ranked_program, ranked.rows)
+    return (table, *_error_lines(current), *_program_lines(ranked), *_laptop_lines(ranked))
+
+
+SHORT_PROGRAM = 8
+
+
+def _is_new(ranked: RankedTrials, row: SummaryRow) -> bool:
+    return (row.batch, row.index) in ranked.unrecorded
+
+
+def _program_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
+    """Yield which program the batches of the table ran, if there are several."""
+    if len(ranked.programs) > 1:
+        batches: dict[str, dict[str, None]] = {digest: {} for digest in ranked.programs}
+        for row in ranked.table.rows:
+            batches.get(row.program, {})[_short_batch_name(row.batch)] = None
+        for digest, program in ranked.programs.items():
+            names = ", ".join(batches[digest])
+            head = ", HEAD's" if digest == ranked.head else ""
+            code = f"code {program.code.path}@{program.code.tree[:12]}"
+            yield Text(
+                f"{names}: program {digest[:SHORT_PROGRAM]}{head}: {code}, image {program.image}", "dim"
+            )
 
 
 MOST_ERRORS = 5
@@ -199,12 +242,13 @@ def chosen_columns_text(
     ranked: RankedTrials, columns: Sequence[str], *, digits: int = 6
 ) -> tuple[RenderableType, ...]:
     """Return a table of trials with some columns; numbers have so many significant digits."""
-    from sweepledger.commands.reports.results import cell_value
+    from sweepledger.commands.reports.results import cell_value, is_null
 
     table = new_table(*columns)
     for row in ranked.rows:
-        values = (cell_value(row, column) for column in columns)
-        table.add_row(*(Text(_rounded(value, digits)) for value in values))
+        values = ((column, cell_value(row, column)) for column in columns)
+        texts = ("null" if is_null(row, column) else _rounded(value, digits) for column, value in values)
+        table.add_row(*map(Text, texts))
     barred = Counter(filter(None, ranked.barred))
     at_end = ", ".join(f"{count_text(count, 'trial')} ({why})" for why, count in sorted(barred.items()))
     return (
@@ -281,8 +325,10 @@ def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
 def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
     """Yield what else a trial ran with: dataset, locked or else recorded environment, output, and a laptop."""
     program, recorded = details.batch.lock.program, details.environment
+    if program.workdir is not None:
+        yield "workdir", program.workdir
     if program.data:
-        yield "data", f"{program.data.name} {program.data.digest}"
+        yield "data", " ".join([program.data.name, program.data.digest, *program.data.place_texts])
     if program.environment:
         yield "environment", f"{program.environment.path} {program.environment.digest}"
     elif recorded:

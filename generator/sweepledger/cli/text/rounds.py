@@ -40,6 +40,8 @@ def next_lines(workspace: "Workspace", step: "SearchStep", *, explain: bool, che
             yield Text(f"  {_batch_text(step, check=check)}")
             for name, foreign in due.evidence.foreign.items():
                 yield Text(f"  with {escape_control_characters(foreign.label(name))}", "yellow")
+            if due.round.unfitted is not None:
+                yield Text(f"  at random, because {due.round.unfitted}", "yellow")
             if due.round.replaced:
                 count = due.round.replaced
                 yield Text(f"  {count} of them at random, because proposals broke a constraint")
@@ -49,7 +51,8 @@ def next_lines(workspace: "Workspace", step: "SearchStep", *, explain: bool, che
         case SearchEnded(reason=reason, text=text):
             yield Text(f"{step.name}: ended: {reason}: {escape_control_characters(text)}", "bold")
         case RoundBlocked() as blocked:
-            yield Text(escape_control_characters(f"{step.name}: {_blocked_text(blocked)}"), "red")
+            if step.failure is None:  # which is printed as every failure
+                yield Text(escape_control_characters(f"{step.name}: {_blocked_text(blocked)}"), "red")
             return
     if explain:
         yield from _evidence_lines(step)
@@ -111,7 +114,7 @@ def next_step_text(step: "Step | RoundBlocked | None") -> str:
 
     match step:
         case RoundDue(round=due_round, batch=batch):
-            return f"; added round {due_round.number}: {batch.name}"
+            return f"; added round {due_round.number}: {batch.name}{_unfitted_text(due_round.unfitted)}"
         case ResultsPending(evidence=evidence):
             return f"; the next round waits for {', '.join(evidence.pending) or evidence.awaited}"
         case SearchEnded(reason=reason, text=text):
@@ -133,4 +136,9 @@ def pushed_round_text(pushed: "PushedBatch | RoundBlocked") -> str:
         trials = f"{pushed.batch.lock.trials} trials that infrastructure ended"
         return f"requested {trials} again in {pushed.commit[:SHORT_COMMIT]}: {pushed.batch.name}"
     due = pushed.due
-    return f"added round {due.round.number} in {pushed.commit[:SHORT_COMMIT]}: {due.batch.name}"
+    added = f"added round {due.round.number} in {pushed.commit[:SHORT_COMMIT]}: {due.batch.name}"
+    return f"{added}{_unfitted_text(due.round.unfitted)}"
+
+
+def _unfitted_text(why: str | None) -> str:
+    return "" if why is None else f", drawn at random, because {why}"

@@ -90,8 +90,12 @@ def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
         "commit": recipe.commit or "no commit of this clone contains this code: fetch the branch that does",
         "image": program.image,
         "ran": recipe.ran or "not recorded",
-        "data": f"{program.data.name} {program.data.digest}" if program.data else "none",
+        "data": " ".join([program.data.name, program.data.digest, *program.data.place_texts])
+        if program.data
+        else "none",
     }
+    if program.workdir is not None:
+        rows["workdir"] = program.workdir
     if program.environment is not None:
         rows["environment"] = f"{program.environment.path} {program.environment.digest}"
     for name, text in rows.items():

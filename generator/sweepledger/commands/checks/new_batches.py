@@ -294,7 +294,7 @@ def _unknown_parts(context: CheckContext, batch: StoredBatch, sweep: Sweep) -> I
     except RepositoryError as error:
         yield _program_problem(batch, "", str(error), "program-not-shown")
         return
-    for part in ("image", "data", "environment"):
+    for part in ("image", "data", "environment", "workdir"):
         wanted, got = getattr(given, part), getattr(program, part)
         if got != wanted:
             message = f"must be what settings and spec give, {_shown(wanted)}, got {_shown(got)}"
@@ -302,6 +302,8 @@ def _unknown_parts(context: CheckContext, batch: StoredBatch, sweep: Sweep) -> I
 
 
 def _shown(part: str | Data | EnvironmentLock | None) -> str:
+    if isinstance(part, Data) and part.places:
+        return safe_repr(f"{part.digest} at {', '.join(path for _, path in part.places)}")
     return safe_repr(part if part is None or isinstance(part, str) else part.digest)
 
 

@@ -76,15 +76,24 @@ class ResultsCommit:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Return a warning if files of trials were ignored."""
-        if not self.corrupt:
-            return ()
-        counts = sorted(Counter(self.corrupt).items())
-        reasons = ", ".join(f"{reason} {count}" for reason, count in counts)
-        message = f"{len(self.corrupt)} record file(s) of {', '.join(self.batches)} are not used: {reasons}"
-        hint = "`sweep results` shows what became of the trials; the bounds of records are in docs/results.md"
+        """Return a warning if files of trials were ignored, and one for each doubt about what is recorded here."""
         folder = results_folder(self.summary.sweep)
-        return (Problem(folder, 0, 0, "", message, "records-ignored", hint, Severity.WARNING),)
+        listed = [
+            ("results-doubtful", doubt.text, f"`sweep results {self.summary.sweep}` shows the numbers")
+            for doubt in self.summary.doubts
+            if doubt.batches.intersection(self.batches)
+        ]
+        if self.corrupt:
+            counts = sorted(Counter(self.corrupt).items())
+            reasons = ", ".join(f"{reason} {count}" for reason, count in counts)
+            message = (
+                f"{len(self.corrupt)} record file(s) of {', '.join(self.batches)} are not used: {reasons}"
+            )
+            hint = "`sweep results` shows what became of the trials; the bounds of records are in docs/results.md"
+            listed.append(("records-ignored", message, hint))
+        return tuple(
+            Problem(folder, 0, 0, "", message, code, hint, Severity.WARNING) for code, message, hint in listed
+        )
 
 
 class UnrecordedError(SeveralError):

@@ -28,7 +28,14 @@ from sweepledger.commands.rounds.evidence import (
     as_begun,
     evidence_file,
 )
-from sweepledger.commands.rounds.next_round import RenderInputs, RoundDue, Step, next_step
+from sweepledger.commands.rounds.next_round import (
+    RenderInputs,
+    ResultsPending,
+    RoundDue,
+    SearchEnded,
+    Step,
+    next_step,
+)
 from sweepledger.commands.rounds.repeated_trials import repeated_batch
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
@@ -205,6 +212,8 @@ class Generated:
     """Warnings for the author of the spec."""
     step: Step | None = None
     """The next step of a search whose next round was requested or proposed."""
+    why_nothing: str = ""
+    """Why an update to the current program requests nothing."""
     running: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files of active batches that the spec requests otherwise than they are; None: no such file."""
 
@@ -438,12 +447,16 @@ def _plan_sweep(
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.commit)
     if sweep.rounds is not None and sweep.run.pack_choice is None:
         sweep = packs.with_pack(sweep, packs.first_round(sweep), program, _timing(workspace, stored))
+    respelled: tuple[Problem, ...] = ()
     if sweep.rounds is None:
         listed = BatchRequest(sweep, program, search.trials(sweep, expansion, program))
         needed = _next_listed(workspace, listed, stored, retried)
+        respelled = tuple(spec_change.respelled_values(sweep, listed.trials, merged, retried))
     else:
         proposal = SearchProposal(workspace, sweep, program, stored.commit, merged, new)
-        needed = proposal.wanted(retried, propose=options.onward)
+        # The first round of another program is added by whoever asks for that program.
+        is_begun_anew = options.update and newest is not None and program.digest != newest.lock.program.digest
+        needed = proposal.wanted(retried, propose=options.onward or is_begun_anew)
     if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
         source = EvidenceSource(workspace.repository, stored.commit, batches=tuple(merged))
         needed = _proposed_repeat(workspace, source.evidence(sweep, program.digest), program) or needed
@@ -474,12 +487,24 @@ def _plan_sweep(
             *waves.relevant_warnings(parsed.warnings, sweep),
             *expansion.warnings,
             *missing,
+            *(programs.misread_booleans(workspace.root, parsed) if overlay else ()),
             *refusals,
+            *respelled,
             *_uncommitted_evidence(workspace, sweep),
         ),
         step=needed.step,
         running=_running_files(sweep, merged, stored.present_of.get(sweep.name, ())),
+        why_nothing=_why_nothing(needed, merged, program) if options.update and overlay is None else "",
     )
+
+
+def _why_nothing(needed: NextBatch, merged: Sequence[StoredBatch], program: Program) -> str:
+    """Return why an update to the current program requests nothing."""
+    if isinstance(needed.step, ResultsPending):
+        return f"{needed.step.evidence.awaited} must be recorded first"
+    same = [batch.name for batch in merged if batch.lock.program.digest == program.digest]
+    current = f"{same[-1] if same else 'its newest batch'} has the current code, image and data"
+    return f"{current}, and {needed.step.text}" if isinstance(needed.step, SearchEnded) else current
 
 
 def _proposed_repeat(workspace: Workspace, evidence: RoundEvidence, program: Program) -> NextBatch | None:

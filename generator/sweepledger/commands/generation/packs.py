@@ -54,7 +54,7 @@ def _choose(sweep: Sweep, workload: PlannedTrials) -> tuple[Pack | None, str]:
     lasts = f"a trial takes {seconds:.3g} s by {source}"
     if seconds >= LONG_SECONDS:
         return None, f"a pod each: {lasts}"
-    at_once, limit = _at_once(run, sweep.pool, shares_folder=_reads_working_directory(sweep))
+    at_once, limit = _at_once(run, sweep.pool)
     # Each place at a time has a pod at least, or fewer trials would run at once.
     most = min(MOST_TRIALS, -(-trials * at_once // run.parallelism))
     fitting = max(at_once, min(most, round(at_once * POD_SECONDS / max(seconds, 0.001))))
@@ -64,16 +64,8 @@ def _choose(sweep: Sweep, workload: PlannedTrials) -> tuple[Pack | None, str]:
     return Pack(count, min(at_once, count)), f"{lasts}; {limit}"
 
 
-def _reads_working_directory(sweep: Sweep) -> bool:
-    """Return whether trials that run at once would read each other's files of metrics."""
-    paths = [metric.path for metric in (sweep.metric, *sweep.other_metrics) if metric.path is not None]
-    return not sweep.run.hyperparams_file and any(not path.startswith("$") for path in paths)
-
-
-def _at_once(run: RunConfig, pool: Pool | None, *, shares_folder: bool) -> tuple[int, str]:
+def _at_once(run: RunConfig, pool: Pool | None) -> tuple[int, str]:
     """Return how many trials may run at once in a pod, and what limits them."""
-    if shares_folder:
-        return 1, "one at once, as metric.path is in the working directory"
     if run.resources.gpu:
         return 1, "one at once, as sharing a GPU is for pack.at_once to say"
     if pool is None:

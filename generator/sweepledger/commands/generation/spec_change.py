@@ -1,9 +1,10 @@
 """What a changed spec means for a sweep that has batches: trials to retry, and changes that are refused."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from sweepledger.commands.repository import at_commit, batch_records
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, Severity
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, commits
 from sweepledger.results.outcomes import evaluate
@@ -14,6 +15,8 @@ from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import RandomSearch, Sampler
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
+from sweepledger.structs.values import is_spelled_alike, written
 
 
 def retried_trials(
@@ -72,6 +75,27 @@ def spec_change_problems(
         hint = f"`sweep update {parsed.sweep.name}` locks the current image, and requests every trial again"
         yield Problem(parsed.sweep.path, 0, 0, "run.image", message, code="image-missing", hint=hint)
     yield from _changed_hypercube(repository, settings, parsed, merged)
+
+
+def respelled_values(
+    sweep: Sweep, trials: Iterable[Trial], merged: Sequence[StoredBatch], retried: Collection[str]
+) -> Iterator[Problem]:
+    """Warn of parameters whose values the batches of a sweep spell otherwise: these trials are not requested again."""
+    listed = {trial.digest: (batch, trial) for batch in merged for trial in batch.trials}
+    seen: set[str] = set()
+    for trial in trials:
+        if trial.digest not in listed or trial.digest in retried:
+            continue
+        batch, former = listed[trial.digest]
+        for name, value in trial.assignment.items():
+            other = former.assignment[name]
+            if name not in seen and not is_spelled_alike(value, other):
+                seen.add(name)
+                shown = f"{json.dumps(written(value))} is {json.dumps(written(other))} in {batch.name}"
+                message = f"{name}: {shown}, which is the same value: its trials are not requested again"
+                hint = "trials that failed take the spelling of the spec when they are retried"
+                place = (sweep.path, 0, 0, f"parameters.{name}")
+                yield Problem(*place, message, "value-respelled", hint, Severity.WARNING)
 
 
 def _changed_hypercube(

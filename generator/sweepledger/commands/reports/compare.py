@@ -40,17 +40,17 @@ class Spent:
 
 @dataclass(frozen=True)
 class Side:
-    """A sweep at a commit: the trials of its newest program, or of one batch."""
+    """A sweep at a commit: the trials of that commit's program, else of its newest, or of one batch."""
 
     reference: str
     sweep: str
     commit: str
     lock: BatchLock
-    """Lock of its newest recorded batch."""
+    """Lock of its newest recorded batch with that program."""
     rows: Mapping[str, SummaryRow]
     """Rows of the summary, by configuration and replicate."""
     older: int
-    """Trials of programs before the newest: they are not compared."""
+    """Trials of other programs: they are not compared."""
     spent: Spent
     recorded: RecordedResults
     """Everything that is recorded of the sweep at the commit."""
@@ -309,4 +309,4 @@ def _warnings(a: Side, b: Side) -> Iterator[str]:
         if side.laptop:
             yield f"{side.reference}: {LAPTOP_WARNING}: {', '.join(side.laptop)}"
         if side.older:
-            yield f"{side.reference}: {side.older} trials of older programs are left out"
+            yield f"{side.reference}: {side.older} trials of other programs are left out"

@@ -297,13 +297,16 @@ def _value_text(assignment: Mapping[str, Value], name: str) -> str:
 
 
 def _data_text(data: Data | None) -> str:
-    return "none" if data is None else f"{data.name} {data.digest[: len('sha256:') + SHORT]}"
+    if data is None:
+        return "none"
+    return " ".join([data.name, data.digest[: len("sha256:") + SHORT], *data.place_texts])
 
 
 def _code_differences(workspace: Workspace, before: Program, after: Program) -> Iterator[str]:
     if before.command != after.command:
         yield from _changed("command", " ".join(before.command), " ".join(after.command))
     yield from _changed("code path", before.code.path, after.code.path)
+    yield from _changed("workdir", before.workdir or "none", after.workdir or "none")
     if before.code.tree == after.code.tree:
         return
     changes = file_changes(workspace.repository, before.code, after.code)
@@ -389,8 +392,7 @@ class _ProposalBuilder:
         if Cause.DATA in reverted:
             run.pop("data", None)
             if a.lock.program.data is not None:
-                names = a.lock.program.data.names
-                run["data"] = names[0] if len(names) == 1 else [*names]
+                run["data"] = a.lock.program.data.as_written()
         if Cause.ENVIRONMENT in reverted:
             run["image"] = a.lock.program.image
             run.pop("pool", None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sweepledger import garbage_collection
-from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository import catalog, programs
 from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
@@ -49,8 +49,17 @@ class RecordedResults:
 
     @property
     def lock(self) -> BatchLock:
-        """The lock of the newest recorded batch."""
-        return self.stored[-1].lock
+        """The lock of the newest recorded batch that ran the ranked program."""
+        program = self._ranked_program
+        return next(
+            (batch.lock for batch in reversed(self.stored) if batch.lock.program.digest == program),
+            self.stored[-1].lock,
+        )
+
+    @cached_property
+    def _ranked_program(self) -> str | None:
+        locks = [batch.lock for batch in self.stored]
+        return programs.ranked_program(self.repository, self.commit, locks)
 
     @cached_property
     def ranked(self) -> tuple[SummaryRow, ...]:
@@ -65,7 +74,7 @@ class RecordedResults:
 
     @property
     def _eligible(self) -> tuple[SummaryRow, ...]:
-        return catalog.eligible_rows(self.table.rows, self.stored)
+        return catalog.eligible_rows(self.table.rows, self.stored, self._ranked_program)
 
     @garbage_collection.paused()
     def curves(self) -> CurveColumns:

@@ -39,6 +39,8 @@ class BestValue:
 
     trial: str
     value: float | None
+    is_recorded: bool = True
+    """Whether a commit has it, not only this machine."""
 
 
 @dataclass(frozen=True, slots=True)

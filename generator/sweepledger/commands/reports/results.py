@@ -2,22 +2,26 @@
 
 import operator
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 
-from sweepledger.commands.repository import catalog
+from sweepledger.commands.collection.unrecorded import finished_here, with_unrecorded
+from sweepledger.commands.repository import catalog, programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.formats import json, parquet, summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, tracking_ref
 from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.program import Program
 from sweepledger.structs.record import Status
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import Value, canonical_json
 
 SECONDS = "seconds"
 """Trials can be sorted by this besides metrics; a metric with this name takes precedence."""
@@ -28,6 +32,8 @@ class Ineligibility(StrEnum):
 
     SPEC = "not in spec"
     PROGRAM = "older program"
+    """Older than the ranked one."""
+    NEWER_PROGRAM = "newer program"
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,18 @@ class RankedTrials:
     """Trials that no other beats in all of these metrics."""
     laptop: tuple[str, ...] = ()
     """Batches with a listed trial that are marked as made on a laptop."""
+    unrecorded: frozenset[tuple[str, int]] = frozenset()
+    """Batch and index of the rows that have finished here, and that no commit has."""
+    programs: Mapping[str, Program] = field(default_factory=dict)
+    """The programs of all rows by digest, the newest last."""
+    ranked_program: str | None = None
+    """The digest of the one whose trials are ranked; None: all are."""
+    head: str | None = None
+    """The digest of the one that the spec and the code of the commit are which is checked out; None if it is none."""
+
+    def is_of_ranked_program(self, row: SummaryRow) -> bool:
+        """Return whether a row ran the program whose trials are ranked."""
+        return self.ranked_program in {None, row.program}
 
     @property
     def column(self) -> str:
@@ -126,10 +144,34 @@ class RowCondition:
             if wanted is None:
                 raise UsageError(f"--where compares numbers, got {self.value!r}", hint="use = or != for text")
             return number is not None and COMPARISONS[self.comparison](number, wanted)
-        if number is not None and wanted is not None:
-            return (number == wanted) is (self.comparison == "=")
-        text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-        return (text == self.value) is (self.comparison == "=")
+        return self._is_value(row, value, wanted) is (self.comparison == "=")
+
+    def _is_value(self, row: SummaryRow, value: Value, wanted: float | None) -> bool:
+        """Return whether the condition names a value as tables show it; a text also as it is."""
+        match value:
+            case None:
+                return self.value == ("null" if is_null(row, self.column) else "")
+            case bool():
+                return self.value == canonical_json(value)
+            case int() | float():
+                return value == wanted
+            case str():
+                return self.value == value or (self.value.startswith('"') and _is_json(self.value, value))
+            case _:
+                return _is_json(self.value, value)
+
+
+def is_null(row: SummaryRow, column: str) -> bool:
+    """Return whether a trial has null in a column, and not nothing."""
+    return column in row.assignment and row.assignment[column] is None
+
+
+def _is_json(text: str, value: Value) -> bool:
+    """Return whether a text is the JSON of a value."""
+    try:
+        return canonical_json(json.load(text)) == canonical_json(value)
+    except (RecursionError, ValueError):
+        return False
 
 
 def _number(text: str) -> float | None:
@@ -143,21 +185,26 @@ def results(
     workspace: Workspace,
     reference: str,
     *,
+    state: Path | None = None,
     by: str | None = None,
     top: int | None = None,
     where: Sequence[RowCondition] = (),
+    all_programs: bool = False,
 ) -> RankedTrials:
-    """Sort a sweep's recorded trials by a metric, or by `seconds`; trials without it come last.
+    """Sort a sweep's finished trials by a metric, or by `seconds`; trials without it come last.
 
-    Only trials that meet all conditions in `where` are listed.
+    Only trials that meet all conditions in `where` are listed. Besides the recorded ones, these are those of active
+    batches that have finished on this machine.
 
-    Trials that are not ranked come after all that are. The sweep's own metrics are sorted by their goal,
-    others upwards. Raises IdleError if nothing is recorded, UsageError.
+    Trials that are not ranked come after all that are, and those of other programs after all of the ranked program:
+    of HEAD's, or of the newest if HEAD's has no trial. With `all_programs`, those of all programs are ranked. The
+    sweep's own metrics are sorted by their goal, others upwards. Raises IdleError if nothing has finished, UsageError.
     """
     present = batches.in_work_tree(workspace.root)
     name = catalog.choose_sweep(workspace.root, reference, catalog.sweep_names(workspace, present))
     stored = batches.of_sweep(present, name)
-    table = catalog.read_summary(workspace.root, name)
+    folder = state or state_folder(workspace.repository)
+    table, unrecorded = _table(workspace, name, batches.readable(stored), folder / "results")
     if not stored or table is None:
         settings = workspace.settings
         hint = f"`sweep status {name}` says where it stands"
@@ -169,42 +216,81 @@ def results(
     if wanted not in {metric.name, *table.metrics, SECONDS}:
         metrics = ", ".join(dict.fromkeys((*table.metrics, SECONDS)))
         raise UsageError(f"no metric {wanted!r} in {name}", hint=f"metrics: {metrics}")
-    candidates = catalog.eligible_rows(table.rows, batches.readable(stored))
+    require_columns(table, (condition.column for condition in where))
+    locks = [batch.lock for batch in batches.readable(stored)]
+    head = programs.ranked_program(workspace.repository, workspace.repository.commit("HEAD"), locks)
+    candidates = catalog.eligible_rows(table.rows, batches.readable(stored), head)
+    ranked = candidates[0].program if candidates else head or lock.program.digest
+    if all_programs:
+        candidates = tuple(row for row in table.rows if row.in_spec is not False)
     able = frozenset(map(id, candidates))
     if wanted in {metric.name, *table.metrics}:
         best = catalog.rank_rows(table.rows, wanted, metric.goal if wanted == metric.name else Goal.MINIMIZE)
     else:
         best = _fastest(table.rows)
-    best = tuple(sorted(best, key=lambda row: id(row) not in able))
-    ranked = frozenset(map(id, best))
-    require_columns(table, (condition.column for condition in where))
-    listed = (*best, *(row for row in table.rows if id(row) not in ranked))
+    with_value = frozenset(map(id, best))
+    listed = sorted(
+        (*best, *(row for row in table.rows if id(row) not in with_value)),
+        key=lambda row: (
+            not all_programs and row.program != ranked,
+            id(row) not in with_value,
+            id(row) not in able,
+        ),
+    )
     rows = tuple(row for row in listed if all(condition.holds(row) for condition in where))[:top]
     listed_batches = {row.batch for row in rows}
+    order = list(dict.fromkeys(one.program.digest for one in locks))
+    run = {row.program for row in table.rows}
     selected = RankedTrials(
         name,
         metric,
         wanted,
         table,
         rows,
-        tuple(_ineligibility(row, able) for row in rows),
+        tuple(None if id(row) in able else _ineligibility(row, ranked, order) for row in rows),
         laptop=tuple(
             batch for batch in catalog.laptop_batches_here(workspace.root, name) if batch in listed_batches
         ),
+        unrecorded=unrecorded,
+        programs={one.program.digest: one.program for one in locks if one.program.digest in run},
+        ranked_program=None if all_programs else ranked,
+        head=head if head in run else None,
     )
     if not lock.other_metrics:
         return selected
-    measured = (metric.name, *(metric.name for metric in lock.other_metrics))
-    others = tuple(metric for metric in measured if metric != selected.column)
+    others = tuple(one.name for one in lock.metrics if one.name != selected.column)
     return replace(
         selected, others=others, front=frozenset(row.trial for row in catalog.pareto_rows(candidates, lock))
     )
 
 
-def _ineligibility(row: SummaryRow, able: Container[int]) -> Ineligibility | None:
-    if id(row) in able:
-        return None
-    return Ineligibility.SPEC if row.in_spec is False else Ineligibility.PROGRAM
+def _table(
+    workspace: Workspace, name: str, stored: Sequence[StoredBatch], results: Path
+) -> tuple[SummaryTable | None, frozenset[tuple[str, int]]]:
+    """Return the recorded rows of a sweep with those not recorded yet, and which these are; None if there are none."""
+    recorded = catalog.read_summary(workspace.root, name)
+    rows, unrecorded = with_unrecorded(
+        () if recorded is None else recorded.rows, finished_here(stored, results)
+    )
+    if not rows:
+        return recorded, unrecorded
+    new = [row for row in rows if (row.batch, row.index) in unrecorded]
+    parameters, metrics = (
+        ((), (stored[-1].lock.metric.name,)) if recorded is None else (recorded.parameters, recorded.metrics)
+    )
+    return SummaryTable(
+        tuple(dict.fromkeys((*parameters, *(name for row in new for name in row.assignment)))),
+        tuple(dict.fromkeys((*metrics, *(name for row in new for name in row.metrics)))),
+        rows,
+    ), unrecorded
+
+
+def _ineligibility(row: SummaryRow, ranked: str, order: Sequence[str]) -> Ineligibility:
+    """Return why a row is not ranked, given the digests of the ranked program and of all, the newest last."""
+    if row.in_spec is False:
+        return Ineligibility.SPEC
+    is_newer = row.program in order[order.index(ranked) + 1 :] if ranked in order else False
+    return Ineligibility.NEWER_PROGRAM if is_newer else Ineligibility.PROGRAM
 
 
 def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
@@ -234,17 +320,20 @@ class ResultsFormat(StrEnum):
 
 
 def encode_results(workspace: Workspace, table: RankedTrials, form: ResultsFormat) -> bytes:
-    """Return the listed trials in a format, with every column of the summary. Raises ToolError without pyarrow.
+    """Return the listed trials that are recorded in a format, with every column of the summary.
 
-    CSV contains the lines of the summary unchanged, with exact numbers.
+    CSV contains the lines of the summary unchanged, with exact numbers. Raises ToolError without pyarrow.
     """
+    recorded = [row for row in table.table.rows if (row.batch, row.index) not in table.unrecorded]
+    known = frozenset(map(id, recorded))
+    rows = [row for row in table.rows if id(row) in known]
     if form is ResultsFormat.CSV:
         path = workspace.root / results_folder(table.sweep) / SUMMARY_FILE
         head, *lines = files.read_file(path).decode().splitlines(keepends=True)
-        by_row = dict(zip(map(id, table.table.rows), lines, strict=True))
-        return "".join([head, *(by_row[id(row)] for row in table.rows)]).encode()
-    columns = summary_csv.as_columns(table.table, table.rows)
+        by_row = dict(zip(map(id, recorded), lines, strict=True))
+        return "".join([head, *(by_row[id(row)] for row in rows)]).encode()
+    columns = summary_csv.as_columns(table.table, rows)
     if form is ResultsFormat.PARQUET:
         return parquet.write(columns)
-    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-    return json.dump(rows).encode()
+    listed = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    return json.dump(listed).encode()

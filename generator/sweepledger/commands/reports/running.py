@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.reports.status import TrialState, evaluate_here, live_batches, local_states
+from sweepledger.commands.collection.unrecorded import evaluate_here
+from sweepledger.commands.reports.status import TrialState, live_batches, local_states
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl

@@ -165,7 +165,12 @@ class _SiteBuilder:
         if not self._keep(sweep, inputs):
             shown = self._reader.history(sweep, self._inputs[sweep])
             pages = sweep_pages(shown, self._origin(sweep))
-            self.made[sweep] = {"inputs": inputs, "card": pages.card.as_data(), "problem": shown.problem}
+            self.made[sweep] = {
+                "inputs": inputs,
+                "card": pages.card.as_data(),
+                "problem": shown.problem,
+                "ranked": shown.ranked,
+            }
             self.rebuilt.append(sweep)
             self._files |= {f"{_folder(sweep)}{name}": content for name, content in pages.files.items()}
 
@@ -174,6 +179,9 @@ class _SiteBuilder:
         before = self._previous.sweeps.get(sweep, {})
         paths = [path for path in self._previous.files if path.startswith(_folder(sweep))]
         if before.get("inputs") != inputs or not paths:
+            return False
+        # Which of several programs is ranked depends on the code of the commit, too.
+        if (ranked := before.get("ranked")) is not None and ranked != self._reader.ranked_program(sweep):
             return False
         try:
             contents = {path: files.read_file(self._target / path) for path in paths}

@@ -8,6 +8,7 @@ from itertools import pairwise
 from sweepledger.commands.reports.log import LogEntry, history
 from sweepledger.commands.repository import at_commit, costs
 from sweepledger.commands.repository.code_changes import file_changes
+from sweepledger.commands.repository.programs import ranked_program
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.verification.rebuild import recorded_summary
 from sweepledger.errors import GeneratorError, RepositoryError
@@ -53,7 +54,7 @@ class HistoryReader:
         summary, problem = None, ""
         if any(path.startswith(results_folder(sweep)) for path in paths):
             try:
-                summary = recorded_summary(self._repository, self._commit, sweep)
+                summary = recorded_summary(self._repository, self._commit, sweep, self.ranked_program(sweep))
             except GeneratorError as error:
                 problem = str(error)
         content = self._repository.read(self._commit, spec).get(spec)
@@ -71,8 +72,19 @@ class HistoryReader:
             prices={} if summary is None else dict(self._prices(stored)),
             currency=self.settings.currency,
             problem=problem,
+            ranked=self.ranked_program(sweep),
             foreign=foreign_labels(self._repository, self._commit, read) if read else (),
         )
+
+    def ranked_program(self, sweep: str) -> str | None:
+        """Return the digest of the commit's program if the batches of a sweep ran several; empty if it is none of them.
+
+        None if they ran one.
+        """
+        locks = [batch.lock for batch in batches.readable(self.batches[sweep])]
+        if len({lock.program.digest for lock in locks}) <= 1:
+            return None
+        return ranked_program(self._repository, self._commit, locks) or ""
 
     @cached_property
     def evidence(self) -> Mapping[str, str]:

@@ -5,16 +5,22 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
+from sweepledger.commands.collection.unrecorded import (
+    evaluate_here,
+    finished,
+    finished_here,
+    with_unrecorded,
+)
 from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.reports import why
 from sweepledger.commands.reports.recorded_status import BestValue, RecordedStatus, StatusIndex
-from sweepledger.commands.repository import batch_records, catalog
+from sweepledger.commands.repository import batch_records, catalog, programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds import next_round
 from sweepledger.commands.rounds.progress import SearchProgress, search_progress
@@ -24,17 +30,19 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.engine.local import store
-from sweepledger.errors import UnreadableError
+from sweepledger.errors import RepositoryError, UnreadableError
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, addition_subjects, present_since, tracking_ref
-from sweepledger.results.outcomes import EvaluatedBatch, evaluate
+from sweepledger.results.doubts import identical_metrics, may_be_identical
+from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import SPECS, SUFFIX
+from sweepledger.structs.record import TrialResult
 
 
 class TrialState(StrEnum):
@@ -306,6 +314,8 @@ class SweepStatus:
     """Its spec, batches and results, if one sweep was requested."""
     laptop: tuple[str, ...] = ()
     """Recorded batches that are marked as made on a laptop."""
+    doubts: tuple[str, ...] = ()
+    """Why its numbers may be wrong."""
 
     @property
     def trials(self) -> int:
@@ -352,7 +362,8 @@ def status(
     tip = workspace.base_commit(None)
     followed = catalog.batch_names(workspace.repository, tip)
     counter = _TrialCounter(
-        workspace.root,
+        workspace.repository,
+        workspace.repository.commit("HEAD"),
         followed,
         state / "results",
         recorded=_recorded_elsewhere(workspace, tip, state),
@@ -413,7 +424,9 @@ def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) ->
         active = tuple(batch.name for batch in stored if batch.is_active)
         return SweepStatus(sweep, len(stored), active, known.counts, known.metric, known.best, known.front)
     status = _sweep_status(sweep, counter)
-    if not status.problems and not status.remarks:
+    # Which of several programs is ranked depends on the commit that is checked out.
+    is_settled = not (status.problems or status.remarks or status.doubts)
+    if is_settled and len({one.lock.program.digest for one in stored}) == 1:
         index.put(
             sweep, stored, views, RecordedStatus(status.counts, status.metric, status.best, status.front)
         )
@@ -482,21 +495,28 @@ def _search_progress(
 def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
     active = tuple(batch.name for batch in counter.stored if batch.is_active)
     table = catalog.read_summary(counter.root, sweep) if counter.stored else None
-    rows = table.rows if table else ()
-    counts, problems = counter.counts(rows)
+    recorded = table.rows if table else ()
+    counts, problems = counter.counts(recorded)
     readable = batches.readable(counter.stored)
     newest = readable[-1].lock if readable else None
-    metric = newest.metric if newest else None
-    eligible = catalog.eligible_rows(rows, readable)
-    best = catalog.rank_rows(eligible, metric.name, metric.goal) if metric else ()
+    unrecorded = counter.unrecorded(readable)
+    rows, new = with_unrecorded(recorded, unrecorded)
+    head = programs.ranked_program(counter.repository, counter.head, [batch.lock for batch in readable])
+    eligible = catalog.eligible_rows(rows, readable, head)
+    best = catalog.rank_rows(eligible, newest.metric.name, newest.metric.goal)[:1] if newest else ()
     return SweepStatus(
         sweep,
         batches=len(counter.stored),
         active=active,
         counts=counts,
-        metric=metric.name if metric else "",
-        best=BestValue(best[0].trial, best[0].metric(metric.name)) if best and metric else None,
+        metric=newest.metric.name if newest else "",
+        best=BestValue(
+            best[0].trial, best[0].metric(newest.metric.name), (best[0].batch, best[0].index) not in new
+        )
+        if best and newest
+        else None,
         front=tuple(row.trial for row in catalog.pareto_rows(eligible, newest)),
+        doubts=tuple(_doubts(counter.root, readable, eligible, unrecorded)),
         remarks=tuple(
             remark for name in active if name in counter.live for remark in counter.live[name].remarks
         ),
@@ -504,11 +524,31 @@ def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
     )
 
 
+def _doubts(
+    root: Path,
+    stored: Sequence[StoredBatch],
+    eligible: Sequence[SummaryRow],
+    unrecorded: Iterable[TrialResult],
+) -> Iterator[str]:
+    """Yield the doubts about equal numbers of the ranked program's trials."""
+    if not eligible or not may_be_identical(eligible, stored[-1].lock.metric.name):
+        return
+    program = eligible[0].program
+    trials = [one for one in unrecorded if one.program == program]
+    for batch in stored:
+        if not batch.is_active and batch.lock.program.digest == program:
+            with suppress(RepositoryError):  # `sweep verify` names what cannot be read
+                trials += evaluate(batch_records.results_here(root, batch)).outcomes
+    yield from (doubt.text for doubt in identical_metrics(one_per_trial(trials), stored[-1].lock.metrics))
+
+
 @dataclass(frozen=True)
 class _TrialCounter:
     """A sweep's batches, and where the states of their trials come from."""
 
-    root: Path
+    repository: Repository
+    head: str | None
+    """The commit that is checked out."""
     followed: frozenset[str]
     """Batches that controllers see."""
     results: Path
@@ -520,6 +560,15 @@ class _TrialCounter:
     is_engine_running: bool = False
     """Whether an engine runs trials on this machine now."""
     stored: tuple[StoredBatch, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        """The work tree."""
+        return self.repository.folder
+
+    def unrecorded(self, readable: Iterable[StoredBatch]) -> tuple[TrialResult, ...]:
+        """Return the trials that have finished here, and that no commit has."""
+        return finished_here((batch for batch in readable if batch.name not in self.recorded), self.results)
 
     def depends_on_files(self, batch: StoredBatch) -> bool:
         """Return whether the states of a batch's trials follow from files of the work tree and from its `view`."""
@@ -572,23 +621,14 @@ class _TrialCounter:
         return local_states(evaluated, self.results, unknown, is_engine_running=self.is_engine_running)
 
 
-def evaluate_here(batch: StoredBatch, results: Path) -> EvaluatedBatch | None:
-    """Return the results of an active batch on a machine's volume; None if it has none, as most run elsewhere."""
-    if not (results / batch.name).is_dir():
-        return None
-    return evaluate(BatchAttempts.read(results, batch).results)
-
-
 def local_states(
     evaluated: EvaluatedBatch, results: Path, unknown: TrialState, *, is_engine_running: bool
 ) -> Iterator[tuple[str, TrialState]]:
     """Yield the state of each trial of an active batch by its results on a machine; `unknown` if it has none."""
     started = TrialState.RUNNING if is_engine_running else TrialState.INTERRUPTED
-    for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
-        # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
-        if len(attempts) > evaluated.lock.retries or any(
-            record.record.status.is_final for record in attempts
-        ):
+    ended = {outcome.index for outcome in finished(evaluated)}
+    for outcome in evaluated.outcomes:
+        if outcome.index in ended:
             yield outcome.trial, TrialState(outcome.status.kind)
         elif (results / evaluated.lock.name / evaluated.lock.place(outcome.index)).is_dir():
             yield outcome.trial, started

@@ -166,7 +166,7 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
         description=sweep.description if sweep else "",
         commit=commit_of_version(recorded.repository, recorded.commit, summary) or recorded.commit,
         version=recorded.repository.tree_id(recorded.commit, results_folder(recorded.sweep)) or "",
-        metrics=(lock.metric, *lock.other_metrics),
+        metrics=lock.metrics,
         domains=domains,
         trials=tuple(_trial(row, curves.get(row.trial, ())) for row in finished.values()),
         best=best,

@@ -82,14 +82,15 @@ class SpecAtCommit:
         members = membership(self.sweep)
         return None if isinstance(members, tuple) else members
 
-    def summarised(self, batches: Iterable[BatchRecords]) -> Summary:
-        """Summarise a sweep's batches by this spec. Raises ValueError."""
+    def summarised(self, batches: Iterable[BatchRecords], program: str | None = None) -> Summary:
+        """Summarise a sweep's batches by this spec; `program` as for `summarise`. Raises ValueError."""
         records, search = tuple(batches), self.sweep.search if self.sweep else None
         summary = summarise(
             records,
             description=self.sweep.description if self.sweep else "",
             in_spec=self.in_spec(),
             spec_digest=None if self.content is None else bytes_digest(self.content),
+            program=program,
         )
         if search is None:
             return summary

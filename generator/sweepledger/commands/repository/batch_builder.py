@@ -112,6 +112,7 @@ class BatchRequest:
     trials: tuple[Trial, ...]
     round: int | None = None
     engine: str | None = None
+    unfitted: str | None = None
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """The parent trial's id, by row."""
     stop: tuple[StopRule, ...] = ()
@@ -164,6 +165,7 @@ def build_overlay(
         shape=shape_of(sweep, _largest_round(request), queued=is_queued(settings, sweep)),
         round=request.round,
         engine=request.engine,
+        unfitted=request.unfitted,
         parents=request.parents,
         parent_folders={} if restarts else parent_folders(request.parents, merged),
         stop=request.stop,

@@ -68,6 +68,12 @@ def batch_results(
     )
 
 
+def results_here(root: Path, batch: StoredBatch) -> BatchRecords:
+    """Return an archived batch's records from the work tree. Raises RepositoryError, StorageError."""
+    parts = read_records_files(root, batch)
+    return batch_results(batch, {records_file(batch, part): content for part, content in enumerate(parts)})
+
+
 def lock_digest(batch: StoredBatch) -> str:
     """Return the digest of a batch's lock file, which its results name."""
     return bytes_digest(batch.contents.read(LOCK_FILE))

@@ -1,6 +1,7 @@
 """Lookup of sweeps, batches, trials and summaries of the work tree, and the ranking of trials."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -84,27 +85,35 @@ def read_summary(root: Path, sweep: str) -> SummaryTable | None:
         ) from error
 
 
-def best_value_at(repository: Repository, commit: str | None, lock: BatchLock) -> float | None:
-    """Return the best recorded value of a batch's sweep and program at a commit; None if there is none."""
+def best_value_at(
+    repository: Repository, commit: str | None, lock: BatchLock, unrecorded: Iterable[SummaryRow]
+) -> float | None:
+    """Return the best value of a batch's sweep and program; None if there is none.
+
+    It is that of a trial which is recorded at a commit, or one of those that are not recorded yet.
+    """
     path = f"{results_folder(lock.sweep)}/{SUMMARY_FILE}"
     content = repository.read(commit, path).get(path)
-    if content is None:
-        return None
-    try:
-        rows = summaries.read(content.decode()).rows
-    except ValueError:  # the results commit reports it
-        return None
+    rows: list[SummaryRow] = [*unrecorded]
+    with suppress(ValueError):  # the results commit reports it
+        rows += () if content is None else summaries.read(content.decode()).rows
     candidates = [row for row in rows if row.program == lock.program.digest and row.in_spec is not False]
     ranked = rank_rows(candidates, lock.metric.name, lock.metric.goal)
     return ranked[0].metric(lock.metric.name) if ranked else None
 
 
-def eligible_rows(rows: Iterable[SummaryRow], stored: Iterable[StoredBatch]) -> tuple[SummaryRow, ...]:
-    """Return the trials that may be ranked: those of the newest recorded program that the spec contains."""
+def eligible_rows(
+    rows: Iterable[SummaryRow], stored: Iterable[StoredBatch], program: str | None = None
+) -> tuple[SummaryRow, ...]:
+    """Return the trials that may be ranked: those of one program that the spec contains.
+
+    It is the one with the digest `program`, if it has any rows, else that of the newest batch that has.
+    """
     candidates = tuple(rows)
     programs = {row.program for row in candidates}
     newest = [digest for batch in stored if (digest := batch.lock.program.digest) in programs]
-    return tuple(row for row in candidates if row.program in newest[-1:] and row.in_spec is not False)
+    ranked = [program] if program in programs else newest[-1:]
+    return tuple(row for row in candidates if row.program in ranked and row.in_spec is not False)
 
 
 def rank_rows(rows: Iterable[SummaryRow], metric: str, goal: Goal) -> tuple[SummaryRow, ...]:
@@ -118,7 +127,7 @@ def pareto_rows(rows: Iterable[SummaryRow], lock: BatchLock | None) -> tuple[Sum
     """Return the Pareto front; empty if the batch has one metric."""
     if lock is None or not lock.other_metrics:
         return ()
-    metrics = (lock.metric, *lock.other_metrics)
+    metrics = lock.metrics
     candidates: list[tuple[SummaryRow, tuple[float, ...]]] = []
     for row in sorted(rows, key=lambda row: row.trial):
         values = tuple(value for metric in metrics if (value := row.metric(metric.name)) is not None)
@@ -229,11 +238,7 @@ def counted_trial(root: Path, trial: str) -> CountedTrial:
         if candidate.id == newest.id
     )
     counted = next((listed for listed in matches if row and listed.batch.name == row.batch), newest)
-    parts = batch_records.read_records_files(root, counted.batch)
-    contents = {
-        batch_records.records_file(counted.batch, part): content for part, content in enumerate(parts)
-    }
-    outcome = evaluate(batch_records.batch_results(counted.batch, contents)).outcomes[counted.index]
+    outcome = evaluate(batch_records.results_here(root, counted.batch)).outcomes[counted.index]
     return CountedTrial(counted, row, outcome.record)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePath, PurePosixPath
+from posixpath import join, normpath
 
 from sweepledger.engine.local import python_environment
 from sweepledger.engine.local.job_spec import BatchSpec, LiteralVariable
@@ -57,14 +58,15 @@ class CodeFiles:
         return tuple(sorted(folder for folder in folders if PurePosixPath(folder).name == SOURCE))
 
 
-def missing_imports(code: CodeFiles, command: Sequence[str]) -> tuple[Import, ...]:
+def missing_imports(code: CodeFiles, command: Sequence[str], workdir: str = ".") -> tuple[Import, ...]:
     """Return the imports that Python does not find in the code: from where the program starts, through its modules.
 
     Modules of the standard library are left out. A program whose start is unknown imports nothing.
     """
-    scripts = [word for word in command if word.endswith(".py") and word in code.paths]
+    named = (normpath(join(workdir, word)) for word in command if word.endswith(".py"))
+    scripts = [path for path in named if path in code.paths]
     modules = [name for flag, name in pairwise(command) if flag == "-m"]
-    roots = [str(PurePosixPath(script).parent) for script in scripts[:1]] or ["."]
+    roots = [str(PurePosixPath(script).parent) for script in scripts[:1]] or [workdir]
     waiting = list(scripts)
     missing: dict[str, Import] = {}
     known: set[str] = set()
@@ -126,7 +128,9 @@ class StartedProgram:
     variables: Mapping[str, str]
     """Declared variables of its environment."""
     code: Path
-    """The folder that it starts in."""
+    """The folder of its code."""
+    workdir: str = "."
+    """Where in it the program starts."""
 
     @property
     def python(self) -> str:
@@ -157,7 +161,7 @@ def check_imports(program: StartedProgram, repository: Repository, place: str) -
 
     Only the text of the code tells what it imports; nothing is imported.
     """
-    imports = missing_imports(_code_files(program.code), program.command)
+    imports = missing_imports(_code_files(program.code), program.command, program.workdir)
     names = [wanted.name for wanted in imports]
     known = (
         python_environment.inspect(program.python, names, python_path=program.python_path) if names else None
@@ -184,7 +188,8 @@ def started_program(batch: StoredBatch, parsed: BatchSpec, code: Path) -> Starte
     pod = parsed.jobs[0].pod
     literals = (variable for variable in pod.environment if isinstance(variable, LiteralVariable))
     variables = {variable.name: variable.value for variable in literals}
-    return StartedProgram(batch.lock.program.command, pod.command[0], variables, code)
+    program = batch.lock.program
+    return StartedProgram(program.command, pod.command[0], variables, code, program.workdir or ".")
 
 
 def locked_python_path(

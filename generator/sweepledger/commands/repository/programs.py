@@ -5,19 +5,25 @@ The locked program is kept if it satisfies the spec; otherwise the current one i
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from posixpath import join, normpath
 
+from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.errors import RepositoryError
+from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats import environment_lock
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.reader import safe_repr
-from sweepledger.repo.git import Repository, code_tree, store_code, uncommitted_paths
+from sweepledger.repo.files import read_input
+from sweepledger.repo.git import Entry, Repository, code_tree, store_code, uncommitted_paths
 from sweepledger.spec import ParsedSpec
+from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs.program import REPOSITORY, Code, Data, EnvironmentLock, Program
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.domain import Choice
+from sweepledger.structs.program import REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest
@@ -35,8 +41,9 @@ def requested_program(settings: Settings, sweep: Sweep, *, tree: str = UNKNOWN_T
         image=settings.image_of(run.image),
         command=sweep.command,
         code=requested_code(sweep, tree=tree),
-        data=None if dataset is None else Data(dataset.name, dataset.identity),
+        data=None if dataset is None else Data(dataset.name, dataset.identity, run.data_places),
         environment=None if run.environment_lock is None else EnvironmentLock(run.environment_lock, ""),
+        workdir=run.workdir,
     )
 
 
@@ -145,6 +152,33 @@ def locked_program_at(
     return _program_at(repository, commit, settings, sweep, commit[:12])
 
 
+def ranked_program(repository: Repository, commit: str | None, locks: Sequence[BatchLock]) -> str | None:
+    """Return the digest of the program, among those of some locks by number, that a commit's spec and code are.
+
+    None if it is none of them, if there is only one, or if the spec cannot be read. With `git revert` it is an
+    earlier one again.
+    """
+    if commit is None or len({lock.program.digest for lock in locks}) < 2:  # noqa: PLR2004 - a choice
+        return None
+    settings = at_commit.settings_or_defaults(repository, commit)
+    sweep = at_commit.read_sweep(repository, commit, locks[-1].spec_path, settings)
+    if not isinstance(sweep, Sweep):
+        return None
+    requested = requested_program(
+        settings, sweep, tree=code_tree_at(repository, commit, sweep) or UNKNOWN_TREE
+    )
+    named = sweep.run.image is not None
+    return next(
+        (
+            lock.program.digest
+            for lock in reversed(locks)
+            if lock.program.code.tree == requested.code.tree
+            and lock.program.answers(requested, image_named=named)
+        ),
+        None,
+    )
+
+
 def _reusable_program(settings: Settings, sweep: Sweep, newest: Program | None) -> Program | None:
     named = sweep.run.image is not None
     requested = requested_program(settings, sweep)
@@ -172,22 +206,73 @@ ListFolder = Callable[[PurePosixPath], frozenset[str] | None]
 
 
 def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program) -> Iterator[Problem]:
-    """Yield a problem for each script that a program's code lacks: an error if the sweep cannot run without it."""
-    if parsed.sweep.scripts:
-        folder = parsed.sweep.run.code_path if program.code.selection else program.code.path
-        list_folder = _list_committed(
-            repository, program.code, PurePosixPath(folder).relative_to(program.code.path)
+    """Yield a problem for each script that a program's code lacks: an error if the sweep cannot run without it.
+
+    Also for the folder that trials start in if the code lacks it, and for places of datasets that it has.
+    """
+    run, code = parsed.sweep.run, program.code
+    if not (parsed.sweep.scripts or run.workdir or run.data_places):
+        return
+    files = _committed_files(repository, code)
+    list_folder: ListFolder = _list_nothing
+    if files is not None:
+        links = {path for path, entry in files.items() if entry.is_link}
+        if run.workdir is not None and not _has_folder(files, links, run.workdir):
+            yield _missing_workdir(repository.folder, parsed, files)
+            return
+        yield from _taken_places(parsed, files)
+        start = run.program_folder if code.selection or run.workdir else code.path
+        list_folder = _list_committed(files, links, start)
+    yield from _missing_scripts(repository.folder, parsed, list_folder, "committed file")
+
+
+def _has_folder(paths: Iterable[str], links: Collection[str], folder: str) -> bool:
+    """Return whether there are files below a folder; also if a link may lead to it."""
+    above = {folder, *map(str, PurePosixPath(folder).parents)}
+    return not above.isdisjoint(links) or any(path.startswith(f"{folder}/") for path in paths)
+
+
+def _missing_workdir(root: Path, parsed: ParsedSpec, paths: Collection[str]) -> Problem:
+    """Return the problem of code without the folder that trials start in."""
+    folder = parsed.sweep.run.workdir or REPOSITORY
+    folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {REPOSITORY}
+    is_here = os.path.isdir(root / folder)  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
+    hint = (
+        f"it exists here: commit its files, and select them by run.code; `sweep update {parsed.sweep.name}` locks them"
+        if is_here
+        else did_you_mean(folder, folders)
+    )
+    message = f"must be a folder of the committed code, got {safe_repr(folder)}"
+    return parsed.source.problem(message, "run", "workdir", code=WORKDIR, hint=hint)
+
+
+def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Problem]:
+    """Yield a problem for each dataset that would be where the code has a file or folder."""
+    run = parsed.sweep.run
+    for name, written in run.data_places:
+        place = normpath(join(run.workdir or REPOSITORY, written))
+        taken = next(
+            (path for path in paths if f"{path}/".startswith(f"{place}/") or place.startswith(f"{path}/")),
+            None,
         )
-        yield from _missing_scripts(repository.folder, parsed, list_folder, "committed file")
+        if taken is not None:
+            message = (
+                f"must be at a path that the code does not have, got {safe_repr(written)}: there is {taken}"
+            )
+            hint = "leave it out by run.code.exclude, or choose another path"
+            yield parsed.source.problem(message, "run", "data", name, code=DATA_PLACE, hint=hint)
 
 
 def missing_scripts_here(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
     """Yield a warning for each script that the work tree lacks: it may still be written."""
-    code_path = parsed.sweep.run.code_path
-    folder = root / code_path
-    if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
-        problems = _missing_scripts(root, parsed, _list_work_tree(folder), "file")
+    run, code_path = parsed.sweep.run, parsed.sweep.run.code_path
+    if os.path.isdir(root / run.program_folder):  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
+        problems = _missing_scripts(root, parsed, _list_work_tree(root / run.program_folder), "file")
         yield from (replace(problem, severity=Severity.WARNING) for problem in problems)
+        return
+    if run.workdir is not None:
+        message = f"must be a folder of the code, and there is none here, got {safe_repr(run.workdir)}"
+        yield parsed.source.problem(message, "run", "workdir", code=WORKDIR, severity=Severity.WARNING)
         return
     message = f"{code_path}/ is not a folder here, and it should contain the code"
     hint = "set the code's folder: `run: {code: {path: …}}`; the default is trainer"
@@ -196,11 +281,54 @@ def missing_scripts_here(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
     )
 
 
+MISREAD_BOOLEAN_CODE = "boolean-argument"
+BOOLEAN_OPTION = re.compile(
+    r"""add_argument\(\s*(?:["']-\w["'],\s*)?["']--(?P<name>[\w.-]+)["'](?P<options>[^()]*(?:\([^()]*\)[^()]*)*)\)"""
+)
+"""An option of argparse with its keyword arguments."""
+BOOLEAN_HINTS = {
+    "type": ("takes the text False for true, by type=bool", "type=lambda text: text == 'True'"),
+    "flag": ("takes no value", '"${args_no_boolean_flags}" in place of "${args}"'),
+}
+
+
+def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
+    """Yield a warning for each option of argparse, in a script of the work tree, that misreads true and false."""
+    sweep = parsed.sweep
+    booleans = {
+        parameter.name
+        for block in sweep.blocks
+        for parameter in block.space.parameters
+        if isinstance(parameter.domain, Choice)
+        and any(isinstance(each, bool) for each in parameter.domain.values)
+    }
+    if not booleans or str(Macro("args")) not in sweep.command:
+        return
+    for number, script in enumerate(sweep.scripts):
+        try:
+            text = read_input(root / sweep.run.code_path / script.path).decode()
+        except (GeneratorError, OSError, ValueError):
+            continue
+        for option in BOOLEAN_OPTION.finditer(text):
+            name, options = option["name"], option["options"]
+            kind = "type" if re.search(r"\btype\s*=\s*bool\b", options) else "flag"
+            if name not in booleans or (kind == "flag" and "store_true" not in options):
+                continue
+            message, hint = BOOLEAN_HINTS[kind]
+            yield parsed.source.problem(
+                f"{name} is true or false, and the option --{name} of {safe_repr(script.path)} {message}",
+                *("scripts", number),
+                code=MISREAD_BOOLEAN_CODE,
+                hint=f"write {hint}",
+                severity=Severity.WARNING,
+            )
+
+
 def _missing_scripts(
     root: Path, parsed: ParsedSpec, list_folder: ListFolder, description: str
 ) -> Iterator[Problem]:
-    sweep, folder = parsed.sweep, parsed.sweep.run.code_path
-    code = requested_code(sweep)
+    sweep, folder = parsed.sweep, parsed.sweep.run.program_folder
+    code = requested_code(sweep) if sweep.run.workdir is None else f"{folder}/, where trials start"
     for number, script in enumerate(sweep.scripts):
         if not script.is_inside:
             message, hint = _outside_code(folder, script, list_folder)
@@ -235,7 +363,7 @@ def _has_script(list_folder: ListFolder, script: str) -> bool:
 
 
 def _missing_script_hint(root: Path, sweep: Sweep, script: Script, list_folder: ListFolder) -> str | None:
-    folder, selection = sweep.run.code_path, sweep.run.code_selection
+    folder, selection = sweep.run.program_folder, sweep.run.code_selection
     if _has_script(_list_work_tree(root / folder), script.path):
         if selection is not None and not selection.selector()(str(PurePosixPath(folder, script.path))):
             return "it exists here, but run.code does not select it: change paths, include or exclude"
@@ -247,22 +375,31 @@ def _missing_script_hint(root: Path, sweep: Sweep, script: Script, list_folder: 
     return did_you_mean(path.name, list_folder(path.parent) or ())
 
 
-def _list_committed(repository: Repository, code: Code, folder: PurePosixPath) -> ListFolder:
-    """Return a function that lists folders of some code, whose scripts are relative to a folder of it."""
+def _committed_files(repository: Repository, code: Code) -> Mapping[str, Entry] | None:
+    """Return the files of some code, by their paths in the repository; None if a shallow clone lacks them."""
     try:
         store_code(repository, code, ["HEAD"])
         entries = repository.files(code.tree)
-    except RepositoryError:  # a shallow clone may lack what was locked long ago
-        return lambda _: None
+    except RepositoryError:
+        return None
+    return {normpath(join(code.path, path)): entry for path, entry in entries.items()}
+
+
+def _list_nothing(_folder: PurePosixPath) -> None:
+    """List no folder of code that this clone lacks."""
+
+
+def _list_committed(files: Iterable[str], links: Collection[str], start: str) -> ListFolder:
+    """Return a function that lists folders of some code, whose scripts are relative to a folder of it."""
+    folder = PurePosixPath(start)
     folders: dict[str, set[str]] = {}
-    for file in entries:
+    for file in files:
         parent, _, name = file.rpartition("/")
         folders.setdefault(parent or ".", set()).add(name)
-    links = {path for path, entry in entries.items() if entry.is_link}
 
     def look(below: PurePosixPath) -> frozenset[str] | None:
         path = folder / below
-        if links & {str(path), *map(str, path.parents)}:
+        if not {str(path), *map(str, path.parents)}.isdisjoint(links):
             return None
         return frozenset(folders.get(str(path), ()))
 

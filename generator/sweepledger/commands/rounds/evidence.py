@@ -161,9 +161,11 @@ class RoundEvidence:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Return the engines that drew the rounds, without duplicates, the last one last."""
+        """Return the engines that drew the rounds, without duplicates, the last one last; not if a model failed."""
         newest_first = (
-            batch.lock.engine for batch in reversed(self.batches) if batch.lock.engine is not None
+            batch.lock.engine
+            for batch in reversed(self.batches)
+            if batch.lock.engine is not None and batch.lock.unfitted is None
         )
         return tuple(reversed(dict.fromkeys(newest_first)))
 

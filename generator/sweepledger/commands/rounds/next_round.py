@@ -11,7 +11,7 @@ from sweepledger.commands.repository.base_files import read_bases_at
 from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, as_begun
-from sweepledger.errors import GeneratorError, RepositoryError
+from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.plan import counts_towards
 from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import Overlay
@@ -94,7 +94,8 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
         if suggestion.parent is not None
     }
     request = BatchRequest(
-        evidence.sweep, inputs.program, trials, round_.number, round_.engine, parents, evidence.stop
+        *(evidence.sweep, inputs.program, trials, round_.number, round_.engine, round_.unfitted),
+        *(parents, evidence.stop),
     )
     return RoundDue(
         evidence,
@@ -172,6 +173,15 @@ class RoundBlocked:
     sweep: str
     reason: str
     hint: str | None = None
+    exit_code: int = GeneratorError.exit_code
+    """Of a command that the round was asked of; 0 if the user wants no round."""
+
+    @property
+    def error(self) -> GeneratorError:
+        """The failure of a command that the round was asked of."""
+        error = GeneratorError(f"the search {self.sweep} is blocked: {self.reason}", hint=self.hint)
+        error.exit_code = self.exit_code
+        return error
 
 
 def spec_path(sweep: str) -> str:
@@ -229,7 +239,13 @@ def next_step_at(
     try:
         return _next_step(repository, commit, sweep, settings, fresh or {})
     except GeneratorError as error:
-        return RoundBlocked(name, str(error), error.hint)
+        return blocked_by(name, error)
+
+
+def blocked_by(sweep: str, error: GeneratorError) -> RoundBlocked:
+    """Return that an error blocks a search."""
+    reason = "; ".join(map(str, error.problems)) if isinstance(error, SpecError) else str(error)
+    return RoundBlocked(sweep, reason, error.hint, error.exit_code)
 
 
 def _next_step(
@@ -266,7 +282,7 @@ def paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | 
     paused = [batch.name for batch in stored if batch.is_active and sweep.is_paused(batch.name)]
     if not paused:
         return None
-    return RoundBlocked(sweep.name, f"{paused[0]} is paused", f"`sweep resume {sweep.name}`")
+    return RoundBlocked(sweep.name, f"{paused[0]} is paused", f"`sweep resume {sweep.name}`", exit_code=0)
 
 
 def over_budget(
@@ -319,4 +335,5 @@ def _had_rounds(repository: Repository, commit: str, name: str) -> bool:
 
 
 def _spec_unreadable(name: str) -> RoundBlocked:
-    return RoundBlocked(name, f"{spec_path(name)} cannot be read", "`sweep validate` says why")
+    hint = "`sweep validate` says why"
+    return RoundBlocked(name, f"{spec_path(name)} cannot be read", hint, SpecError.exit_code)

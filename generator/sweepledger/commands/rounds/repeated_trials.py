@@ -14,6 +14,7 @@ from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, 
 from sweepledger.commands.rounds.next_round import (
     RenderInputs,
     RoundBlocked,
+    blocked_by,
     over_budget,
     paused_batch,
     spec_path,
@@ -86,7 +87,7 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue 
         stored = batches.of_sweep_in_commit(repository, commit, name)
         return _next_repeat(repository, commit, as_begun(sweep, stored), settings, stored)
     except GeneratorError as error:
-        return RoundBlocked(name, str(error), error.hint)
+        return blocked_by(name, error)
 
 
 def _next_repeat(

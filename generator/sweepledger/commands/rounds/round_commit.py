@@ -13,6 +13,7 @@ from sweepledger.commands.rounds.next_round import (
     RoundDue,
     SearchEnded,
     Step,
+    blocked_by,
     manual_hint,
     next_step_at,
     searches_at,
@@ -89,7 +90,10 @@ def step_trailers(step: Step | RoundBlocked | None) -> str:
     """Return the trailer that describes the next step in the commit's message."""
     match step:
         case RoundDue(round=proposal, batch=batch):
-            what = f"{batch.name} (round {proposal.number}, {batch.lock.trials} trials, {proposal.engine})"
+            drawn = (
+                proposal.engine if proposal.unfitted is None else f"at random, because {proposal.unfitted}"
+            )
+            what = f"{batch.name} (round {proposal.number}, {batch.lock.trials} trials, {drawn})"
             return f"Next: {one_line(what)}\n"
         case ResultsPending(evidence=evidence):
             return f"Next: none before {one_line(', '.join(evidence.pending) or evidence.awaited)}\n"
@@ -136,6 +140,7 @@ def _round_message(due: RoundDue) -> str:
         ("Batch", batch.name),
         ("Round", str(proposal.number)),
         ("Engine", proposal.engine),
+        *(() if proposal.unfitted is None else [("Unfitted", proposal.unfitted)]),
         ("Spec", f"{sweep.path} {sweep.digest}"),
         ("Trials", str(batch.lock.trials)),
     ]
@@ -202,7 +207,7 @@ def push_repeats(target: Target) -> Iterator[PushedRepeat | RoundBlocked]:
             if pushed is not None:
                 yield pushed
         except RepositoryError as error:
-            yield RoundBlocked(sweep, str(error), error.hint)
+            yield blocked_by(sweep, error)
 
 
 def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
@@ -218,4 +223,4 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
                 if isinstance(result, PushedRound | RoundBlocked):
                     yield result
         except RepositoryError as error:
-            yield RoundBlocked(sweep, str(error), error.hint)
+            yield blocked_by(sweep, error)

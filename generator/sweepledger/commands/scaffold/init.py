@@ -13,8 +13,9 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import files
 from sweepledger.repo.git import Repository, create_repository
 from sweepledger.repo.package_data import base_folder, workflows_folder
+from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.schemas import schema_text
-from sweepledger.spec.starter import MNIST, PLAIN, SCHEMA_FILE, Starter, starter_spec
+from sweepledger.spec.starter import AUTO_SEARCH, MNIST, PLAIN, SCHEMA_FILE, Starter, starter_spec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import (
     MAX_SWEEP_NAME_LENGTH,
@@ -23,6 +24,7 @@ from sweepledger.structs.names import (
     SPECS,
     is_sweep_name,
 )
+from sweepledger.structs.search_block import Method
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 BRANCH = "main"
@@ -194,9 +196,18 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> str:
     if folder == program or any((workspace.root / name).exists() for name in PROJECT_FILES):
         folder = ""
     try:
-        return starter.spec(name, code=folder or ".")
+        return starter.spec(name, code=folder or ".", search=_search_here())
     except ValueError as error:
         raise UsageError(f"--param {error}", hint="--param learning_rate=0.1,0.01") from error
+
+
+def _search_here() -> tuple[str, str]:
+    """Return the method of a first search, whose library is installed here, and why it is that."""
+    if is_installed(Method.BAYES):
+        return AUTO_SEARCH
+    if is_installed(Method.TPE):
+        return Method.TPE, "`method: auto` may need `pip install 'sweepledger[bayes]'`"
+    return AUTO_SEARCH[0], "it needs `pip install 'sweepledger[adaptive,bayes]'`"
 
 
 def _path_from_the_root(workspace: Workspace, program: str) -> str | None:

@@ -33,8 +33,11 @@ def rebuild_results(repository: Repository, commit: str, sweep: str) -> FileTree
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 
 
-def recorded_summary(repository: Repository, commit: str, sweep: str) -> Summary:
-    """Return the summary of a sweep's recorded batches at a commit. Raises as `rebuild_results` does."""
+def recorded_summary(repository: Repository, commit: str, sweep: str, program: str | None = None) -> Summary:
+    """Return the summary of a sweep's recorded batches at a commit, ranking a program as `summarise` does.
+
+    Raises as `rebuild_results` does.
+    """
     contents = repository.read(commit, results_folder(sweep))
     stored = recorded_batches(repository, commit, sweep, contents)
     if not stored:
@@ -50,7 +53,7 @@ def recorded_summary(repository: Repository, commit: str, sweep: str) -> Summary
         for batch in stored
     ]
     try:
-        return spec.summarised(results)
+        return spec.summarised(results, program)
     except ValueError as error:
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 

@@ -55,6 +55,12 @@ class _DesiredJob:
     job: JobSpec
 
 
+def steady_clock() -> Callable[[], float]:
+    """Return a clock that begins with the time of day, and neither jumps nor counts while the machine sleeps."""
+    ahead = time.time() - time.monotonic()
+    return lambda: ahead + time.monotonic()
+
+
 class LocalEngine:
     """Runs the desired batches, one engine per state folder. After `close` no process is left."""
 
@@ -66,12 +72,12 @@ class LocalEngine:
         slots: int | None = None,
         without_gpu: bool = False,
         launcher: Path | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Lock the state folder, and kill what an earlier engine left. `launcher` is that of the package."""
         self._folders = volumes.StateFolders(state.resolve())
         self._lock: int | None = store.lock_state(self._folders.state)
-        self._clock = clock
+        self._clock = clock or steady_clock()
         self._slots = slots
         self._without_gpu = without_gpu
         self.capacity = machine.capacity() if capacity is None else capacity
@@ -86,7 +92,11 @@ class LocalEngine:
         self._refused: set[str] = set()
         try:
             self.leftovers_killed = self._clear()
-            self._entries = store.load_jobs(self._folders.state)
+            self._entries = {
+                # A deadline counts what engines run: not what the machine slept or was switched off.
+                name: entry if entry.condition else replace(entry, created=self._clock())
+                for name, entry in store.load_jobs(self._folders.state).items()
+            }
         except BaseException:
             self.close()
             raise
@@ -97,6 +107,7 @@ class LocalEngine:
         killed = node.kill_pod_processes(uids)
         for uid in uids:
             volumes.remove_pod(self._folders, uid)
+        volumes.remove_short_links(self._folders)
         return killed
 
     def __enter__(self) -> Self:

@@ -42,6 +42,10 @@ class DesiredBatch:
     """Folders of the code in which Python looks first."""
     thresholds: Path | None = None
     """The file of thresholds that its trials read while they run; None: none."""
+    code_state: str = ""
+    """What a write to the code changes: its launchers compare it before a trial. Empty: they do not."""
+    data_state: str = ""
+    """The same of the dataset, which they compare after a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         scratch=pod_folder,
         termination_log=pod_folder / TERMINATION_FILE,
         interpreter=Path(sys.executable).parent,
-        variables=_devices(pod, capacity) | _rows(pod) | _thresholds(pod),
+        variables=_devices(pod, capacity) | _rows(pod) | _thresholds(pod) | _states(pod),
         python_path=pod.desired.python_path,
     )
     return Launch(
@@ -147,6 +151,12 @@ def _rows(pod: LocalPod) -> dict[str, str]:
 def _thresholds(pod: LocalPod) -> dict[str, str]:
     """Return where the launcher reads thresholds while its trial runs."""
     return {} if pod.desired.thresholds is None else {"SWEEP_THRESHOLDS": str(pod.desired.thresholds)}
+
+
+def _states(pod: LocalPod) -> dict[str, str]:
+    """Return by what the launcher notices that the stored code or the dataset was changed."""
+    states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.data_state}
+    return {name: state for name, state in states.items() if state}
 
 
 def settle_pod(

@@ -17,9 +17,9 @@ from sweepledger.engine.local.job_spec import (
     ResultsVolume,
     ScratchVolume,
 )
-from sweepledger.errors import RepositoryError
+from sweepledger.errors import RepositoryError, StorageError
 from sweepledger.safe_open import read_regular
-from sweepledger.storage import storage_errors
+from sweepledger.storage import remove_folder, storage_errors
 from sweepledger.structs.kubernetes import PARENT_PATH
 
 VOLUMES = "volumes"
@@ -154,6 +154,7 @@ def _volume_folder(folders: StateFolders, job: JobSpec, uid: str, name: str, dat
 MOST_REPORTED = 4 << 20
 """Bytes that are read of what a running trial reports in a file."""
 _REPORT = "result.json"
+SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - where launchers make them
 
 
 def reported_lines(state: Path, uid: str) -> bytes:
@@ -184,12 +185,13 @@ def scratch_limits(folders: StateFolders, job: JobSpec, uid: str) -> tuple[tuple
 
 def remove_pod(folders: StateFolders, uid: str) -> None:
     """Remove the files of a pod, also folders whose permissions its trial has removed."""
-    folder = folders.pod(uid)
-    with contextlib.suppress(OSError):
-        shutil.rmtree(folder)
-        return
-    for path in (folder, *folder.rglob("*")) if folder.is_dir() else ():
-        if path.is_dir() and not path.is_symlink():
-            with contextlib.suppress(OSError):
-                path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(StorageError):
+        remove_folder(folders.pod(uid))
+
+
+def remove_short_links(folders: StateFolders) -> None:
+    """Remove the links to long temporary folders of pods that launchers have left behind."""
+    for link in Path(SHORT_FOLDER).glob(f"{SHORT_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if link.readlink().is_relative_to(folders.pods):
+                link.unlink()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.errors import ToolError
+from sweepledger.exchange.evidence.space_values import configuration_of
 from sweepledger.formats.evidence_jsonl import ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.record import Status
@@ -58,6 +59,8 @@ def _load(optuna: Any, file: Path, study: str | None) -> Any:
 
 
 def _trials(study: Any, sweep: Sweep) -> Iterator[ForeignTrial]:
+    assert sweep.search is not None
+    parameters = sweep.search.space.parameters
     names = [metric.name for metric in sweep.metrics]
     for trial in study.get_trials(deepcopy=False):
         status = STATES.get(trial.state.name)
@@ -70,4 +73,4 @@ def _trials(study: Any, sweep: Sweep) -> Iterator[ForeignTrial]:
         metrics = dict(zip(names, values, strict=True)) if len(finite) == len(names) else {}
         if status is Status.OK and not metrics:
             status = Status.DIVERGED
-        yield ForeignTrial(dict(trial.params), metrics, status)
+        yield ForeignTrial(configuration_of(parameters, trial.params.__getitem__), metrics, status)

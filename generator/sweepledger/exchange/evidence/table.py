@@ -4,20 +4,18 @@ A column belongs to a parameter or a metric of the sweep if its name is that nam
 usual prefixes. Everything else is ignored.
 """
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sweepledger.exchange.evidence.space_values import Quoted, configuration_of
+from sweepledger.formats import csv_cells
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.reader.scalars import Refusal, resolve_scalar
-from sweepledger.structs.domain import Choice
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, is_number
+from sweepledger.structs.values import Value, is_number
 
 PARAMETER_PREFIXES = ("", "params.", "params_", "param_", "config.", "hparams.")
 METRIC_PREFIXES = ("", "metrics.", "metric_", "summary.", "summary/", "user_attrs_")
@@ -37,15 +35,35 @@ STATUSES: Mapping[str, Status | None] = {
 
 def read_csv(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
     """Yield the finished trials of a CSV file with a header. Raises ForeignError."""
-    rows = csv.DictReader(io.StringIO(_text(content), newline=""), strict=True)
-    try:
-        for row in rows:
-            if None in row or None in row.values():
-                raise ForeignError("must have as many cells as the header", line=rows.line_num)
-            cells = {name: value for name, value in row.items() if value != ""}
-            yield from _trials(cells, sweep, line=rows.line_num)
-    except csv.Error as error:
-        raise ForeignError(f"is not CSV: {error}", line=rows.line_num) from error
+    lines = _logical_lines(_text(content))
+    number, header = next(lines, (1, ""))
+    names = [str(cell) for cell in _cells(header, number)]
+    for number, line in lines:
+        values = _cells(line, number)
+        if len(values) != len(names):
+            raise ForeignError("must have as many cells as the header", line=number)
+        yield from _trials(dict(zip(names, values, strict=True)), sweep, line=number)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each row with the number of its last line: a text in quotes may have line ends. Empty rows are left out."""
+    row: list[str] = []
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+        row.append(line)
+        if sum(each.count('"') for each in row) % 2 == 0:
+            if any(row):
+                yield number, "\n".join(row)
+            row = []
+    if row:
+        raise ForeignError("is not CSV: a quote is not closed", line=number)
+
+
+def _cells(line: str, number: int) -> list[str]:
+    """Return the cells of a row, those between quotes as such. Raises ForeignError."""
+    cells = csv_cells.split_line(line)
+    if cells is None:
+        raise ForeignError("is not CSV: a quote is misplaced", line=number)
+    return [cell.bare if cell.quoted is None else Quoted(cell.quoted) for cell in cells]
 
 
 def read_jsonl(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
@@ -91,49 +109,25 @@ def _trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[Fo
     numbers = {metric.name: _metric(cells, metric.name, place) for place, metric in enumerate(sweep.metrics)}
     metrics = {name: number for name, number in numbers.items() if number is not None}
     if status is Status.OK and len(metrics) < len(numbers):
-        status = (
-            Status.DIVERGED if any(_has_metric(cells, name) for name in numbers.keys() - metrics) else None
-        )
+        missing = [(place, name) for place, name in enumerate(numbers) if name not in metrics]
+        has_other = any(_has_metric(cells, name, place) for place, name in missing)
+        status = Status.DIVERGED if has_other else None
     if status is not None:
         yield ForeignTrial(_configuration(cells, sweep), metrics, status)
 
 
 def _configuration(cells: Mapping[str, Any], sweep: Sweep) -> dict[str, Value]:
-    """Return the values of the sweep's parameters, with the types of its search space where that is possible."""
+    """Return the values of the sweep's parameters that a row has."""
     assert sweep.search is not None
-    configuration: dict[str, Value] = {}
-    for parameter in sweep.search.space.parameters:
-        columns = [prefix + parameter.name for prefix in PARAMETER_PREFIXES]
-        value = next((cells[name] for name in columns if cells.get(name) is not None), None)
-        if value is None:
-            continue
-        domain = parameter.domain
-        same = (
-            [each for each in domain.values if str(each) == str(value)] if isinstance(domain, Choice) else []
-        )
-        configuration[parameter.name] = same[0] if same else _typed(value)
-    return configuration
 
+    def cell(name: str) -> Any:
+        columns = [prefix + name for prefix in PARAMETER_PREFIXES if prefix + name in cells]
+        full = [column for column in columns if cells[column] is not None and cells[column] != ""]
+        if not columns:
+            raise KeyError(name)
+        return cells[(full or columns)[0]]
 
-def _typed(value: Any) -> Value:
-    """Return a cell as the value that it has in a spec; as text, which no space has, if no spec can have it."""
-    if not isinstance(value, str):
-        typed: Value = value if _is_value(value) else str(value)
-        return typed
-    resolved = {"True": True, "False": False}.get(value, resolve_scalar(value))
-    return value if isinstance(resolved, Refusal) else resolved
-
-
-def _is_value(value: Any) -> bool:
-    match value:
-        case list():
-            return all(map(_is_value, value))
-        case float():
-            return math.isfinite(value)
-        case int():
-            return abs(value) <= LARGEST_EXACT_INTEGER
-        case _:
-            return not isinstance(value, dict)
+    return configuration_of(sweep.search.space.parameters, cell)
 
 
 def _metric_columns(name: str, place: int) -> list[str]:
@@ -141,8 +135,8 @@ def _metric_columns(name: str, place: int) -> list[str]:
     return [*(prefix + name for prefix in METRIC_PREFIXES), f"values_{place}", *["value"] * (place == 0)]
 
 
-def _has_metric(cells: Mapping[str, Any], name: str) -> bool:
-    return any(cells.get(prefix + name) is not None for prefix in METRIC_PREFIXES)
+def _has_metric(cells: Mapping[str, Any], name: str, place: int) -> bool:
+    return any(cells.get(column) not in (None, "") for column in _metric_columns(name, place))
 
 
 def _metric(cells: Mapping[str, Any], name: str, place: int) -> float | None:

@@ -164,6 +164,10 @@ def _run_losses(run: RunConfig) -> list[Loss]:
         losses.append(Loss("run.image", f"the sweep has none; written as {NO_IMAGE}: set yours"))
     if run.data is not None:
         losses.append(Loss(f"run.data: {run.data}", "add the volume to the trialSpec"))
+    if run.workdir is not None:
+        losses.append(Loss(f"run.workdir: {run.workdir}", "set workingDir of the container"))
+    if run.keep:
+        losses.append(Loss(f"run.keep: {', '.join(run.keep)}", "Katib keeps no files of a trial"))
     if run.shape is not None:
         losses.append(Loss(f"run.shape: {run.shape}", "every trial is a separate Job in Katib"))
     return losses

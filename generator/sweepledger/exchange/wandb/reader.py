@@ -21,6 +21,7 @@ from sweepledger.exchange.spec_parts import (
     space_size,
 )
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
+from sweepledger.reader.scalars import describe_split, rejoin_split
 from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.values import canonical_json
@@ -321,6 +322,9 @@ class ParameterTranslator:
         here = f"{place}.values"
         numeric = all(coerce_number(value) is not None for value in values)
         plain = [self._value(self._numeric(value, here) if numeric else value, here) for value in values]
+        divided = rejoin_split(plain)
+        if divided is not None:
+            self._lose(here, f"texts that commas divided, as W&B reads them: {describe_split(divided)}")
         names = [canonical_json(value) for value in plain]
         kept = dict(zip(reversed(names), reversed(plain), strict=True))
         distinct = {name: kept[name] for name in names}

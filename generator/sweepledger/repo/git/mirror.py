@@ -1,29 +1,31 @@
-"""A private bare clone that follows one branch of a remote, with worktrees of locked code trees."""
+"""A private bare clone that follows one branch of a remote, and the locked code trees that trials copy."""
 
-import shutil
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.code_tree import store_code
 from sweepledger.repo.git.remote import fetch, tracking_ref
 from sweepledger.repo.git.repository import Repository
-from sweepledger.storage import storage_errors
-from sweepledger.structs.names import IDENTITY_EMAIL, IDENTITY_NAME
+from sweepledger.storage import folder_state, make_read_only, remove_folder, storage_errors
 from sweepledger.structs.program import Code
+from sweepledger.structs.values import digest
 
 REMOTE = "origin"
-TREE_ENTRY = "040000 tree"
+LINK, EXECUTABLE = "120000", "100755"
+"""Modes of files in a tree."""
+FILES_AT_ONCE = 500
+"""Files that are read from git at once."""
 
-FIXED_IDENTITY = {
-    f"GIT_{role}_{key}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for key, value in (
-        ("NAME", IDENTITY_NAME),
-        ("EMAIL", IDENTITY_EMAIL),
-        ("DATE", "2000-01-01T00:00:00Z"),
-    )
-}
-"""For commits that only bring a tree into a worktree: equal on all machines, and never pushed."""
+
+@dataclass(frozen=True, slots=True)
+class StoredCode:
+    """A code tree at its path in a folder, to which nothing may write: trials copy it."""
+
+    folder: Path
+    state: str
+    """What a write to it would change; launchers compare it before each trial."""
 
 
 class Mirror:
@@ -56,36 +58,51 @@ class Mirror:
         """Fetch the branch and return its commit. Raises RepositoryError."""
         return fetch(self.repository, REMOTE, self.branch)
 
-    def code(self, code: Code) -> Path:
-        """Check out a code tree at its path in a separate folder, and return that folder.
+    def code(self, code: Code) -> StoredCode:
+        """Write a code tree at its path into a separate folder, exactly as git has it; return that folder.
 
-        Raises RepositoryError if the history of the branch does not contain the code.
+        A folder that something has written to is made anew. Raises RepositoryError if the history of the branch does
+        not contain the code, StorageError.
         """
         if not store_code(self.repository, code, [tracking_ref(REMOTE, self.branch)]):
             raise RepositoryError(
                 f"the locked code {code} at {code.tree[:12]} is not in a commit of {self.branch}",
                 hint="merge the commit that contains it, or run `sweep update`",
             )
-        rooted = self._rooted(code.tree, code.path)
-        folder = self._code / rooted
-        done = folder.with_suffix(".done")
-        if done.exists():
-            return folder
-        self._remove(folder)
-        commit = self.repository.run("commit-tree", rooted, "-m", code.path, env=FIXED_IDENTITY).strip()
-        self.repository.run("worktree", "add", "--quiet", "--force", "--detach", str(folder), commit)
-        with storage_errors(done):
-            done.touch()
-        return folder
-
-    def _rooted(self, tree: str, path: str) -> str:
-        """Return the id of a root tree that contains only this tree, at its path."""
-        for part in reversed([part for part in path.split("/") if part not in {"", "."}]):
-            tree = self.repository.run("mktree", content=f"{TREE_ENTRY} {tree}\t{part}\n".encode()).strip()
-        return tree
-
-    def _remove(self, folder: Path) -> None:
-        """Remove a worktree that was not completed."""
+        parts = [part for part in code.path.split("/") if part not in {"", "."}]
+        folder = self._code / digest([code.tree, *parts])
+        done = folder.with_name(f"{folder.name}.state")
         with storage_errors(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-        self.repository.run("worktree", "prune")
+            if done.is_file() and folder.is_dir() and folder_state(folder) == done.read_text("ascii"):
+                return StoredCode(folder, done.read_text("ascii"))
+            done.unlink(missing_ok=True)
+            remove_folder(folder)
+            self._write(code.tree, folder.joinpath(*parts))
+            make_read_only(folder)
+            done.write_text(folder_state(folder), "ascii")
+            return StoredCode(folder, done.read_text("ascii"))
+
+    def _write(self, tree: str, folder: Path) -> None:
+        """Write the files of a tree without filters of any kind; links come last, so that none is followed."""
+        folder.mkdir(parents=True)
+        entries, links = sorted(self.repository.files(tree).items()), list[tuple[Path, str]]()
+        for start in range(0, len(entries), FILES_AT_ONCE):
+            chunk = entries[start : start + FILES_AT_ONCE]
+            contents = self.repository.blobs(entry.id for _, entry in chunk)
+            for name, entry in chunk:
+                parts, content = name.split("/"), contents[entry.id]
+                if not {"", ".", "..", ".git"}.isdisjoint(part.lower() for part in parts):
+                    raise RepositoryError(
+                        f"the tree {tree} has a file {name!r}, which git would not check out"
+                    )
+                path = folder.joinpath(*parts)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if entry.mode == LINK:
+                    links.append((path, os.fsdecode(content)))
+                    continue
+                with path.open("xb") as file:
+                    file.write(content)
+                if entry.mode == EXECUTABLE:
+                    path.chmod(0o755)
+        for path, target in links:
+            path.symlink_to(target)

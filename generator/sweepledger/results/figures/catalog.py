@@ -8,8 +8,7 @@ from sweepledger.results.figures.pareto_front import draw_pareto_front
 from sweepledger.results.figures.plot import plotted_trials
 from sweepledger.results.figures.slices import draw_slices
 from sweepledger.results.importance import Importance
-from sweepledger.results.pareto import pareto_front, trials_with_all_metrics
-from sweepledger.results.summary import Summary
+from sweepledger.results.summary import Summary, pareto_front, trials_with_all_metrics
 
 FIGURES = "figures/"
 TRIALS_FILE = f"{FIGURES}trials.svg"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.axis import Axis, number_axis
@@ -104,7 +105,9 @@ def _draw(plot: Plot, across: Axis, drawn: Sequence[TrialCurve], curves: Sequenc
     for line in reversed(drawn):
         places = [(across.at(step), _height(plot, value)) for step, value in line.path]
         kind = "chosen" if line.outcome.trial in best else line_class(ranks[line.outcome.trial], len(curves))
-        svg.path(part, kind, [("L" if number else "M", *place) for number, place in enumerate(places)])
+        # A line ends where the steps begin again, as with folds.
+        starts = [True, *(step >= later for (step, _), (later, _) in pairwise(line.path))]
+        svg.path(part, kind, [("M" if start else "L", *at) for start, at in zip(starts, places, strict=True)])
         if line.is_pruned:
             mark(part, "cross", places[-1])
 

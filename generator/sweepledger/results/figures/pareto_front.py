@@ -8,15 +8,14 @@ from sweepledger.results.figures.axis import number_axis
 from sweepledger.results.figures.page import EDGE, WIDTH, labels, mark, metric_label, notes, open_figure
 from sweepledger.results.figures.plot import Plot
 from sweepledger.results.objective_scale import ObjectiveScale
-from sweepledger.results.pareto import TrialMetrics, metrics
-from sweepledger.results.summary import Summary
+from sweepledger.results.summary import Summary, TrialMetrics
 
 HEIGHT = 290
 
 
 def draw_pareto_front(summary: Summary, trials: Sequence[TrialMetrics], front: Sequence[TrialMetrics]) -> str:
     """Return the figure of every trial by its first two metrics; the front has rings."""
-    first, second, *others = metrics(summary)
+    first, second, *others = summary.lock.metrics
     spread = ObjectiveScale.of([values[0] for _, values in trials], first.goal)
     root, top = open_figure(
         summary.sweep,

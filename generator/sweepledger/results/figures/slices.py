@@ -115,8 +115,9 @@ def _remarks(
         yield "Means of parameters with many values are those of groups of neighbouring values."
     if any(share.share is not None for share in shares):
         yield "Percentages are the importance of the parameters."
-    if any(map(_has_means, shares)) and (spread.beyond or spread.log):
-        yield "Means use the positions of the trials on the axis."
+    groups = [group for share in shares if _has_means(share) for group in share.groups]
+    if any(not spread.holds(group.mean) for group in groups):
+        yield "Means beyond the axis are drawn at its end."
 
 
 def _has_means(share: ParameterImportance) -> bool:
@@ -183,7 +184,9 @@ def _means(plot: Plot, share: ParameterImportance, across: Levels) -> None:
         (across.places[canonical_json(group.first)] + across.places[canonical_json(group.last)]) / 2
         for group in share.groups
     ]
-    points = [(x, plot.axis.at(group.mean)) for x, group in zip(places, share.groups, strict=True)]
+    low, high = plot.spread.low, plot.spread.high
+    heights = (plot.axis.at(min(max(group.mean, low), high)) for group in share.groups)
+    points = list(zip(places, heights, strict=True))
     if across.ordered:
         svg.path(plot.part, "mean", [("L" if number else "M", *at) for number, at in enumerate(points)])
     for at in points:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
-from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState
+from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState, ModelError
 from sweepledger.search.encoding import (
     DECIMALS,
     Categorical,
@@ -37,6 +37,12 @@ SEED_LIMIT = 2**31 - 1
 LARGEST = 1e100
 """Larger losses are counted as this, because the model squares them."""
 
+MOST_WORK = 24_000
+"""Configurations times the square of the columns: the time of a proposal, of which 12,000 take about a second."""
+
+MOST_ROWS = 320
+"""Configurations, whatever their columns: the time of a proposal grows with their cube, too."""
+
 INVERSE_LENGTHS = [0.01, 1.0]
 """Bounds of the kernel's inverse lengths. egobox's model has no noise: with shorter lengths, it takes the ripples of a
 function for its shape and, being sure of nothing between trials, searches at random."""
@@ -51,7 +57,8 @@ class GaussianProcessProposer:
 
     A configuration without results counts as its nearest one with results: the model is then sure of it, so that the
     next proposal is elsewhere, and not misled, as it would be by one value for all where values differ by magnitudes.
-    Rejected proposals count as the worst.
+    Rejected proposals count as the worst. If a proposal would take longer than seconds, the model learns from the best
+    configurations only: a bound by sizes, so that every machine proposes the same.
     """
 
     version = f"egobox {version('egobox')}"
@@ -69,6 +76,7 @@ class GaussianProcessProposer:
         self.seed = seed % SEED_LIMIT
         self.startup = startup
         self.specs = [_spec(dimension) for dimension in self.dimensions]
+        self.columns = space.columns
         self.rows: list[Row] = []
         self.losses: list[Losses] = []
         for row, losses in self._results(metrics, evidence):
@@ -148,8 +156,10 @@ class GaussianProcessProposer:
         return [float(coordinates.get(dimension.name, _middle(dimension))) for dimension in self.dimensions]
 
     def _suggest(self) -> Row:
-        """Let the model suggest a point. Raises ToolError if it cannot be fitted."""
-        rows, losses = np.array(self.rows), np.array(self.losses)
+        """Let the model suggest a point. Raises ModelError if it cannot be fitted."""
+        learned = self._learned()
+        rows = np.array([self.rows[at] for at in learned])
+        losses = np.array([self.losses[at] for at in learned])
         seed = (self.seed + self.proposals) % SEED_LIMIT
         try:
             return [
@@ -158,9 +168,21 @@ class GaussianProcessProposer:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of egobox is no Exception
-            raise ToolError(
-                f"egobox cannot fit {len(rows)} trials: {error}", hint="method: tpe has no model to fit"
-            ) from error
+            raise ModelError(f"egobox cannot fit {len(rows)} trials") from error
+
+    def _learned(self) -> Sequence[int]:
+        """Return which rows the model learns from: all, or the best results and the newest others."""
+        most = min(MOST_ROWS, MOST_WORK // self.columns**2)
+        if len(self.rows) <= most:
+            return range(len(self.rows))
+        others = range(max(self.results, len(self.rows) - most // 2), len(self.rows))
+        ranks = [0] * self.results
+        for metric in range(len(self.losses[0])):
+            ordered = sorted(range(self.results), key=lambda at: self.losses[at][metric])
+            for rank, at in enumerate(ordered):
+                ranks[at] += rank
+        best = sorted(range(self.results), key=lambda at: (ranks[at], at))[: most - len(others)]
+        return [*sorted(best), *others]
 
     def _model(self, metrics: int) -> Any:
         config = egobox.GpConfig(corr_spec=egobox.CorrelationSpec.MATERN52, theta_bounds=[INVERSE_LENGTHS])

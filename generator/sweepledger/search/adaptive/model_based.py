@@ -3,8 +3,9 @@
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from sweepledger.errors import ToolError
+from sweepledger.errors import GeneratorError, ToolError
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import (
     KnownTrials,
@@ -14,7 +15,7 @@ from sweepledger.search.adaptive.observations import (
     Suggestion,
     configuration_key,
 )
-from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer, encode_evidence
+from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, Proposer, encode_evidence
 from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
     Configuration,
@@ -25,6 +26,7 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.encoding import Coordinates, EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
+from sweepledger.structs.combinations import count_columns
 from sweepledger.structs.search_block import AdaptiveSearch, Method
 from sweepledger.structs.sweep import Sweep
 
@@ -38,6 +40,13 @@ LIBRARIES = {
     Method.BAYES: ("egobox", "bayes"),
 }
 """The package that a method imports, and the extra that installs it."""
+
+MOST_COLUMNS = 40
+"""Of the Gaussian process: the numbers that describe a configuration. The time of a proposal grows faster than with
+their cube: 40 take a second, 100 take fifteen; from about 150 on, egobox panics."""
+
+RANDOM_ENGINE = "sweepledger"
+"""Draws the rounds that no model can propose: as for static methods, without a version."""
 
 SEED_LIMIT = 2**32
 """Of NumPy's random numbers, which all libraries use."""
@@ -61,36 +70,74 @@ class _Draft:
         return True
 
 
+def is_installed(method: Method) -> bool:
+    """Return whether the library of a method is installed, without importing it."""
+    return method not in LIBRARIES or importlib.util.find_spec(LIBRARIES[method][0]) is not None
+
+
 def missing_library(search: AdaptiveSearch) -> ToolError | None:
     """Return an error if the library of a method is not installed, without importing it."""
-    if search.method not in LIBRARIES:
+    if is_installed(search.method):
         return None
     package, extra = LIBRARIES[search.method]
-    if importlib.util.find_spec(package) is not None:
-        return None
     return ToolError.missing_library(f"method: {search.method} requires {package}", extra=extra)
 
 
+def find_excess(search: AdaptiveSearch) -> str | None:
+    """Return why a space is too large for the method's model; None if it is not."""
+    columns = count_columns(search.space) if search.method is Method.BAYES else 0
+    if columns <= MOST_COLUMNS:
+        return None
+    what = "one for each number and for each value without an order"
+    return f"egobox models at most {MOST_COLUMNS} columns, {what}; here are {columns}"
+
+
 def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
-    """Compute a round with the method's model."""
+    """Compute a round with the method's model, or at random if that fails. Raises ToolError without its library."""
     requested = trials.requested
+    known = {configuration_key(trial.configuration) for trial in requested}
+    size = termination.round_size(sweep, search, requested)
+    try:
+        draft, engine, unfitted = *_proposed(sweep, search, trials, number, _Draft({*known}), size), None
+    except (GeneratorError, KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # noqa: BLE001 - libraries fail in their own ways; a panic of egobox is no Exception
+        draft, engine = _Draft(known), RANDOM_ENGINE
+        is_expected = isinstance(error, ModelError)
+        unfitted = str(error) if is_expected else f"{search.method} failed with {type(error).__name__}"
+        tuple(islice(filter(draft.add, _spare(search, number)), size))
+    if not draft.suggestions:
+        return SearchEnd("exhausted", "no new configuration was found")
+    return Round(number, tuple(draft.suggestions), draft.redrawn, draft.replaced, engine, unfitted)
+
+
+def _proposed(
+    sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int, draft: _Draft, size: int
+) -> tuple[_Draft, str]:
+    """Fill a draft with the model's proposals; return it with the name and the version of the model's library.
+
+    Raises ModelError, ToolError, or what the library raises.
+    """
+    if excess := find_excess(search):
+        raise ModelError(excess)
     space, build = encode_space(search.space), configuration_builder(search.space)
     evidence = tuple(encode_evidence(sweep, space, trials.recorded))
     proposer = _create_proposer(sweep, space, evidence, number)
     for coordinates in _pending_coordinates(space, evidence, trials.pending):
         proposer.add_pending(coordinates)
-    draft = _Draft({configuration_key(trial.configuration) for trial in requested})
-    spare = feasible_configurations(search.space, derive_seed(search.seed, number, "replaced"))
-    for _ in range(termination.round_size(sweep, search, requested)):
+    spare = _spare(search, number)
+    for _ in range(size):
         if not _add_proposal(proposer, draft, space, build, redraws=REDRAWS[search.method]):
-            replacement = next((configuration for configuration in spare if draft.add(configuration)), None)
-            if replacement is None:
+            drawn = next(filter(draft.add, spare), None)
+            if drawn is None:
                 break
             draft.replaced += 1
-            proposer.add_pending(space.encode(replacement) or {})
-    if not draft.suggestions:
-        return SearchEnd("exhausted", "no new configuration was found")
-    return Round(number, tuple(draft.suggestions), draft.redrawn, draft.replaced, proposer.version)
+            proposer.add_pending(space.encode(drawn) or {})
+    return draft, proposer.version
+
+
+def _spare(search: AdaptiveSearch, number: int) -> Iterator[Configuration]:
+    return feasible_configurations(search.space, derive_seed(search.seed, number, "replaced"))
 
 
 def _pending_coordinates(

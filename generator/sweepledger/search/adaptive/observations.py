@@ -54,6 +54,8 @@ class Round:
     """Suggestions drawn at random because further proposals were not legal and new either."""
     engine: str
     """The library that proposed them, and its version: another version may propose others."""
+    unfitted: str | None = None
+    """Why the method's model could not propose the round, which is drawn at random; None: it could."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Evidence has one entry per configuration, in an order that does not depend on th
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
+from statistics import fmean, mean
 from typing import Protocol
 
 from sweepledger.search.adaptive.observations import Observation, configuration_key, sort_observations
@@ -20,6 +20,10 @@ Values = tuple[float, ...]
 
 PRUNED = "pruned"
 """The status of a trial that was stopped early; its values are the last that it reported."""
+
+
+class ModelError(Exception):
+    """The model of a method cannot propose this round, for a reason that is the same on every machine."""
 
 
 class EvidenceState(StrEnum):
@@ -105,12 +109,19 @@ def _combine(group: Sequence[Observation], imputation: _Imputation) -> Iterator[
                 has_failed = True
     if counted or pruned:
         state = EvidenceState.OK if counted else EvidenceState.PRUNED
-        means = tuple(map(fmean, zip(*(counted or pruned), strict=True)))
+        means = tuple(map(_mean, zip(*(counted or pruned), strict=True)))
         yield Evidence(first.configuration, state, means, first.round, first.trial, first.parent)
     elif has_failed:
         yield Evidence(
             first.configuration, EvidenceState.FAILED, None, first.round, first.trial, first.parent
         )
+
+
+def _mean(values: Sequence[float]) -> float:
+    try:
+        return fmean(values)
+    except OverflowError:  # of the sum, although the mean is a number
+        return mean(values)
 
 
 class Proposer(Protocol):

@@ -323,6 +323,8 @@ class Lines extends Plot {
   trace(path, line) {
     let up = true;
     for (let at = 0; at < line.length; at += 2) {
+      // A line ends where the steps of a curve begin again, as with folds.
+      if (line[at] <= line[at - 2]) up = true;
       if (line[at + 1] !== line[at + 1]) up = true;
       else if (up) (path.moveTo(line[at], line[at + 1]), (up = false));
       else path.lineTo(line[at], line[at + 1]);

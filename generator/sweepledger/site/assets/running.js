@@ -99,7 +99,7 @@ function draw(box, batch) {
   curves.forEach((trial, rank) => {
     const isBest = rank === curves.length - 1;
     const stroke = isBest ? colors.best : colors.ramp[Math.floor((rank / curves.length) * LEVELS)];
-    const d = trial.steps.map((step, at) => `${at ? "L" : "M"}${across.at(step).toFixed(1)} ${up.at(trial.values[at]).toFixed(1)}`).join("");
+    const d = trial.steps.map((step, at) => `${at && step > trial.steps[at - 1] ? "L" : "M"}${across.at(step).toFixed(1)} ${up.at(trial.values[at]).toFixed(1)}`).join("");
     frame.append(svg("path", { d, fill: "none", stroke, "stroke-width": isBest ? 2.5 : 1.4 }));
   });
   box.replaceChildren(frame);

@@ -183,7 +183,11 @@ function drawCurve(trial) {
   for (const curve of drawn) {
     const [, steps, points] = curve;
     context.beginPath();
-    steps.forEach((at, place) => context.lineTo(across.at(at), up.at(points[place])));
+    steps.forEach((at, place) => {
+      // A line ends where the steps begin again, as with folds.
+      const move = place && at > steps[place - 1] ? "lineTo" : "moveTo";
+      context[move](across.at(at), up.at(points[place]));
+    });
     context.strokeStyle = curve === own ? colors.best : colors.none;
     context.globalAlpha = curve === own ? 1 : 0.5;
     context.lineWidth = curve === own ? 2.5 : 1;

@@ -1,7 +1,7 @@
 """Numbers of a domain: bounds, steps, counts, logarithmic scales, points that coincide."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sweepledger.problems import Problem
@@ -18,7 +18,7 @@ from sweepledger.spec.ranges import (
 )
 from sweepledger.spec.rules.domains import SPACINGS, distribution_of
 from sweepledger.spec.sections import Leaf, all_leaves, sound_keys
-from sweepledger.spec.space_builder import build_domain
+from sweepledger.spec.space_builder import build_domain, distribution_name
 from sweepledger.structs.domain import Choice
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
@@ -290,6 +290,35 @@ def _log_hint(kind: str, bound: float) -> str:
     return f"exponents of e are the bounds of distribution: {kind.removesuffix('_values')}"
 
 
+def _fractions_between_integers(
+    draft: Draft, leaf: Leaf, form: str, made: tuple[dict[str, Any], Sequence[Number]]
+) -> Iterator[Problem]:
+    """Refuse a count between two integers that makes other numbers, which a program may refuse."""
+    keys, points = made
+    low, high = keys.get("min"), keys.get("max")
+    if form != "count" or not (isinstance(low, int) and isinstance(high, int)):
+        return
+    kind = distribution_name(keys)
+    if kind in EXPONENT_DISTRIBUTIONS:
+        return
+    fraction = next((point for point in points if not float(point).is_integer()), None)
+    if fraction is not None:
+        message = f"must make integers between the integers {low} and {high}, got {safe_repr(fraction)}"
+        hint = f"for real numbers, write min: {safe_repr(float(low))}; for integers, "
+        if kind in LOG_DISTRIBUTIONS:
+            hint += "list them in values"
+        else:
+            hint += f"{_whole_counts(high - low, len(points))}, or list them in values"
+        yield draft.problem((*leaf.path, "count"), message, code="range-count", hint=hint)
+
+
+def _whole_counts(width: int, count: int) -> str:
+    """Return the counts next to a count whose points are integers."""
+    below = next(less for less in range(count - 1, 1, -1) if width % (less - 1) == 0)
+    above = next((more for more in range(count + 1, MAX_VALUES + 1) if width % (more - 1) == 0), None)
+    return f"count: {below}" if above is None else f"count: {below} or {above}"
+
+
 COUNTED_FORMS = frozenset({"count", *Spacing})
 
 
@@ -311,6 +340,7 @@ def _indistinct_points(draft: Draft, leaf: Leaf, form: str, keys: dict[str, Any]
     made = build_domain(keys)
     points: Any = made.values if isinstance(made, Choice) else ()
     if is_distinct(points):
+        yield from _fractions_between_integers(draft, leaf, form, (keys, points))
         return
     different = len(set(points))
     hint = "points are rounded to 10 significant digits: take fewer, or ends further apart"

@@ -1,12 +1,14 @@
 """The command of a trial: its program, its macros, and no template syntax anywhere."""
 
+import re
 from collections.abc import Iterator
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.program import effective_image
 from sweepledger.structs.names import environment_name
-from sweepledger.structs.program import LIST_MACROS, MACROS, Macro, MacroError, parse_element
+from sweepledger.structs.program import LIST_MACROS, LOCAL_IMAGE, MACROS, Macro, MacroError, parse_element
 
 SEED_MACROS = {Macro("seed"), Macro("envvar", "SWEEP_SEED")}
 
@@ -25,6 +27,68 @@ def first_element(draft: Draft) -> Iterator[Problem]:
     if first is not None and (not first or first in {str(Macro(name)) for name in LIST_MACROS}):
         message = f"must begin with the program to start, got {safe_repr(first)}"
         yield draft.problem(("command", 0), message, code="command-program", hint="for example python")
+
+
+def started_program(draft: Draft) -> Iterator[Problem]:
+    """An interpreter, and `env`, are given a program before the arguments of the trial."""
+    command = [text for _, text in draft.texts("command")]
+    starters = 0
+    while starters < len(command) and command[starters] in STARTERS:
+        starters += 1
+    rest = command[starters:]
+    options = 0
+    while options < len(rest) and rest[options].startswith("-") and rest[options] not in PROGRAM_OPTIONS:
+        options += 1
+    if not starters or any(place[:1] == ("command",) for place in draft.broken):
+        return
+    if options == len(rest) or rest[options] in ARGUMENTS:
+        place = min(starters + options, len(command) - 1)
+        message = f"must name a program before the arguments, got {safe_repr(command[place])}"
+        hint = 'write "${program}" there' if "program" in draft.names() else "for example the script's path"
+        yield draft.problem(("command", place), message, code="command-program", hint=hint)
+
+
+STARTERS = frozenset(map(str, (Macro("env"), Macro("interpreter"))))
+PROGRAM_OPTIONS = frozenset({"-m", "-c", "-"})
+"""Options after which an interpreter needs no path."""
+ARGUMENTS = frozenset(str(Macro(name)) for name in (*LIST_MACROS, "args_json", "args_json_file", "seed"))
+
+
+def unused_program(draft: Draft) -> Iterator[Problem]:
+    """Warn of a program that the command does not start."""
+    program, command = draft.get("program", kind=str), draft.get("command", kind=list)
+    written = SCRIPT.fullmatch(program or "")
+    if written is None or command is None or any(place[:1] == ("command",) for place in draft.broken):
+        return
+    stem = written["package"] or written["stem"]
+    texts = [text for _, text in draft.texts("command")]
+    if not any(stem in text or Macro("program") in _parts(text) for text in texts):
+        message = f"is not in the command, got {safe_repr(program)}"
+        hint = 'put "${program}" where the command starts it, or delete the key'
+        yield draft.warning(("program",), message, code="program-unused", hint=hint)
+
+
+def outside_paths(draft: Draft) -> Iterator[Problem]:
+    """Warn of absolute paths, whose content no digest covers; that of an image covers those inside."""
+    if effective_image(draft) not in {LOCAL_IMAGE, None}:
+        return
+    for place, text in draft.texts("command"):
+        paths = (match[0] for match in ABSOLUTE_PATH.finditer(text))
+        path = next((path for path in paths if not PROGRAM_PATH.fullmatch(path)), None)
+        if path is not None:
+            message = f"has a path outside of the code, which no digest covers: {safe_repr(path)}"
+            hint = "put the file into the code, or name it under datasets and run.data, for $SWEEP_DATA"
+            yield draft.warning(place, message, code="path-outside", hint=hint)
+
+
+SCRIPT = re.compile(r"(?:[\w.@-]+/)*?(?:(?P<package>[\w-]+)/__main__|(?P<stem>[\w-]+))(?:\.\w+)?")
+ABSOLUTE_PATH = re.compile(r"""(?<![^\s=,:;'"(\[<>|&])/(?!/)[^\s,:;'"()\[\]<>|&]+""")
+"""A path at the start of a word, or after `=` as in `--data=/mnt/data`; not what follows a macro or a name."""
+PROGRAM_PATH = re.compile(
+    r"/(?:usr/|usr/local/)?s?bin/.*|/dev/.*|/sweep/.*"
+    r"|/.*/(?:python|pypy|bash|sh|zsh|node|ruby|perl|Rscript|julia|java)[0-9.]*"
+)
+"""Interpreters, tools of the system and devices."""
 
 
 def macros(draft: Draft) -> Iterator[Problem]:
@@ -118,5 +182,6 @@ def template_syntax(draft: Draft) -> Iterator[Problem]:
 def _text_paths(draft: Draft) -> Iterator[DocumentPath]:
     yield from ((key,) for key in TEXT_KEYS)
     yield ("run", "environment")
+    yield ("run", "keep")
     for block, _ in draft.items("blocks"):
         yield from ((*block, key) for key in TEXT_KEYS)

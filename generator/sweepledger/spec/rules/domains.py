@@ -7,6 +7,7 @@ from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
+from sweepledger.reader.scalars import describe_split, rejoin_split
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.sections import Leaf, all_leaves, sections, sound_keys
 from sweepledger.spec.space_builder import bounds_distribution
@@ -196,8 +197,10 @@ def duplicate_values(draft: Draft) -> Iterator[Problem]:
     free = _unzipped(draft)
     for leaf in (leaf for leaf in all_leaves(draft) if leaf.path in free):
         first: dict[str, tuple[DocumentPath, Any]] = {}
+        items = draft.get(*leaf.path, "values", kind=list) or []
+        is_divided = _divided(draft, (*leaf.path, "values"), items) is not None
         for place, value in draft.items(*leaf.path, "values"):
-            if not is_sound_value(draft, place, value):
+            if not is_sound_value(draft, place, value) or is_divided:
                 continue
             key = canonical_json(value)
             if key in first:
@@ -207,6 +210,34 @@ def duplicate_values(draft: Draft) -> Iterator[Problem]:
                 )
                 yield draft.problem(place, message, code="duplicate-value", hint="delete one of them")
             first.setdefault(key, (place, value))
+
+
+def split_values(draft: Draft) -> Iterator[Problem]:
+    """No comma divides a value in brackets: YAML has neither tuples nor calls."""
+    for place, items in _lists(draft):
+        joined = _divided(draft, place, items)
+        if joined is not None:
+            message = f"must not be parts of a value that commas divide, got {quote(items)}"
+            hint = describe_split(joined)
+            yield draft.problem(place, message, code="value-divided", hint=hint)
+
+
+def _divided(draft: Draft, place: DocumentPath, items: list[Any]) -> tuple[str, ...] | None:
+    """Return the texts that commas divided into these items; None if all are whole, or in quotes."""
+    if rejoin_split(items) is None:
+        return None
+    texts = [at for at, item in enumerate(items) if isinstance(item, str)]
+    return rejoin_split(items, [at for at in texts if not draft.document.is_plain((*place, at))])
+
+
+def _lists(draft: Draft) -> Iterator[tuple[DocumentPath, list[Any]]]:
+    """Yield the lists of scalars of a draft with their paths: values, and values that are lists."""
+    for leaf in all_leaves(draft):
+        place = (*leaf.path, "values")
+        yield place, draft.get(*place, kind=list) or []
+    for place, value in _values(draft):
+        if isinstance(value, list):
+            yield place, value
 
 
 def single_values(draft: Draft) -> Iterator[Problem]:

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import takewhile
+from posixpath import join, normpath
 
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
 from sweepledger.problems import Problem
@@ -15,6 +17,8 @@ from sweepledger.structs.run_config import CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
 
 ENVIRONMENT_LOCK = "environment-lock"
+WORKDIR, DATA_PLACE = "workdir", "data-place"
+"""Codes of problems that are also found in the code that is locked."""
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
@@ -121,13 +125,52 @@ def environment_lock(draft: Draft) -> Iterator[Problem]:
         message = f"must be the path of a lock file in the repository, got {safe_repr(path)}"
         yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=f"known are {FORMATS}")
     elif not _is_selection(draft):
-        folder = (draft.get("run", "code", "path", kind=str) or RunConfig().code_path).removesuffix("/")
+        folder = _code_folder(draft)
         if not path.startswith(f"{folder}/"):
             message = (
                 f"must be a file of the code, {folder}/, so that trials can read it, got {safe_repr(path)}"
             )
             hint = f"add it to the code: `run: {{code: {{paths: [{folder}, {path}]}}}}`"
             yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=hint)
+
+
+def _code_folder(draft: Draft) -> str:
+    """Return the folder of the code; that of selected paths is the repository."""
+    default = REPOSITORY if "paths" in draft.names("run", "code") else RunConfig().code_path
+    return (draft.get("run", "code", "path", kind=str) or default).removesuffix("/")
+
+
+def workdir(draft: Draft) -> Iterator[Problem]:
+    """A trial starts in a folder of the code."""
+    place: DocumentPath = ("run", "workdir")
+    text = draft.get(*place, kind=str)
+    if text is None:
+        return
+    path, folder = text.removesuffix("/"), _code_folder(draft)
+    if not is_inside(path):
+        message = f"must be a folder of the code, relative to the repository, got {safe_repr(text)}"
+        hint = "for example mnist; without .. and with letters, digits and _ . - only. Without the key, a trial starts"
+        yield draft.problem(place, message, code=WORKDIR, hint=f"{hint} where the repository begins")
+    elif folder != REPOSITORY and not f"{path}/".startswith(f"{folder}/"):
+        message = f"must be in the folder of the code, {folder}/, got {safe_repr(text)}"
+        yield draft.problem(place, message, code=WORKDIR, hint=f"for example {folder}/{path}")
+
+
+def kept_files(draft: Draft) -> Iterator[Problem]:
+    """What a trial has written is kept by patterns of paths below the folder that it starts in."""
+    for place, pattern in draft.items("run", "keep"):
+        parts = pattern.removesuffix("/").split("/")
+        is_plain = all(part not in {"", ".", ".."} and ("**" not in part or part == "**") for part in parts)
+        if not (is_plain and "\\" not in pattern and pattern.isprintable()):
+            message = (
+                "must be a pattern of files below the folder that trials start in, with names between slashes,"
+                f" without '.', '..' and '\\', and '**' alone, got {safe_repr(pattern)}"
+            )
+            is_outside = pattern.startswith("/") or ".." in parts
+            hint = (
+                "let the program write it to $SWEEP_ARTIFACTS" if is_outside else "for example *.pt or out/**"
+            )
+            yield draft.problem(place, message, code="keep-path", hint=hint)
 
 
 def program_path(draft: Draft) -> Iterator[Problem]:
@@ -150,20 +193,54 @@ def is_inside(path: str) -> bool:
 def dataset(draft: Draft) -> Iterator[Problem]:
     """`run.data` names datasets of the settings, all on claims or all in the bucket."""
     known = draft.settings.datasets
-    named = [*draft.texts("run", "data")]
+    has_places = bool(draft.names("run", "data"))
+    named = (
+        [(("run", "data", name), name) for name in draft.names("run", "data")]
+        if has_places
+        else [*draft.texts("run", "data")]
+    )
     for place, name in named:
         if name not in known:
             message = f"must be a dataset of the settings, got {safe_repr(name)}"
             hint = (
                 did_you_mean(name, known) or "the settings have none: add it to datasets in sweepledger.yaml"
             )
-            yield draft.problem(place, message, code="unknown-dataset", hint=hint)
+            yield draft.problem(place, message, code="unknown-dataset", hint=hint, at_key=has_places)
     copied = [name for _, name in named if name in known and known[name].bucket]
     mounted = [name for _, name in named if name in known and not known[name].bucket]
     if copied and mounted:
         message = f"must be all on claims or all in the bucket, got {copied[0]!r} there and {mounted[0]!r} on a claim"
         hint = "the digest of all is verified where all are copied"
         yield draft.problem(("run", "data"), message, code="data-source", hint=hint)
+
+
+def data_places(draft: Draft) -> Iterator[Problem]:
+    """Datasets are linked where a trial has a private folder: in its code, and one level above it."""
+    start = draft.get("run", "workdir", kind=str) or REPOSITORY
+    links: dict[str, str] = {}
+    for name in draft.names("run", "data"):
+        place: DocumentPath = ("run", "data", name, "at")
+        text = draft.get(*place, kind=str)
+        if text is None:
+            continue
+        path = normpath(join(start, text))
+        names_above = [*takewhile(lambda part: part == "..", path.split("/"))]
+        rest = path.split("/")[len(names_above) :]
+        if text.startswith("/") or len(names_above) > 1 or not rest or not is_inside("/".join(rest)):
+            message = f"must be a path in the code or one level above it, got {safe_repr(text)}"
+            hint = (
+                "for example ../data; a program that takes its folder as an argument needs no place:"
+                ' "--data=${envvar:SWEEP_DATA}" in command'
+            )
+            yield draft.problem(place, message, code=DATA_PLACE, hint=hint)
+            continue
+        for other, taken in links.items():
+            if f"{path}/".startswith(f"{taken}/") or f"{taken}/".startswith(f"{path}/"):
+                message = f"must not be in the place of {other}, nor contain it, got {safe_repr(text)}"
+                yield draft.problem(
+                    place, message, code=DATA_PLACE, hint="give each dataset a folder of its own"
+                )
+        links[name] = path
 
 
 def code_mode(draft: Draft) -> Iterator[Problem]:

@@ -348,16 +348,3 @@ def pack_store(draft: Draft) -> Iterator[Problem]:
         message = f"needs results.store: volume or bucket, got {store}"
         hint = f"delete the key, or choose another store in sweepledger.yaml: {why}"
         yield draft.problem(PACK, message, code="store-pack", hint=hint, at_key=True)
-
-
-def pack_paths(draft: Draft) -> Iterator[Problem]:
-    """Trials that run at the same time share a working directory, so none may be read there."""
-    at_once = draft.number(*PACK, "at_once") or 1
-    if at_once == 1 or draft.get("run", "hyperparams_file", kind=bool):
-        return
-    for place in (("metric", "path"), ("metrics", 0, "path")):
-        path = draft.get(*place, kind=str)
-        if path is not None and not path.startswith("$"):
-            message = f"must be a path of the trial's own with pack.at_once, got {safe_repr(path)}"
-            hint = "trials of a pod share the working directory: write the file below $SWEEP_ARTIFACTS"
-            yield draft.problem(place, message, code="pack-path", hint=hint)

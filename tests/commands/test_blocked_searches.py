@@ -1,0 +1,182 @@
+"""A search never stands still in silence: a model that fails is replaced, and what blocks a search is a failure."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.validate import validate
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from tests.command_line import run_sweep_process
+from tests.repository import Sandbox
+from tests.searches import begun, hill
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+MANY = "{values: [" + ", ".join(f"w{at}" for at in range(150)) + "]}"
+WHY = "egobox models at most 40 columns"
+
+
+def rounds(sandbox: Sandbox) -> list[StoredBatch]:
+    return list(batches.readable(batches.of_sweep_in_commit(sandbox.workspace.repository, "HEAD", "hill")))
+
+
+def with_many_words(sandbox: Sandbox) -> None:
+    path = hill(sandbox, method="bayes", size=2, rounds=3)
+    text = path.read_text().replace("max: 3}", "max: 3, startup: 2}")
+    path.write_text(text.replace("parameters:\n", f"parameters:\n  word: {MANY}\n"))
+    program = sandbox.root / "code/train.py"
+    program.write_text(
+        "import json, os\nx = float(os.environ['SWEEP_PARAM_X'])\n"
+        "json.dump({'score': -(x**2)}, open(os.environ['SWEEP_RESULT'], 'w'))\n"
+    )
+
+
+def without(library: str, tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a process in which a library looks as if it were not installed."""
+    stubs = tmp_path / "stubs"
+    stubs.mkdir()
+    (stubs / f"{library}.py").write_text("raise ImportError\n")
+    return {"PYTHONPATH": f"{stubs}:{ROOT / 'generator'}"}
+
+
+def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(
+    sandbox: Sandbox, run_sweep: Run
+) -> None:
+    with_many_words(sandbox)
+    sandbox.commit("Search many words")
+    sandbox.push()
+    sandbox.use_as_laptop()
+
+    done = run_sweep("run", "hill", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    locks = [batch.lock for batch in rounds(sandbox)]
+    assert [(lock.round, lock.method, lock.trials) for lock in locks] == [
+        (1, "bayes", 2),
+        (2, "bayes", 2),
+        (3, "bayes", 2),
+    ]
+    assert [lock.engine for lock in locks] == ["sweepledger"] * 3
+    assert all(str(lock.unfitted).startswith(WHY) for lock in locks)
+    assert done.stdout.count(f"drawn at random, because {WHY}") == 2
+    readme = " ".join((sandbox.root / "results/hill/README.md").read_text().split())
+    assert f"Drawn at random: round 1, 2, 3, because {WHY}" in readme
+    assert "153" in readme
+
+
+def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(
+    sandbox: Sandbox, run_sweep: Run
+) -> None:
+    sandbox.write("sweepledger.yaml", "version: 1\nnext: review\n")
+    with_many_words(sandbox)
+    sandbox.commit("Search many words")
+    generate(sandbox.workspace)
+    sandbox.commit("Request the first round")
+    sandbox.push()
+    assert run_sweep("local", "--once", cwd=sandbox.root).returncode == 0
+    sandbox.pull()
+
+    shown = run_sweep("next", "hill", cwd=sandbox.root)
+    again = run_sweep("next", "hill", "--check", cwd=sandbox.root)
+
+    assert (shown.returncode, again.returncode) == (0, 0), shown.stderr
+    assert f"at random, because {WHY}" in shown.stdout
+    assert "engine-differs" not in shown.stderr
+    assert check(sandbox.workspace).problems == ()
+
+
+def test_validate_says_that_a_model_does_not_take_a_space(sandbox: Sandbox) -> None:
+    with_many_words(sandbox)
+
+    (problem,) = validate(sandbox.workspace).problems
+
+    assert (problem.code, problem.path) == ("model-size", "method")
+    assert "153" in problem.message
+
+
+@pytest.mark.parametrize("command", ["run", "local", "next"])
+def test_a_command_whose_search_is_blocked_fails_with_the_reason(
+    sandbox: Sandbox, tmp_path: Path, command: str
+) -> None:
+    begun(sandbox, size=2, rounds=3)
+    hidden = without("optuna", tmp_path)
+    if command == "run":
+        sandbox.use_as_laptop()
+    if command != "next":
+        arguments = {"run": ["hill"], "local": ["--once"]}[command]
+    else:
+        assert run_sweep_process("local", "--once", cwd=sandbox.root, **hidden).returncode == 3
+        sandbox.pull()
+        arguments = ["hill", "--push"]
+
+    done = run_sweep_process(command, *arguments, cwd=sandbox.root, **hidden)
+
+    assert done.returncode == 3, done.stdout
+    assert "sweep " + command + ": the search hill is blocked: " in done.stderr
+    assert "require Optuna, which is not installed" in done.stderr
+    assert "hint: `pip install 'sweepledger[adaptive]'`" in done.stderr
+
+
+def test_a_blocked_search_goes_on_once_its_cause_is_gone(
+    sandbox: Sandbox, tmp_path: Path, run_sweep: Run
+) -> None:
+    begun(sandbox, size=2, rounds=2)
+    sandbox.use_as_laptop()
+    blocked = run_sweep_process("run", "hill", cwd=sandbox.root, **without("optuna", tmp_path))
+    assert (blocked.returncode, len(rounds(sandbox))) == (3, 1)
+
+    assert run_sweep("run", "hill", cwd=sandbox.root).returncode == 0
+
+    assert [batch.lock.round for batch in rounds(sandbox)] == [1, 2]
+
+
+def test_update_begins_a_search_anew_with_the_changed_code(sandbox: Sandbox, run_sweep: Run) -> None:
+    begun(sandbox, size=2, rounds=2)
+    sandbox.use_as_laptop()
+    assert run_sweep("run", "hill", cwd=sandbox.root).returncode == 0
+    program = sandbox.root / "code/train.py"
+    program.write_text(f"{program.read_text()}\n# changed\n")
+
+    done = run_sweep("run", "hill", "--commit-code", "--update", cwd=sandbox.root)
+
+    assert done.returncode == 0, done.stderr
+    assert [batch.lock.round for batch in rounds(sandbox)] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["hill", "peak"])
+def test_update_says_why_it_requests_nothing(sandbox: Sandbox, run_sweep: Run, name: str) -> None:
+    """After a revert the code is one that has run before."""
+    if name == "hill":
+        begun(sandbox, size=2, rounds=1)
+    else:
+        sandbox.merged("peak")
+    sandbox.use_as_laptop()
+    program = sandbox.root / "code/train.py"
+    before = program.read_text()
+    for text in (before, f"{before}\n# changed\n", before):
+        program.write_text(text)
+        done = run_sweep("run", name, "--commit-code", "--update", cwd=sandbox.root)
+        assert done.returncode == 0, done.stderr
+
+    dry = run_sweep("run", name, "--update", "--dry-run", cwd=sandbox.root)
+
+    first = next(
+        batch for batch in batches.in_commit(sandbox.workspace.repository, "HEAD") if batch.sweep == name
+    )
+    why = f"{first.name} has the current code, image and data"
+    assert f"--update requests nothing of {name}: {why}" in done.stdout
+    assert f"nothing to write: {why}" in dry.stdout
+
+
+def test_a_paused_search_is_no_failure(sandbox: Sandbox, run_sweep: Run) -> None:
+    begun(sandbox, size=2, rounds=2)
+    assert run_sweep("pause", "hill", cwd=sandbox.root).returncode == 0
+    sandbox.push()
+
+    for arguments in (["local", "--once"], ["next", "hill", "--push"]):
+        assert run_sweep(*arguments, cwd=sandbox.root).returncode == 0, arguments

@@ -1,0 +1,253 @@
+"""A program that starts in its own folder, reads a dataset at a fixed path, and leaves files that are kept."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.exchange import export_batch
+from sweepledger.commands.generate import generate
+from sweepledger.commands.reports.show import show
+from sweepledger.commands.reproduce import recipe, reproduce
+from sweepledger.commands.run import RunOptions, SweepRun
+from sweepledger.commands.try_ import try_
+from sweepledger.commands.validate import validate
+from sweepledger.errors import SpecError
+from sweepledger.problems import Severity
+from sweepledger.repo import batches
+from sweepledger.repo.state import create_state
+from tests.repository import Sandbox
+
+PROGRAM = """import argparse, json, os, pathlib
+import helper
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=int)
+args = parser.parse_args()
+digits = pathlib.Path({data!r}).read_text()
+pathlib.Path("out").mkdir()
+pathlib.Path("out/model.pt").write_text(f"{{digits}} {{args.x}}")
+pathlib.Path("log.txt").write_text("not kept")
+pathlib.Path(os.environ["SWEEP_RESULT"]).write_text(json.dumps({{"score": args.x}}))
+"""
+"""`out` exists already where another trial has started in the same folder."""
+
+SPEC = """name: peak
+method: grid
+metric: {{name: score, goal: maximize}}
+parameters: {{x: {{values: [1, 2]}}}}
+program: train.py
+run:
+  code: {{path: {code}}}
+{run}
+  resources: {{cpu: 1, memory: 256Mi}}
+  timeout: 1m
+"""
+LINE = f"{hashlib.sha256(b'digits').hexdigest()}  content\n"
+DIGEST = f"sha256:{hashlib.sha256(LINE.encode()).hexdigest()}"
+SETTINGS = f"""version: 1
+datasets:
+  mnist:
+    claim: mnist
+    digest: "{DIGEST}"
+    prepare: [sh, -c, "printf digits > $SWEEP_DATA/content"]
+  words: {{claim: words, digest: "{DIGEST}", prepare: [sh, -c, "printf digits > $SWEEP_DATA/content"]}}
+"""
+ALL = "  workdir: mnist\n  keep: [out/]\n  data: {mnist: {at: ../data}}"
+
+
+def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "../data/content") -> Sandbox:
+    """Return a repository whose program is in `mnist`, and its sweep."""
+    sandbox.write("sweepledger.yaml", SETTINGS)
+    sandbox.write("mnist/train.py", PROGRAM.format(data=data))
+    sandbox.write("mnist/helper.py", "")
+    sandbox.write("sweeps/peak.yaml", SPEC.format(code=code, run=run))
+    sandbox.git("config", "user.name", "Ada")
+    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.commit("Write the program")
+    return sandbox
+
+
+def run(sandbox: Sandbox) -> list[dict[str, Any]]:
+    """Run the sweep, and return its records."""
+    list(
+        SweepRun.prepare(sandbox.workspace, ("peak",)).run(
+            RunOptions(create_state(sandbox.workspace.repository))
+        )
+    )
+    (file,) = sandbox.root.glob("results/peak/records/*.jsonl")
+    lines = map(json.loads, file.read_text().splitlines())
+    return [line for line in lines if "status" in line]
+
+
+def kept(record: dict[str, Any]) -> dict[str, str]:
+    return {artifact["path"]: artifact["sha256"] for artifact in record["artifacts"]}
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_program_runs_in_its_folder_and_what_it_keeps_is_in_the_record(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    laptop(sandbox)
+
+    records = run(sandbox)
+
+    assert [(record["status"], record["metrics"]["score"]) for record in records] == [("ok", 1), ("ok", 2)]
+    assert [kept(record) for record in records] == [
+        {"mnist/out/model.pt": sha256(f"digits {x}")} for x in (1, 2)
+    ]
+    (batch,) = batches.in_work_tree(sandbox.root)
+    program, trial = batch.lock.program, batch.rows[0].trial
+    assert (program.command[-2], program.workdir) == ("train.py", "mnist")
+    assert program.as_data()["data"]["at"] == {"mnist": "../data"}
+    assert reproduce(sandbox.workspace, trial).is_equal
+    assert show(sandbox.workspace, trial).batch.lock.program == program
+    assert (
+        recipe(sandbox.workspace, trial)
+        .lines[-1]
+        .startswith(f"cd ../peak-{trial}/mnist && ln -s <folder of mnist> ../data && env ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("run_keys", "data"),
+    [
+        ("  workdir: mnist\n  data: {mnist: {at: ../../data}}", "../../data/content"),
+        ("  workdir: mnist/\n  data: {mnist: {at: ./data/}}", "data/content"),
+        ("  workdir: mnist\n  data: {mnist: {at: deep/er/data}, words: {}}", "deep/er/data/content"),
+        ("  workdir: mnist\n  data: {mnist: {at: a}, words: {at: ../b}}", "../b/content"),
+    ],
+)
+def test_a_dataset_is_where_the_program_looks(sandbox: Sandbox, run_keys: str, data: str) -> None:
+    laptop(sandbox, run_keys, data=data)
+
+    tried = try_(sandbox.workspace, "peak", 1, quiet=True)
+
+    assert (tried.is_ok, tried.record and tried.record.metrics) == (True, {"score": 2.0})
+
+
+def test_a_folder_of_the_code_may_be_where_trials_start(sandbox: Sandbox) -> None:
+    run_keys = "  workdir: mnist\n  keep: ['*.txt']\n  data: {mnist: {at: ../data}}"
+    laptop(sandbox, run_keys, code="mnist")
+
+    tried = try_(sandbox.workspace, "peak", 0, quiet=True)
+
+    assert tried.record is not None
+    assert [artifact.path for artifact in tried.record.artifacts] == ["mnist/log.txt"]
+    assert tried.warnings == ()
+
+
+def test_the_folder_of_a_tried_trial_is_left_on_request(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tried").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tried"))
+    laptop(sandbox, ALL.replace("keep: [out/]", "keep: [none]"))
+
+    tried = try_(sandbox.workspace, "peak", 1, quiet=True, keep=True)
+
+    assert tried.folder is not None
+    assert (tried.folder / "out/model.pt").read_text() == "digits 2"
+    assert tried.as_data()["folder"] == str(tried.folder)
+    assert try_(sandbox.workspace, "peak", 1, quiet=True).folder is None
+    assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[4]]
+
+
+def test_exported_scripts_start_trials_in_the_same_folder(sandbox: Sandbox) -> None:
+    laptop(sandbox)
+    generate(sandbox.workspace)
+    sandbox.commit("Ask")
+    export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    subprocess.run(["bash", "peak.sh"], cwd=sandbox.root, env={"PATH": search, "LANG": "C.UTF-8"}, check=True)
+
+    found = sorted(sandbox.root.glob(".sweepledger/results/peak-*/*/artifacts/*/mnist/out/model.pt"))
+    assert [path.read_text() for path in found] == ["digits 1", "digits 2"]
+
+
+def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox: Sandbox) -> None:
+    laptop(sandbox, "  data: mnist", code="mnist")
+    plain = _program(sandbox)
+    assert {"workdir", "at"}.isdisjoint([*plain, *plain["data"]])
+
+    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: {}}\n  keep: ['*.pt']"))
+    assert generate(sandbox.workspace)[0].trials == 2
+    assert _program(sandbox) == plain
+    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: {at: ../data}}"))
+    assert _program(sandbox) == {**plain, "data": {**plain["data"], "at": {"mnist": "../data"}}}
+    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: mnist\n  workdir: mnist"))
+    command = [element.removeprefix("mnist/") for element in plain["command"]]
+    assert _program(sandbox) == {**plain, "command": command, "workdir": "mnist"}
+
+
+def _program(sandbox: Sandbox) -> dict[str, Any]:
+    generate(sandbox.workspace)
+    newest = batches.newest(batches.of_sweep(batches.in_work_tree(sandbox.root), "peak"))
+    assert newest is not None
+    return newest.lock.program.as_data()
+
+
+@pytest.mark.parametrize(
+    ("run_keys", "message", "hint"),
+    [
+        ("  workdir: mnits", "must be a folder of the committed code, got 'mnits'", "did you mean 'mnist'?"),
+        (
+            "  workdir: mnist/train.py",
+            "must be a folder of the committed code, got 'mnist/train.py'",
+            "mnist",
+        ),
+        ("  workdir: late", "must be a folder of the committed code, got 'late'", "commit its files"),
+        (
+            "  workdir: mnist\n  data: {mnist: {at: ../code}}",
+            "must be at a path that the code does not have, got '../code': there is code/train.py",
+            "run.code.exclude",
+        ),
+        (
+            "  workdir: mnist\n  data: {mnist: {at: helper.py/data}}",
+            "must be at a path that the code does not have, got 'helper.py/data': there is mnist/helper.py",
+            "run.code.exclude",
+        ),
+        (
+            "  workdir: code",
+            "must name a committed file of code/, where trials start, got 'tarin.py'",
+            "train.py",
+        ),
+    ],
+)
+def test_what_the_committed_code_does_not_give_is_refused_before_anything_runs(
+    sandbox: Sandbox, run_keys: str, message: str, hint: str
+) -> None:
+    laptop(sandbox, run_keys)
+    sandbox.write(".git/info/exclude", "late/\n")
+    sandbox.write("late/train.py", "")
+    if "workdir: code" in run_keys:
+        spec = sandbox.root / "sweeps/peak.yaml"
+        spec.write_text(spec.read_text().replace("program: train.py", "program: tarin.py"))
+
+    with pytest.raises(SpecError) as refused:
+        generate(sandbox.workspace)
+
+    (problem,) = refused.value.problems
+    assert problem.message == message
+    assert hint in (problem.hint or "")
+    assert problem.line >= 5
+    with pytest.raises(SpecError):
+        check(sandbox.workspace)
+
+
+def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None:
+    laptop(sandbox, "  workdir: later")
+
+    (problem,) = validate(sandbox.workspace).problems
+
+    assert (problem.code, problem.path, problem.severity) == ("workdir", "run.workdir", Severity.WARNING)

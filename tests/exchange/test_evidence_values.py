@@ -1,0 +1,152 @@
+"""Finished trials of other tools: which values of a search space their cells stand for."""
+
+import json
+from typing import Any
+
+import pytest
+
+from sweepledger.exchange.evidence import table
+from sweepledger.formats.evidence_jsonl import ForeignTrial
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.record import Status
+from sweepledger.structs.sweep import Sweep
+from tests.written_specs import good
+
+
+def a_search(**parameters: dict[str, Any]) -> Sweep:
+    return good(
+        method="tpe",
+        seed=1,
+        rounds={"size": 4, "max": 2},
+        metric={"name": "score", "goal": "minimize"},
+        parameters={"x": {"min": 0.0, "max": 1.0}, **parameters},
+    )
+
+
+def read(text: str, sweep: Sweep) -> list[ForeignTrial]:
+    return list(table.read_csv(text.encode(), sweep))
+
+
+def values(cell: str, domain: dict[str, Any]) -> list[Any]:
+    """Return the value that a cell of a table stands for; nothing if it stands for none."""
+    found = read(f"x,a,score\n0.5,{cell},1\n", a_search(a=domain))
+    return [trial.configuration["a"] for trial in found if "a" in trial.configuration]
+
+
+@pytest.mark.parametrize(
+    ("cell", "domain", "value"),
+    [
+        ("0.30000000000000004", {"min": 0, "max": 1, "step": 0.1}, 0.3),
+        ("0.6000000000000001", {"min": 0, "max": 1, "step": 0.1}, 0.6),
+        ("0.15000000000000002", {"min": 0.05, "max": 0.95, "step": 0.05}, 0.15),
+        ("5.551115123125783e-17", {"min": -0.3, "max": 0.3, "step": 0.1}, 0.0),
+        ("1.0000000000000002", {"min": 0.5, "max": 1.0}, 1.0),
+        ("0.09999999999999999", {"distribution": "log_uniform_values", "min": 0.1, "max": 1}, 0.1),
+        ("0.9500000000000001", {"distribution": "q_uniform", "min": 0.05, "max": 0.95, "q": 0.05}, 0.95),
+        ("0.3001", {"min": 0.0, "max": 1.0}, 0.3001),
+        ("0.31", {"min": 0, "max": 1, "step": 0.1}, 0.31),
+        ("64.0", {"values": [32, 64]}, 64),
+        ("2e-15", {"values": [1e-15, 1.0]}, 2e-15),
+    ],
+)
+def test_numbers_with_the_noise_of_binary_sums_are_those_of_the_space(
+    cell: str, domain: dict[str, Any], value: Any
+) -> None:
+    assert values(cell, domain) == [value]
+
+
+@pytest.mark.parametrize(
+    ("cell", "listed", "found"),
+    [
+        ("", ["adam", None], [None]),
+        ("", ["adam", ""], [""]),
+        ("", ["adam", "", None], []),
+        ('""', ["adam", "", None], [""]),
+        ("", ["adam", "sgd"], []),
+        ("None", [0.1, None], [None]),
+        ("null", [0.1, None], [None]),
+        ("null", [None, "null"], [None]),
+        ('"null"', [None, "null"], ["null"]),
+        ("None", ["None", "adam"], ["None"]),
+        ("1", [1, "1"], [1]),
+        ('"1"', [1, "1"], ["1"]),
+        ('"1"', [1, 2], [1]),
+        ("True", [True, 1], [True]),
+        ("true", [True, "true"], [True]),
+        ("1e-3", ["1e-3", "1e-4"], ["1e-3"]),
+        ('"[1, 2]"', [[1, 2], [3]], [(1, 2)]),
+        ('"[1.0,2]"', [[1, 2], [3]], [(1, 2)]),
+        ('"[1,2]"', [[1, 2], "[1,2]"], [(1, 2)]),
+        ('"""[1,2]"""', [[1, 2], "[1,2]"], ["[1,2]"]),
+        ('"[1,2]"', ["[1,2]", "a"], ["[1,2]"]),
+        ('"(3, 5)"', [[3, 5], [4, 6]], [(3, 5)]),
+        ('"(3, 5)"', ["(3, 5)", "(4, 6)"], ["(3, 5)"]),
+        ("\"['a', None]\"", [["a", None], ["b"]], [("a", None)]),
+        ('"a\nb"', ["a\nb", "c"], ["a\nb"]),
+    ],
+)
+def test_a_cell_stands_for_the_listed_value_that_it_can_be(
+    cell: str, listed: list[Any], found: list[Any]
+) -> None:
+    assert list(map(repr, values(cell, {"values": listed}))) == list(map(repr, found))
+
+
+@pytest.mark.parametrize(("parent", "found"), [("b", [None]), ("c", [])])
+def test_an_empty_cell_of_a_conditional_parameter_is_null_only_where_it_exists(
+    parent: str, found: list[Any]
+) -> None:
+    sweep = a_search(
+        a={"values": ["k", None], "when": {"kind": "b"}},
+        kind={"values": ["b", "c"]},
+    )
+
+    (trial,) = read(f"x,a,kind,score\n0.5,,{parent},1\n", sweep)
+
+    assert [trial.configuration[name] for name in ("a",) if name in trial.configuration] == found
+
+
+def test_without_a_column_a_parameter_is_not_null() -> None:
+    (trial,) = read("x,score\n0.5,1\n", a_search(a={"values": ["k", None]}))
+
+    assert "a" not in trial.configuration
+
+
+def test_null_of_json_lines_is_null() -> None:
+    line = json.dumps({"x": 0.5, "a": None, "score": 1})
+
+    (trial,) = table.read_jsonl(line.encode(), a_search(a={"values": ["k", None]}))
+
+    assert trial.configuration == {"x": 0.5, "a": None}
+
+
+@pytest.mark.parametrize(
+    ("header", "number", "status"),
+    [
+        ("value", "inf", Status.DIVERGED),
+        ("value", "nan", Status.DIVERGED),
+        ("values_0", "-inf", Status.DIVERGED),
+        ("score", "NaN", Status.DIVERGED),
+        ("value", "0.5", Status.OK),
+    ],
+)
+def test_a_metric_that_is_not_finite_has_diverged_whatever_its_column_is_called(
+    header: str, number: str, status: Status
+) -> None:
+    (trial,) = read(f"params_x,{header}\n0.5,{number}\n", a_search())
+
+    assert trial.status is status
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("x,score\n1,2,3\n", 2, "as many cells"),
+        ('x,score\n"1,2\n', 3, "not closed"),
+        ('x,score\n1,a"b"\n', 2, "misplaced"),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused_with_the_line(text: str, line: int, reason: str) -> None:
+    with pytest.raises(ForeignError, match=reason) as caught:
+        read(text, a_search())
+
+    assert caught.value.line == line

@@ -1,0 +1,818 @@
+"""The private folders of an attempt: what its command writes there reaches neither the code nor another attempt."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger.engine.datasets import data_state
+from sweepledger.storage import folder_state
+from tests.launcher.folders import LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell
+from tests.launcher.test_launcher_formats import VERSION, event, simple
+
+PACK = Path(__file__).parents[2] / "base/components/pack/v1/pack.py"
+BY_LINES = {"name": "test_accuracy", "source": "result"}
+RESULT = "open(os.environ['SWEEP_RESULT'], 'w').write('{\"test_accuracy\": 0.5}')\n"
+
+needs_permissions = pytest.mark.skipif(
+    not os.getuid(), reason="skipped: permissions do not hold the superuser"
+)
+
+
+def put(folder: Path, **files: str | bytes) -> None:
+    """Write files; in their names, `__` stands for a slash, and `_` before the last word for a dot."""
+    for name, content in files.items():
+        path = folder / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def said(folder: TrialFolder, script: str, **variables: str) -> list[str]:
+    """Return what a command of a shell prints, if its trial is ok."""
+    folder.command = shell(f"set -e; {script}; {REPORT}")
+    run = folder.run(**variables)
+    assert run.code == 0, run.err
+    return run.out.decode().splitlines()
+
+
+def link_to(target: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+
+
+# ------------------------------------------------------------------------------------- the copy of the code
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo changed > new.txt",
+        "echo changed > tracked.txt",
+        "echo changed >> tracked.txt",
+        "rm tracked.txt; echo changed > tracked.txt",
+        "mkdir -p .cache/deep; echo changed > .cache/deep/file",
+        "echo changed > package/data.txt",
+        "cd package; echo changed > ../tracked.txt",
+        "echo changed > link/data.txt",
+        "echo changed > absolute/data.txt",
+        "chmod +x tracked.txt; mv tracked.txt moved.txt",
+        "rm -r package",
+        "touch -d 2001-01-01 tracked.txt package",
+    ],
+)
+def test_nothing_that_a_command_writes_reaches_the_code(script: str, trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, tracked_txt="as locked", package__data_txt="as locked")
+    link_to("package", trial_folder.code / "link")
+    link_to(str(trial_folder.code / "package"), trial_folder.code / "absolute")
+    before, state = contents(trial_folder.code), folder_state(trial_folder.code)
+
+    said(trial_folder, script)
+
+    assert contents(trial_folder.code) == before
+    assert folder_state(trial_folder.code) == state
+
+
+def test_what_a_program_writes_beside_itself_stays_in_the_copy(trial_folder: TrialFolder) -> None:
+    put(
+        trial_folder.code,
+        package__train_py="import os, pathlib\n"
+        "(pathlib.Path(__file__).resolve().parent / 'cache.txt').write_text('x')\n"
+        "(pathlib.Path(__file__).parents[1] / 'best.txt').write_text('x')\n" + RESULT,
+    )
+    trial_folder.command = [sys.executable, "package/train.py"]
+
+    assert trial_folder.try_once()["status"] == "ok"
+    assert set(contents(trial_folder.code)) == {"package/train.py"}
+
+
+def test_no_attempt_sees_what_another_wrote(trial_folder: TrialFolder) -> None:
+    script = (
+        'for place in . "$HOME" "$TMPDIR"; do'
+        " [ ! -e $place/mark ]; echo x > $place/mark; done; [ ! -e ../mark ]; echo x > ../mark"
+    )
+
+    for uid in ("uid-1", "uid-2", "uid-3"):
+        said(trial_folder, script, SWEEP_POD_UID=uid)
+        (trial_folder.results / f"{uid}.json").unlink()
+
+
+def test_bits_links_and_empty_folders_are_as_in_the_code(trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, tool_sh="#!/bin/sh\necho it runs\n", package__data_txt="deep", plain_txt="x")
+    (trial_folder.code / "tool.sh").chmod(0o755)
+    (trial_folder.code / "empty").mkdir()
+    link_to("package/data.txt", trial_folder.code / "relative")
+    link_to("../plain.txt", trial_folder.code / "package" / "up")
+    link_to(str(trial_folder.code / "plain.txt"), trial_folder.code / "absolute")
+    link_to("nowhere", trial_folder.code / "dangling")
+    link_to("/etc", trial_folder.code / "outside")
+
+    lines = said(
+        trial_folder,
+        "./tool.sh; cat relative package/up; echo; [ ! -x plain.txt ]; [ -d empty ]; [ -L dangling ];"
+        "readlink relative; readlink outside; readlink absolute",
+    )
+
+    assert lines[:4] == ["it runs", "deepx", "package/data.txt", "/etc"]
+    assert lines[4].startswith(str(trial_folder.root / "scratch"))
+    assert lines[4].endswith("/run/work/plain.txt")
+
+
+def test_an_absolute_link_by_another_path_to_the_code_stays_in_the_copy(trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, data__a_txt="a")
+    (trial_folder.root / "alias").symlink_to("code")
+    link_to(str(trial_folder.root / "alias" / "data"), trial_folder.code / "link")
+
+    said(trial_folder, "echo changed > link/a.txt")
+
+    assert contents(trial_folder.code) == {"data/a.txt": b"a"}
+
+
+@pytest.mark.parametrize(
+    "path", ["plain.txt", "package/data.txt", "package"], ids=["file", "file in a folder", "folder"]
+)
+def test_what_is_read_only_in_the_code_can_be_written_in_the_copy(
+    path: str, trial_folder: TrialFolder
+) -> None:
+    put(trial_folder.code, plain_txt="x", package__data_txt="x")
+    (trial_folder.code / path).chmod(0o555)
+
+    (mode,) = said(trial_folder, f"stat -c %A {path}")
+
+    assert mode[2] == "w"
+
+
+@needs_permissions
+def test_code_that_cannot_be_read_is_the_sweeps_fault(trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, private_txt="x")
+    (trial_folder.code / "private.txt").chmod(0)
+
+    record = trial_folder.try_once()
+
+    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+    assert "the code cannot be copied for the trial" in record["details"]["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "files"), [("MOST_CODE_FILES", 9, 9), ("LARGEST_CODE", 100, 1)], ids=["files", "bytes"]
+)
+def test_code_that_is_too_large_to_copy_is_refused(
+    name: str, most: int, files: int, trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(trial_folder.code, **{f"f{number}_txt": "x" * 101 for number in range(files)})
+    monkeypatch.setitem(launch.main.__globals__, name, most)
+
+    record = trial_folder.try_once()
+
+    assert (record["reason"], record["exit"], record["peak_memory"]) == ("bad-sweep", 43, None)
+    assert "keep data in run.data, and the rest out of run.code" in record["details"]["error"]
+
+
+def test_as_many_files_as_may_be_are_copied(
+    trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(trial_folder.code, **{f"f{number}_txt": "x" for number in range(8)})
+    monkeypatch.setitem(launch.main.__globals__, "MOST_CODE_FILES", 9)  # the folder counts, too
+
+    assert trial_folder.try_once()["status"] == "ok"
+
+
+@pytest.mark.parametrize("scratch", ["scratch", "a/b/scratch", "."])
+def test_code_that_contains_the_scratch_is_refused(scratch: str, trial_folder: TrialFolder) -> None:
+    (trial_folder.code / scratch).mkdir(parents=True)
+
+    record = trial_folder.try_once(SWEEP_SCRATCH=str(trial_folder.code / scratch))
+
+    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+    assert "contains the scratch folder" in record["details"]["error"]
+
+
+def test_a_fifo_in_the_code_holds_nobody_up(trial_folder: TrialFolder) -> None:
+    trial_folder.code.mkdir()
+    os.mkfifo(trial_folder.code / "pipe")
+
+    said(trial_folder, "[ ! -e pipe ]")
+
+
+# ------------------------------------------------------------------------------------ the command's variables
+
+
+def test_home_and_temporary_folders_are_private(trial_folder: TrialFolder) -> None:
+    exist = ["HOME", "TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR"]
+    names = [*exist, *(f"XDG_{kind}_HOME" for kind in ("CACHE", "CONFIG", "DATA", "STATE"))]
+    given = dict.fromkeys(names, "/of/the/machine")
+
+    lines = said(
+        trial_folder,
+        f"touch {' '.join(f'${name}/x' for name in exist)}; stat -c %a $HOME $TMPDIR/;"
+        f"mkdir -p {' '.join(f'${name}' for name in names)}; readlink -f {' '.join(f'${name}' for name in names)}",
+        **given,
+    )
+
+    assert lines[:2] == ["700", "700"]
+    assert all(line.startswith(str(trial_folder.root / "scratch")) for line in lines[2:])
+    assert len(set(lines[2:])) == len(names) - 3  # one folder has four names
+
+
+def test_the_working_directory_is_empty_but_for_the_code(trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, main_py="", _hidden="")
+
+    assert said(trial_folder, "ls -A; ls -A ..") == [
+        ".hidden",
+        "main.py",
+        "work",
+    ]
+
+
+def test_a_socket_fits_the_temporary_folder_however_long_the_path_of_the_scratch_is(
+    trial_folder: TrialFolder,
+) -> None:
+    scratch = trial_folder.root / ("s" * 100)
+    scratch.mkdir()
+    trial_folder.command = python(
+        "import os, socket, tempfile\n"
+        "folder = tempfile.mkdtemp()\n"
+        "with socket.socket(socket.AF_UNIX) as door: door.bind(folder + '/a-name-as-libraries-have-it')\n"
+        "print(os.environ['TMPDIR'], os.path.realpath(folder))\n" + RESULT
+    )
+
+    run = trial_folder.run(SWEEP_SCRATCH=str(scratch))
+
+    link, folder = run.out.decode().split()
+    assert run.code == 0, run.err
+    assert link.startswith("/tmp/sweep-tmp-")  # noqa: S108 - that is where it has to be
+    assert folder.startswith(str(scratch))
+    assert not os.path.lexists(link)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"command": ["no-such-program"]}, 43),
+        ({"workdir": "nowhere"}, 43),
+        ({"command": ["sh", "-c", "kill -9 $$"]}, 137),
+    ],
+    ids=["not started", "refused", "killed"],
+)
+def test_no_link_to_a_long_path_is_left_however_an_attempt_ends(
+    changes: dict[str, Any], code: int, trial_folder: TrialFolder
+) -> None:
+    scratch = trial_folder.root / ("s" * 100)
+    scratch.mkdir()
+    trial_folder.changes = changes
+
+    assert trial_folder.run(SWEEP_SCRATCH=str(scratch)).code == code
+
+    (trial,) = scratch.iterdir()
+    assert not os.path.lexists(launch.short_link(str(trial)))
+
+
+@pytest.mark.parametrize("place", ["$TMPDIR/metrics.json", "$HOME/metrics.json", "../metrics.json"])
+def test_a_metric_may_be_in_any_folder_of_the_attempt(place: str, trial_folder: TrialFolder) -> None:
+    scratch = trial_folder.root / ("s" * 100)
+    scratch.mkdir()
+    trial_folder.changes = {"metric": BY_LINES | {"path": place}}
+    trial_folder.command = shell(f"printf '{{\"test_accuracy\": 0.25}}' > {place}")
+
+    assert trial_folder.try_once(SWEEP_SCRATCH=str(scratch))["metrics"] == {"test_accuracy": 0.25}
+
+
+@pytest.mark.parametrize("entry", ["", "/package", "/package/../package"], ids=["root", "folder", "dots"])
+def test_python_imports_from_the_copy_what_pythonpath_has_of_the_code(
+    entry: str, trial_folder: TrialFolder
+) -> None:
+    put(trial_folder.code, inside_py="", package__inside_py="")
+    put(trial_folder.root / "elsewhere", outside_py="")
+    (trial_folder.root / "alias").symlink_to("elsewhere")
+    paths = f"{trial_folder.code}{entry}:{trial_folder.root}/alias"
+    trial_folder.command = [
+        sys.executable,
+        "-c",
+        f"import inside, outside, os\nprint(inside.__file__, outside.__file__)\n{RESULT}",
+    ]
+
+    run = trial_folder.run(PYTHONPATH=paths, PYTHONSAFEPATH="1")
+
+    inside, outside = run.out.decode().split()
+    assert run.code == 0, run.err
+    assert inside.startswith(str(trial_folder.root / "scratch"))
+    assert outside == str(trial_folder.root / "alias" / "outside.py")
+
+
+def test_git_finds_no_repository_around_the_scratch(trial_folder: TrialFolder) -> None:
+    subprocess.run(["git", "init", "--quiet", trial_folder.root], check=True)
+
+    said(trial_folder, "! git rev-parse --git-dir 2>/dev/null; cd; ! git rev-parse --git-dir 2>/dev/null")
+
+
+def test_git_finds_a_repository_in_the_code(trial_folder: TrialFolder) -> None:
+    trial_folder.code.mkdir()
+    subprocess.run(["git", "init", "--quiet", trial_folder.code], check=True)
+
+    assert said(trial_folder, "mkdir sub; cd sub; git rev-parse --show-prefix") == ["sub/"]
+
+
+# ---------------------------------------------------------------------------------- code and data that change
+
+
+def write_code(folder: Path) -> None:
+    """Write code with all that a folder may have."""
+    put(folder, main_py="x", package__deep__data_txt="x", _hidden="x", größe="ü")
+    (folder / "empty").mkdir()
+    (folder / "main.py").chmod(0o755)
+    link_to("package", folder / "link")
+    link_to("nowhere", folder / "dangling")
+    (folder / os.fsdecode(b"raw-\xff")).touch()
+
+
+def test_the_state_of_the_code_is_what_the_package_computes(trial_folder: TrialFolder) -> None:
+    write_code(trial_folder.code)
+
+    record = trial_folder.try_once(SWEEP_CODE_STATE=folder_state(trial_folder.code))
+
+    assert record["status"] == "ok"
+    assert launch.state_of(str(trial_folder.code)) == folder_state(trial_folder.code)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda code: (code / "main.py").write_text("y"),
+        lambda code: (code / "package/deep/new.txt").touch(),
+        lambda code: (code / "package/deep/data.txt").unlink(),
+        lambda code: (code / "main.py").chmod(0o644),
+        lambda code: (code / "empty").rmdir(),
+        lambda code: os.utime(code / ".hidden", (1, 1)),
+        lambda code: shutil.copy2(code / ".hidden", code / "new").replace(code / ".hidden"),
+    ],
+    ids=["content", "new file", "file gone", "mode", "folder gone", "time", "replaced"],
+)
+def test_an_attempt_with_changed_code_has_no_result(
+    change: Callable[[Path], object], trial_folder: TrialFolder
+) -> None:
+    write_code(trial_folder.code)
+    state = folder_state(trial_folder.code)
+    change(trial_folder.code)
+    trial_folder.command = shell(f"touch $HERE/began; {REPORT}")
+
+    record = trial_folder.try_once(SWEEP_CODE_STATE=state)
+
+    assert (record["status"], record["reason"], record["exit"]) == ("failed", "code-changed", 1)
+    assert "the stored code is no longer what was locked" in record["details"]["error"]
+    assert not (trial_folder.root / "began").exists()
+
+
+def a_dataset(folder: TrialFolder, *parts: str) -> dict[str, str]:
+    """Write a dataset, or several that links name, and return the variables that an engine gives."""
+    data = folder.root / "data"
+    data.mkdir()
+    for part in parts:
+        put(folder.root / part, train__x_csv="1", test_csv="2")
+        link_to(f"../{part}", data / part)
+    put(data, **({} if parts else {"train__x_csv": "1", "test_csv": "2"}))
+    return {"SWEEP_DATA": str(data), "SWEEP_DATA_STATE": data_state(data)}
+
+
+@pytest.mark.parametrize("parts", [(), ("mnist",), ("mnist", "cifar")], ids=["one", "one link", "several"])
+def test_data_that_nobody_changes_is_no_matter(parts: tuple[str, ...], trial_folder: TrialFolder) -> None:
+    variables = a_dataset(trial_folder, *parts)
+    trial_folder.command = shell(f"cat $SWEEP_DATA/{'/'.join([*parts[:1], 'test.csv'])}; {REPORT}")
+
+    assert trial_folder.try_once(**variables)["status"] == "ok"
+    assert launch.state_of_data(variables["SWEEP_DATA"]) == variables["SWEEP_DATA_STATE"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "script"),
+    [
+        ((), "echo 3 >> $SWEEP_DATA/test.csv"),
+        ((), "touch $SWEEP_DATA/train/index"),
+        ((), "rm $SWEEP_DATA/train/x.csv"),
+        ((), "rm -r $SWEEP_DATA"),
+        (("mnist", "cifar"), "echo 3 >> $SWEEP_DATA/cifar/train/x.csv"),
+        (("mnist", "cifar"), "touch $SWEEP_DATA/new"),
+        (("mnist", "cifar"), "rm $SWEEP_DATA/mnist"),
+    ],
+)
+def test_an_attempt_that_changed_its_data_has_no_result(
+    parts: tuple[str, ...], script: str, trial_folder: TrialFolder
+) -> None:
+    variables = a_dataset(trial_folder, *parts)
+    trial_folder.command = shell(f"sleep 0.02; {script}; {REPORT}")
+
+    record = trial_folder.try_once(**variables)
+
+    assert (record["status"], record["reason"], record["exit"]) == ("failed", "data-changed", 1)
+    assert (record["metrics"], record["details"]["error"]) == ({}, "the dataset changed while the trial ran")
+    assert record["peak_memory"] > 0  # what is known of the attempt stays
+
+
+# ------------------------------------------------------------------------------- workdir, data_at and keep
+
+
+@pytest.mark.parametrize("workdir", ["package", "package/deep", "./package/", "link"])
+def test_the_command_starts_where_the_sweep_says(workdir: str, trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, package__deep__x_txt="", package__x_txt="")
+    link_to("package", trial_folder.code / "link")
+    trial_folder.changes = {"workdir": workdir, "hyperparams_file": True}
+
+    assert said(trial_folder, "[ -f x.txt ]; [ -f hyperparams.yml ]; [ $PWD -ef . ]") == []
+
+
+@pytest.mark.parametrize("workdir", ["nowhere", "main.py", "outside"])
+def test_a_working_directory_that_the_code_does_not_have_is_refused(
+    workdir: str, trial_folder: TrialFolder
+) -> None:
+    put(trial_folder.code, main_py="")
+    link_to("/tmp", trial_folder.code / "outside")  # noqa: S108 - any folder that is elsewhere
+    trial_folder.changes = {"workdir": workdir}
+
+    record = trial_folder.try_once()
+
+    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+    assert record["details"]["error"] == f"run.workdir: the code has no folder {workdir}"
+
+
+@pytest.mark.parametrize(
+    ("workdir", "place"),
+    [
+        (".", "data"),
+        (".", "../data"),
+        (".", "inputs/raw/mnist"),
+        ("package", "../data"),
+        ("package", "../../data"),
+    ],
+)
+def test_a_dataset_is_linked_where_the_program_looks_for_it(
+    workdir: str, place: str, trial_folder: TrialFolder
+) -> None:
+    put(trial_folder.code, package__main_py="")
+    variables = a_dataset(trial_folder, "mnist")
+    trial_folder.changes = {"workdir": workdir, "data_at": {"mnist": place}}
+
+    assert said(trial_folder, f"cat {place}/test.csv; [ -L {place} ]", **variables) == ["2"]
+    assert set(contents(trial_folder.code)) == {"package/main.py"}
+
+
+def test_several_datasets_have_several_places(trial_folder: TrialFolder) -> None:
+    variables = a_dataset(trial_folder, "mnist", "cifar")
+    trial_folder.changes = {"data_at": {"mnist": "../data", "cifar": "data/cifar-10"}}
+
+    assert said(trial_folder, "cat ../data/test.csv data/cifar-10/train/x.csv", **variables) == ["21"]
+
+
+@pytest.mark.parametrize(
+    "place", ["../../data", "../../../data", "/data", "main.py", "package", "outside/data", ".", "../work"]
+)
+def test_a_dataset_may_replace_nothing_and_lie_one_level_up_at_most(
+    place: str, trial_folder: TrialFolder
+) -> None:
+    put(trial_folder.code, main_py="", package__x_py="")
+    (trial_folder.root / "elsewhere").mkdir()
+    link_to(str(trial_folder.root / "elsewhere"), trial_folder.code / "outside")
+    variables = a_dataset(trial_folder, "mnist")
+    trial_folder.changes = {"data_at": {"mnist": place}}
+
+    record = trial_folder.try_once(**variables)
+
+    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+    assert (
+        f"run.data: {place} is in the code already, or more than one level up" in record["details"]["error"]
+    )
+    assert list((trial_folder.root / "elsewhere").iterdir()) == []
+
+
+def kept(folder: TrialFolder, patterns: list[str], script: str) -> list[str]:
+    """Return the artifacts of a trial that keeps what matches."""
+    folder.changes = {"keep": patterns, **folder.changes}
+    folder.command = shell(f"{script}; {REPORT}")
+    record = folder.try_once()
+    assert record["status"] == "ok"
+    return sorted(item["path"] for item in record["artifacts"])
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (["*.pt"], ["a.pt"]),
+        (["runs/**"], ["runs/1/b.pt", "runs/log.txt"]),
+        (["**/*.pt"], ["a.pt", "runs/1/b.pt"]),
+        (["runs/?/*", "*.pt", "a.*"], ["a.pt", "runs/1/b.pt"]),
+        (["none/*"], []),
+        (["runs"], []),
+        ([], []),
+    ],
+)
+def test_files_that_match_a_pattern_are_kept(
+    patterns: list[str], names: list[str], trial_folder: TrialFolder
+) -> None:
+    script = "mkdir -p runs/1; echo 1 > a.pt; echo 2 > runs/1/b.pt; echo 3 > runs/log.txt; echo 4 > c.txt"
+
+    assert kept(trial_folder, patterns, script) == names
+
+
+@pytest.mark.parametrize(
+    ("script", "names"),
+    [
+        ("true", []),
+        ("echo new > model.txt", ["model.txt"]),
+        ("echo more >> model.txt", ["model.txt"]),
+        ("touch model.txt", []),
+        ("printf old > model.txt", []),
+        ("ln -s /etc/passwd passwd.txt; ln -s model.txt link.txt; mkfifo pipe.txt", []),
+        ("rm model.txt", []),
+    ],
+)
+def test_of_the_codes_own_files_the_changed_ones_are_kept(
+    script: str, names: list[str], trial_folder: TrialFolder
+) -> None:
+    put(trial_folder.code, model_txt="old")
+
+    assert kept(trial_folder, ["*.txt"], script) == names
+
+
+def test_what_is_kept_lies_beside_other_artifacts_and_replaces_none(trial_folder: TrialFolder) -> None:
+    script = 'echo own > "$SWEEP_ARTIFACTS/a.pt"; echo 1 > a.pt; mkdir d; echo 2 > d/b.pt'
+
+    assert kept(trial_folder, ["**/*.pt"], script) == ["a.pt", "d/b.pt"]
+    artifacts = trial_folder.results / "artifacts" / "uid-1"
+    assert contents(artifacts) == {"a.pt": b"own\n", "d/b.pt": b"2\n"}
+
+
+def test_nothing_behind_a_link_to_elsewhere_is_kept(trial_folder: TrialFolder) -> None:
+    put(trial_folder.root / "elsewhere", private_txt="x")
+
+    assert kept(trial_folder, ["**/*.txt", "out/*"], "ln -s $HERE/elsewhere out") == []
+    assert contents(trial_folder.root / "elsewhere") == {"private.txt": b"x"}
+
+
+# ------------------------------------------------------------------------------------------- files by path
+
+
+def reported(
+    folder: TrialFolder, script: str, before: str | bytes = "", path: str = "metrics", **metric: Any
+) -> Any:
+    """Return the record of a trial whose code has a file with metrics already."""
+    if before:
+        put(folder.code, metrics=before)
+    folder.changes = {"metric": BY_LINES | {"path": path, **metric}}
+    folder.command = shell(script)
+    return folder.try_once()
+
+
+OLD = '{"test_accuracy": 0.99}'
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["true", "touch metrics", f"printf '{OLD}' > metrics", "cp metrics x; rm metrics; mv x metrics"],
+    ids=["untouched", "touched", "same bytes", "replaced by a copy"],
+)
+def test_a_file_of_the_code_without_anything_new_does_not_count(
+    script: str, trial_folder: TrialFolder
+) -> None:
+    record = reported(trial_folder, script, OLD)
+
+    assert (record["reason"], record["metrics"], record["exit"]) == ("metric-missing", {}, 1)
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["printf '{}' > metrics", "rm metrics; printf '{}' > metrics", "printf '{}' > x; mv x metrics"],
+    ids=["written over", "written anew", "replaced"],
+)
+@pytest.mark.parametrize("value", [0.98, 0.5, 0.123456])
+def test_a_file_of_the_code_that_was_written_anew_counts(
+    script: str, value: float, trial_folder: TrialFolder
+) -> None:
+    record = reported(trial_folder, script.format(json.dumps({"test_accuracy": value})), OLD)
+
+    assert record["metrics"] == {"test_accuracy": value}
+
+
+PATTERN = r"acc (?P<value>[0-9.]+)"
+
+
+@pytest.mark.parametrize("reduce", ["last", "max"])
+@pytest.mark.parametrize(
+    ("before", "added", "metric"),
+    [
+        ("test_accuracy=0.9\n", "test_accuracy=0.2\ntest_accuracy=0.3\n", {"format": "text"}),
+        ("x,test_accuracy\n1,0.9\n", "2,0.2\n3,0.3\n", {"format": "csv"}),
+        (f"{OLD}\n", '{"test_accuracy": 0.2}\n{"test_accuracy": 0.3}\n', {"format": "jsonl"}),
+        ("acc 0.9\n", "acc 0.2\nacc 0.3\n", {"format": "regex", "patterns": [PATTERN]}),
+        ("test_accuracy,0.9\n", "test_accuracy,0.2\ntest_accuracy,0.3\n", {"format": "log"}),
+    ],
+    ids=lambda value: value["format"] if isinstance(value, dict) else "",
+)
+def test_of_a_file_of_the_code_only_what_was_appended_counts(
+    before: str, added: str, metric: dict[str, Any], reduce: str, trial_folder: TrialFolder
+) -> None:
+    record = reported(
+        trial_folder, f"printf '%s' '{added}' >> metrics", before, **{**metric, "reduce": reduce}
+    )
+
+    assert record["metrics"]["test_accuracy"] == 0.3
+    assert [value for _, value in record.get("curve", [])] == (
+        [] if metric["format"] == "log" else [0.2, 0.3]
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "metric"),
+    [
+        ("test_accuracy=0.9\n", {"format": "text"}),
+        ("test_accuracy\n0.9\n", {"format": "csv"}),
+        (f"{OLD}\n", {"format": "jsonl"}),
+    ],
+    ids=["text", "csv", "jsonl"],
+)
+def test_lines_of_the_code_alone_are_no_result(
+    before: str, metric: dict[str, Any], trial_folder: TrialFolder
+) -> None:
+    assert reported(trial_folder, "touch metrics", before, **metric)["reason"] == "metric-missing"
+    record = reported(trial_folder, "echo >> metrics", before, **metric)
+
+    assert record["metrics"] == {}
+
+
+def test_of_an_event_file_of_the_code_only_what_was_appended_counts(trial_folder: TrialFolder) -> None:
+    old = VERSION + event(1, ("test_accuracy", simple(0.75)))
+    put(trial_folder.code, runs__tfevents=old)
+    put(trial_folder.root, added=event(2, ("test_accuracy", simple(0.25))))
+
+    record = reported(
+        trial_folder, "cat $HERE/added >> runs/tfevents", path="runs", format="tensorboard", reduce="max"
+    )
+
+    assert (record["metrics"], record["curve"]) == ({"test_accuracy": 0.25}, [[2, 0.25]])
+
+
+def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, metrics="step,test_accuracy\n1,0.9\n")
+    rule = {"rule": "target", "goal": "maximize", "reach": 0.5}
+    trial_folder.changes = {
+        "metric": BY_LINES | {"path": "metrics", "format": "csv"},
+        "stop": [rule],
+    }
+    trial_folder.command = shell("echo 2,0.25 >> metrics; sleep 0.1; echo 3,0.625 >> metrics; sleep 600")
+
+    record = trial_folder.try_once()
+
+    assert (record["stopped"]["step"], record["curve"]) == (3, [[2, 0.25], [3, 0.625]])
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "ln -s $HERE/elsewhere/metrics metrics",
+        "ln -s $HERE/elsewhere out; ln -s out/metrics metrics",
+        "ln -s /proc/self/environ metrics",
+    ],
+    ids=["file", "folder", "proc"],
+)
+def test_a_link_to_what_is_not_the_attempts_own_does_not_count(
+    script: str, trial_folder: TrialFolder
+) -> None:
+    put(trial_folder.root / "elsewhere", metrics=OLD)
+
+    assert reported(trial_folder, script)["reason"] == "metric-missing"
+
+
+def test_nor_does_a_file_in_a_linked_folder(trial_folder: TrialFolder) -> None:
+    put(trial_folder.root / "elsewhere", metrics=OLD)
+
+    record = reported(trial_folder, "ln -s $HERE/elsewhere out", path="**/metrics")
+
+    assert record["reason"] == "metric-missing"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../../../metrics", "$HERE/metrics", "$SWEEP_DATA/*.json"])
+def test_a_path_outside_the_folders_of_the_attempt_is_refused(path: str, trial_folder: TrialFolder) -> None:
+    record = reported(trial_folder, f"touch $HERE/began; {REPORT}", path=path)
+
+    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+    assert not (trial_folder.root / "began").exists()
+
+
+def test_a_path_outside_is_named_as_the_sweep_has_it(trial_folder: TrialFolder) -> None:
+    record = reported(trial_folder, REPORT, path="$HERE/metrics")
+
+    assert record["details"]["error"] == (
+        "metric.path must be in the working directory or another folder of the trial, got $HERE/metrics"
+    )
+
+
+# -------------------------------------------------------------------------------------- several rows in one pod
+
+
+@pytest.mark.parametrize("program", ["launch.py", "pack.py"])
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_rows_of_a_pod_see_nothing_of_each_other(
+    at_once: int, program: str, trial_folder: TrialFolder
+) -> None:
+    trial_folder.rows = [f"t0000000000{number},{number}" for number in range(3)]
+    put(trial_folder.code, shared_txt="0")
+    trial_folder.changes = {"pack": {"at_once": at_once, "rows": 3}}
+    trial_folder.command = shell(
+        'for place in . .. "$HOME" "$TMPDIR"; do [ ! -e $place/mark ] || exit 3; echo x > $place/mark; done;'
+        "[ $(cat shared.txt) = 0 ] || exit 4; echo $JOB_ID > shared.txt; sleep 0.1;"
+        f"[ $(cat shared.txt) = $JOB_ID ] || exit 5; echo $HOME $TMPDIR; {REPORT}"
+    )
+    trial_folder.write()
+    (trial_folder.root / "launcher").mkdir()
+    for path in (LAUNCHER, PACK):
+        shutil.copy(path, trial_folder.root / "launcher")
+
+    run = ended(
+        subprocess.Popen(
+            [sys.executable, "-B", trial_folder.root / "launcher" / program],
+            env=trial_folder.variables({}),
+            cwd=trial_folder.code,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    )
+
+    assert run.code == 0, run.err
+    places = run.out.decode().split()
+    assert len(set(places)) == 2 * 3
+    assert not any(map(os.path.lexists, places))
+    assert contents(trial_folder.code) == {"shared.txt": b"0"}
+
+
+# --------------------------------------------------------------------------------------------- peak memory
+
+MEBIBYTE = 1024 * 1024
+USES = "x = b'x' * {} * 1024 * 1024"
+ORPHAN = f"""
+if os.fork() == 0:
+    if os.fork() == 0:
+        {USES.format(300)}
+        open(os.environ['HERE'] + '/up', 'w')
+    os._exit(0)
+while not os.path.exists(os.environ['HERE'] + '/up'): pass
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        USES.format(300),
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {USES.format(300)!r}])",
+        ORPHAN,
+    ],
+    ids=["itself", "a child", "an orphan"],
+)
+def test_the_record_has_the_memory_of_the_largest_process(script: str, trial_folder: TrialFolder) -> None:
+    trial_folder.may_fork = False  # the process of the tests may have more
+    trial_folder.command = python(f"import os\n{script}\n{RESULT}")
+
+    assert 300 * MEBIBYTE < trial_folder.try_once()["peak_memory"] < 500 * MEBIBYTE
+
+
+def test_the_memory_of_an_attempt_is_not_that_of_an_earlier_one(trial_folder: TrialFolder) -> None:
+    """Several launchers may run in one process, one after the other."""
+    script = (
+        "import os, runpy, sys\n"
+        "launcher = sys.argv.pop()\n"
+        "for uid in 'large', 'small':\n"
+        "    os.environ['SWEEP_POD_UID'] = uid\n"
+        "    os.environ['SWEEP_RESULTS'] = os.environ['HERE'] + '/' + uid\n"
+        "    if uid == 'small': hog = b'x' * 250 * 1024 * 1024; del hog\n"
+        "    try: runpy.run_path(launcher, run_name='__main__')\n"
+        "    except SystemExit: pass\n"
+    )
+    trial_folder.command = python(
+        "import os\nx = b'x' * (300 if os.environ['SWEEP_POD_UID'] == 'large' else 1) * 1024 * 1024\n"
+        + RESULT
+    )
+    trial_folder.write()
+
+    arguments = [sys.executable, "-B", "-c", script, str(LAUNCHER)]
+    subprocess.run(arguments, env=trial_folder.variables({}), cwd=trial_folder.code, check=True)
+
+    peaks = {
+        uid: json.loads((trial_folder.root / uid / f"{uid}.json").read_bytes())["details"]["peak_memory"]
+        for uid in ("large", "small")
+    }
+    assert peaks["large"] > 300 * MEBIBYTE
+    assert peaks["small"] < 100 * MEBIBYTE
+
+
+def test_a_trial_that_started_nothing_has_no_memory(trial_folder: TrialFolder) -> None:
+    trial_folder.command = ["no-such-program"]
+
+    assert trial_folder.try_once()["peak_memory"] is None

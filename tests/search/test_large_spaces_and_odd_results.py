@@ -1,0 +1,317 @@
+"""No space and no results stop a search: a model that cannot propose a round is replaced for that round."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count as numbered
+from typing import Any
+
+import pytest
+
+from sweepledger.search.adaptive import (
+    Observation,
+    Round,
+    cma_es,
+    gaussian_process,
+    model_based,
+    optuna_samplers,
+)
+from sweepledger.search.adaptive.gaussian_process import MOST_ROWS, GaussianProcessProposer
+from sweepledger.search.adaptive.model_based import MOST_COLUMNS
+from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.search.encoding import encode_space
+from sweepledger.spec.method_choice import choose_method
+from sweepledger.structs.combinations import count_columns
+from sweepledger.structs.search_block import Method, Rounds
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import canonical_json
+from tests.search.rounds_conformance import EPOCHS, EVERYTHING
+from tests.search.searches import a_search, history, recorded
+
+RANGES: dict[str, Any] = {"x": {"min": 0.0, "max": 1.0}, "y": {"min": 0.0, "max": 1.0}}
+BUDGET = 2.0
+"""CPU seconds that one proposal may take."""
+
+every_method = pytest.mark.parametrize("method", Method)
+every_model = pytest.mark.parametrize("method", [method for method in Method if method.is_sampler])
+
+
+def words(count: int) -> dict[str, Any]:
+    return {"values": [f"word-{at}" for at in range(count)]}
+
+
+def a_space(name: str) -> dict[str, Any]:
+    return {
+        "2 categories": {**RANGES, "word": words(2)},
+        "150 categories": {**RANGES, "word": words(150)},
+        "1000 categories": {**RANGES, "word": words(1000)},
+        "one huge of several": {
+            **RANGES,
+            "word": words(400),
+            "optimizer": {"values": ["adam", "sgd"]},
+            "depth": {"min": 1, "max": 10**6},
+            "nesterov": {"values": [True, False], "when": {"optimizer": "sgd"}},
+        },
+        "many of medium size": {**RANGES, **{f"word{at}": words(30) for at in range(6)}},
+        "mixed values": {**RANGES, "word": {"values": [*range(80), *(f"word-{at}" for at in range(80))]}},
+    }[name]
+
+
+SPACES = [
+    "2 categories",
+    "150 categories",
+    "1000 categories",
+    "one huge of several",
+    "many of medium size",
+    "mixed values",
+]
+RESULTS: dict[str, Callable[[int], float]] = {
+    "distinct": lambda at: float(at * 7919 % 97),
+    "all equal": lambda _: 1.0,
+    "ties": lambda at: float(at % 2),
+    "largest and lowest": lambda at: 1e308 if at % 2 else -1e308,
+    "all largest": lambda _: 1e308,
+    "tiny": lambda at: at * 1e-308,
+}
+
+
+def a_sweep(method: Method, parameters: Mapping[str, Any], **changes: Any) -> Sweep:
+    more = {"resource": EPOCHS} if method.has_parents else {}
+    return a_search(
+        **{
+            "method": str(method),
+            "parameters": parameters,
+            "rounds": {"size": 3, "max": 99},
+            **more,
+            **changes,
+        }
+    )
+
+
+def trials(sweep: Sweep, count: int, value: Callable[[int], float]) -> list[Observation]:
+    """Record so many trials; with a resource, those of the first round."""
+    assert sweep.search
+    if sweep.search.method.has_parents:
+        first = next_round(sweep, [], number=1)
+        assert isinstance(first, Round)
+        values = numbered()
+        return recorded(first, lambda _: value(next(values)))[:count]
+    values = numbered()
+    return history(sweep, lambda _: value(next(values)), count)
+
+
+def following(sweep: Sweep, known: list[Observation]) -> Round:
+    outcome = next_round(sweep, known, number=1 + max((one.round or 0 for one in known), default=0))
+    assert isinstance(outcome, Round)
+    return outcome
+
+
+@every_method
+@pytest.mark.parametrize("space", SPACES)
+def test_a_space_of_any_size_has_a_next_round(method: Method, space: str) -> None:
+    sweep = a_sweep(method, a_space(space))
+    known = trials(sweep, 12, RESULTS["distinct"])
+
+    before = time.process_time()
+    proposed = following(sweep, known)
+    taken = time.process_time() - before
+
+    assert proposed.suggestions
+    assert proposed == following(sweep, known[::-1])
+    configurations = [one.configuration for one in known] + [
+        one.configuration for one in proposed.suggestions
+    ]
+    names = set(map(canonical_json, configurations))
+    assert len(names) == len(known) + len(proposed.suggestions)
+    assert taken < BUDGET * 3
+    is_too_large = method is Method.BAYES and space != "2 categories"
+    assert (proposed.unfitted is not None) is is_too_large
+
+
+@every_method
+@pytest.mark.parametrize("results", RESULTS)
+@pytest.mark.parametrize("space", ["2 categories", "150 categories"])
+def test_any_finite_results_have_a_next_round(method: Method, results: str, space: str) -> None:
+    sweep = a_sweep(method, a_space(space))
+
+    proposed = following(sweep, trials(sweep, 12, RESULTS[results]))
+
+    assert proposed.suggestions
+    if space == "2 categories":
+        assert proposed.unfitted is None
+
+
+@every_method
+@pytest.mark.parametrize("space", ["2 categories", "1000 categories"])
+def test_one_result_has_a_next_round(method: Method, space: str) -> None:
+    sweep = a_sweep(method, a_space(space))
+
+    assert following(sweep, trials(sweep, 1, RESULTS["distinct"])).suggestions
+
+
+@pytest.mark.parametrize("method", [Method.TPE, Method.NSGA2, Method.BAYES])
+@pytest.mark.parametrize("results", ["all equal", "largest and lowest"])
+def test_several_metrics_with_odd_results_have_a_next_round(method: Method, results: str) -> None:
+    metrics = [{"name": "loss"}, {"name": "size"}]
+    sweep = a_sweep(method, a_space("2 categories"), metric=..., metrics=metrics)
+    value, numbers = RESULTS[results], numbered()
+
+    known = history(sweep, lambda _: (value(next(numbers)), 1.0), 12)
+
+    assert following(sweep, known).suggestions
+
+
+@every_method
+def test_the_mean_of_the_largest_numbers_is_a_number(method: Method) -> None:
+    if method.has_parents:
+        pytest.skip("a resource excludes replicates")
+    sweep = a_sweep(method, a_space("2 categories"), replicates=2)
+    known = trials(sweep, 12, lambda _: 1.7e308)
+
+    both = [*known, *(replace(trial, replicate=1, trial=trial.trial[::-1]) for trial in known)]
+
+    assert following(sweep, both).unfitted is None
+
+
+@every_model
+def test_a_model_that_fails_is_replaced_for_the_whole_round(
+    method: Method, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class PanicException(BaseException):
+        """As of a library in Rust."""
+
+    proposals: list[None] = []
+
+    def propose(*_: Any) -> Any:
+        proposals.append(None)
+        if len(proposals) > 2:
+            raise PanicException("index out of bounds")
+        return 0
+
+    proposer: Any = {
+        Method.CMA_ES: cma_es.CmaEsProposer,
+        Method.BAYES: GaussianProcessProposer,
+    }.get(method, optuna_samplers._OptunaProposer)  # noqa: SLF001
+    sweep = a_sweep(method, a_space("2 categories"))
+    known = trials(sweep, 12, RESULTS["distinct"])
+    monkeypatch.setattr(proposer, "propose", propose)
+
+    proposed = following(sweep, known)
+    proposals.clear()
+
+    assert proposed.unfitted == f"{method} failed with PanicException"
+    assert proposed.engine == model_based.RANDOM_ENGINE
+    assert len(proposed.suggestions) == 3
+    assert proposed == following(sweep, known)
+
+
+@every_model
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_an_interruption_is_no_failure_of_a_model(
+    method: Method, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def propose(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(model_based, "_proposed", propose)
+
+    with pytest.raises(error):
+        following(a_sweep(method, a_space("2 categories")), [])
+
+
+def test_a_panic_of_the_gaussian_process_is_named_with_its_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    # egobox 1.0 panics with few trials and many columns, which the bound keeps from it.
+    monkeypatch.setattr(model_based, "MOST_COLUMNS", 200)
+    monkeypatch.setattr(gaussian_process, "MOST_WORK", 10**9)
+    sweep = a_sweep(Method.BAYES, a_space("150 categories"))
+
+    proposed = following(sweep, trials(sweep, 12, RESULTS["distinct"]))
+
+    assert proposed.unfitted == "egobox cannot fit 12 trials"
+
+
+def test_a_space_at_the_bound_of_columns_is_modelled_and_one_above_is_not() -> None:
+    for more, is_modelled in ((0, True), (1, False)):
+        sweep = a_sweep(Method.BAYES, {**RANGES, "word": words(MOST_COLUMNS - 2 + more)})
+        known = trials(sweep, 12, RESULTS["distinct"])
+
+        proposed = following(sweep, known)
+
+        assert (proposed.unfitted is None) is is_modelled
+
+
+def test_a_model_with_more_results_than_it_bears_learns_from_the_best_and_the_newest() -> None:
+    sweep = a_sweep(Method.BAYES, {**RANGES, "word": words(38)}, rounds={"size": 1, "max": 999})
+    known = trials(sweep, 60, lambda at: 0.0 if at == 5 else 50.0 + at)
+    before = time.process_time()
+
+    proposed = following(sweep, known)
+
+    assert time.process_time() - before < BUDGET
+    assert proposed.unfitted is None
+    # The worst results are not learned from, so that they change nothing.
+    worst = max(known, key=lambda trial: trial.values or ())
+    assert (
+        following(sweep, [replace(trial, values=(1e3,)) if trial is worst else trial for trial in known])
+        == proposed
+    )
+
+
+@every_model
+def test_a_proposal_for_a_hundred_values_takes_less_than_two_cpu_seconds(method: Method) -> None:
+    sweep = a_sweep(method, {**RANGES, "word": words(100)}, rounds={"size": 1, "max": 999})
+    known = trials(sweep, 100, RESULTS["distinct"])
+    before = time.process_time()
+
+    following(sweep, known)
+
+    assert time.process_time() - before < BUDGET
+
+
+def test_auto_counts_values_without_an_order() -> None:
+    for parameters, method in (
+        ({**RANGES, "word": words(2)}, Method.BAYES),
+        ({**RANGES, "word": words(22)}, Method.BAYES),
+        ({**RANGES, "word": words(23)}, Method.TPE),
+        ({**RANGES, "word": words(150)}, Method.TPE),
+        ({**RANGES, **{f"word{at}": words(6) for at in range(5)}}, Method.TPE),
+        ({**RANGES, "width": {"values": list(range(500))}}, Method.BAYES),
+        ({**RANGES, "width": {"min": 1, "max": 10**6}}, Method.BAYES),
+        ({**RANGES, "width": {"values": [3, 1, *range(4, 40)]}}, Method.TPE),
+    ):
+        search = a_search(parameters=parameters).search
+        assert search
+
+        choice = choose_method(
+            search.space, Rounds(2, max=10), 20, has_resource=False, has_several_metrics=False
+        )
+
+        assert choice.method is method, parameters
+
+
+def test_the_columns_of_a_space_are_those_of_its_encoding() -> None:
+    for parameters, more in (
+        (EVERYTHING, {"zip": [["heads", "size"]]}),
+        (a_space("one huge of several"), {}),
+        ({**RANGES, "a": {"values": [1, 2, 3]}, "b": {"values": [4, 5, 6]}}, {"zip": [["a", "b"]]}),
+        ({**RANGES, "word": words(2), "eps": {"value": 1, "when": {"word": "word-0"}}}, {}),
+    ):
+        search = a_search(parameters=parameters, **more).search
+        assert search
+
+        assert count_columns(search.space) == encode_space(search.space).columns
+
+
+def test_a_model_never_learns_from_more_rows_than_its_bound() -> None:
+    sweep = a_sweep(Method.BAYES, RANGES)
+    assert sweep.search
+    proposer = GaussianProcessProposer(sweep.metrics, encode_space(sweep.search.space), (), 1)
+    proposer.rows = [[0.0, 0.0]] * 900
+    proposer.losses = [[float(at % 7)] for at in range(900)]
+    proposer.results = 600
+
+    learned = proposer._learned()  # noqa: SLF001
+
+    assert len(learned) == len(set(learned)) == MOST_ROWS
+    assert set(range(900 - MOST_ROWS // 2, 900)) <= set(learned)
+    assert all(proposer.losses[at][0] < 2 for at in learned if at < 600)
