@@ -29,6 +29,8 @@ parser.add_argument("--x", type=float)
 x = parser.parse_args().x
 print(f"score={1 - (x - 2) ** 2}")
 """
+OTHER_FILES = 199
+"""Files beside the script, of about 5 MB together, of which each trial of `sweep run` has a copy."""
 SPEC = """name: score
 method: grid
 metric: {{name: score, goal: maximize, source: stdout}}
@@ -95,6 +97,8 @@ def repository(folder: Path, trials: int) -> None:
     """Create a repository with the script, and the spec as `sweep new` leaves it: not committed."""
     (folder / "code").mkdir(parents=True)
     (folder / "code/score.py").write_text(SCRIPT)
+    for number in range(OTHER_FILES):
+        (folder / f"code/module{number}.py").write_text(f"VALUE = {number}\n# {'x' * 25_000}\n")
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Start"]):
         subprocess.run(
             ["git", "-c", "user.name=Ada", "-c", "user.email=a@example.org", *words], cwd=folder, check=True

@@ -221,19 +221,20 @@ def test_the_state_is_never_part_of_the_repository(sandbox: Sandbox) -> None:
 STUBBORN = """
 import os, pathlib, signal, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-pathlib.Path("PID").write_text(str(os.getpid()))
+pathlib.Path({pid!r}).write_text(str(os.getpid()))
 time.sleep(600)
 """
 
 
-def test_an_interrupted_try_leaves_no_process(sandbox: Sandbox) -> None:
+def test_an_interrupted_try_leaves_neither_a_process_nor_a_file(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec()
-    pid = sandbox.root.parent / "pid"
-    sandbox.write("code/train.py", STUBBORN.replace("PID", str(pid)))
+    pid, temporary = tmp_path / "pid", tmp_path / "tmp"
+    temporary.mkdir()
+    sandbox.write("code/train.py", STUBBORN.format(pid=str(pid)))
     child = subprocess.Popen(
         [sys.executable, "-m", "sweepledger.cli", "try", "peak"],
         cwd=sandbox.root,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -248,6 +249,7 @@ def test_an_interrupted_try_leaves_no_process(sandbox: Sandbox) -> None:
 
     assert child.returncode == 130
     assert not trial.exists()
+    assert [*temporary.iterdir()] == []
 
 
 def test_a_spec_with_the_other_ending_is_told_and_not_passed_over(sandbox: Sandbox) -> None:

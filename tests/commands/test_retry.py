@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -64,6 +65,21 @@ def test_what_did_not_end_is_asked_once_more_in_one_commit(recorded: Sandbox) ->
     assert recorded.git("log", "-1", "--format=%s").strip() == "retry(peak): 2 trials"
     assert recorded.git("status", "--porcelain").split() == ["M", "code/train.py"]
     assert not generate(recorded.workspace)[0].is_pending
+
+
+@pytest.mark.parametrize("description", ["A peak", "'A: peak'", "A peak # with a comment"])
+def test_what_the_author_changed_in_the_spec_is_committed_before_the_retry(
+    recorded: Sandbox, description: str
+) -> None:
+    spec = recorded.root / "sweeps/peak.yaml"
+    changed = re.sub("description: .*", f"description: {description}", spec.read_text())
+    spec.write_text(changed)
+
+    retry(recorded.workspace, "peak")
+
+    assert recorded.git("log", "-2", "--format=%s").split("\n")[1] == "spec(peak): change before a retry"
+    assert recorded.git("status", "--short", "sweeps").strip() == ""
+    assert spec.read_text().startswith(changed.rstrip())
 
 
 def test_a_commit_made_while_retry_computes_is_not_reverted(

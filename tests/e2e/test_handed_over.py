@@ -28,7 +28,7 @@ def leave(word):
     with open(os.path.join(os.environ["SWEEP_RESULTS"], "{LINES}"), "a") as file:
         file.write(word + " " + os.environ["SWEEP_TRIAL_ID"] + chr(10))
 leave("began")
-while args.x > 2 and os.getcwd() != "/code":
+while args.x > 2 and not os.path.isdir("/code"):
     time.sleep(1)
 with open(os.environ["SWEEP_RESULT"], "w") as file:
     json.dump({{"score": args.x}}, file)

@@ -199,6 +199,7 @@ def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: in
     """Yield how many trials failed, and what to do about them."""
     from sweepledger.cli.text.values import count_text
     from sweepledger.commands.repository.programs import left_out_files
+    from sweepledger.structs.record import Status
 
     errors = [
         row.error
@@ -208,6 +209,13 @@ def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: in
     ]
     name = next(iter(run.names)) if len(run.names) == 1 else "NAME"
     yield f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed"
+    full = {row.trial for trials in ranked for row in trials.rows if row.status is Status.OOM}
+    limits = ", ".join(sorted({parsed.sweep.run.resources.memory for parsed in run.specs}))
+    if full:
+        yield (
+            f"{count_text(len(full), 'trial')} used more memory than run.resources.memory ({limits}): "
+            f"raise it, then `sweep retry {name}`, then `sweep run {name}`"
+        )
     yield f"after a change of the code: `sweep run {name} --commit-code --update` runs all trials with it"
     yield f"after a change of `metric`, or as is: `sweep retry {name}`, then `sweep run {name}` repeats them"
     if left_out := left_out_files(run.workspace, errors):

@@ -12,7 +12,8 @@ from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
-from sweepledger.repo.git import Change
+from sweepledger.repo.files import read_input
+from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
 
 
@@ -35,6 +36,7 @@ def retry(
 ) -> Retried:
     """Commit the batch that requests trials with these statuses again, and the spec that names their batches.
 
+    What the author has changed in the spec, such as its metric, is committed first.
     Trials that ended ok, pruned or diverged are never requested again. Raises IdleError if there is nothing
     to retry, UsageError for an unknown batch or status, and RepositoryError as SpecEdit does.
     """
@@ -53,10 +55,22 @@ def retry(
         _refuse_uncommitted(edit)
         return _plan_retry(edit, batch, statuses)
 
+    _commit_changes(workspace, name)
     commit, planned = Target(workspace.repository).commit(make)
     assert planned is not None
     assert planned.batch is not None
     return Retried(planned, planned.batch.name, commit)
+
+
+def _commit_changes(workspace: Workspace, name: str) -> None:
+    """Commit the changes of a valid spec that an earlier commit has. Raises SpecError, UsageError."""
+    (sweep,), repository = workspace.sweeps([name]), workspace.repository
+    if repository.branch() is None or not uncommitted_paths(repository, sweep.path):
+        return
+    if sweep.path in repository.files(repository.commit("HEAD"), sweep.path):
+        content = read_input(workspace.root / sweep.path)
+        message = f"spec({name}): change before a retry\n"
+        Target(repository).commit(lambda _head: (Change(message, {sweep.path: content}), None))
 
 
 def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) -> tuple[Change, Generated]:
