@@ -265,19 +265,19 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
     "a metric that is not printed": (
         lambda lab: program(lab, SCRIPT.replace("score=", "accuracy=")),
         RUN,
-        0,
+        5,
         "there is no line score=NUMBER on stdout; its numbers: accuracy",
     ),
     "an argument that the script lacks": (
         lambda lab: program(lab, SCRIPT.replace("--x", "--z")),
         RUN,
-        0,
+        5,
         "unrecognized arguments: --x=",
     ),
     "a module that is not installed": (
         lambda lab: program(lab, "import no_such_module\n"),
         RUN,
-        0,
+        5,
         "ModuleNotFoundError: No module named 'no_such_module'",
     ),
     "more CPUs than there are": (
@@ -289,19 +289,19 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
     "another name of the metric": (
         lambda lab: program(lab, SCRIPT.replace("score=", "Score=")),
         RUN,
-        0,
+        5,
         "there is no line score=NUMBER on stdout; its numbers: Score",
     ),
     "a colon after the metric": (
         lambda lab: program(lab, SCRIPT.replace("score=", "score: ")),
         RUN,
-        0,
+        5,
         "there is no line score=NUMBER on stdout: it printed 'score: 0.0', which metric.format: regex could find",
     ),
     "data that git does not have": (
         ignored_data,
         RUN,
-        0,
+        5,
         "data.csv: here, but not in the committed code, which trials run in a copy",
     ),
     "a goal that does not exist": (
@@ -355,13 +355,13 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
     "a python that does not exist": (
         lambda lab: spec(lab, "[python,", "[pyhton,"),
         RUN,
-        0,
+        5,
         "the command 'pyhton' cannot be started: No such file or directory",
     ),
     "a script that may not be executed": (
         lambda lab: spec(lab, "[python, train.py", "[./train.py"),
         RUN,
-        0,
+        5,
         "the command './train.py' cannot be started: Permission denied",
     ),
     "an overlay edited by hand": (

@@ -15,8 +15,10 @@ from sweepledger.commands.repository.batch_records import expected_trials, recor
 from sweepledger.commands.submit import submit
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.formats import record_json, records_jsonl
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.record import Record
 from tests.cluster.apiserver import Server, kubectl
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
@@ -265,8 +267,11 @@ def test_a_batch_whose_results_git_holds_is_not_created(
 
 def keep(sandbox: Sandbox, batch: StoredBatch, *indexes: int) -> None:
     """Put records of some trials on the branch, as a collection that goes on would."""
-    lines = [leave(sandbox.root.parent / "left", batch, index).read_text() for index in indexes]
-    sandbox.write(records_file(batch), "".join(f"{line}\n" for line in lines))
+    left = [
+        record_json.read(leave(sandbox.root.parent / "left", batch, index).read_bytes()) for index in indexes
+    ]
+    (content,) = records_jsonl.write(record for record in left if isinstance(record, Record))
+    sandbox.write(records_file(batch), content.decode())
     sandbox.publish("Record")
 
 
