@@ -169,10 +169,14 @@ def _temporary_prefix(name: str) -> str:
 def remove_folder(folder: Path) -> None:
     """Remove a folder with its content if it exists; links are removed, not followed. Raises StorageError."""
     with storage_errors(folder):
-        if not folder.is_symlink() and folder.is_dir():
-            for place, _, _ in os.walk(folder):  # from the top: what cannot be listed cannot be removed
-                Path(place).chmod(0o700)
+        if folder.is_symlink() or not folder.is_dir():
+            return
+        with suppress(PermissionError):
             shutil.rmtree(folder)
+            return
+        for place, _, _ in os.walk(folder):  # from the top: what cannot be listed cannot be removed
+            Path(place).chmod(0o700)
+        shutil.rmtree(folder)
 
 
 def make_read_only(folder: Path) -> None:
