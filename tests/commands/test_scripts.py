@@ -228,3 +228,14 @@ def test_an_option_that_misreads_booleans_has_a_warning(sandbox: Sandbox, option
 )
 def test_other_options_have_none(sandbox: Sandbox, option: str, macro: str) -> None:
     assert boolean_warnings(sandbox, option, macro) == []
+
+
+def test_an_option_is_read_in_the_folder_that_trials_start_in(sandbox: Sandbox) -> None:
+    sandbox.write("code/inner/p.py", "p.add_argument('--augment', type=bool)\n")
+    spec = BOOLEANS.replace("MACRO", "${args}").replace("code/p.py", "p.py")
+    spec = spec.replace("{path: code}}", "{path: code}, workdir: code/inner}")
+    sandbox.write("sweeps/peak.yaml", spec)
+
+    codes = [problem.code for problem in validate(sandbox.workspace, ["peak"]).problems]
+
+    assert codes == ["boolean-argument"]

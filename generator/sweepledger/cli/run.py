@@ -11,7 +11,7 @@ from sweepledger.cli.options import BranchOption, FormatOption, RemoteOption, St
 from sweepledger.cli.response import EXIT_DRIFT, Format, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rich.console import RenderableType
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.reports.results import RankedTrials
     from sweepledger.commands.repository.workspace import Workspace
     from sweepledger.commands.run import DryRun, RunEvent, SweepRun
+    from sweepledger.formats.summary_csv import SummaryRow
 
 SHOWN_TRIALS = 5
 """Number of trials that `sweep run` shows at its end."""
@@ -171,12 +172,8 @@ def _run_response(
     if shown.exit_code:
         return shown
     ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
-    failed = sum(
-        row.status.kind in {Status.FAILED, Status.MISSING}
-        for trials in ranked
-        for row, barred in zip(trials.rows, trials.barred, strict=True)
-        if barred is None
-    )
+    rows = [row for trials in ranked for row in trials.ranked_rows]
+    failed = sum(row.status.kind in {Status.FAILED, Status.MISSING} for row in rows)
     data: dict[str, Any] = {
         **shown.data,
         "branch": run.branch,
@@ -189,31 +186,26 @@ def _run_response(
         more = f", the first {SHOWN_TRIALS} of {count}" if count > SHOWN_TRIALS else ""
         lines += [Text(f"{trials.sweep}{more}", "bold"), *results.results_text(trials.first(SHOWN_TRIALS))]
     if failed:
-        lines += [Text(line, "red") for line in _failure_lines(run, ranked, failed)]
+        lines += [Text(line, "red") for line in _failure_lines(run, rows, failed)]
     nothing_ok = any(not any(row.status.is_success for row in trials.rows) for trials in ranked)
     code = EXIT_DRIFT if failed and (fail_on_failed or nothing_ok) else 0
     return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 
 
-def _failure_lines(run: "SweepRun", ranked: "Iterable[RankedTrials]", failed: int) -> "Iterator[str]":
-    """Yield how many trials failed, and what to do about them."""
+def _failure_lines(run: "SweepRun", rows: "Sequence[SummaryRow]", failed: int) -> "Iterator[str]":
+    """Yield how many of the ranked trials failed, and what to do about them."""
     from sweepledger.cli.text.values import count_text
     from sweepledger.commands.repository.programs import left_out_files
     from sweepledger.structs.record import Status
 
-    errors = [
-        row.error
-        for trials in ranked
-        for row, barred in zip(trials.rows, trials.barred, strict=True)
-        if row.error and barred is None
-    ]
+    errors = [row.error for row in rows if row.error]
     name = next(iter(run.names)) if len(run.names) == 1 else "NAME"
     yield f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed"
-    full = {row.trial for trials in ranked for row in trials.rows if row.status is Status.OOM}
+    full = sum(row.status is Status.OOM for row in rows)
     limits = ", ".join(sorted({parsed.sweep.run.resources.memory for parsed in run.specs}))
     if full:
         yield (
-            f"{count_text(len(full), 'trial')} used more memory than run.resources.memory ({limits}): "
+            f"{count_text(full, 'trial')} used more memory than run.resources.memory ({limits}): "
             f"raise it, then `sweep retry {name}`, then `sweep run {name}`"
         )
     yield f"after a change of the code: `sweep run {name} --commit-code --update` runs all trials with it"

@@ -122,7 +122,10 @@ class DesiredState:
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
         return DesiredBatch(
-            *(parsed, code.folder, data, python_path),
+            parsed,
+            code.folder,
+            data,
+            python_path,
             code_state=code.state,
             data_state=data_state(data),
         )

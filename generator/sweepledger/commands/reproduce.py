@@ -106,7 +106,10 @@ def _desired_state(
     started = started_program(batch, parsed, code.folder)
     python_path = locked_python_path(batch, started, repository)
     desired = DesiredBatch(
-        *(_single_trial(parsed, index), code.folder, data, python_path),
+        _single_trial(parsed, index),
+        code.folder,
+        data,
+        python_path,
         code_state=code.state,
         data_state=data_state(data),
     )

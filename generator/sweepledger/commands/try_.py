@@ -101,13 +101,14 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: boo
     folder = None
     try:
         code = _code(workspace, sweep, scratch / "code")
-        imports = check_imports(
-            StartedProgram(
-                *(program.command, _interpreter(sweep), sweep.run.environment, code), program.workdir or "."
-            ),
-            workspace.repository,
-            sweep.path,
+        started = StartedProgram(
+            program.command,
+            _interpreter(sweep),
+            sweep.run.environment,
+            code,
+            program.workdir or ".",
         )
+        imports = check_imports(started, workspace.repository, sweep.path)
         record, exit_code = _run(workspace, batch, scratch, code, quiet=quiet)
         if keep:
             # None if the launcher refused the trial before it had one.

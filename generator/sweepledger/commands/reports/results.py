@@ -68,6 +68,11 @@ class RankedTrials:
         return self.ranked_program in {None, row.program}
 
     @property
+    def ranked_rows(self) -> tuple[SummaryRow, ...]:
+        """The rows that are ranked."""
+        return tuple(row for row, why in zip(self.rows, self.barred, strict=True) if why is None)
+
+    @property
     def column(self) -> str:
         """The metric to show."""
         return self.metric.name if self.by not in self.table.metrics else self.by

@@ -306,7 +306,7 @@ def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
         return
     for number, script in enumerate(sweep.scripts):
         try:
-            text = read_input(root / sweep.run.code_path / script.path).decode()
+            text = read_input(root / sweep.run.program_folder / script.path).decode()
         except (GeneratorError, OSError, ValueError):
             continue
         for option in BOOLEAN_OPTION.finditer(text):

@@ -94,8 +94,14 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
         if suggestion.parent is not None
     }
     request = BatchRequest(
-        *(evidence.sweep, inputs.program, trials, round_.number, round_.engine, round_.unfitted),
-        *(parents, evidence.stop),
+        evidence.sweep,
+        inputs.program,
+        trials,
+        round=round_.number,
+        engine=round_.engine,
+        unfitted=round_.unfitted,
+        parents=parents,
+        stop=evidence.stop,
     )
     return RoundDue(
         evidence,

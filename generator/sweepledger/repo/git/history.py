@@ -7,12 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import FILE_MODE, LITERAL_PATHS, Repository
+from sweepledger.repo.git.repository import EXECUTABLE_MODE, FILE_MODE, LITERAL_PATHS, Repository
 
 FIELDS = "%H%x00%an%x00%aI%x00%s"
 """Separated by the only character that names, subjects and paths cannot contain."""
 
-REGULAR = frozenset({FILE_MODE, "100755"})
+REGULAR = frozenset({FILE_MODE, EXECUTABLE_MODE})
 
 
 def reachable_trees(repository: Repository, revisions: Iterable[str | None], path: str) -> frozenset[str]:

@@ -7,14 +7,12 @@ from pathlib import Path
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.code_tree import store_code
 from sweepledger.repo.git.remote import fetch, tracking_ref
-from sweepledger.repo.git.repository import Repository
+from sweepledger.repo.git.repository import EXECUTABLE_MODE, Repository
 from sweepledger.storage import folder_state, make_read_only, remove_folder, storage_errors
 from sweepledger.structs.program import Code
 from sweepledger.structs.values import digest
 
 REMOTE = "origin"
-LINK, EXECUTABLE = "120000", "100755"
-"""Modes of files in a tree."""
 FILES_AT_ONCE = 500
 """Files that are read from git at once."""
 
@@ -73,14 +71,15 @@ class Mirror:
         folder = self._code / digest([code.tree, *parts])
         done = folder.with_name(f"{folder.name}.state")
         with storage_errors(folder):
-            if done.is_file() and folder.is_dir() and folder_state(folder) == done.read_text("ascii"):
-                return StoredCode(folder, done.read_text("ascii"))
-            done.unlink(missing_ok=True)
-            remove_folder(folder)
-            self._write(code.tree, folder.joinpath(*parts))
-            make_read_only(folder)
-            done.write_text(folder_state(folder), "ascii")
-            return StoredCode(folder, done.read_text("ascii"))
+            state = done.read_text("ascii") if done.is_file() and folder.is_dir() else None
+            if state is None or folder_state(folder) != state:
+                done.unlink(missing_ok=True)
+                remove_folder(folder)
+                self._write(code.tree, folder.joinpath(*parts))
+                make_read_only(folder)
+                state = folder_state(folder)
+                done.write_text(state, "ascii")
+        return StoredCode(folder, state)
 
     def _write(self, tree: str, folder: Path) -> None:
         """Write the files of a tree without filters of any kind; links come last, so that none is followed."""
@@ -97,12 +96,12 @@ class Mirror:
                     )
                 path = folder.joinpath(*parts)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                if entry.mode == LINK:
+                if entry.is_link:
                     links.append((path, os.fsdecode(content)))
                     continue
                 with path.open("xb") as file:
                     file.write(content)
-                if entry.mode == EXECUTABLE:
+                if entry.mode == EXECUTABLE_MODE:
                     path.chmod(0o755)
         for path, target in links:
             path.symlink_to(target)

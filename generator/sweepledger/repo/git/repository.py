@@ -145,6 +145,7 @@ TREE_MODE = "040000"
 NO_MODE = "000000"
 UNMERGED = "U"
 LINK_MODE = "120000"
+EXECUTABLE_MODE = "100755"
 PROMISOR = r"^remote\..*\.promisor$"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 

@@ -20,6 +20,7 @@ from sweepledger.errors import RepositoryError
 from sweepledger.repo import files
 from sweepledger.repo.git.commit import NO_OBJECT, Change, create_commit
 from sweepledger.repo.git.repository import (
+    EXECUTABLE_MODE,
     LITERAL_PATHS,
     REPOSITORY_SCOPES,
     Entry,
@@ -166,9 +167,6 @@ def without_repository_filters(repository: Repository) -> tuple[str, ...]:
     return tuple(word for name in own for word in ("-c", f"{name}="))
 
 
-EXECUTABLE = "100755"
-
-
 @dataclass(frozen=True, slots=True)
 class TreeStep:
     """The old and the new mode and content of one path."""
@@ -262,7 +260,7 @@ def apply_step(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> Non
     path = root / step.path
     if not step.is_removal:
         storage.write_file(path, contents[step.id])
-        if step.mode == EXECUTABLE:
+        if step.mode == EXECUTABLE_MODE:
             with storage.storage_errors(path):
                 path.chmod(0o755)
         return
