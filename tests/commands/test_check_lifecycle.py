@@ -160,7 +160,13 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
     (problem,) = check(sandbox.workspace, base="main").problems
 
     assert (problem.file, problem.code) == (f"overlays/active/{name}", "batch-vanished")
-    assert problem.hint == "the base commit is newer: merge it into this branch, then check again"
+    tip = sandbox.git("rev-parse", "main")[:12]
+    assert (
+        problem.hint
+        == f"the base commit is newer: merge it into this branch, `git merge {tip}`, then check again"
+    )
+    sandbox.git("merge", "-q", tip)
+    assert check(sandbox.workspace, base="main").problems == ()
 
 
 @pytest.mark.sampled(1)

@@ -56,7 +56,6 @@ version: 1
 namespace: team-a
 defaults: {{image: train, pool: gpu, retries: 2, timeout: 30m}}
 branch: release/1.x
-remote: upstream
 repository: https://git.example/team/sweeps.git
 controller: argocd
 generate: on-merge
@@ -133,7 +132,6 @@ def test_settings_say_all_that_they_can() -> None:
         namespace="team-a",
         defaults=Defaults("train", "gpu", 2, 1800),
         branch="release/1.x",
-        remote="upstream",
         repository="https://git.example/team/sweeps.git",
         controller=Controller.ARGOCD,
         generate=GenerateMode.ON_MERGE,
@@ -280,8 +278,8 @@ def test_namespaces_that_only_look_alike_are_taken(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["main", "a", "release/1.x", "a-b_c", "x-", "a/b.c/d", "v1.0"])
-def test_branches_and_remotes_are_plain_names(name: str) -> None:
-    assert settings(f'branch: "{name}"\nremote: "{name}"') == Settings(branch=name, remote=name)
+def test_branches_are_plain_names(name: str) -> None:
+    assert settings(f'branch: "{name}"') == Settings(branch=name)
 
 
 @pytest.mark.parametrize(
@@ -305,8 +303,8 @@ def test_branches_and_remotes_are_plain_names(name: str) -> None:
         "a:b",
     ],
 )
-def test_other_branches_and_remotes_are_refused(name: str) -> None:
-    assert settings(f'branch: "{name}"\nremote: "{name}"') == [("branch", "git-name"), ("remote", "git-name")]
+def test_other_branches_are_refused(name: str) -> None:
+    assert settings(f'branch: "{name}"') == [("branch", "git-name")]
 
 
 def test_a_git_name_is_taken_up_to_the_longest_length() -> None:

@@ -89,6 +89,10 @@ def test_the_tutorial_leads_from_a_fork_to_a_results_commit_in_a_repository_made
         "results(width): 6/6 trials, best score 0.9"
     )
     assert "verified" in author.output or "unsigned" in author.output
+    assert "width: 8 trials, 6 known, 2 new" in author.output
+    assert "removed overlays/" not in author.output
+    recorded = git(author.at, "ls-tree", "--name-only", "HEAD", "overlays/archive/")
+    assert all((author.at / folder).exists() for folder in recorded.splitlines())
 
 
 def checked(folder: Path, machine: Path, team: Path, fork: Path) -> None:

@@ -364,7 +364,7 @@ def expire(
         from sweepledger.commands.repository.workspace import Workspace
 
         workspace = Workspace.find(response.current_folder())
-        name = remote or workspace.settings.remote
+        name = remote or workspace.remote
         workspace.remote_url(name)
         folders = {"results": results, "checkpoints": checkpoints, "artifacts": artifacts}
         volumes = {volume: folder.absolute() for volume, folder in folders.items() if folder is not None}

@@ -63,7 +63,9 @@ BatchOption = Annotated[
 BaseOption = Annotated[
     str | None,
     typer.Option(
-        "--base", metavar="REV", help="Compare with this commit; default: the remote's branch, else HEAD."
+        "--base",
+        metavar="REV",
+        help="Compare with this commit, such as upstream/main; default: the remote's branch, else HEAD.",
     ),
 ]
 MonthOption = Annotated[
@@ -76,7 +78,11 @@ MonthOption = Annotated[
 ]
 RemoteOption = Annotated[
     str | None,
-    typer.Option("--remote", metavar="NAME", help="Use this remote; default: `remote` in the settings."),
+    typer.Option(
+        "--remote",
+        metavar="NAME",
+        help="Use this remote; default: git's `sweepledger.remote`, else the one with the newest branch.",
+    ),
 ]
 BranchOption = Annotated[
     str | None,

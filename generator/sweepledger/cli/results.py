@@ -227,7 +227,7 @@ def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStat
         for status in statuses:
             if status.active:
                 branch = branch_name(status.sweep)
-                yield Text(f"{status.sweep}: intermediate results: branch {branch} of {settings.remote}")
+                yield Text(f"{status.sweep}: intermediate results: branch {branch} of {workspace.remote}")
 
 
 def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
@@ -242,9 +242,9 @@ def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "I
         if status.laptop:
             yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
         if status.counts["recorded"]:
-            pull = f"`git pull {settings.remote} {settings.branch}`"
+            pull = f"`git pull {workspace.remote} {settings.branch}`"
             yield Text(
-                f"{status.sweep}: recorded on {settings.remote}/{settings.branch}: {pull} brings results here"
+                f"{status.sweep}: recorded on {workspace.remote}/{settings.branch}: {pull} brings results here"
             )
         if status.counts["interrupted"]:
             yield Text(f"{status.sweep}: interrupted: `sweep run {status.sweep}` continues it here")

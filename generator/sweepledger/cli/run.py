@@ -257,7 +257,7 @@ def local(
         options = command.Options(
             url=workspace.remote_url(remote),
             branch=branch or workspace.settings.branch,
-            followed=f"{remote or workspace.settings.remote}/{branch or workspace.settings.branch}",
+            followed=f"{remote or workspace.remote}/{branch or workspace.settings.branch}",
             workspace=workspace,
             state=create_state(workspace.repository, state),
             once=once,

@@ -428,9 +428,9 @@ def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
     yield _tool_finding(
         "tools", "git", lambda: repository.run("--version").strip().removeprefix("git version ")
     )
-    followed = f"{settings.remote}/{settings.branch}"
+    followed = f"{workspace.remote}/{settings.branch}"
     remote = _tool_finding(
-        "repository", f"remote {settings.remote}", lambda: _without_credential(workspace.remote_url())
+        "repository", f"remote {workspace.remote}", lambda: _without_credential(workspace.remote_url())
     )
     yield remote
     if remote.state is HealthStatus.OK:
@@ -458,7 +458,7 @@ def _branch(workspace: Workspace, followed: str) -> HealthFinding:
     settings = workspace.settings
     name = f"refs/heads/{settings.branch}"
     try:
-        listed = workspace.repository.run("ls-remote", "--", settings.remote, name)
+        listed = workspace.repository.run("ls-remote", "--", workspace.remote, name)
     except GeneratorError as error:
         return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, str(error), error.hint)
     if not listed.strip():

@@ -125,7 +125,7 @@ def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[Gener
         with at_commit.checked_out(workspace.repository, commit) as folder:
             return _batch_commit(Workspace.find(folder), chosen, commit)
 
-    target = Target(workspace.repository, workspace.settings.remote, workspace.settings.branch)
+    target = Target(workspace.repository, workspace.remote, workspace.settings.branch)
     commit, made = target.commit(make)
     return made or Generation(()), commit
 

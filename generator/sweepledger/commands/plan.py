@@ -6,6 +6,7 @@ from functools import cached_property
 
 from sweepledger import search
 from sweepledger.commands.generation import packs, spec_change
+from sweepledger.commands.generation.next_batch import StoredBatches, stored_batches
 from sweepledger.commands.generation.waves import Waves, as_proposed, choose_waves, relevant_warnings
 from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
 from sweepledger.commands.repository.costs import Timing
@@ -123,16 +124,14 @@ def plan(
     """Review sweeps before anything is spent; without names, those that a merge would change."""
     selected = tuple(dict.fromkeys(names))
     specs, problems = read_specs(workspace, selected)
-    commit = workspace.base_commit(base)
-    context = _PlanContext(workspace, commit, costs.month_of(workspace.repository, commit, month))
-    batches.prefetch(
-        batch for parsed, _ in specs for batch in batches.of_sweep(context.merged, parsed.sweep.name)
-    )
+    stored = stored_batches(workspace, base)
+    context = _PlanContext(workspace, stored, costs.month_of(workspace.repository, stored.commit, month))
+    batches.prefetch(batch for parsed, _ in specs for batch in stored.merged_of.get(parsed.sweep.name, ()))
     reviews = [context.review(parsed, expansion) for parsed, expansion in specs]
     settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
     news = tuple(review for review in reviews if selected or review.is_change)
     return Planned(
-        context.base, news, settled, tuple(sorted(problems)), workspace.settings.currency, context.month
+        stored.commit, news, settled, tuple(sorted(problems)), workspace.settings.currency, context.month
     )
 
 
@@ -141,40 +140,33 @@ class _PlanContext:
     """A repository about to be merged onto a commit."""
 
     workspace: Workspace
-    base: str | None
+    stored: StoredBatches
     month: str
     trees: dict[Code, str | None] = field(default_factory=dict)
     """Code tree of HEAD by the code without a tree; looked up once."""
 
     @cached_property
-    def merged(self) -> tuple[StoredBatch, ...]:
-        return batches.in_commit(self.workspace.repository, self.base)
-
-    @cached_property
-    def present(self) -> tuple[StoredBatch, ...]:
-        return batches.in_work_tree(self.workspace.root)
-
-    @cached_property
     def timing(self) -> Timing:
-        return Timing(self.workspace.repository, self.base, self.merged, self.workspace.settings)
+        stored = self.stored
+        return Timing(self.workspace.repository, stored.results, stored.merged, self.workspace.settings)
 
     @cached_property
     def specs(self) -> Mapping[str, bytes]:
         """The folder of specs at the base."""
-        return self.workspace.repository.read(self.base, SPECS)
+        return self.workspace.repository.read(self.stored.commit, SPECS)
 
     @cached_property
     def settings(self) -> Settings:
         """The settings at the base commit; the current ones if those cannot be read."""
-        settings = at_commit.read_settings(self.workspace.repository, self.base)
+        settings = at_commit.read_settings(self.workspace.repository, self.stored.commit)
         return settings if isinstance(settings, Settings) else self.workspace.settings
 
     def review(self, parsed: ParsedSpec, expansion: Expansion) -> Review:
-        merged = batches.of_sweep(self.merged, parsed.sweep.name)
+        merged = self.stored.merged_of.get(parsed.sweep.name, ())
         program, unlocked = self.program(parsed.sweep)
         sweep, waves = self.in_waves(parsed.sweep, expansion, None if unlocked else program, merged)
         trials = search.trials(sweep, expansion, program)
-        retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, self.base)
+        retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, self.stored.results)
         archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
         listed = {trial.digest for batch in merged for trial in batch.trials}
         counts = count_trials(
@@ -225,7 +217,7 @@ class _PlanContext:
             self.balances(sweep, counts.new if bounds else len(new)),
             (
                 *((Note("waves", waves.text),) if waves else ()),
-                *plan_notes(self.workspace, self.base, sweep, merged, (trials, blocks)),
+                *plan_notes(self.workspace, self.stored.results, sweep, merged, (trials, blocks)),
             )
             if counts.new
             else (),
@@ -238,7 +230,7 @@ class _PlanContext:
         self, written: Sweep, expansion: Expansion, program: Program | None, merged: Sequence[StoredBatch]
     ) -> tuple[Sweep, Waves | None]:
         """Return a sweep as its batches began it, or as its first batch would, and the waves that this chooses."""
-        present = batches.readable(batches.of_sweep(self.present, written.name))
+        present = batches.readable(self.stored.present_of.get(written.name, ()))
         proposed = [batch for batch in present if batch.lock.spec_digest == written.digest]
         sweep, settings = as_begun(written, merged), self.workspace.settings
         if not merged:
@@ -263,9 +255,9 @@ class _PlanContext:
 
     @cached_property
     def ledger(self) -> costs.MonthLedger:
-        """The month at the base commit."""
-        repository, settings = self.workspace.repository, self.workspace.settings
-        return costs.month_ledger(repository, self.base, settings, self.month, merged=self.merged)
+        """The month at the commit with the results."""
+        repository, settings, stored = self.workspace.repository, self.workspace.settings, self.stored
+        return costs.month_ledger(repository, stored.results, settings, self.month, merged=stored.merged)
 
     def forecast(
         self, sweep: Sweep, new: Sequence[Configuration | None], program: Program, bounds: RoundBounds | None
@@ -290,17 +282,15 @@ class _PlanContext:
 
     def written(self, sweep: Sweep) -> str | None:
         """Return the active batch of the work tree that a merge would add."""
-        merged_names = {batch.name for batch in self.merged}
-        new = (
-            batch for batch in batches.of_sweep(self.present, sweep.name) if batch.name not in merged_names
-        )
-        return next((trial.name for trial in new if trial.is_active), None)
+        new = batches.of_sweep(self.stored.added, sweep.name)
+        return next((batch.name for batch in new if batch.is_active), None)
 
     def program(self, sweep: Sweep) -> tuple[Program, str | None]:
         """Return the program that `sweep generate` would lock, or a substitute and why it could not."""
-        merged = batches.of_sweep(self.merged, sweep.name)
-        written = batches.of_sweep(self.present, sweep.name)
-        newest = batches.newest((*merged, *written))
+        stored = self.stored
+        newest = batches.newest(
+            (*stored.merged_of.get(sweep.name, ()), *stored.present_of.get(sweep.name, ()))
+        )
         try:
             return programs.locked_program(
                 self.workspace, sweep, newest.lock.program if newest else None
@@ -360,7 +350,7 @@ class _PlanContext:
     def compared(
         self, path: str, sweep: Sweep, trials: tuple[Trial, ...], program: Program
     ) -> Difference | UnreadableSpec:
-        parsed = at_commit.read_spec(self.workspace.repository, self.base, path, self.settings)
+        parsed = at_commit.read_spec(self.workspace.repository, self.stored.commit, path, self.settings)
         if not isinstance(parsed, ParsedSpec):
             return UnreadableSpec(path, parsed)
         former = parsed.sweep

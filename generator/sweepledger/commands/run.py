@@ -254,7 +254,7 @@ class SweepRun:
         settings, repository = self.workspace.settings, self.workspace.repository
         if settings.controller is Controller.NONE:
             return
-        followed = f"{settings.remote}/{settings.branch}"
+        followed = f"{self.workspace.remote}/{settings.branch}"
         merged = batches.in_commit(repository, repository.commit(f"refs/remotes/{followed}"))
         running = [batch.name for batch in merged if batch.is_active and batch.sweep in self.names]
         if running:

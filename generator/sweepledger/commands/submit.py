@@ -96,7 +96,7 @@ def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[
             f"{name}: its results are in git already, or it was cancelled; it never runs again",
             hint=f"`sweep retry {named[-1].lock.sweep}` requests its failed trials again",
         )
-    where = f"{workspace.settings.remote}/{workspace.settings.branch}"
+    where = f"{workspace.remote}/{workspace.settings.branch}"
     hint = f"merge it first: only what stands on {where} runs (`git fetch` if it was merged elsewhere)"
     raise RepositoryError(f"no batch {name!r} stands in git", hint=hint)
 

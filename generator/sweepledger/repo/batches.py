@@ -230,6 +230,11 @@ def active_in_commit(repository: Repository, commit: str | None) -> tuple[Stored
     return of_entries(repository, repository.files(commit, ACTIVE))
 
 
+def archived_in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
+    """Return the archived batches of a commit, by sweep and number."""
+    return of_entries(repository, repository.files(commit, ARCHIVE))
+
+
 def of_sweep_in_commit(repository: Repository, commit: str | None, sweep: str) -> tuple[StoredBatch, ...]:
     """Return the batches of one sweep in a commit, by number, without listing the files of others."""
     named = (path for place in (ACTIVE, ARCHIVE) for path in repository.folders(commit, place))
@@ -245,7 +250,7 @@ def of_entries(repository: Repository, entries: Mapping[str, Entry]) -> tuple[St
         if batch_yaml.LOCK_FILE in ids:
             locks.setdefault(_group(folder), set()).add(ids[batch_yaml.LOCK_FILE])
     blobs = BlobCache(repository, locks)
-    return _sorted(
+    return in_order(
         StoredBatch(folder, CommitFiles(ids, blobs, _group(folder))) for folder, ids in folders.items()
     )
 
@@ -278,7 +283,7 @@ def in_work_tree(
     `committed` has the blob ids of folders that contain exactly what git says: they need not be read.
     """
     blobs, known = BlobCache(Repository(root)), committed or {}
-    return _sorted(
+    return in_order(
         StoredBatch(path, DiskFiles(root, path, blobs, known.get(path, {})))
         for place in (ACTIVE, ARCHIVE)
         for path in _folders(root, place)
@@ -378,7 +383,8 @@ def _folders(root: Path, place: str) -> Iterator[str]:
                 yield f"{place}/{entry.name}"
 
 
-def _sorted(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
+def in_order(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
+    """Return batches by sweep and number."""
     return tuple(sorted(batches, key=lambda batch: (split_batch_name(batch.name) or ("", 0, ""), batch.name)))
 
 

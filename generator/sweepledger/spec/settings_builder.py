@@ -132,7 +132,6 @@ def build_settings(document: Document) -> Settings:
         namespace=data.get("namespace", default.namespace),
         defaults=_defaults(data.get("defaults", {})),
         branch=data.get("branch", default.branch),
-        remote=data.get("remote", default.remote),
         repository=data.get("repository"),
         controller=Controller(data.get("controller", default.controller)),
         generate=GenerateMode(data.get("generate", default.generate)),

@@ -605,7 +605,6 @@ class Settings:
     namespace: str = "sweeps"
     defaults: Defaults = Defaults()
     branch: str = "main"
-    remote: str = "origin"
     repository: str | None = None
     """Address from which the cluster fetches the repository; None: the first bootstrap's."""
     controller: Controller = Controller.NONE

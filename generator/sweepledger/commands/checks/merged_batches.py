@@ -27,9 +27,6 @@ from sweepledger.results.paths import records_path, results_folder
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.sweep import Sweep
 
-RESTORE = "restore it from the base commit; to request other trials, change the spec"
-CATCH_UP = "the base commit is newer: merge it into this branch, then check again"
-
 
 def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iterator[Problem]:
     """Compare every merged batch with the work tree."""
@@ -42,9 +39,7 @@ def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iter
         yield from _batch_problems(context, batch, copies.get(batch.name, []), is_cancelled=is_cancelled)
     for batch in context.added:
         if not batch.is_active and batch not in context.laptop:
-            yield _problem(
-                context, batch.folder, "a batch that never ran must not be in the archive", "batch-moved"
-            )
+            yield _unmerged_archived(context, batch)
     for name, count in Counter(batch.name for batch in context.present).items():
         if count > 1:
             yield _problem(context, f"{ACTIVE}/{name}", "is in the archive as well", "batch-active-twice")
@@ -73,6 +68,20 @@ def _batch_problems(
         elif not is_cancelled and not _records_path(context, batch).is_file():
             message = "a batch may be archived only with its results, or if its spec cancels it"
             yield _problem(context, copy.folder, message, "batch-moved")
+
+
+def _unmerged_archived(context: CheckContext, batch: StoredBatch) -> Problem:
+    if _records_path(context, batch).is_file():
+        base, branch = (context.base or "none")[:12], context.settings.branch
+        message = f"is recorded, but the base commit {base} does not have it"
+        hint = (
+            f"push it if this is {branch}, where its results were recorded; compare with the branch that has it by "
+            "`--base`; a pull request may bring results if the settings say `results.from_pull_request: marked`"
+        )
+        return Problem(batch.folder, 0, 0, "", message, "batch-moved", hint)
+    message = "a batch that never ran must not be in the archive"
+    hint = f"`rm -r {batch.folder}`, then `sweep generate {batch.sweep}`"
+    return Problem(batch.folder, 0, 0, "", message, "batch-moved", hint)
 
 
 def _records_path(context: CheckContext, batch: StoredBatch) -> Path:
@@ -173,7 +182,14 @@ def _below(entries: Mapping[str, Entry], folder: str) -> dict[str, Entry]:
 
 
 def _problem(context: CheckContext, file: str, message: str, code: str) -> Problem:
-    return Problem(file, 0, 0, "", message, code, CATCH_UP if context.is_behind else RESTORE)
+    base = (context.base or "HEAD")[:12]
+    if context.is_behind:
+        hint = f"the base commit is newer: merge it into this branch, `git merge {base}`, then check again"
+    elif code == "batch-vanished":
+        hint = f"`git restore --source={base} --staged --worktree -- {file}`; to end it, `sweep cancel` it instead"
+    else:
+        hint = "restore it from the base commit; to request other trials, change the spec"
+    return Problem(file, 0, 0, "", message, code, hint)
 
 
 def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from typing import Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import packs, spec_change, waves
-from sweepledger.commands.repository import base_files, batch_builder, code_changes, programs
+from sweepledger.commands.repository import base_files, batch_builder, batch_records, code_changes, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
@@ -43,6 +43,7 @@ from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Repository, WorkTreeChanges, uncommitted_paths
+from sweepledger.results.paths import RESULTS
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
@@ -106,16 +107,16 @@ class NextBatch:
 
 @dataclass(frozen=True)
 class SearchProposal:
-    """A search, with its merged batches and the proposed ones of the work tree."""
+    """A search, with its merged and recorded batches and the proposed ones of the work tree."""
 
     workspace: Workspace
     sweep: Sweep
     program: Program
-    base: str | None
+    stored: "StoredBatches"
     merged: Sequence[StoredBatch]
-    """Its batches at the base commit."""
+    """Its batches that are merged or recorded."""
     proposed: Sequence[StoredBatch]
-    """Its batches that only the work tree contains."""
+    """Its other batches in the work tree."""
 
     def wanted(self, retried: Collection[str], *, propose: bool) -> NextBatch:
         """Return what the search needs; `retried` are digests of trials that its spec requests again.
@@ -128,7 +129,10 @@ class SearchProposal:
         due = self._due(retried) if retried and not propose else ()
         if due:
             parents = parent_trials(due, self.merged)
-            stop = EvidenceSource(self.workspace.repository, self.base).stop(self.sweep, self.program.digest)
+            source = EvidenceSource(
+                self.workspace.repository, self.stored.results, batches=tuple(self.merged)
+            )
+            stop = source.stop(self.sweep, self.program.digest)
             request = BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
             return NextBatch(listed, due, self._rendered(request))
         if not propose:
@@ -176,16 +180,25 @@ class SearchProposal:
         return build_overlay(request, self.merged, self._ground.bases, self.workspace.settings)
 
     def _evidence(self) -> RoundEvidence:
-        """Read the evidence from HEAD if it contains the base commit, because HEAD may record a round."""
-        repository = self.workspace.repository
+        """Read the evidence from HEAD if it contains the base commit: other evidence to start from may be new there.
+
+        Raises RepositoryError if base commit and HEAD have recorded different batches: no commit has all results.
+        """
+        apart = [batch.folder for batch in self.merged if batch.name in self.stored.apart]
+        if apart:
+            raise RepositoryError(
+                f"no commit has all results of {self.sweep.name}: {apart[0]} is recorded in HEAD, others in the base "
+                "commit",
+                hint=f"merge the base commit first: `git merge {self.stored.commit}`",
+            )
+        repository, base = self.workspace.repository, self.stored.commit
         head = repository.commit("HEAD")
-        is_ahead = head is not None and (self.base is None or repository.contains(head, self.base))
+        is_ahead = head is not None and (base is None or repository.contains(head, base))
+        commit = head if is_ahead else self.stored.results
+        # Batches that were read are not read twice: a long search has a thousand.
+        listed = tuple(self.merged) if commit in {base, self.stored.results} else None
         hidden = frozenset(batch.name for batch in self.proposed)
-        commit = head if is_ahead else self.base
-        # Batches of the same commit are not read twice: a long search has a thousand.
-        source = EvidenceSource(
-            repository, commit, batches=tuple(self.merged) if commit == self.base else None, hidden=hidden
-        )
+        source = EvidenceSource(repository, commit, batches=listed, hidden=hidden)
         return source.evidence(self.sweep, self.program.digest)
 
 
@@ -363,19 +376,23 @@ class StoredBatches:
     commit: str | None
     """The base commit."""
     merged: tuple[StoredBatch, ...]
-    """The batches at the base commit."""
+    """The batches that are never removed and whose trials are not new: those of the base commit, and all recorded."""
     present: tuple[StoredBatch, ...]
     """The batches in the work tree."""
+    results: str | None
+    """The commit that has their results: HEAD if it records more than the base commit, and all that this does."""
+    apart: frozenset[str] = frozenset()
+    """Batches that HEAD records and this commit does not."""
 
     @property
     def added(self) -> tuple[StoredBatch, ...]:
-        """The batches that only the work tree has."""
+        """The proposed batches: those of the work tree that are neither merged nor recorded."""
         merged = {batch.name for batch in self.merged}
         return tuple(batch for batch in self.present if batch.name not in merged)
 
     @cached_property
     def merged_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
-        """The batches at the base commit, by sweep."""
+        """The merged and recorded batches, by sweep."""
         return batches.by_sweep(self.merged)
 
     @cached_property
@@ -392,7 +409,26 @@ def stored_batches(workspace: Workspace, base: str | None, *, known_to_git: bool
     repository, commit = workspace.repository, workspace.base_commit(base)
     merged = batches.in_commit(repository, commit)
     committed = _unchanged_active(repository, commit, merged) if known_to_git and commit else {}
-    return StoredBatches(commit, merged, batches.in_work_tree(workspace.root, committed=committed))
+    present = batches.in_work_tree(workspace.root, committed=committed)
+    return _with_recorded(repository, StoredBatches(commit, merged, present, commit))
+
+
+def _with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatches:
+    """Return batches of which those count as merged that HEAD or the work tree has archived."""
+    head = repository.commit("HEAD")
+    at_head = batches.archived_in_commit(repository, head) if head != stored.commit else ()
+    files_at_head = repository.files(head, RESULTS) if at_head else {}
+    recorded = tuple(batch for batch in at_head if batch_records.records_file(batch) in files_at_head)
+    known = {batch.name: batch for batch in (*at_head, *stored.merged)}
+    known |= {batch.name: batch for batch in recorded if known[batch.name].is_active}
+    # A merge or rebase that is not finished brings batches that no commit of this branch has.
+    arriving = (batch for batch in stored.present if not batch.is_active and batch.name not in known)
+    known |= {batch.name: batch for batch in batches.readable(arriving)}
+    at_base = {batch.name for batch in stored.merged if not batch.is_active}
+    apart = frozenset(batch.name for batch in recorded) - at_base
+    if apart and at_base <= {batch.name for batch in at_head}:
+        return replace(stored, merged=batches.in_order(known.values()), results=head)
+    return replace(stored, merged=batches.in_order(known.values()), apart=apart)
 
 
 def _unchanged_active(
@@ -444,7 +480,7 @@ def _plan_sweep(
     problems = tuple(running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
     if problems:
         raise SpecError(problems)
-    retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.commit)
+    retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.results)
     if sweep.rounds is not None and sweep.run.pack_choice is None:
         sweep = packs.with_pack(sweep, packs.first_round(sweep), program, _timing(workspace, stored))
     respelled: tuple[Problem, ...] = ()
@@ -453,16 +489,16 @@ def _plan_sweep(
         needed = _next_listed(workspace, listed, stored, retried)
         respelled = tuple(spec_change.respelled_values(sweep, listed.trials, merged, retried))
     else:
-        proposal = SearchProposal(workspace, sweep, program, stored.commit, merged, new)
+        proposal = SearchProposal(workspace, sweep, program, stored, merged, new)
         # The first round of another program is added by whoever asks for that program.
         is_begun_anew = options.update and newest is not None and program.digest != newest.lock.program.digest
         needed = proposal.wanted(retried, propose=options.onward or is_begun_anew)
     if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
-        source = EvidenceSource(workspace.repository, stored.commit, batches=tuple(merged))
+        source = EvidenceSource(workspace.repository, stored.results, batches=tuple(merged))
         needed = _proposed_repeat(workspace, source.evidence(sweep, program.digest), program) or needed
     overlay = needed.batch
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
-    stale = tuple(batch for batch in new if batch.name not in wanted)
+    stale = tuple(batch for batch in new if batch.is_active and batch.name not in wanted)
     existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]
     if overlay is not None and existing and existing[0].tree != overlay.tree:
         raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
@@ -536,7 +572,7 @@ def _in_waves(
 
 
 def _timing(workspace: Workspace, stored: StoredBatches) -> Timing:
-    return Timing(workspace.repository, stored.commit, stored.merged, workspace.settings)
+    return Timing(workspace.repository, stored.results, stored.merged, workspace.settings)
 
 
 def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Problem]:
@@ -557,7 +593,8 @@ def _next_listed(
     trials = tuple(trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
     if not trials:
         return NextBatch(len(request.trials), trials, None)
-    stop = EvidenceSource(workspace.repository, stored.commit).stop(request.sweep, request.program.digest)
+    source = EvidenceSource(workspace.repository, stored.results, batches=tuple(merged))
+    stop = source.stop(request.sweep, request.program.digest)
     configurations = [trial.assignment for trial in trials]
     sweep = packs.with_pack(request.sweep, configurations, request.program, _timing(workspace, stored))
     request_new = replace(request, sweep=sweep, trials=trials, stop=stop)

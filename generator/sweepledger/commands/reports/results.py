@@ -214,7 +214,7 @@ def results(
         settings = workspace.settings
         hint = f"`sweep status {name}` says where it stands"
         if _is_elsewhere(workspace, name):
-            hint = f"`git pull {settings.remote} {settings.branch}` brings its results here"
+            hint = f"`git pull {workspace.remote} {settings.branch}` brings its results here"
         raise IdleError(f"nothing is recorded of {name!r} here", hint=hint)
     lock = stored[-1].lock
     metric, wanted = lock.metric, by or lock.metric.name

@@ -146,12 +146,12 @@ class BatchObserver:
     @property
     def branch(self) -> str:
         """The branch that controllers follow, for messages."""
-        return f"{self.workspace.settings.remote}/{self.workspace.settings.branch}"
+        return f"{self.workspace.remote}/{self.workspace.settings.branch}"
 
     def explanation(self, sweep: str, trial: str | None, *explained: BatchExplanation) -> WaitExplanation:
         """Return an explanation that tells how old it is."""
         settings = self.workspace.settings
-        updated = last_update(self.workspace.repository, settings.remote, settings.branch)
+        updated = last_update(self.workspace.repository, self.workspace.remote, settings.branch)
         return WaitExplanation(sweep, trial, explained, self.branch, updated)
 
     def of_sweep(self, sweep: str) -> tuple[StoredBatch, ...]:
@@ -200,25 +200,24 @@ class BatchObserver:
     def _outside(self, batch: StoredBatch, committed: StoredBatch | None) -> WaitCause:
         """Return the cause for a batch that the controller does not run."""
         settings = self.workspace.settings
+        if not batch.is_active and (self.workspace.root / batch_records.records_file(batch)).is_file():
+            return WaitCause(
+                CauseKind.RECORDED,
+                "its batch is recorded",
+                f"`sweep results {batch.sweep}` shows the results",
+            )
         if committed is None and not batch.is_active:
             return WaitCause(CauseKind.CANCELLED, f"its batch is archived here, and is not on {self.branch}")
         if committed is None:
             return WaitCause(
                 CauseKind.NOT_MERGED,
                 f"its batch is not on {self.branch}, as last fetched",
-                f"commit it and merge its pull request into {settings.branch}; `git fetch {settings.remote}` "
+                f"commit it and merge its pull request into {settings.branch}; `git fetch {self.workspace.remote}` "
                 "if that is done",
             )
         if not committed.is_active and batch.is_active:
-            pull = f"`git pull {settings.remote} {settings.branch}`"
+            pull = f"`git pull {self.workspace.remote} {settings.branch}`"
             return WaitCause(CauseKind.RECORDED, f"its batch is archived on {self.branch}", pull)
-        root = self.workspace.root
-        if (root / batch_records.records_file(batch)).is_file():
-            return WaitCause(
-                CauseKind.RECORDED,
-                "its batch is recorded",
-                f"`sweep results {batch.sweep}` shows the results",
-            )
         return WaitCause(
             CauseKind.CANCELLED,
             "its batch was cancelled",
@@ -264,7 +263,7 @@ class BatchObserver:
         cause = group.cause
         if cause.kind is not CauseKind.COLLECTOR_DUE or settings.results.mode is not ResultsMode.BRANCH:
             return group
-        remedy = f"merge its branch results/{sweep}/COMMIT of {settings.remote} when it appears"
+        remedy = f"merge its branch results/{sweep}/COMMIT of {self.workspace.remote} when it appears"
         return replace(group, cause=replace(cause, remedy=remedy))
 
     def _unobserved(self, batch: StoredBatch) -> WaitCause:

@@ -74,7 +74,7 @@ class SpecEdit:
             settings = self.workspace.settings
             raise RepositoryError(
                 f"the commit that is checked out does not contain {missing[0]}",
-                hint=f"update it: `git pull {settings.remote} {settings.branch}`",
+                hint=f"update it: `git pull {self.workspace.remote} {settings.branch}`",
             )
 
     def append(self, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from sweepledger.repo.git import (
     commit_on_branch,
     commit_on_head,
     fetch,
+    followed_remote,
     propose,
     publish,
 )
@@ -116,8 +118,13 @@ class Workspace:
             if commit is None:
                 raise UsageError(f"--base {base} is not a commit", hint="try a branch, a tag or HEAD~1")
             return commit
-        upstream = f"refs/remotes/{self.settings.remote}/{self.settings.branch}"
-        return self.repository.commit(upstream) or self.repository.commit("HEAD")
+        followed = f"refs/remotes/{self.remote}/{self.settings.branch}"
+        return self.repository.commit(followed) or self.repository.commit("HEAD")
+
+    @cached_property
+    def remote(self) -> str:
+        """The remote of this clone whose branch sweeps are merged into. Raises UsageError if several may be meant."""
+        return followed_remote(self.repository, self.settings.branch)
 
     def spec_paths(self, names: Iterable[str] = ()) -> tuple[Path, ...]:
         """Return specs by sweep name or path; all of `sweeps/` if none is named.
@@ -213,12 +220,12 @@ class Workspace:
 
     def remote_url(self, remote: str | None = None) -> str:
         """Return the URL of the remote that controllers follow. Raises RepositoryError if there is none."""
-        name = remote or self.settings.remote
+        name = remote or self.remote
         url = self.repository.remote_url(name)
         if url is None:
             raise RepositoryError(
                 f"no remote {name!r}",
-                hint=f"`git remote add {name} URL`, or name another by `remote:` in {SETTINGS_FILE}",
+                hint=f"`git remote add {name} URL`, or name another: `git config sweepledger.remote NAME`",
             )
         if "://" not in url and not url.startswith("/") and (self.root / url).exists():
             return str((self.root / url).resolve())
@@ -304,12 +311,13 @@ def results_target(
 ) -> Target:
     """Return where results commits go: HEAD of the work tree, or with `push` a branch of the remote.
 
-    The settings give the remote and the branch if they are None. Raises RepositoryError if there is no such remote.
+    The clone gives the remote and the settings the branch if they are None. Raises RepositoryError if there is no
+    such remote.
     """
     if not push:
         return Target(workspace.repository, cluster=workspace.cluster)
     settings = workspace.settings
-    remote = remote or settings.remote
+    remote = remote or workspace.remote
     workspace.remote_url(remote)
     return Target(
         workspace.repository,

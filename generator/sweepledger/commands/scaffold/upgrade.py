@@ -65,7 +65,7 @@ def propose_upgrade(workspace: Workspace) -> tuple[Upgraded, str | None]:
     """
     repository, settings = workspace.repository, workspace.settings
     workspace.remote_url()
-    base = fetch(repository, settings.remote, settings.branch)
+    base = fetch(repository, workspace.remote, settings.branch)
     with at_commit.checked_out(repository, base) as folder:
         inner = Workspace.find(folder)
         upgraded = upgrade(inner)
@@ -75,12 +75,12 @@ def propose_upgrade(workspace: Workspace) -> tuple[Upgraded, str | None]:
         return upgraded, None
     steps = "".join(f"- {step}\n" for step in upgraded.steps)
     change = Change(f"Upgrade sweepledger to {__version__}\n\n{steps}", removes=removed, entries=entries)
-    exists = BRANCH in remote_branches(repository, settings.remote, BRANCH.rpartition("/")[0])
-    commit = None if exists else push_proposal(repository, settings.remote, BRANCH, base, change)
+    exists = BRANCH in remote_branches(repository, workspace.remote, BRANCH.rpartition("/")[0])
+    commit = None if exists else push_proposal(repository, workspace.remote, BRANCH, base, change)
     if commit is None:
         raise UsageError(
-            f"{settings.remote} has a branch {BRANCH} already",
-            hint=f"merge it, or `git push {settings.remote} --delete {BRANCH}` and try again",
+            f"{workspace.remote} has a branch {BRANCH} already",
+            hint=f"merge it, or `git push {workspace.remote} --delete {BRANCH}` and try again",
         )
     return upgraded, commit
 

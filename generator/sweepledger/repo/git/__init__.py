@@ -28,7 +28,7 @@ from sweepledger.repo.git.proposal import (
     remote_branches,
     superseded_proposals,
 )
-from sweepledger.repo.git.remote import fetch, last_update, publish, tracking_ref
+from sweepledger.repo.git.remote import fetch, followed_remote, last_update, publish, tracking_ref
 from sweepledger.repo.git.repository import FILE_MODE, Entry, Repository
 from sweepledger.repo.git.work_tree import (
     WorkTreeChanges,

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
 
-from sweepledger.errors import ContentionError, GeneratorError, RepositoryError
+from sweepledger.errors import ContentionError, GeneratorError, RepositoryError, UsageError
 from sweepledger.repo.git.commit import Change, create_commit
 from sweepledger.repo.git.repository import Repository
 
@@ -121,6 +121,56 @@ def _has_arrived(repository: Repository, remote: str, branch: str, commit: str) 
 def tracking_ref(remote: str, branch: str) -> str:
     """Return the name of the ref that keeps a branch of a remote as it was last fetched."""
     return f"refs/sweepledger/remotes/{remote}/{branch}"
+
+
+def followed_remote(repository: Repository, branch: str) -> str:
+    """Return the remote whose branch a clone's sweeps are merged into.
+
+    That is the one that git's configuration names, else the only one, else the one whose branch contains those of all
+    others: a fork is often older than what it was made from. Raises UsageError if several may be meant.
+    """
+    try:
+        listed = repository.run("config", "-z", "--get-regexp", _REMOTES)
+    except RepositoryError:
+        return DEFAULT_REMOTE  # nothing is configured
+    settings = dict(line.partition("\n")[::2] for line in filter(None, listed.split("\0")))
+    names = sorted(
+        key.removeprefix("remote.").removesuffix(".url") for key in settings if key.endswith(".url")
+    )
+    chosen = settings.get(REMOTE_SETTING)
+    if chosen is not None:
+        if chosen not in names:
+            raise UsageError(
+                f"git's setting {REMOTE_SETTING} names {chosen!r}, which is no remote",
+                hint=f"remotes: {', '.join(names) or 'none'}; `git config {REMOTE_SETTING} NAME`",
+            )
+        return chosen
+    if settings.get(_CHECKOUT_SETTING) in names:
+        return settings[_CHECKOUT_SETTING]
+    tips = (
+        {name: repository.commit(f"refs/remotes/{name}/{branch}") for name in names} if len(names) > 1 else {}
+    )
+    commits = {name: commit for name, commit in tips.items() if commit is not None}
+    if not commits:
+        return names[0] if len(names) == 1 else DEFAULT_REMOTE
+    newest = [
+        name
+        for name, commit in commits.items()
+        if all(repository.contains(commit, other) for other in {*commits.values()} - {commit})
+    ]
+    if not newest:
+        ways = " or ".join(f"`git config {REMOTE_SETTING} {name}`" for name in commits)
+        raise UsageError(
+            f"several remotes have a branch {branch}, and none has all commits of the others: {', '.join(commits)}",
+            hint=f"say which one the sweeps of this clone are merged into: {ways}",
+        )
+    return DEFAULT_REMOTE if DEFAULT_REMOTE in newest else newest[0]
+
+
+DEFAULT_REMOTE = "origin"
+REMOTE_SETTING = "sweepledger.remote"
+_CHECKOUT_SETTING = "checkout.defaultremote"
+_REMOTES = r"^(sweepledger\.remote|checkout\.defaultremote|remote\..*\.url)$"
 
 
 def fetch(repository: Repository, remote: str, branch: str) -> str:

@@ -1,4 +1,4 @@
-"""Git in the settings: branch and remote, the URL that code is cloned from, signers of commits."""
+"""Git in the settings: the branch, the URL that code is cloned from, signers of commits."""
 
 import base64
 import binascii
@@ -13,17 +13,16 @@ from sweepledger.spec.draft import Draft
 GIT_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]{0,198}[A-Za-z0-9_-])?", re.ASCII)
 
 
-def git_names(draft: Draft) -> Iterator[Problem]:
-    """Branch and remote are names, not options, addresses or ranges."""
-    for key in ("branch", "remote"):
-        name = draft.get(key, kind=str)
-        if name is None:
-            continue
-        parts = name.split("/")
-        fits = GIT_NAME.fullmatch(name) and ".." not in name
-        if not fits or any(not part or part.startswith(".") or part.endswith(".lock") for part in parts):
-            message = f"must be the name of a {key}, got {safe_repr(name)}"
-            yield draft.problem((key,), message, code="git-name")
+def branch_name(draft: Draft) -> Iterator[Problem]:
+    """The branch is a name, not an option, an address or a range."""
+    name = draft.get("branch", kind=str)
+    if name is None:
+        return
+    parts = name.split("/")
+    fits = GIT_NAME.fullmatch(name) and ".." not in name
+    if not fits or any(not part or part.startswith(".") or part.endswith(".lock") for part in parts):
+        message = f"must be the name of a branch, got {safe_repr(name)}"
+        yield draft.problem(("branch",), message, code="git-name")
 
 
 URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9_.~%+-]+)+/?", re.ASCII)

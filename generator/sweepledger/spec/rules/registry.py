@@ -157,7 +157,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     cluster.egress_names,
     cluster.argocd_destination,
     cluster.sidecars,
-    git.git_names,
+    git.branch_name,
     program.default_image,
     program.code_image,
     program.named_images,

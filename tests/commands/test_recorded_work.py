@@ -1,0 +1,373 @@
+"""What is recorded stays and is never requested again, pushed or not, in a fork, and after a rebase or a merge."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generate import generate, generate_changed, update
+from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.commands.next_ import next_
+from sweepledger.commands.plan import plan
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
+from sweepledger.commands.verify import verify
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.formats.hyperparams_csv import Row
+from sweepledger.repo import batches
+from tests.command_line import run_sweep
+from tests.repository import Sandbox
+from tests.searches import hill, leave
+
+
+def record_here(sandbox: Sandbox, results: Path, **changes: object) -> None:
+    """Commit what the work tree requests, and its results on the branch that is checked out, as `sweep run` does."""
+    if sandbox.git("status", "--porcelain"):
+        sandbox.commit("Request")
+    repository = sandbox.workspace.repository
+    for batch in batches.active_in_commit(repository, "HEAD"):
+        leave(results, batch, **changes)
+    branch = sandbox.git("branch", "--show-current").strip()
+    commit_results(Target(repository, branch=branch, is_laptop=True), results, ())
+
+
+def archived(sandbox: Sandbox) -> list[str]:
+    """List the archived batches of the work tree."""
+    return [batch.name for batch in batches.in_work_tree(sandbox.root) if not batch.is_active]
+
+
+def new_trials(generated: Generated) -> list[object]:
+    return [] if generated.batch is None else [row.values["x"] for row in requested(generated)]
+
+
+def requested(generated: Generated) -> tuple[Row, ...]:
+    assert generated.batch is not None
+    return batches.StoredBatch(f"{batches.ACTIVE}/{generated.batch.name}", generated.batch.tree).rows
+
+
+def differences(sandbox: Sandbox) -> list[str]:
+    return [str(one) for sweep in verify(sandbox.workspace).sweeps for one in sweep.differences]
+
+
+@pytest.fixture
+def unpushed(sandbox: Sandbox, results: Path) -> Sandbox:
+    """A second batch of one trial that is recorded on main and not pushed; the first is on the remote."""
+    sandbox.spec(xs="1, 2")
+    generate(sandbox.workspace)
+    record_here(sandbox, results)
+    sandbox.push()
+    sandbox.spec(xs="1, 2, 3")
+    generate(sandbox.workspace)
+    record_here(sandbox, results)
+    assert len(archived(sandbox)) == 2
+    return sandbox
+
+
+def fetched(sandbox: Sandbox) -> None:
+    """Leave main as it is."""
+
+
+def on_a_branch(sandbox: Sandbox) -> None:
+    sandbox.git("switch", "-q", "-c", "ask")
+
+
+def with_a_remote_that_moved(sandbox: Sandbox) -> None:
+    """Let somebody else push: neither branch contains the other."""
+    sandbox.git("worktree", "add", "-q", "--detach", "../other", "origin/main")
+    other = Sandbox(sandbox.remote, sandbox.root.parent / "other")
+    other.write("NOTES.md", "Main has moved.\n")
+    other.commit("Move main")
+    other.git("push", "-q", "origin", "HEAD:main")
+
+
+def rebased(sandbox: Sandbox) -> None:
+    with_a_remote_that_moved(sandbox)
+    sandbox.git("rebase", "-q", "origin/main")
+
+
+def with_the_archive_removed_by_hand(sandbox: Sandbox) -> None:
+    """Lose the folder in the work tree, as an earlier version lost it; HEAD still has it."""
+    sandbox.git("rm", "-rq", f"overlays/archive/{archived(sandbox)[-1]}")
+
+
+@pytest.mark.parametrize(
+    "move", [fetched, on_a_branch, with_a_remote_that_moved, rebased, with_the_archive_removed_by_hand]
+)
+def test_a_value_added_to_an_unpushed_recorded_sweep_requests_this_value_alone(
+    unpushed: Sandbox, move: Callable[[Sandbox], None]
+) -> None:
+    move(unpushed)
+    before = archived(unpushed)
+    unpushed.spec(xs="1, 2, 3, 4")
+
+    (review,) = plan(unpushed.workspace, ["peak"]).reviews
+    (made,) = generate(unpushed.workspace)
+
+    assert (review.counts.new, review.counts.running, review.counts.recorded) == (1, 0, 3)
+    assert (new_trials(made), made.stale, archived(unpushed)) == ([4], (), before)
+    if len(before) == 2:
+        unpushed.commit("Request one more")
+        assert differences(unpushed) == []
+
+
+def test_without_a_change_nothing_is_written_and_no_folder_is_named(unpushed: Sandbox) -> None:
+    before = unpushed.git("status", "--porcelain")
+
+    done = run_sweep("generate", "peak", cwd=unpushed.root)
+
+    assert done.returncode == 0
+    assert "overlays/" not in done.stdout
+    assert unpushed.git("status", "--porcelain") == before
+
+
+def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sandbox) -> None:
+    before = archived(unpushed)
+    with (unpushed.root / "code/train.py").open("a") as program:
+        program.write("# changed\n")
+    unpushed.commit("Change the code")
+
+    made = update(unpushed.workspace, "peak")
+
+    assert (new_trials(made), archived(unpushed)) == ([1, 2, 3], before)
+
+
+def test_a_failed_trial_of_an_unpushed_batch_is_requested_once_by_a_retry(
+    sandbox: Sandbox, results: Path
+) -> None:
+    sandbox.merged(xs="1, 2")
+    record_here(sandbox, results, status="failed", reason="exit-1", metrics={})
+    text = (sandbox.root / "sweeps/peak.yaml").read_text()
+    name = archived(sandbox)[0]
+    sandbox.write("sweeps/peak.yaml", f"{text}retry:\n- {{batch: {name}, only: [failed]}}\n")
+
+    (made,) = generate(sandbox.workspace)
+    again = generate(sandbox.workspace)
+
+    assert (new_trials(made), made.retried) == ([1, 2], 2)
+    assert not any(generated.is_pending for generated in again)
+
+
+def test_a_committed_proposal_that_nobody_merged_or_recorded_is_replaced(unpushed: Sandbox) -> None:
+    unpushed.spec(xs="1, 2, 3, 4")
+    generate(unpushed.workspace)
+    unpushed.commit("Request one more")
+    unpushed.spec(xs="1, 2, 3, 5")
+
+    (made,) = generate(unpushed.workspace)
+
+    assert (new_trials(made), len(made.stale), len(unpushed.active())) == ([5], 1, 1)
+
+
+def test_the_hook_of_a_commit_removes_nothing(unpushed: Sandbox) -> None:
+    before = archived(unpushed)
+    unpushed.spec(name="other", xs="7")
+
+    generate_changed(unpushed.workspace)
+
+    assert archived(unpushed) == before
+    assert {name.rpartition("-b")[0] for name in unpushed.active()} == {"other"}
+
+
+@pytest.fixture
+def fork(sandbox: Sandbox, results: Path, tmp_path: Path) -> Sandbox:
+    """A clone of a fork whose main is old; the team's main records the sweep, and is merged here."""
+    bare = tmp_path / "fork.git"
+    subprocess.run(["git", "clone", "-q", "--bare", str(sandbox.remote), str(bare)], check=True)
+    sandbox.merged(xs="1, 2")
+    record_here(sandbox, results)
+    sandbox.push()
+    subprocess.run(["git", "clone", "-q", str(bare), str(tmp_path / "mine")], check=True)
+    mine = Sandbox(bare, tmp_path / "mine")
+    mine.git("remote", "add", "upstream", str(sandbox.remote))
+    mine.git("fetch", "-q", "upstream")
+    mine.git("merge", "-q", "--ff-only", "upstream/main")
+    return mine
+
+
+def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox) -> None:
+    fork.spec(xs="1, 2, 3")
+
+    (review,) = plan(fork.workspace, ["peak"]).reviews
+    (made,) = generate(fork.workspace)
+    fork.commit("Request one more")
+
+    assert (review.counts.new, review.counts.recorded) == (1, 2)
+    assert (new_trials(made), len(archived(fork))) == ([3], 1)
+    assert fork.workspace.remote == "upstream"
+    assert check(fork.workspace).problems == ()
+
+
+def test_a_fork_without_a_name_for_the_team_knows_it_too(fork: Sandbox) -> None:
+    fork.git("remote", "remove", "upstream")
+    fork.spec(xs="1, 2, 3")
+
+    (made,) = generate(fork.workspace)
+
+    assert (new_trials(made), len(archived(fork))) == ([3], 1)
+
+
+@pytest.mark.parametrize("way", ["merge", "squash"])
+def test_a_merge_that_is_not_finished_brings_what_stays(fork: Sandbox, way: str) -> None:
+    fork.git("reset", "-q", "--hard", "origin/main")
+    options = ["--no-commit", "--no-ff"] if way == "merge" else ["--squash"]
+    fork.git("merge", "-q", *options, "upstream/main")
+    fork.git("remote", "remove", "upstream")
+
+    (made,) = generate(fork.workspace)
+
+    assert (made.batch, made.stale, len(archived(fork))) == (None, (), 1)
+
+
+@pytest.mark.parametrize("key", ["sweepledger.remote", "checkout.defaultRemote"])
+def test_the_configuration_of_the_clone_names_the_remote(fork: Sandbox, key: str) -> None:
+    fork.git("config", key, "origin")
+
+    assert fork.workspace.base_commit(None) == fork.git("rev-parse", "origin/main").strip()
+    fork.spec(xs="1, 2, 3")
+    (made,) = generate(fork.workspace)
+    assert (new_trials(made), len(archived(fork))) == ([3], 1), "what HEAD has recorded is known anyway"
+
+
+def test_remotes_of_which_none_contains_the_others_are_named(fork: Sandbox) -> None:
+    fork.git("switch", "-q", "--detach", "origin/main")
+    fork.write("NOTES.md", "The fork has moved.\n")
+    fork.commit("Move the fork")
+    fork.git("push", "-q", "origin", "HEAD:main")
+    fork.git("switch", "-q", "main")
+
+    with pytest.raises(UsageError, match="several remotes have a branch main") as caught:
+        generate(fork.workspace)
+
+    assert caught.value.hint is not None
+    commands = caught.value.hint.split("`")[1::2]
+    assert commands == [f"git config sweepledger.remote {name}" for name in ("origin", "upstream")]
+    assert generate(fork.workspace, base="upstream/main")[0].batch is None
+    fork.git(*commands[1].split()[1:])
+    assert generate(fork.workspace)[0].batch is None
+
+
+def test_a_name_of_no_remote_is_refused(fork: Sandbox) -> None:
+    fork.git("config", "sweepledger.remote", "upsteam")
+
+    with pytest.raises(UsageError, match="'upsteam', which is no remote") as caught:
+        plan(fork.workspace)
+
+    assert caught.value.hint == "remotes: origin, upstream; `git config sweepledger.remote NAME`"
+
+
+@pytest.fixture
+def search(sandbox: Sandbox, results: Path) -> Sandbox:
+    """A search of two rounds, both of which are recorded on main and not pushed."""
+    sandbox.write("sweepledger.yaml", "version: 1\n")
+    hill(sandbox, rounds=2, size=2)
+    sandbox.publish("Ask for a search")
+    generate(sandbox.workspace)
+    record_here(sandbox, results)
+    next_(sandbox.workspace)
+    record_here(sandbox, results)
+    assert [name[:7] for name in archived(sandbox)] == ["hill-b1", "hill-b2"]
+    return sandbox
+
+
+def write_nothing(workspace: Workspace) -> object:
+    return generate(workspace, ["hill"])
+
+
+def go_on(workspace: Workspace) -> object:
+    return next_(workspace, ["hill"])
+
+
+def commit_with_hook(workspace: Workspace) -> object:
+    return generate_changed(workspace)
+
+
+@pytest.mark.parametrize("command", [write_nothing, go_on, commit_with_hook])
+@pytest.mark.parametrize("move", [fetched, rebased])
+def test_no_command_removes_a_recorded_round(
+    search: Sandbox, command: Callable[[Workspace], object], move: Callable[[Sandbox], None]
+) -> None:
+    move(search)
+    before = archived(search)
+
+    command(search.workspace)
+
+    assert (archived(search), search.active()) == (before, [])
+    assert search.git("status", "--porcelain") == ""
+    assert differences(search) == []
+
+
+def test_an_ended_search_says_so_and_a_longer_one_goes_on(search: Sandbox) -> None:
+    (step,) = next_(search.workspace)
+    assert isinstance(step.step, SearchEnded)
+    hill(search, rounds=3, size=2)
+    search.commit("One more round")
+
+    (step,) = next_(search.workspace)
+
+    assert isinstance(step.step, RoundDue)
+    assert [name[:7] for name in (*archived(search), *search.active())] == ["hill-b1", "hill-b2", "hill-b3"]
+
+
+def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandbox, results: Path) -> None:
+    search.git("branch", "desktop", "origin/main")
+    search.git("switch", "-q", "desktop")
+    hill(search, rounds=2, size=3)
+    generate(search.workspace, base="HEAD")
+    record_here(search, results)
+    search.git("push", "-q", "origin", "desktop:main")
+    search.git("switch", "-q", "main")
+    hill(search, rounds=3, size=2)
+    before = archived(search)
+
+    with pytest.raises(RepositoryError, match="no commit has all results of hill") as caught:
+        next_(search.workspace)
+
+    assert (
+        caught.value.hint
+        == f"merge the base commit first: `git merge {search.git('rev-parse', 'origin/main').strip()}`"
+    )
+    assert archived(search) == before
+
+
+def test_check_names_what_the_base_lacks_and_how_a_vanished_batch_comes_back(unpushed: Sandbox) -> None:
+    name = archived(unpushed)[-1]
+
+    problems = check(unpushed.workspace).problems
+
+    (moved,) = [problem for problem in problems if problem.code == "batch-moved"]
+    assert moved.file == f"overlays/archive/{name}"
+    assert "never ran" not in moved.message
+    assert not [
+        one for one in check(unpushed.workspace, base="HEAD").problems if one.code.startswith("batch-")
+    ]
+
+    first = archived(unpushed)[0]
+    unpushed.git("rm", "-rq", f"overlays/archive/{first}")
+    (gone,) = [one for one in check(unpushed.workspace, base="HEAD").problems if one.code == "batch-vanished"]
+    assert gone.hint is not None
+    unpushed.git(*gone.hint.split("`")[1].split()[1:])
+    assert check(unpushed.workspace, base="HEAD").problems == ()
+    assert unpushed.git("status", "--porcelain") == ""
+
+
+def test_a_batch_that_never_ran_is_still_refused_in_the_archive(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    (made,) = generate(sandbox.workspace)
+    assert made.batch is not None
+    sandbox.git("add", "--all")
+    sandbox.git("mv", f"overlays/active/{made.batch.name}", f"overlays/archive/{made.batch.name}")
+
+    (moved,) = [one for one in check(sandbox.workspace).problems if one.code == "batch-moved"]
+
+    assert moved.message == "a batch that never ran must not be in the archive"
+    assert moved.hint == f"`rm -r overlays/archive/{made.batch.name}`, then `sweep generate peak`"
+
+
+def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed: Sandbox) -> None:
+    done = run_sweep("why", "peak", cwd=unpushed.root)
+
+    assert "its batch is recorded" in done.stdout
+    assert "archived here" not in done.stdout
