@@ -156,3 +156,23 @@ def test_queues_without_a_cohort_have_flavors_of_their_own() -> None:
     assert [one["metadata"]["name"] for one in made if one["kind"] == "ResourceFlavor"] == [
         *("research-gpu-heavy", "research-nightly"),
     ]
+
+
+def test_teams_that_name_one_flavor_lend_each_other_its_quota() -> None:
+    heavy = replace(THREE_POOLS["gpu-heavy"], selector={}, tolerations=(), flavor="a100", cohort="gpus")
+
+    made = [
+        kueue.objects(replace(PLATFORM_SETTINGS, namespace=team, pools={"gpu-heavy": heavy}))
+        for team in ("vision", "speech")
+    ]
+
+    queues = [one for objects in made for one in objects if one["kind"] == "ClusterQueue"]
+    assert [queue["metadata"]["name"] for queue in queues] == ["vision-gpu-heavy", "speech-gpu-heavy"]
+    assert {queue["spec"]["cohort"] for queue in queues} == {"gpus"}
+    assert {
+        flavor["name"]
+        for queue in queues
+        for group in queue["spec"]["resourceGroups"]
+        for flavor in group["flavors"]
+    } == {"a100"}
+    assert not [one for objects in made for one in objects if one["kind"] in {"ResourceFlavor", "Topology"}]

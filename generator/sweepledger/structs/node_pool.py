@@ -156,6 +156,8 @@ class Pool:
     """A LocalQueue of Kueue, which adds its flavor's selector and tolerations to admitted pods."""
     min_parallelism: int | None = None
     """The fewest pods of a batch that the queue may admit together; None: all that may run at once."""
+    flavor: str | None = None
+    """A ResourceFlavor of the cluster that other teams use, too; None: the sample has one for the pool."""
     cohort: str | None = None
     """Queues that lend each other what they do not use."""
     topology: Topology | None = None
