@@ -336,20 +336,6 @@ def test_the_shape_follows_from_the_number_of_trials(
     assert made.lock.shape is shape
 
 
-def test_a_queue_holds_readable_jobs_back_itself(sandbox: Sandbox) -> None:
-    sandbox.write(
-        "sweepledger.yaml",
-        "version: 1\npools:\n  queued: {queue: gpus, node: {cpu: 8, memory: 32Gi}}\n",
-    )
-    spec = sandbox.spec(xs="1, 2, 3", parallelism=2)
-    spec.write_text(spec.read_text().replace("run:\n", "run:\n  pool: queued\n"))
-
-    made = only(generate(sandbox.workspace)).batch
-
-    assert made is not None
-    assert made.lock.shape is Shape.JOBS
-
-
 @pytest.fixture
 def flux(sandbox: Sandbox) -> Sandbox:
     sandbox.write("sweepledger.yaml", followed_by("flux"))

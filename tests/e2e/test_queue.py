@@ -62,12 +62,10 @@ class Queues:
             parameters={"x": list(SCORES), "holds": [int(holds)]},
             command=("python3", "code/holds.py", "${args}"),
             pool=pool,
-            shape="indexed",
-            parallelism=len(SCORES),
             retries=0,
             timeout="40m",
             resources={"cpu": "500m", "memory": "128Mi", "scratch": "16Mi"},
-            **run,
+            **{"parallelism": len(SCORES), **({} if "parallelism" in run else {"shape": "indexed"}), **run},
         )
         (batch,) = self.team.merge_specs(name)
         return batch
@@ -165,3 +163,17 @@ def test_a_sweep_of_a_higher_priority_takes_the_places_of_another(queues: Queues
     queues.open(low, other, high)
     for batch in (low, other, high):
         queues.is_recorded(batch, attempts=2 if batch == low else 1)
+
+
+def test_no_more_trials_run_at_once_than_the_spec_says_though_the_queue_has_room(queues: Queues) -> None:
+    team = queues.team
+    alone = queues.merged("queue-alone", "day", holds=True, parallelism=1)
+    until("one trial runs", lambda: team.running(alone) == 1, seconds=PATIENCE, pause=1)
+    beside = queues.merged("queue-beside", "day", holds=False, parallelism=1)
+
+    queues.is_recorded(beside)  # by the place that the first batch must not use
+    assert team.running(alone) == 1
+    assert len(team.pods(alone)) == 1
+
+    queues.open(alone)
+    queues.is_recorded(alone)

@@ -475,6 +475,35 @@ def test_a_trial_that_ended_a_moment_ago_waits_for_the_next_run_of_the_collector
     )
 
 
+QUEUED = {"kueue.x-k8s.io/queue-name": "gpu"}
+KEEPS = "; until the batch ends, failed trials keep the quota of 1 pod(s) in queue gpu"
+
+
+@pytest.mark.parametrize(
+    ("index", "keeps", "job"),
+    [
+        pytest.param(1, True, {"failedIndexes": "1", "completedIndexes": "0"}, id="it failed, and one runs"),
+        pytest.param(0, False, {"failedIndexes": "1", "completedIndexes": "0"}, id="it succeeded"),
+        pytest.param(1, False, {"failedIndexes": "1"}, id="two others have its place"),
+        pytest.param(1, False, {"failedIndexes": "1", "completedIndexes": "0", "labels": {}}, id="no queue"),
+        pytest.param(
+            1,
+            False,
+            {"failedIndexes": "1", "completedIndexes": "0,2", **condition("Failed", "True")},
+            id="end",
+        ),
+    ],
+)
+def test_a_failed_trial_says_what_it_keeps_of_its_queue(
+    index: int, *, keeps: bool, job: dict[str, Any]
+) -> None:
+    made = a_job(**{"labels": QUEUED, **job})
+
+    _, text, _ = kind_of(made, index=index, collector=the_collector())
+
+    assert (KEEPS in text) is keeps
+
+
 def test_trials_with_one_cause_are_one_group() -> None:
     job = a_job(completedIndexes="2")
     objects = BatchObjects(ABSENT, [(parse_workload(job, JOB), job)])

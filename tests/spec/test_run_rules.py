@@ -386,14 +386,6 @@ def test_the_default_image_is_held_to_the_shape_and_the_code() -> None:
     assert with_settings(replace(usual, code=None), code=clone) == ["code-mode"]
 
 
-def test_a_queue_holds_jobs_back_and_nothing_else_does() -> None:
-    queued = explored(run={"shape": "jobs", "pool": "gpu-heavy", "parallelism": 1}, parameters={"x": axis(9)})
-    free = explored(run={"shape": "jobs", "pool": "cpu-small", "parallelism": 1}, parameters={"x": axis(9)})
-
-    assert queued == []
-    assert free == ["shape-limit"]
-
-
 @pytest.mark.parametrize(("trials", "results"), [(50, []), (51, ["shape-limit"])])
 def test_of_trials_with_several_pods_there_are_at_most_fifty(trials: int, results: list[str]) -> None:
     run = {"shape": "job-set", "image": "train", "nodes": 2, "parallelism": trials}

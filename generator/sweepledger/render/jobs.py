@@ -67,7 +67,7 @@ def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Sha
         },
         "spec": {
             "completions": pods,
-            "parallelism": min(max(1, run.parallelism // run.trials_per_pod), pods),
+            "parallelism": run.pods_at_once(len(batch.trials)),
             "backoffLimitPerIndex": pod_attempts(batch) - 1,
             "maxFailedIndexes": pods if run.max_failed is None else min(run.max_failed, pods),
             "activeDeadlineSeconds": job_deadline(batch, settings),

@@ -120,9 +120,12 @@ def queue_annotations(batch: Batch, settings: Settings) -> dict[str, str]:
     """Return the annotation of an Indexed Job whose trials its queue need not admit together."""
     pool = pool_of(batch, settings)
     least = None if pool is None or pool.queue is None else pool.min_parallelism
-    at_once = min(batch.run.parallelism, len(batch.trials))
     # Kueue refuses a Job that does not ask for more.
-    return {} if least is None or least >= at_once else {MIN_PARALLELISM: str(least)}
+    return (
+        {}
+        if least is None or least >= batch.run.pods_at_once(len(batch.trials))
+        else {MIN_PARALLELISM: str(least)}
+    )
 
 
 def annotations(batch: Batch) -> dict[str, str]:

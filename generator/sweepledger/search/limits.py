@@ -372,15 +372,12 @@ def _continuation_limit(sweep: Sweep, search: AdaptiveSearch, trials: int) -> tu
             f"must have rounds of at most {MAX_JOBS} trials if these continue from checkpoints of others"
         )
         return f"{message}, got {trials}", f"set rounds: {{size: {_max_round_size(search)}}} or less"
-    if _starts_too_many(sweep, trials):
+    if sweep.run.parallelism < trials:
         rule = (
             f"must have rounds of at most {sweep.run.parallelism} trials (its parallelism), one Job per trial"
         )
-        return f"{rule}, got {trials}", f"delete parallelism, or {_QUEUE_HINT}"
+        return f"{rule}, got {trials}", "delete parallelism: a round starts as a whole"
     return None
-
-
-_QUEUE_HINT = "choose a pool with a queue, which holds objects back"
 
 
 def _max_round_size(search: AdaptiveSearch) -> int:
@@ -408,9 +405,10 @@ def _distributed_limit(sweep: Sweep, trials: int) -> tuple[str, str] | None:
         )
         hint = "rename the sweep: the names of its pods are longer, with at most 63 characters"
         return f"{rule}, got {length}", hint
-    if _starts_too_many(sweep, trials):
+    if sweep.run.parallelism < trials:
+        # A queue admits as many objects as its quota holds, whatever number a spec asks for.
         rule = f"must have at most {sweep.run.parallelism} trials (its parallelism) in {shape}"
-        return f"{rule}, got {trials}", f"set parallelism: {trials}, or {_QUEUE_HINT}"
+        return f"{rule}, got {trials}", f"set parallelism: {trials}, or try fewer values"
     return None
 
 
@@ -419,18 +417,12 @@ def _jobs_limit(sweep: Sweep, trials: int) -> tuple[str, str] | None:
     parallelism = sweep.run.parallelism
     if trials > MAX_JOBS:
         return f"must be 'indexed' for more than {MAX_JOBS} trials, got 'jobs' for {trials}", "delete the key"
-    if _starts_too_many(sweep, trials):
+    if parallelism < trials:
         rule = (
             f"must be 'indexed' if parallelism ({parallelism}) is less than the number of trials ({trials})"
         )
         return f"{rule}, got 'jobs'", f"delete the key, or set parallelism: {trials}"
     return None
-
-
-def _starts_too_many(sweep: Sweep, trials: int) -> bool:
-    """Return whether more trials would start than may run at once: only a queue holds whole objects back."""
-    is_queued = sweep.pool is not None and sweep.pool.queue is not None
-    return sweep.run.parallelism < trials and not is_queued
 
 
 def pool_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:

@@ -65,6 +65,7 @@ def build_pool(name: str, data: Mapping[str, Any]) -> Pool:
         NodeCapacity(units.cores(node["cpu"]), units.memory(node["memory"]), int(node.get("gpu", 0))),
         queue=data.get("queue"),
         min_parallelism=int(data["min_parallelism"]) if "min_parallelism" in data else None,
+        flavor=data.get("flavor"),
         cohort=data.get("cohort"),
         topology=_topology(data["topology"]) if "topology" in data else None,
         provisioning=_provisioning(data["provisioning"]) if "provisioning" in data else None,

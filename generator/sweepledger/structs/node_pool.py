@@ -155,7 +155,9 @@ class Pool:
     queue: str | None = None
     """A LocalQueue of Kueue, which adds its flavor's selector and tolerations to admitted pods."""
     min_parallelism: int | None = None
-    """The fewest trials of a batch that the queue may admit together; None: all that may run at once."""
+    """The fewest pods of a batch that the queue may admit together; None: all that may run at once."""
+    flavor: str | None = None
+    """A ResourceFlavor of the cluster that other teams use, too; None: the sample has one for the pool."""
     cohort: str | None = None
     """Queues that lend each other what they do not use."""
     topology: Topology | None = None
@@ -223,8 +225,7 @@ def insufficient_resources(run: RunConfig, node: NodeCapacity) -> Iterator[str]:
 
 def required_nodes(run: RunConfig, pool: Pool, trials: int) -> int:
     """Return the number of nodes that trials fill at full parallelism, whatever the size of the pool."""
-    pods = -(-min(trials, run.parallelism) // run.trials_per_pod) * run.nodes
-    return -(-pods // pods_per_node(run, pool.node))
+    return -(-run.pods_at_once(trials) * run.nodes // pods_per_node(run, pool.node))
 
 
 def max_concurrent_trials(run: RunConfig, pool: Pool) -> int | None:

@@ -215,6 +215,10 @@ class RunConfig:
         """Return how many pods run some trials, in shape `indexed`."""
         return trials if self.pack is None else self.pack.pods(trials)
 
+    def pods_at_once(self, trials: int) -> int:
+        """Return how many pods of one batch run at the same time, in shape `indexed`."""
+        return min(max(1, self.parallelism // self.trials_per_pod), self.pods(trials))
+
     @property
     def pod_resources(self) -> Resources:
         """The resources of one pod."""

@@ -162,7 +162,7 @@ def build_overlay(
         parent=last.name if last else None,
         program=request.program,
         trials=request.trials,
-        shape=shape_of(sweep, _largest_round(request), queued=is_queued(settings, sweep)),
+        shape=shape_of(sweep, _largest_round(request)),
         round=request.round,
         engine=request.engine,
         unfitted=request.unfitted,
@@ -213,8 +213,8 @@ def _largest_round(request: BatchRequest) -> int:
     return max(trials, size * request.sweep.replicates)
 
 
-def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:
-    """Choose the workload type unless the spec does; a queue holds Jobs back itself."""
+def shape_of(sweep: Sweep, trials: int) -> Shape:
+    """Choose the workload type unless the spec does: one Job where something counts its trials together."""
     if sweep.run.shape is not None:
         return sweep.run.shape
     if sweep.search is not None and sweep.search.continues_trials:
@@ -223,11 +223,6 @@ def shape_of(sweep: Sweep, trials: int, *, queued: bool = False) -> Shape:
         return Shape.INDEXED
     if sweep.run.max_failed is not None:  # only an Indexed Job counts the failures of all its trials
         return Shape.INDEXED
-    at_once = trials if queued else sweep.run.parallelism
-    return Shape.JOBS if trials <= min(READABLE_JOBS, at_once) else Shape.INDEXED
-
-
-def is_queued(settings: Settings, sweep: Sweep) -> bool:
-    """Return whether the sweep's pool is a queue."""
-    pool = settings.pool(sweep.run.pool)
-    return pool is not None and pool.queue is not None
+    if sweep.pool is not None and sweep.pool.min_parallelism is not None:
+        return Shape.INDEXED  # a queue admits each object alone
+    return Shape.JOBS if trials <= min(READABLE_JOBS, sweep.run.parallelism) else Shape.INDEXED

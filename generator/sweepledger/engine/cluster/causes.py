@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 
 from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
 from sweepledger.engine.cluster.pods import Obstacle, PodPhase, TrialPod, waiting_reason
-from sweepledger.engine.cluster.workloads import Workload
+from sweepledger.engine.cluster.workloads import Workload, parse_indexes
 from sweepledger.problems import escape_line
 from sweepledger.structs.kubernetes import QUEUE_LABEL, SWEEP_LABEL, TRIALS_QUOTA, Manifest
 from sweepledger.structs.quantities import parse_quantity
@@ -224,10 +224,12 @@ class _Explainer:
         }
         shared = next((pair for pair in self.objects.workloads if pair[0].index is None), None)
         own = {pair[0].index: pair for pair in self.objects.workloads if pair[0].index is not None}
+        failed, held = _held_quota(shared, self.trials, self.pack)
         for index in range(self.trials):
             workload = own.get(index, shared)
             if index in ended:
-                yield index, self._ended()
+                cause = self._ended()
+                yield index, replace(cause, text=cause.text + held) if index in failed else cause
             elif index in self.alive:
                 yield index, self._with_pod(self.alive[index])
             elif workload is None:
@@ -309,6 +311,31 @@ class _Explainer:
         code = api_objects.int_at(pod.status, "state", "terminated", "exitCode")
         parts = [part for part in (reason, None if code is None else f"exit code {code}") if part]
         return f"; the last one failed: {shorten(', '.join(parts))}" if parts else ""
+
+
+def _held_quota(
+    shared: tuple[Workload, Manifest] | None, trials: int, pack: Pack | None
+) -> tuple[frozenset[int], str]:
+    """Return the failed trials of an Indexed Job that runs, and what they keep of the quota of its queue.
+
+    Kueue reckons with as many pods as have not succeeded, at most the parallelism; a failed index has no further pod.
+    """
+    workload, job = shared or (None, {})
+    queue = api_objects.text_at(job, "metadata", "labels", QUEUE_LABEL)
+    if workload is None or workload.has_ended or workload.is_suspended or not queue:
+        return frozenset(), ""
+    pods = trials if pack is None else pack.pods(trials)
+    failed = len({*parse_indexes(workload.failed, pods)})
+    remaining = pods - len({*parse_indexes(workload.completed, pods)})
+    parallelism = api_objects.int_at(job, "spec", "parallelism") or 1
+    held = min(parallelism, remaining) - min(parallelism, remaining - failed)
+    if held <= 0:
+        return frozenset(), ""
+    rows = frozenset(workload.ended(trials, pack)) - frozenset(workload.succeeded(trials, pack))
+    return rows, (
+        f"; until the batch ends, failed trials keep the quota of {held} pod(s) in queue {queue}, as Kueue takes back "
+        "only that of trials that succeeded"
+    )
 
 
 POD_RANKS = {phase: rank for rank, phase in enumerate((PodPhase.RUNNING, PodPhase.LOST, PodPhase.WAITING))}

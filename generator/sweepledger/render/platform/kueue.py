@@ -36,6 +36,7 @@ def objects(settings: Settings) -> list[Manifest]:
 
     A pool without `max_nodes` gets none: its quota would be a guess. Pools of a cohort on the same nodes have one
     flavor, with the tolerations of all of them: Kueue lends quota of a flavor only to queues that have this flavor.
+    A flavor that the settings name is there, and so is its cohort, which queues of other repositories join.
     """
     pools = [pool for _, pool in sorted(settings.pools.items()) if pool.queue and pool.max_nodes]
     if not pools:
@@ -57,8 +58,8 @@ def objects(settings: Settings) -> list[Manifest]:
     objects: list[Manifest] = []
     for pool in pools:
         same = sharing[_nodes(pool)]
-        flavor = f"{prefix}-{same[0].name}"
-        if pool is same[0]:
+        flavor = pool.flavor or f"{prefix}-{same[0].name}"
+        if pool is same[0] and pool.flavor is None:
             spec, levels = _flavor(same), () if pool.topology is None else pool.topology.levels
             if levels:
                 objects.append(_topology(flavor, levels, settings))
@@ -133,7 +134,7 @@ def _sharing(pool: Pool, names: Names) -> Manifest:
     if pool.cohort is None:
         return {"preemption": preemption}
     return {
-        "cohort": f"{names.trials}-{pool.cohort}",
+        "cohort": f"{names.trials}-{pool.cohort}" if pool.flavor is None else pool.cohort,
         "preemption": {**preemption, "reclaimWithinCohort": "Any"},
     }
 
@@ -173,7 +174,7 @@ def _nodes(pool: Pool) -> str:
     """Return a text that pools of one cohort have in common if their nodes are the same."""
     levels = () if pool.topology is None else pool.topology.levels
     whose = pool.name if pool.cohort is None else f"cohort {pool.cohort}"
-    return repr((whose, _node_labels(pool), tolerations_of(pool), levels))
+    return repr((pool.flavor, whose, _node_labels(pool), tolerations_of(pool), levels))
 
 
 def _node_labels(pool: Pool) -> dict[str, str]:

@@ -70,7 +70,7 @@ def queue_keys(draft: Draft) -> Iterator[Problem]:
     """Keys of queues need a queue, and a controller that leaves alone what Kueue writes into a Job."""
     for name in draft.names("pools"):
         place = ("pools", name)
-        for key in ("min_parallelism", "cohort", "topology", "provisioning"):
+        for key in ("min_parallelism", "flavor", "cohort", "topology", "provisioning"):
             if key in draft.names(*place) and "queue" not in draft.names(*place):
                 message = "needs a queue, which the pool does not have"
                 yield draft.problem((*place, key), message, code="pool-queue", at_key=True)
@@ -87,10 +87,25 @@ def queue_keys(draft: Draft) -> Iterator[Problem]:
         if cohort is not None and not DNS_LABEL.fullmatch(cohort):
             message = f"must be lower-case letters, digits and inner hyphens, got {safe_repr(cohort)}"
             yield draft.problem((*place, "cohort"), message, code="cluster-name")
+        yield from _flavor(draft, name)
         yield from _topology(draft, name)
         yield from _provisioning(draft, name)
     yield from _shared_queues(draft)
     yield from _lenders(draft)
+
+
+def _flavor(draft: Draft, pool: str) -> Iterator[Problem]:
+    """A flavor that exists has the form of a name, and says itself which nodes it has."""
+    flavor = draft.get("pools", pool, "flavor", kind=str)
+    if flavor is None:
+        return
+    if not is_domain_name(flavor):
+        message = f"must be the name of a ResourceFlavor, got {safe_repr(flavor)}"
+        yield draft.problem(("pools", pool, "flavor"), message, code="cluster-name")
+    for key in ("selector", "tolerations"):
+        if key in draft.names("pools", pool):
+            message = f"must not be given with flavor ({safe_repr(flavor)}), which has the nodes of the pool"
+            yield draft.problem(("pools", pool, key), message, code="pool-queue", at_key=True)
 
 
 def _shared_queues(draft: Draft) -> Iterator[Problem]:
@@ -160,8 +175,12 @@ NODES = {"selector": dict, "gpu_type": str, "tolerations": list, "spot": bool}
 
 
 def _lenders(draft: Draft) -> Iterator[Problem]:
-    """Queues of a cohort lend quota on the same nodes only."""
-    cohorts = {name: draft.get("pools", name, "cohort", kind=str) for name in draft.names("pools")}
+    """Queues of a cohort lend quota on the same nodes only; those of a flavor that exists, to other teams, too."""
+    cohorts = {
+        name: draft.get("pools", name, "cohort", kind=str)
+        for name in draft.names("pools")
+        if "flavor" not in draft.names("pools", name)
+    }
     nodes: dict[str, dict[str, object]] = {
         name: {
             **{key: draft.get("pools", name, key, kind=kind) or None for key, kind in NODES.items()},
