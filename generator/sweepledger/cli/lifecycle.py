@@ -325,9 +325,11 @@ def _retry_response(retried: "Retried", *, is_cluster: bool) -> Response:
         "retried": generated.retried,
         "trials": generated.trials - generated.known,
         "commit": retried.commit,
+        "read_again": len(retried.outputs.files) if retried.outputs else 0,
     }
     next_line = f"next: {push}" if is_cluster else f"next: `sweep run {generated.sweep.name}` here; or {push}"
-    return Response(data, (first_line, next_line), generated.warnings)
+    read = retried.outputs.lines if retried.outputs and not is_cluster else ()
+    return Response(data, (first_line, *read, next_line), generated.warnings)
 
 
 def expire(

@@ -161,6 +161,8 @@ class ProgressDisplay:
         unverified = event.unverified
         note = f"; data {unverified} is not verified: it has no digest" if unverified else ""
         self._print(Text(f"built {event.batch}{note}"))
+        for line in event.outputs:
+            self._print(Text(line))
 
     def _show_end(self, event: events.PodEnded) -> None:
         attempt = event.attempt
