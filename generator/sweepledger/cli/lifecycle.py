@@ -86,7 +86,7 @@ def collect(
 
     The commit also archives the batches. With --push and `results.mode: branch`, each sweep gets a branch
     results/SWEEP/COMMIT to merge. With --cluster, attempts without a record are described from their pods,
-    and stalled batches are listed.
+    and stalled batches are listed. Without, a search that is blocked ends the command with 3, after all else.
     """
 
     def work() -> Response:
@@ -142,7 +142,8 @@ def _collect_here(target: "Target", volume: Path, state: Path, over: frozenset[s
         *results.collected_text(collection.collected),
         *map(rounds.pushed_round_text, collection.rounds),
     )
-    return Response(data, lines, collection.problems, failures=collection.failures)
+    failures = (*collection.failures, *collection.blocked.failures)
+    return Response(data, lines, collection.problems, failures=failures)
 
 
 def _require_volume(path: Path) -> Path:

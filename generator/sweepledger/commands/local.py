@@ -21,7 +21,7 @@ from sweepledger.commands.repository.outside_imports import (
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedBatch, push_due
+from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due
 from sweepledger.engine import datasets
 from sweepledger.engine.datasets import data_state
 from sweepledger.engine.local import events, machine
@@ -247,6 +247,15 @@ Event = (
     | RoundPushed
     | events.EngineEvent
 )
+
+
+def note_blocked(blocked: BlockedSearches, event: object) -> None:
+    """Add what an event says of the next step of a search."""
+    match event:
+        case ResultsPushed(commit):
+            blocked.add_step(commit.summary.sweep, commit.step)
+        case RoundPushed(pushed):
+            blocked.add_round(pushed)
 
 
 def local(options: Options) -> Iterator[Event]:
