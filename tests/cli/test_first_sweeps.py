@@ -226,6 +226,8 @@ def test_a_metric_that_was_misspelt_is_mended_by_a_retry(lab: Path) -> None:
     mended = run_sweep("run", "fit", "--fail-on-failed", cwd=lab)
 
     assert "`metric`, or as is: `sweep retry fit`, then `sweep run fit` repeats them" in failed.stdout
+    assert "2 trials are not trained: the metric is read from stored output" in retried.stdout
+    assert "2 trials are not trained: the metric is read from stored output" in mended.stdout
     assert "next: `sweep run fit` here; or push the commit" in retried.stdout
     assert mended.returncode == 0, mended.stdout
 

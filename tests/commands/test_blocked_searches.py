@@ -13,7 +13,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from tests.command_line import run_sweep_process
 from tests.repository import Sandbox
-from tests.searches import begun, hill
+from tests.searches import begun, hill, leave
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -120,6 +120,26 @@ def test_a_command_whose_search_is_blocked_fails_with_the_reason(
     assert "sweep " + command + ": the search hill is blocked: " in done.stderr
     assert "require Optuna, which is not installed" in done.stderr
     assert "hint: `pip install 'sweepledger[adaptive]'`" in done.stderr
+
+
+def test_a_collection_that_cannot_continue_a_search_records_it_and_fails_with_the_reason(
+    sandbox: Sandbox, tmp_path: Path, run_sweep: Run
+) -> None:
+    begun(sandbox, size=2, rounds=3)
+    results = tmp_path / "results"
+    results.mkdir()
+    leave(results, rounds(sandbox)[0])
+
+    blocked = run_sweep_process(
+        "collect", f"--results={results}", cwd=sandbox.root, **without("optuna", tmp_path)
+    )
+    again = run_sweep("collect", f"--results={results}", cwd=sandbox.root)
+
+    assert blocked.returncode == 3, blocked.stdout
+    assert "sweep collect: the search hill is blocked: " in blocked.stderr
+    assert (sandbox.root / "results/hill/summary.csv").is_file()
+    assert again.returncode == 0, again.stderr
+    assert len(rounds(sandbox)) == 2
 
 
 def test_a_blocked_search_goes_on_once_its_cause_is_gone(

@@ -69,9 +69,12 @@ class SweepRepository:
         """Run sweeps on this machine as `sweep run` does, and return them with their results.
 
         Without names, all sweeps run. Code that is not committed is refused, or left out with a warning, unless
-        `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit.
+        `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit, and once all else
+        has run for a search that is blocked.
         """
+        from sweepledger.commands.local import note_blocked
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.commands.rounds.round_commit import BlockedSearches
         from sweepledger.commands.run import CodeLeftOut, RunOptions, SweepRun
 
         if self.revision is not None:
@@ -80,11 +83,15 @@ class SweepRepository:
         options = RunOptions(
             create_state(self._repository), parallel, without_gpu=without_gpu, commits_code=commit_code
         )
+        blocked = BlockedSearches()
         for event in prepared.run(options):
+            note_blocked(blocked, event)
             if isinstance(event, CodeLeftOut):
                 warnings.warn(
                     f"runs without changes that are not committed: {', '.join(event.paths)}", stacklevel=2
                 )
+        if blocked.failures:
+            raise blocked.failures[0]
         return tuple(map(self.sweep, sorted(prepared.names)))
 
     def _repr_html_(self) -> str:

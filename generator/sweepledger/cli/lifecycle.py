@@ -86,7 +86,7 @@ def collect(
 
     The commit also archives the batches. With --push and `results.mode: branch`, each sweep gets a branch
     results/SWEEP/COMMIT to merge. With --cluster, attempts without a record are described from their pods,
-    and stalled batches are listed.
+    and stalled batches are listed. Without, a search that is blocked ends the command with 3, after all else.
     """
 
     def work() -> Response:
@@ -142,7 +142,8 @@ def _collect_here(target: "Target", volume: Path, state: Path, over: frozenset[s
         *results.collected_text(collection.collected),
         *map(rounds.pushed_round_text, collection.rounds),
     )
-    return Response(data, lines, collection.problems, failures=collection.failures)
+    failures = (*collection.failures, *collection.blocked.failures)
+    return Response(data, lines, collection.problems, failures=failures)
 
 
 def _require_volume(path: Path) -> Path:
@@ -325,9 +326,11 @@ def _retry_response(retried: "Retried", *, is_cluster: bool) -> Response:
         "retried": generated.retried,
         "trials": generated.trials - generated.known,
         "commit": retried.commit,
+        "read_again": len(retried.outputs.files) if retried.outputs else 0,
     }
     next_line = f"next: {push}" if is_cluster else f"next: `sweep run {generated.sweep.name}` here; or {push}"
-    return Response(data, (first_line, next_line), generated.warnings)
+    read = retried.outputs.lines if retried.outputs and not is_cluster else ()
+    return Response(data, (first_line, *read, next_line), generated.warnings)
 
 
 def expire(

@@ -281,7 +281,7 @@ def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool)
     with ProgressDisplay(console, is_remote=is_remote).live() as display:
         try:
             commits = [results_commit_data(event.commit) for event in display.follow(events)]
-            failures = tuple(blocked.error for blocked in display.blocked.values() if blocked.exit_code)
+            failures = display.blocked.failures
         except SpecError as error:
             if form is Format.JSON or not display.printed_problems.issuperset(error.problems):
                 raise

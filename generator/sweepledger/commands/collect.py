@@ -35,7 +35,7 @@ from sweepledger.commands.collection.results_commit import (
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedBatch, push_due, push_repeats
+from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due, push_repeats
 from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
@@ -100,6 +100,16 @@ class Collection:
     def problems(self) -> tuple[Problem, ...]:
         """Return a warning for each results commit that ignores files of trials."""
         return tuple(problem for commit in self.collected for problem in commit.problems)
+
+    @property
+    def blocked(self) -> BlockedSearches:
+        """The searches that this collection could not continue."""
+        blocked = BlockedSearches()
+        for commit in self.collected:
+            blocked.add_step(commit.summary.sweep, commit.step)
+        for pushed in self.rounds:
+            blocked.add_round(pushed)
+        return blocked
 
     @classmethod
     def joined(cls, collections: Iterable["Collection"]) -> "Collection":

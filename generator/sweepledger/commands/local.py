@@ -21,7 +21,7 @@ from sweepledger.commands.repository.outside_imports import (
 from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedBatch, push_due
+from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due
 from sweepledger.engine import datasets
 from sweepledger.engine.datasets import data_state
 from sweepledger.engine.local import events, machine
@@ -62,6 +62,7 @@ class DesiredState:
     work_tree: Repository | None = None
     """The user's repository, from which no trial may import."""
     _rendered: dict[str, DesiredBatch] = field(default_factory=dict)
+    _outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
 
     def settings(self, commit: str) -> Settings:
         """Read the settings of a commit. Raises SpecError."""
@@ -101,6 +102,13 @@ class DesiredState:
         """The rules of early stopping that follow the trials."""
         return LiveRules(self.repository, self.state)
 
+    def outputs(self, commit: str, batch: StoredBatch) -> batch_records.StoredOutputs:
+        """Return the outputs that are read again instead of a training."""
+        if batch.name not in self._outputs:
+            results = self.state / "results"
+            self._outputs[batch.name] = batch_records.stored_outputs(self.repository, commit, batch, results)
+        return self._outputs[batch.name]
+
     def _try(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
         try:
             return self._render(commit, batch)
@@ -128,6 +136,7 @@ class DesiredState:
             python_path,
             code_state=code.state,
             data_state=data_state(data),
+            earlier=self.outputs(commit, batch).files,
         )
 
 
@@ -194,6 +203,8 @@ class Built:
     """The batch, whose table has the values of its trials."""
     best: float | None = None
     """The best value of its sweep and program so far, also of trials that are not recorded yet."""
+    outputs: tuple[str, ...] = ()
+    """Which trials are read from stored output instead, and which cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +247,15 @@ Event = (
     | RoundPushed
     | events.EngineEvent
 )
+
+
+def note_blocked(blocked: BlockedSearches, event: object) -> None:
+    """Add what an event says of the next step of a search."""
+    match event:
+        case ResultsPushed(commit):
+            blocked.add_step(commit.summary.sweep, commit.step)
+        case RoundPushed(pushed):
+            blocked.add_round(pushed)
 
 
 def local(options: Options) -> Iterator[Event]:
@@ -398,7 +418,8 @@ class _Loop:
         best = catalog.best_value_at(
             self.target.repository, self.last_commit, batch.lock, map(SummaryRow.of, finished)
         )
-        return Built(batch.name, batch.lock.metric, unverified, batch, best)
+        outputs = self.cluster.outputs(self.last_commit or "", batch).lines
+        return Built(batch.name, batch.lock.metric, unverified, batch, best, outputs)
 
     def _until_news(self) -> Iterator[Event]:
         """Run until a batch has ended, or until it is time to fetch the branch again."""

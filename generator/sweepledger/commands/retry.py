@@ -7,6 +7,7 @@ from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.batch_builder import batch_files
+from sweepledger.commands.repository.batch_records import StoredOutputs, stored_outputs
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import IdleError, RepositoryError, UsageError
@@ -14,6 +15,7 @@ from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Change, uncommitted_paths
+from sweepledger.repo.state import state_folder
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
 
 
@@ -25,6 +27,8 @@ class Retried:
     batch: str
     commit: str | None
     """None if a commit that is not on the branch yet requests them already."""
+    outputs: StoredOutputs | None = None
+    """What `sweep run` reads again here instead of a training; None if nobody looked."""
 
 
 def retry(
@@ -59,7 +63,13 @@ def retry(
     commit, planned = Target(workspace.repository).commit(make)
     assert planned is not None
     assert planned.batch is not None
-    return Retried(planned, planned.batch.name, commit)
+    head, name = workspace.repository.commit("HEAD"), planned.batch.name
+    stored = batches.of_sweep_in_commit(workspace.repository, head, planned.sweep.name)
+    results = state_folder(workspace.repository) / "results"
+    outputs = [
+        stored_outputs(workspace.repository, head, each, results) for each in stored if each.name == name
+    ]
+    return Retried(planned, name, commit, next(iter(outputs), None))
 
 
 def _commit_changes(workspace: Workspace, name: str) -> None:

@@ -11,7 +11,7 @@ from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import bytes_digest
 
 PROVENANCE_FILE = "provenance.json"
-REPORTED_DETAILS = ("data_digest", "device", "versions")
+REPORTED_DETAILS = ("data_digest", "device", "read_again", "versions")
 """Details of a record that provenance repeats; the records have all of them."""
 
 

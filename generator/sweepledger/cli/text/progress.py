@@ -22,9 +22,10 @@ from sweepledger.commands.local import (
     RoundPushed,
     Running,
     Unpushed,
+    note_blocked,
 )
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedRepeat
+from sweepledger.commands.rounds.round_commit import BlockedSearches
 from sweepledger.commands.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.engine.local import events
 from sweepledger.problems import Problem, list_names
@@ -98,8 +99,7 @@ class ProgressDisplay:
         self._total: dict[str, int] = {}
         self.printed_problems: set[Problem] = set()
         """Problems of refused batches that were printed."""
-        self.blocked: dict[str, RoundBlocked] = {}
-        """The searches that have stopped without an end."""
+        self.blocked = BlockedSearches()
 
     @contextmanager
     def live(self) -> Iterator["ProgressDisplay"]:
@@ -111,23 +111,9 @@ class ProgressDisplay:
         """Show every event, and yield the results commits; none is stored, because they contain summaries."""
         for event in events:
             self._show(event)
-            self._note_blocked(event)
+            note_blocked(self.blocked, event)
             if isinstance(event, ResultsPushed):
                 yield event
-
-    def _note_blocked(self, event: RunEvent) -> None:
-        """Remember whether the next step of a search is blocked: it may go on later."""
-        if isinstance(event, ResultsPushed):
-            sweep, step = event.commit.summary.sweep, event.commit.step
-        elif isinstance(event, RoundPushed) and not isinstance(event.round, PushedRepeat):
-            step = event.round if isinstance(event.round, RoundBlocked) else event.round.due
-            sweep = event.round.sweep if isinstance(event.round, RoundBlocked) else event.round.due.sweep.name
-        else:
-            return
-        if isinstance(step, RoundBlocked):
-            self.blocked[sweep] = step
-        else:
-            self.blocked.pop(sweep, None)
 
     def _show(self, event: RunEvent) -> None:
         match event:
@@ -161,6 +147,8 @@ class ProgressDisplay:
         unverified = event.unverified
         note = f"; data {unverified} is not verified: it has no digest" if unverified else ""
         self._print(Text(f"built {event.batch}{note}"))
+        for line in event.outputs:
+            self._print(Text(line))
 
     def _show_end(self, event: events.PodEnded) -> None:
         attempt = event.attempt

@@ -1,20 +1,28 @@
 """The records of one batch in git, and the batches without records."""
 
 import itertools
+import json
+import re
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import hyperparams_csv, records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.record_json import CorruptRecord
+from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_file
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RESULTS, laptop_batches, laptop_path, records_path, results_folder
+from sweepledger.safe_open import read_regular
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import split_batch_name
-from sweepledger.structs.record import ExpectedTrial, Record
+from sweepledger.structs.record import ExpectedTrial, Record, Status
 from sweepledger.structs.values import bytes_digest
 
 
@@ -86,3 +94,98 @@ def expected_trials(batch: StoredBatch) -> tuple[ExpectedTrial, ...]:
         ExpectedTrial(row.trial, hyperparams_csv.row_digest(program, *line), index, row.values, row.replicate)
         for index, (row, line) in enumerate(zip(batch.rows, batch.lines, strict=True))
     )
+
+
+LARGEST_OUTPUT = 512 * 1024
+"""Bytes of the head and the tail of an output that the launcher keeps."""
+_CUT = re.compile(rb"\n\[launch\.py cut [0-9]+ bytes here\]\n")
+_UNREAD_METRIC = frozenset({"metric-missing", "result-invalid"})
+"""Reasons of attempts that exited with 0, and failed by the name or the format of their metric alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOutputs:
+    """What earlier attempts at the trials of a batch left on this machine, which its other metric may be read from."""
+
+    files: Mapping[int, Mapping[str, str]]
+    """By row, the paths of record, output and artifacts of an attempt whose output is complete."""
+    incomplete: Mapping[int, str]
+    """By row, why an attempt's output is not used: the trial is trained again."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return what happens to the trials, for people; nothing if no output is read and none was cut."""
+        count = len(self.files)
+        trials = f"{count} trial is" if count == 1 else f"{count} trials are"
+        read = f"{trials} not trained: the metric is read from stored output"
+        return (*([read] if count else []), *(f"trained again: {why}" for why in self.incomplete.values()))
+
+
+def stored_outputs(
+    repository: Repository, commit: str | None, batch: StoredBatch, results: Path
+) -> StoredOutputs:
+    """Return the outputs that the launcher reads again: of trials that failed by another metric alone."""
+    none = StoredOutputs({}, {})
+    metric, keeps = batch.lock.metric, json.loads(batch.read(LAUNCH_FILE)).get("keep_checkpoints")
+    if metric.source is not MetricSource.STDOUT or keeps or batch.lock.number == 1:
+        return none
+    same = batches.of_sweep_in_commit(repository, commit, batch.sweep)
+    newest = {
+        trial.digest: each for each in same if each.lock.number < batch.lock.number for trial in each.trials
+    }
+    failed = {
+        digest: each
+        for digest, each in newest.items()
+        if not each.is_active and _reading(each.lock) != _reading(batch.lock)
+    }
+    if not any(trial.digest in failed for trial in batch.trials):
+        return none
+    contents = repository.read(commit, results_folder(batch.sweep))
+    records = {
+        (each.name, record.row): record
+        for each in {each.name: each for each in failed.values()}.values()
+        if records_file(each) in contents
+        for record in batch_results(each, contents).records
+        if record.status is Status.FAILED and record.reason in _UNREAD_METRIC
+    }
+    usable: dict[int, Mapping[str, str]] = {}
+    incomplete: dict[int, str] = {}
+    for trial, expected in zip(batch.trials, expected_trials(batch), strict=True):
+        earlier = failed.get(trial.digest)
+        record = records.get((earlier.name, expected.row)) if earlier else None
+        if earlier is None or record is None or record.seed != batch.lock.seed_base + trial.replicate:
+            continue
+        place = f"{earlier.name}/{earlier.lock.place(record.index)}"
+        folder = results / place
+        why = _incomplete(folder, record)
+        if why:
+            incomplete[expected.index] = f"{trial.id}: {why}"
+            continue
+        artifacts = [
+            root / place / "artifacts" / record.uid for root in (results, results.parent / "artifacts")
+        ]
+        usable[expected.index] = {
+            "record": str(folder / f"{record.uid}.json"),
+            "output": str(folder / f"{record.uid}.out"),
+            "artifacts": str(next(filter(Path.is_dir, artifacts), artifacts[0])),
+        }
+    return StoredOutputs(usable, incomplete)
+
+
+def _reading(lock: BatchLock) -> object:
+    """Return what decides which metrics a trial is read for."""
+    return lock.metric.name, lock.metric.reported, [metric.name for metric in lock.other_metrics]
+
+
+def _incomplete(folder: Path, record: Record) -> str:
+    """Return why the stored output of an attempt cannot be read again; empty if it can."""
+    needed = [folder / f"{record.uid}.json", folder / f"{record.uid}.out"]
+    if record.environment and record.environment.kind == "distributions":
+        needed.append(folder / "environments" / f"{record.environment.digest.partition(':')[2]}.txt")
+    contents = [read_regular(path, LARGEST_OUTPUT + 1) for path in needed]
+    if None in contents:
+        return "what it left is not kept here"
+    output = contents[1] or b""
+    if len(output) > LARGEST_OUTPUT or _CUT.search(output):
+        return "its output was longer than 512 KiB, and the middle is not stored"
+    return "its output could not be stored completely" if "output_incomplete" in record.details else ""

@@ -1,7 +1,7 @@
 """The commits that request batches automatically: the next round of a search, and trials that infrastructure ended."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import missing_bases_at
@@ -19,7 +19,7 @@ from sweepledger.commands.rounds.next_round import (
     searches_at,
 )
 from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at, sweeps_that_repeat
-from sweepledger.errors import RepositoryError
+from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo.git import Change, Repository
 from sweepledger.results.display import one_line
@@ -49,6 +49,32 @@ class PushedRepeat:
 
 
 PushedBatch = PushedRound | PushedRepeat
+
+
+@dataclass(frozen=True)
+class BlockedSearches:
+    """The searches that stand still without an end, by what was pushed last of each."""
+
+    by_sweep: dict[str, RoundBlocked] = field(default_factory=dict)
+
+    def add_step(self, sweep: str, step: Step | RoundBlocked | None) -> None:
+        """Take the next step of a search: a blocked one may go on later."""
+        if isinstance(step, RoundBlocked):
+            self.by_sweep[sweep] = step
+        else:
+            self.by_sweep.pop(sweep, None)
+
+    def add_round(self, pushed: PushedBatch | RoundBlocked) -> None:
+        """Take a pushed round, or why it was not pushed; repeated trials say nothing of a search."""
+        if isinstance(pushed, RoundBlocked):
+            self.add_step(pushed.sweep, pushed)
+        elif isinstance(pushed, PushedRound):
+            self.add_step(pushed.due.sweep.name, pushed.due)
+
+    @property
+    def failures(self) -> tuple[GeneratorError, ...]:
+        """The failures of a command that was to continue these searches."""
+        return tuple(blocked.error for blocked in self.by_sweep.values() if blocked.exit_code)
 
 
 def step_after(

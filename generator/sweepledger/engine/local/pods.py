@@ -1,12 +1,14 @@
 """A pod of the local engine: its devices, its process, and the event and record of its end."""
 
 import contextlib
+import json
 import socket
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from sweepledger.engine.local import attempt_records, environment, events, job_controller, machine, volumes
 from sweepledger.engine.local.environment import HostVariables, PathTranslation
@@ -16,9 +18,11 @@ from sweepledger.engine.local.node import Launch, PodExit
 from sweepledger.engine.local.volumes import TERMINATION_FILE, StateFolders
 from sweepledger.engine.termination import ExpectedRecord, Termination
 from sweepledger.safe_open import read_regular
+from sweepledger.storage import write_file
 from sweepledger.structs.record import Status
 
 STDERR_FILE = "stderr"
+EARLIER_FILE = "earlier.json"
 
 STDERR_TAIL_BYTES = 2048
 """The end of a failed pod's stderr: a line of the launcher, or a traceback, which ends with its cause."""
@@ -46,6 +50,8 @@ class DesiredBatch:
     """What a write to the code changes: its launchers compare it before a trial. Empty: they do not."""
     data_state: str = ""
     """The same of the dataset, which they compare after a trial."""
+    earlier: Mapping[int, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    """By row, record, output and artifacts of the attempt whose output is read again instead of a training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +120,11 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         scratch=pod_folder,
         termination_log=pod_folder / TERMINATION_FILE,
         interpreter=Path(sys.executable).parent,
-        variables=_devices(pod, capacity) | _rows(pod) | _thresholds(pod) | _states(pod),
+        variables=_devices(pod, capacity)
+        | _rows(pod)
+        | _thresholds(pod)
+        | _states(pod)
+        | _earlier(pod, pod_folder / EARLIER_FILE),
         python_path=pod.desired.python_path,
     )
     return Launch(
@@ -157,6 +167,15 @@ def _states(pod: LocalPod) -> dict[str, str]:
     """Return by what the launcher notices that the stored code or the dataset was changed."""
     states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.data_state}
     return {name: state for name, state in states.items() if state}
+
+
+def _earlier(pod: LocalPod, path: Path) -> dict[str, str]:
+    """Write which stored outputs the launcher reads, and return where. Raises StorageError."""
+    earlier = {str(row): dict(pod.desired.earlier[row]) for row in pod.rows if row in pod.desired.earlier}
+    if not earlier:
+        return {}
+    write_file(path, json.dumps(earlier).encode())
+    return {"SWEEP_EARLIER": str(path)}
 
 
 def settle_pod(

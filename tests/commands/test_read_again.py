@@ -1,0 +1,157 @@
+"""A trial that failed by its metric alone: its stored output is read by the metric of a later batch."""
+
+import hashlib
+import json
+
+import pytest
+
+from sweepledger.commands.retry import retry
+from sweepledger.commands.verify import verify
+from sweepledger.formats import records_jsonl
+from sweepledger.structs.record import Record, Status
+from tests.commands.test_run import SPY, playing, starts
+from tests.repository import Sandbox
+
+PRINTING = f"""{SPY}
+import os, sys
+value = float(sys.argv[sys.argv.index("--x") + 1] if "--x" in sys.argv else sys.argv[1].split("=")[1])
+with open(os.environ["SWEEP_ARTIFACTS"] + "/weights", "w") as file:
+    file.write(str(value))
+for epoch in range(3):
+    print(f"epoch={{epoch}} points={{value + epoch}}")
+"""
+
+
+@pytest.fixture
+def misnamed(sandbox: Sandbox) -> Sandbox:
+    """A laptop's sweep whose program prints `points`, and whose spec asks for `score`."""
+    sandbox.write("code/train.py", PRINTING)
+    sandbox.commit("Print")
+    sandbox.push()
+    sandbox.use_as_laptop()
+    sandbox.spec()
+    change_metric(sandbox, "{name: score, goal: maximize}", "{name: score, goal: maximize, source: stdout}")
+    return sandbox
+
+
+def change_metric(sandbox: Sandbox, before: str, after: str) -> None:
+    path = sandbox.root / "sweeps/peak.yaml"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+
+
+def run(sandbox: Sandbox) -> None:
+    list(playing(sandbox))
+
+
+def newest_records(sandbox: Sandbox) -> list[Record]:
+    newest = max((sandbox.root / "results/peak/records").glob("peak-*"))
+    records = [line.record for line in records_jsonl.read(newest.read_bytes())]
+    return [record for record in records if isinstance(record, Record)]
+
+
+def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(misnamed: Sandbox) -> None:
+    run(misnamed)
+    failed = newest_records(misnamed)
+    trained = starts(misnamed)
+    change_metric(misnamed, "name: score", "name: points")
+
+    retry(misnamed.workspace, "peak")
+    run(misnamed)
+
+    assert {record.status for record in failed} == {Status.FAILED}
+    assert len(trained) == len(failed) == 3
+    assert starts(misnamed) == trained, "no program has started again"
+    mended = newest_records(misnamed)
+    assert [record.status for record in mended] == [Status.OK] * 3
+    for before, after in zip(failed, mended, strict=True):
+        (output,) = (misnamed.root / ".sweepledger/results").glob(f"*/*/{before.uid}.out")
+        digest = f"sha256:{hashlib.sha256(output.read_bytes()).hexdigest()}"
+        source = {"batch": before.batch, "uid": before.uid, "output": digest}
+        assert after.details["read_again"] == source
+        assert (after.seconds, after.environment, after.started) == (
+            before.seconds,
+            before.environment,
+            before.started,
+        )
+        assert after.artifacts == before.artifacts
+        assert after.artifacts
+        assert len(after.curve) == 3
+    provenance = json.loads((misnamed.root / "results/peak/provenance.json").read_text())
+    assert json.dumps(provenance).count('"read_again"') == 3
+    assert verify(misnamed.workspace).sweeps[0].differences == ()
+
+
+def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misnamed: Sandbox) -> None:
+    long = PRINTING + 'if value == 2:\n    print("noise " * 100_000)\n'
+    misnamed.write("code/train.py", long)
+    misnamed.commit("Print more")
+    run(misnamed)
+    trained = starts(misnamed)
+    change_metric(misnamed, "name: score", "name: points")
+
+    retried = retry(misnamed.workspace, "peak")
+    run(misnamed)
+
+    (again,) = starts(misnamed)[len(trained) :]
+    assert retried.outputs is not None
+    assert [why.partition(": ") for why in retried.outputs.incomplete.values()] == [
+        (again, ": ", "its output was longer than 512 KiB, and the middle is not stored")
+    ]
+    assert len(retried.outputs.files) == 2
+    assert [record.status for record in newest_records(misnamed)] == [Status.OK] * 3
+
+
+def test_with_an_unchanged_metric_a_retry_trains(misnamed: Sandbox) -> None:
+    run(misnamed)
+    trained = starts(misnamed)
+
+    retry(misnamed.workspace, "peak")
+    run(misnamed)
+
+    assert len(starts(misnamed)) == 2 * len(trained)
+    assert "read_again" not in newest_records(misnamed)[0].details
+
+
+def test_a_trial_that_failed_otherwise_is_trained(misnamed: Sandbox) -> None:
+    misnamed.write("code/train.py", PRINTING + "sys.exit(value == 2)\n")
+    misnamed.commit("Fail")
+    run(misnamed)
+    trained = starts(misnamed)
+    change_metric(misnamed, "name: score", "name: points")
+
+    retry(misnamed.workspace, "peak")
+    run(misnamed)
+
+    assert len(starts(misnamed)) == len(trained) + 1
+    assert [record.status for record in newest_records(misnamed)] == [Status.OK, Status.FAILED, Status.OK]
+
+
+def test_a_metric_that_the_output_lacks_fails_at_once_and_the_next_name_is_read(misnamed: Sandbox) -> None:
+    run(misnamed)
+    trained = starts(misnamed)
+    change_metric(misnamed, "name: score", "name: pionts")
+    retry(misnamed.workspace, "peak")
+    run(misnamed)
+    lacking = newest_records(misnamed)
+    change_metric(misnamed, "name: pionts", "name: points")
+    retry(misnamed.workspace, "peak")
+    run(misnamed)
+
+    assert {record.reason for record in lacking} == {"metric-missing"}
+    assert starts(misnamed) == trained
+    assert [record.status for record in newest_records(misnamed)] == [Status.OK] * 3
+
+
+def test_rows_of_a_pack_are_read_again(misnamed: Sandbox) -> None:
+    change_metric(misnamed, "  timeout: 1m\n", "  timeout: 1m\n  pack: {trials: 3}\n")
+    run(misnamed)
+    trained = starts(misnamed)
+    change_metric(misnamed, "name: score", "name: points")
+
+    retry(misnamed.workspace, "peak")
+    run(misnamed)
+
+    assert starts(misnamed) == trained
+    assert [record.status for record in newest_records(misnamed)] == [Status.OK] * 3
