@@ -301,7 +301,7 @@ class _PlanContext:
     def missing(self, parsed: ParsedSpec, program: Program | None) -> Iterator[Problem]:
         """Return which scripts the locked code lacks, or the work tree while no code is locked."""
         if program is None:
-            return programs.missing_scripts_here(self.workspace.root, parsed)
+            return programs.missing_scripts_here(self.workspace.repository, parsed)
         return programs.missing_scripts(self.workspace.repository, parsed, program)
 
     def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:

@@ -280,6 +280,8 @@ class SweepRun:
             yield CodeLeftOut(paths)
             return
         repository = self.workspace.repository
+        for parsed in self.specs:
+            programs.refuse_rewritten_code(repository, parsed)
         entries = git.work_tree_entries(repository, paths)
         removed = frozenset(paths) - entries.keys()
         names = ", ".join(sorted(self.names))

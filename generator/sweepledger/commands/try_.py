@@ -22,7 +22,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.render.base_files import LAUNCHER_FILE
 from sweepledger.render.overlay import overlay
 from sweepledger.repo import files
-from sweepledger.repo.git import work_tree_files
+from sweepledger.repo.git import EXECUTABLE_MODE, Checkout, work_tree_files
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.search import expansion
 from sweepledger.search.adaptive import SearchEnd
@@ -85,6 +85,7 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: boo
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     (parsed,) = _without_controller(workspace).specs([name])
+    programs.refuse_rewritten_code(workspace.repository, parsed)
     sweep = parsed.sweep
     program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
     trials = (
@@ -175,16 +176,20 @@ def _without_identity(tree: FileTree, identity: str) -> Iterator[tuple[str, byte
 
 
 def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
-    """Copy the files of the work tree that a commit would make the code into a folder; return the folder."""
+    """Write the code that a commit of the work tree would have into a folder; return the folder."""
     path, selection = sweep.run.code_path, sweep.run.code_selection
     if selection is None and not (workspace.root / path).is_dir():
         raise RepositoryError(
             f"{path}/ is not a folder here",
             hint="set the code's folder: `run: {code: {path: …}}` in the spec; the default is trainer",
         )
-    listed = work_tree_files(workspace.repository, *((path,) if selection is None else selection.roots))
-    chosen = listed if selection is None else filter(selection.selector(), listed)
+    roots = (path,) if selection is None else selection.roots
+    listed = work_tree_files(workspace.repository, *roots)
+    chosen = listed if selection is None else tuple(filter(selection.selector(), listed))
     files.copy_files(workspace.root, chosen, folder)
+    for name, (entry, content) in Checkout(workspace.repository, *roots).rewritten(chosen).items():
+        storage.write_file(folder / name, content)
+        (folder / name).chmod(0o755 if entry.mode == EXECUTABLE_MODE else 0o644)
     return folder
 
 

@@ -59,7 +59,7 @@ def validate(workspace: Workspace, names: Iterable[str] = ()) -> Validated:
         for warning in (
             *parsed.warnings,
             *expansion.warnings,
-            *programs.missing_scripts_here(workspace.root, parsed),
+            *programs.missing_scripts_here(workspace.repository, parsed),
             *method_warnings(parsed, parsed.sweep.search),
             *programs.misread_booleans(workspace.root, parsed),
         )

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from sweepledger import spec
 from sweepledger.problems import Problem
-from sweepledger.repo.git import Repository, commits, without_repository_filters
+from sweepledger.repo.git import ALL_SCOPES, Repository, commits, without_repository_filters
 from sweepledger.results.outcomes import BatchRecords, InSpec
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.search.membership import membership
@@ -17,6 +17,9 @@ from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
+
+AS_COMMITTED = ("-c", "core.autocrlf=false", "-c", "core.eol=lf", "-c", "core.attributesFile=/dev/null")
+"""Options with which a check-out depends on no setting of this machine."""
 
 
 def read_settings(repository: Repository, commit: str | None) -> Settings | tuple[Problem, ...]:
@@ -133,8 +136,8 @@ def checked_out(repository: Repository, commit: str) -> Iterator[Path]:
     """Check a commit out into a temporary folder, and remove the folder afterwards."""
     with tempfile.TemporaryDirectory(prefix="sweepledger-") as scratch:
         folder = Path(scratch) / "tree"
-        filters = without_repository_filters(repository)
-        repository.run(*filters, "worktree", "add", "--quiet", "--detach", str(folder), commit)
+        filters = without_repository_filters(repository, ALL_SCOPES)
+        repository.run(*filters, *AS_COMMITTED, "worktree", "add", "--quiet", "--detach", str(folder), commit)
         try:
             yield folder
         finally:

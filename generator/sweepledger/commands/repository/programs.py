@@ -12,12 +12,22 @@ from posixpath import join, normpath
 
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.errors import GeneratorError, RepositoryError
+from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import environment_lock
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.reader import safe_repr
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import Entry, Repository, code_tree, store_code, uncommitted_paths
+from sweepledger.repo.git import (
+    SUBMODULE_MODE,
+    Checkout,
+    Entry,
+    Repository,
+    code_tree,
+    index_attributes,
+    store_code,
+    uncommitted_paths,
+    work_tree_files,
+)
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
@@ -208,12 +218,15 @@ ListFolder = Callable[[PurePosixPath], frozenset[str] | None]
 def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program) -> Iterator[Problem]:
     """Yield a problem for each script that a program's code lacks: an error if the sweep cannot run without it.
 
-    Also for the folder that trials start in if the code lacks it, and for places of datasets that it has.
+    Also for the folder that trials start in if the code lacks it, for places of datasets that it has, and for files
+    that a check-out shows otherwise than git has them.
     """
     run, code = parsed.sweep.run, program.code
+    files = _committed_files(repository, code)
+    if files is not None:
+        yield from _rewritten_code(repository, parsed, files)
     if not (parsed.sweep.scripts or run.workdir or run.data_places):
         return
-    files = _committed_files(repository, code)
     list_folder: ListFolder = _list_nothing
     if files is not None:
         links = {path for path, entry in files.items() if entry.is_link}
@@ -224,6 +237,86 @@ def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program
         start = run.program_folder if code.selection or run.workdir else code.path
         list_folder = _list_committed(files, links, start)
     yield from _missing_scripts(repository.folder, parsed, list_folder, "committed file")
+
+
+CODE_BYTES = "code-bytes"
+REWRITES = frozenset({"filter", "ident", "working-tree-encoding"})
+"""Attributes by which a check-out has other bytes than git; ends of lines follow from the bytes."""
+POINTER = re.compile(rb"version \S+\n(?:ext-\S+ \S+\n)*oid sha256:[0-9a-f]{64}\nsize [0-9]+\n?")
+"""What git-lfs has in git in place of a file."""
+LARGEST_POINTER = 1023
+ENCRYPTED = b"\0GITCRYPT\0"
+UNDO = "add the line `/{path} -filter -ident -working-tree-encoding` to .gitattributes, `git add --renormalize {path}`"
+STATES = {
+    "filter=lfs": ("is kept by git-lfs, so git has a pointer", f"`git lfs pull`, {UNDO}"),
+    "pointer": ("is a pointer of git-lfs", f"`git lfs pull`, {UNDO}"),
+    "encrypted": ("is encrypted by git-crypt", UNDO),
+    "submodule": ("is a submodule, of which git has no file", "commit its files in its place"),
+}
+"""What is said of files, and another way out, by attribute or kind."""
+
+
+def refuse_rewritten_code(repository: Repository, parsed: ParsedSpec) -> None:
+    """Raise SpecError if a commit of the work tree's code would have other files than the work tree has."""
+    run = parsed.sweep.run
+    roots = (run.code_path,) if run.code_selection is None else run.code_selection.roots
+    entries = Checkout(repository, *roots).entries
+    paths = work_tree_files(repository, *roots)
+    chosen = paths if run.code_selection is None else filter(run.code_selection.selector(), paths)
+    problems = [*_rewritten_code(repository, parsed, {path: entries.get(path) for path in chosen})]
+    if problems:
+        raise SpecError(problems)
+
+
+def _rewritten_code(
+    repository: Repository, parsed: ParsedSpec, files: Mapping[str, Entry | None]
+) -> Iterator[Problem]:
+    """Yield a problem for each way in which files of the code are otherwise here than in git, which trials run."""
+    ways: dict[str, list[str]] = {}
+    for path, attributes in index_attributes(repository, files).items():
+        for name, value in attributes:
+            if name in REWRITES:
+                ways.setdefault(name if value == "set" else f"{name}={value}", []).append(path)
+    code = {path: entry for path, entry in files.items() if entry and entry.mode != SUBMODULE_MODE}
+    for path, content in _small_contents(repository, code).items():
+        if POINTER.fullmatch(content):
+            ways.setdefault("pointer", []).append(path)
+        elif content.startswith(ENCRYPTED):
+            ways.setdefault("encrypted", []).append(path)
+    modules = [path for path, entry in repository.index().items() if entry.mode == SUBMODULE_MODE]
+    ways |= {"submodule": held} if (held := [path for path in modules if _holds(parsed, path)]) else {}
+    selection = parsed.sweep.run.code_selection
+    exclude = "list what trials need by run.code.paths" if selection is None else "add it to run.code.exclude"
+    for way, paths in ways.items():
+        state, instead = STATES.get(way, (f"has the attribute {way}, which changes it here", UNDO))
+        hint = f"{exclude}, or put it into a dataset (run.data), or {instead}"
+        message = f"trials run the bytes that git has, and {list_names(paths)} {state}"
+        yield parsed.source.problem(
+            message,
+            "run",
+            "code_path",
+            code=CODE_BYTES,
+            hint=f"{hint.replace('{path}', paths[0])}; then commit",
+        )
+
+
+def _small_contents(repository: Repository, code: Mapping[str, Entry]) -> dict[str, bytes]:
+    """Return the contents of files that may be pointers; none in a partial clone, which would fetch each."""
+    if repository.promisor is not None:
+        return {}
+    sizes = repository.sizes(entry.id for entry in code.values())
+    contents = repository.blobs(identity for identity, size in sizes.items() if size <= LARGEST_POINTER)
+    return {path: contents[entry.id] for path, entry in code.items() if entry.id in contents}
+
+
+def _holds(parsed: ParsedSpec, folder: str) -> bool:
+    """Return whether a sweep's code may have files of a folder, as far as their names tell."""
+    run = parsed.sweep.run
+    if run.code_selection is None:
+        return f"{folder}/".startswith(f"{run.code_path.rstrip('/')}/")
+    select = run.code_selection.selector()
+    names = ("x", *(pattern.rpartition("/")[2].replace("*", "x") for pattern in run.code_selection.include))
+    return any(select(f"{folder}/{name}") for name in names)
 
 
 def _has_folder(paths: Iterable[str], links: Collection[str], folder: str) -> bool:
@@ -263,9 +356,14 @@ def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Proble
             yield parsed.source.problem(message, "run", "data", name, code=DATA_PLACE, hint=hint)
 
 
-def missing_scripts_here(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
-    """Yield a warning for each script that the work tree lacks: it may still be written."""
+def missing_scripts_here(repository: Repository, parsed: ParsedSpec) -> Iterator[Problem]:
+    """Yield a warning for each script that the work tree lacks: it may still be written; and for changed bytes."""
+    root, head = repository.folder, repository.commit("HEAD")
     run, code_path = parsed.sweep.run, parsed.sweep.run.code_path
+    if head is not None and (tree := code_tree_at(repository, head, parsed.sweep)) is not None:
+        code = _committed_files(repository, requested_code(parsed.sweep, tree=tree)) or {}
+        problems = _rewritten_code(repository, parsed, code)
+        yield from (replace(problem, severity=Severity.WARNING) for problem in problems)
     if os.path.isdir(root / run.program_folder):  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
         problems = _missing_scripts(root, parsed, _list_work_tree(root / run.program_folder), "file")
         yield from (replace(problem, severity=Severity.WARNING) for problem in problems)

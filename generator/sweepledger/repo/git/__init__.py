@@ -29,8 +29,16 @@ from sweepledger.repo.git.proposal import (
     superseded_proposals,
 )
 from sweepledger.repo.git.remote import fetch, followed_remote, last_update, publish, tracking_ref
-from sweepledger.repo.git.repository import FILE_MODE, Entry, Repository
+from sweepledger.repo.git.repository import (
+    ALL_SCOPES,
+    EXECUTABLE_MODE,
+    FILE_MODE,
+    SUBMODULE_MODE,
+    Entry,
+    Repository,
+)
 from sweepledger.repo.git.work_tree import (
+    Checkout,
     WorkTreeChanges,
     commit_on_head,
     index_attributes,

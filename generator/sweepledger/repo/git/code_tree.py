@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import LITERAL_PATHS, Repository
+from sweepledger.repo.git.repository import LITERAL_PATHS, SUBMODULE_MODE, Repository
 from sweepledger.storage import storage_errors
 from sweepledger.structs.program import SWEEP_NAMES, Code, CodeSelection, Walk
 
-TREE, SUBMODULE = "40000", "160000"
-"""Modes in a tree object."""
+TREE = "40000"
+"""Its mode in a tree object."""
 ID_BYTES = 20
 MAX_DEPTH = 200
 MAX_VERSIONS = 20_000
@@ -181,7 +181,7 @@ class _Trees:
         )
 
     def _is_chosen(self, path: str, entry: _Entry) -> bool:
-        return entry.mode != SUBMODULE and self._choose(path, is_folder=entry.is_folder)
+        return entry.mode != SUBMODULE_MODE and self._choose(path, is_folder=entry.is_folder)
 
     def _filter(self, tree: str, folder: str, depth: int) -> str | None:
         """Return the id of what is selected of a folder; None if that is nothing."""

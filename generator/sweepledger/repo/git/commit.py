@@ -84,7 +84,8 @@ def create_repository(folder: Path, branch: str, message: str) -> str:
     """Make a folder a repository with one commit of all its files; return the commit."""
     repository = Repository(folder)
     repository.run("init", "--quiet", f"--initial-branch={branch}", "--template=")
-    repository.run("add", "--all")
+    # No attributes of this machine decide what the files are in git.
+    repository.run("-c", "core.autocrlf=false", "-c", "core.attributesFile=/dev/null", "add", "--all")
     tree = repository.run("write-tree").strip()
     commit = repository.run(
         "commit-tree", tree, env=_identity(_settings(repository)), content=message.encode()

@@ -124,6 +124,7 @@ def _runs_a_command(setting: str, value: str) -> bool:
 
 REPOSITORY_SCOPES = frozenset({"local", "worktree"})
 """Scopes of settings that a repository brings; others belong to the user and the machine."""
+ALL_SCOPES = REPOSITORY_SCOPES | {"system", "global"}
 _FETCHING = (
     r"^(extensions\.partialclone|remote\..*\.(promisor|partialclonefilter|uploadpack)"
     r"|core\.(sshcommand|gitproxy|askpass)|credential\..*)$"
@@ -145,6 +146,7 @@ TREE_MODE = "040000"
 NO_MODE = "000000"
 UNMERGED = "U"
 LINK_MODE = "120000"
+SUBMODULE_MODE = "160000"
 EXECUTABLE_MODE = "100755"
 PROMISOR = r"^remote\..*\.promisor$"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")

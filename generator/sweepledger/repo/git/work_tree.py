@@ -4,12 +4,14 @@
 index changes after all files, and the branch last, so that the same command completes the work after a crash.
 """
 
+import os
 import re
 import tempfile
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -21,12 +23,14 @@ from sweepledger.repo import files
 from sweepledger.repo.git.commit import NO_OBJECT, Change, create_commit
 from sweepledger.repo.git.repository import (
     EXECUTABLE_MODE,
+    FILE_MODE,
     LITERAL_PATHS,
     REPOSITORY_SCOPES,
     Entry,
     Repository,
     staged_entries,
 )
+from sweepledger.structs.values import blob_id
 
 FILTERS = frozenset({"clean", "process", "smudge", "required"})
 
@@ -111,6 +115,87 @@ def work_tree_entries(repository: Repository, paths: Iterable[str]) -> dict[str,
     return {path: entry for path, entry in staged_entries(staged).items() if path in wanted}
 
 
+class Checkout:
+    """The files of the index below some folders, of which the work tree may show other bytes, or nothing.
+
+    A check-out changes ends of lines and encodings, filters change the rest, and a sparse one leaves files out.
+    """
+
+    def __init__(self, repository: Repository, *below: str) -> None:
+        self._repository, self._below = repository, below
+
+    @cached_property
+    def _marked(self) -> Mapping[str, tuple[str, Entry]]:
+        """The entries with git's mark: `H` is compared as usual, `S` is left out."""
+        listed = self._repository.run(
+            "ls-files", "-v", "--stage", "-z", "--", *self._below, env=LITERAL_PATHS
+        )
+        marks = (line.partition(" ")[::2] for line in filter(None, listed.split("\0")))
+        return {path: (mark, entry) for mark, rest in marks for path, entry in staged_entries(rest).items()}
+
+    @cached_property
+    def _edited(self) -> frozenset[str]:
+        """The paths whose files differ from the index, untracked ones included."""
+        options = ("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
+        filters = without_repository_filters(self._repository)
+        listed = self._repository.run(*filters, "status", *options, "--", *self._below, env=LITERAL_PATHS)
+        return frozenset(line[3:] for line in listed.split("\0") if line and line[1] != " ")
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        """All entries, by path."""
+        return {path: entry for path, (_, entry) in self._marked.items()}
+
+    @cached_property
+    def hidden(self) -> Mapping[str, Entry]:
+        """The entries that a sparse check-out leaves out."""
+        root = self._repository.folder
+        left_out = {path: entry for path, (mark, entry) in self._marked.items() if mark == LEFT_OUT}
+        return {path: entry for path, entry in left_out.items() if not os.path.lexists(root / path)}
+
+    def content(self, path: str, content: bytes) -> bytes:
+        """Return what git has in place of a file's content, unless the file was edited. Raises RepositoryError."""
+        mark, entry = self._marked.get(path, ("", None))
+        if entry is None or mark != "H" or entry.mode not in FILE_MODES:
+            return content
+        if blob_id(content, like=entry.id) == entry.id or path in self._edited:
+            return content
+        return self._repository.blobs([entry.id])[entry.id]
+
+    def rewritten(self, paths: Iterable[str]) -> dict[str, tuple[Entry, bytes]]:
+        """Return, of those files that are otherwise here than a commit would have them, what it would have.
+
+        Raises RepositoryError, StorageError.
+        """
+        made: dict[str, tuple[Entry, bytes]] = {}
+        added = []
+        for path in paths:
+            file = self._repository.folder / path
+            if path in self.hidden:
+                made[path] = (
+                    self.hidden[path],
+                    self._repository.blobs([self.hidden[path].id])[self.hidden[path].id],
+                )
+            elif file.is_file() and not file.is_symlink():
+                with storage.storage_errors(file):
+                    content = file.read_bytes()
+                _, entry = self._marked.get(path, ("", None))
+                committed = self.content(path, content)
+                if committed is not content and entry is not None:
+                    made[path] = entry, committed
+                elif CARRIAGE_RETURN in content and (entry is None or path in self._edited):
+                    added.append(path)
+        entries = work_tree_entries(self._repository, added) if added else {}
+        contents = self._repository.blobs(entry.id for entry in entries.values())
+        return made | {path: (entry, contents[entry.id]) for path, entry in entries.items()}
+
+
+LEFT_OUT = "S"
+FILE_MODES = frozenset({FILE_MODE, EXECUTABLE_MODE})
+CARRIAGE_RETURN = b"\r\n"
+"""What git may change in a file that no filter concerns."""
+
+
 def work_tree_files(repository: Repository, *below: str) -> tuple[str, ...]:
     """Return the tracked files and the untracked ones that are not ignored, below some paths."""
     options = ("--cached", "--others", "--exclude-standard", "-z")
@@ -141,12 +226,15 @@ def index_attributes(
     return found
 
 
-def without_repository_filters(repository: Repository) -> tuple[str, ...]:
+def without_repository_filters(
+    repository: Repository, scopes: Container[str] = REPOSITORY_SCOPES
+) -> tuple[str, ...]:
     """Return options that disable filters in the repository's own configuration, which git would run to compare files.
 
-    The user's own filters, such as Git LFS, remain. Raises RepositoryError for a name that no option can disable.
+    The user's own filters, such as Git LFS, remain, unless `scopes` has theirs. Raises RepositoryError for a name that
+    no option can disable.
     """
-    if not repository.may_configure(b"filter"):
+    if scopes is REPOSITORY_SCOPES and not repository.may_configure(b"filter"):
         return ()
     try:
         listed = repository.run("config", "--show-scope", "-z", "--name-only", "--get-regexp", r"^filter\.")
@@ -156,7 +244,7 @@ def without_repository_filters(repository: Repository) -> tuple[str, ...]:
     own = [
         name
         for scope, name in zip(fields[::2], fields[1::2], strict=False)
-        if scope in REPOSITORY_SCOPES and name.rpartition(".")[2] in FILTERS
+        if scope in scopes and name.rpartition(".")[2] in FILTERS
     ]
     hidden = [name for name in own if "=" in name]
     if hidden:

@@ -1,0 +1,203 @@
+"""Trials run the bytes that git has: code that a check-out shows otherwise is refused, and no filter is run."""
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import run_sweep
+from tests.repository import Sandbox
+
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 8\n"
+SPEC = """name: score
+method: grid
+metric: {name: score, goal: maximize}
+parameters: {x: {values: [1.0, 1.5]}}
+command: [python, code/train.py, "${args}"]
+run: {code: CODE}
+"""
+WHOLE, SELECTED = "{path: code}", "{path: ., exclude: [notes]}"
+REFUSING = ("plan score", "generate score", "run score", "try score", "run score --commit-code")
+
+
+def started(sandbox: Sandbox, code: str = WHOLE, attributes: str = "# none\n", **files: str) -> Sandbox:
+    """Return a repository with a spec and some committed files; `__` in a name is a slash."""
+    (sandbox.root / "sweepledger.yaml").unlink()
+    sandbox.git("config", "user.name", "T")
+    sandbox.git("config", "user.email", "t@example.org")
+    sandbox.write("sweeps/score.yaml", SPEC.replace("CODE", code))
+    for name, text in files.items():
+        sandbox.write(name.replace("__", "/"), text)
+    sandbox.git("add", "--all")
+    sandbox.git("commit", "-qm", "start")
+    sandbox.write(".gitattributes", attributes)
+    sandbox.git("add", ".gitattributes")
+    sandbox.git("commit", "-qm", "attributes")
+    return sandbox
+
+
+CHANGED = {
+    "git-lfs": "*.bin filter=lfs diff=lfs merge=lfs -text\n",
+    "git-crypt": "code/weights.bin filter=git-crypt\n",
+    "macro": "[attr]kept filter=kept\n*.bin kept\n",
+    "encoding": "*.bin working-tree-encoding=UTF-16\n",
+    "ident": "*.bin ident\n",
+}
+
+
+@pytest.mark.parametrize("code", [WHOLE, SELECTED])
+@pytest.mark.parametrize("attributes", CHANGED.values(), ids=CHANGED.keys())
+def test_code_that_an_attribute_changes_is_refused_before_anything_is_written(
+    sandbox: Sandbox, attributes: str, code: str
+) -> None:
+    started(sandbox, code, code__weights_bin="W\n", attributes=attributes.replace(".bin", "_bin"))
+    before = sandbox.git("rev-parse", "HEAD"), sandbox.git("status", "--porcelain")
+
+    for command in REFUSING:
+        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        assert (answer.returncode, "[code-bytes]" in answer.stderr + answer.stdout) == (1, True), command
+    assert "[code-bytes]" in run_sweep("check", "--base", "HEAD", cwd=sandbox.root).stderr
+    validated = run_sweep("validate", cwd=sandbox.root)
+    assert validated.returncode == 0
+    assert "[code-bytes]" in validated.stderr + validated.stdout
+    assert (sandbox.git("rev-parse", "HEAD"), sandbox.git("status", "--porcelain")) == before
+
+
+def test_a_pointer_without_its_attribute_is_refused(sandbox: Sandbox) -> None:
+    answer = run_sweep("run", "score", cwd=started(sandbox, code__weights=POINTER).root)
+
+    assert answer.returncode == 1
+    assert "is a pointer of git-lfs" in answer.stderr
+
+
+@pytest.mark.parametrize("code", [WHOLE, "{paths: [code]}", "{path: ., include: ['*.py']}"])
+def test_a_submodule_in_the_code_is_refused(sandbox: Sandbox, tmp_path: Path, code: str) -> None:
+    add_submodule(started(sandbox, code), tmp_path, "code/lib")
+
+    for command in ("plan score", "run score", "try score"):
+        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        assert answer.returncode == 1, command
+        assert "code/lib is a submodule" in answer.stderr + answer.stdout
+
+
+def add_submodule(sandbox: Sandbox, folder: Path, path: str) -> None:
+    library = folder / "library"
+    subprocess.run(["git", "init", "-q", str(library)], check=True)
+    identity = ("-c", "user.name=T", "-c", "user.email=t@example.org")
+    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "x"], cwd=library, check=True)
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "-q", "add", str(library), path)
+    sandbox.git("commit", "-qm", "submodule")
+
+
+UNTOUCHED = {
+    "elsewhere": (WHOLE, "/data/** filter=lfs\n"),
+    "unset": (WHOLE, "* filter=lfs\ncode/** -filter\n"),
+    "excluded": ("{path: ., exclude: [code/weights]}", "code/weights filter=lfs\n"),
+    "line ends": (WHOLE, "* text=auto eol=crlf\n"),
+    "prose": (WHOLE, "code/weights diff=lfs\n"),
+}
+
+
+@pytest.mark.parametrize(("code", "attributes"), UNTOUCHED.values(), ids=UNTOUCHED.keys())
+def test_other_attributes_hinder_nothing(sandbox: Sandbox, code: str, attributes: str) -> None:
+    started(sandbox, code, code__weights="W\n", data__big="D\n", attributes=attributes)
+
+    for command in ("plan score", "try score", "run score"):
+        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        assert answer.returncode == 0, f"{command}: {answer.stderr}"
+
+
+def test_a_submodule_elsewhere_hinders_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+    add_submodule(started(sandbox), tmp_path, "third_party/lib")
+
+    assert run_sweep("run", "score", cwd=sandbox.root).returncode == 0
+
+
+@pytest.mark.parametrize("attribute", ["filter=upper", "ident", "working-tree-encoding=UTF-16LE"])
+def test_the_hint_works(sandbox: Sandbox, attribute: str) -> None:
+    sandbox.git("config", "filter.upper.clean", "tr a-z A-Z")
+    started(sandbox, code__weights="weights $Id$\n", attributes=f"code/weights {attribute}\n")
+    hint = run_sweep("run", "score", cwd=sandbox.root).stderr
+    line, command = re.findall(r"`([^`]+)`", hint)[-2:]
+
+    with (sandbox.root / ".gitattributes").open("a") as file:
+        file.write(f"{line}\n")
+    sandbox.git(*command.split()[1:])
+    sandbox.git("commit", "-qam", "as git has it")
+
+    assert run_sweep("run", "score", cwd=sandbox.root).returncode == 0
+
+
+LENGTH = """import argparse, json, os, pathlib
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", type=float)
+parser.parse_args()
+pathlib.Path(os.environ["SWEEP_RESULT"]).write_text(json.dumps({"score": len(pathlib.Path("code/lines").read_bytes())}))
+"""
+
+
+@pytest.mark.parametrize("change", ["nothing", "autocrlf", "eol=crlf", "an edit", "a new file"])
+def test_try_and_run_have_the_same_bytes(sandbox: Sandbox, change: str) -> None:
+    attributes = "* text eol=crlf\n" if change == "eol=crlf" else "code/train.py text\n"
+    started(sandbox, code__lines="a\nb\n", attributes=attributes)
+    sandbox.write("code/train.py", LENGTH)
+    sandbox.git("commit", "-qam", "length")
+    if change not in {"nothing", "eol=crlf"}:
+        sandbox.git("config", "core.autocrlf", "true")
+    (sandbox.root / "code/lines").unlink()
+    sandbox.git("checkout", "code/lines")
+    if change == "an edit":
+        (sandbox.root / "code/lines").write_bytes(b"a\r\nb\r\nc\r\n")
+    elif change == "a new file":
+        sandbox.git("rm", "-q", "--cached", "code/lines")
+        sandbox.git("commit", "-qm", "none")
+
+    tried = run_sweep("try", "score", cwd=sandbox.root)
+    ran = run_sweep("run", "score", "--commit-code", cwd=sandbox.root)
+
+    assert ran.returncode == 0, ran.stderr
+    recorded = (sandbox.root / "results/score/summary.csv").read_text()
+    score = re.search(r"^ *score +([0-9.]+)", tried.stdout, re.MULTILINE)
+    assert score is not None, tried.stdout + tried.stderr
+    assert {"nothing": "4", "an edit": "6"}.get(change, "4") == str(int(float(score[1])))
+    assert f",{int(float(score[1]))}" in recorded
+
+
+EVERY = (
+    *("validate", "plan", "generate", "check", "try score", "run score", "run score --commit-code", "status"),
+    *("results score", "verify", "log score", "why score", "show score", "update score", "next score"),
+)
+
+
+@pytest.mark.parametrize("kind", ["clean", "smudge", "process"])
+def test_no_command_runs_a_filter_of_the_repository(
+    sandbox: Sandbox, tmp_path: Path, kind: str, touched: Callable[[Path], None]
+) -> None:
+    started(sandbox)
+    assert run_sweep("run", "score", cwd=sandbox.root).returncode == 0
+    sandbox.write("data/big", "D\n")
+    sandbox.git("add", "--all")
+    sandbox.git("commit", "-qm", "data")
+    trace = tmp_path / "trace"
+    sandbox.git("config", f"filter.spy.{kind}", f"sh -c 'touch {trace}; cat'")
+    sandbox.write(".gitattributes", "* filter=spy\n")
+    for path in ("data/big", "code/train.py", "results/score/summary.csv", "sweeps/score.yaml"):
+        touched(sandbox.root / path)
+
+    for command in EVERY:
+        run_sweep(*command.split(), cwd=sandbox.root)
+        assert not trace.exists(), command
+
+
+@pytest.fixture
+def touched() -> Callable[[Path], None]:
+    """Return a function that writes a file anew with equal bytes, so that git must look into it."""
+
+    def touch(path: Path) -> None:
+        content = path.read_bytes()
+        path.unlink()
+        path.write_bytes(content)
+
+    return touch
