@@ -1,0 +1,83 @@
+"""What programs write into files is in no other trial's numbers: each is what a plain loop, one at a time, gives."""
+
+import csv
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from sweepledger.commands.run import RunOptions, SweepRun
+from sweepledger.repo.state import create_state
+from tests.repository import Sandbox
+from tests.writing_programs import REPORTS, SCRIPT, plain_loop, spec, write_program
+
+VALUES = (3, 1, 4, 2)
+RUN = "  resources: {{cpu: 50m, memory: 64Mi}}\n  parallelism: {parallelism}\n{more}"
+MODES = {
+    "one at a time": (1, ""),
+    "two at once": (2, "  environment: {{MEETING: {meeting}}}\n"),
+    "in packs": (
+        2,
+        "  environment: {{MEETING: {meeting}}}\n  shape: indexed\n  pack: {{trials: 2, at_once: 2}}\n",
+    ),
+}
+
+
+@pytest.fixture
+def laptop(sandbox: Sandbox) -> Sandbox:
+    sandbox.push()
+    sandbox.use_as_laptop()
+    return sandbox
+
+
+def recorded(sandbox: Sandbox) -> dict[str, dict[int, dict[str, float]]]:
+    """Return the recorded metrics of each trial by its value, by sweep."""
+    found: dict[str, dict[int, dict[str, float]]] = {}
+    for file in sandbox.root.glob("results/*/summary.csv"):
+        rows = list(csv.DictReader(file.read_text().splitlines()))
+        assert {row["status"] for row in rows} == {"ok"}, rows
+        found[file.parent.name] = {
+            int(row["params.x"]): {
+                name.removeprefix("metrics."): float(cell)
+                for name, cell in row.items()
+                if name.startswith("metrics.")
+            }
+            for row in rows
+        }
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_programs_that_write_files_report_what_a_plain_loop_gives(
+    mode: str, laptop: Sandbox, tmp_path: Path, needs_kustomize: None
+) -> None:
+    parallelism, more = MODES[mode]
+    (tmp_path / "meeting").mkdir()
+    run = RUN.format(parallelism=parallelism, more=more.format(meeting=tmp_path / "meeting"))
+    write_program(laptop.root)
+    laptop.commit("Write the program")
+    argv = {str(x): [sys.executable, SCRIPT, f"--x={x}"] for x in VALUES}
+    printed = plain_loop(laptop.root, tmp_path / "plain", argv)
+    expected = {
+        x: {name: float(value) for name, value in re.findall(r"^(\w+)=(\d+)$", printed[str(x)], re.MULTILINE)}
+        for x in VALUES
+    }
+    assert {x: numbers["score"] for x, numbers in expected.items()} == {x: 18 * 3 * x for x in VALUES}
+
+    # The first batch, a later one of the same sweeps, and other sweeps with the same code.
+    for suffix, count in (("", 2), ("", 4), ("-again", 2)):
+        names = [f"{report}{suffix}" for report in REPORTS]
+        for report in REPORTS:
+            name = f"{report}{suffix}"
+            laptop.write(f"sweeps/{name}.yaml", spec(name, report, str([*VALUES[:count]])[1:-1], run))
+        options = RunOptions(create_state(laptop.workspace.repository), parallel=parallelism)
+        list(SweepRun.prepare(laptop.workspace, tuple(names)).run(options))
+
+    assert recorded(laptop) == {
+        f"{report}{suffix}": {x: expected[x] for x in VALUES[:count]}
+        for report in REPORTS
+        for suffix, count in (("", 4), ("-again", 2))
+    }
+    left = [path for path in (laptop.root / ".sweepledger").rglob("*") if path.is_file()]
+    assert [path for path in left if re.search(rb"trial-\d+-", path.read_bytes())] == []
