@@ -371,3 +371,28 @@ def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed:
 
     assert "its batch is recorded" in done.stdout
     assert "archived here" not in done.stdout
+
+
+def test_what_two_machines_proposed_and_one_recorded_does_not_run_again(
+    sandbox: Sandbox, results: Path
+) -> None:
+    sandbox.spec(xs="1, 2")
+    generate(sandbox.workspace)
+    sandbox.commit("Request")
+    sandbox.git("branch", "laptop")
+    record_here(sandbox, results)
+    (name,) = archived(sandbox)
+    sandbox.push()
+    sandbox.git("switch", "-q", "laptop")
+    sandbox.write("NOTES.md", "A note.\n")
+    sandbox.commit("Note")
+    sandbox.git("read-tree", "-m", "-u", "laptop", "main")
+    sandbox.git("checkout", "-q", "laptop", "--", f"overlays/active/{name}", "NOTES.md")
+    sandbox.git("commit", "-q", "-m", "A merge that keeps both folders")
+
+    assert "batch-active-twice" in {problem.code for problem in check(sandbox.workspace).problems}
+    (made,) = generate_changed(sandbox.workspace).generated
+    sandbox.commit("Remove the copy")
+
+    assert ([batch.folder for batch in made.stale], made.batch) == ([f"overlays/active/{name}"], None)
+    assert (archived(sandbox), sandbox.active()) == ([name], [])

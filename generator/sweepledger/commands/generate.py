@@ -71,12 +71,13 @@ def generate_changed(workspace: Workspace, *, check: bool = False, base: str | N
     stored = stored_batches(workspace, base, known_to_git=True)
     entries = workspace.repository.files(stored.commit, SPECS, SETTINGS_FILE)
     paths = workspace.spec_paths()
-    settled = settled_specs(workspace, entries, stored.merged, stored.added, paths)
+    unsettled = (*stored.added, *stored.copies)
+    settled = settled_specs(workspace, entries, stored.merged, unsettled, paths)
     # Who edits a batch of another sweep should know it while the batch runs; its archive is for `sweep check`.
     names = {path.stem for path in settled}
     compared = tuple(batch for batch in stored.present if batch.is_active or batch.sweep not in names)
-    unsettled = (path for path in paths if path not in settled)
-    made = _plan_each(workspace, unsettled, replace(stored, present=compared))
+    to_plan = (path for path in paths if path not in settled)
+    made = _plan_each(workspace, to_plan, replace(stored, present=compared))
     if not check:
         write_batches(workspace, made.generated)
     return replace(made, settled=settled)

@@ -24,7 +24,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, uncommitted_paths
 from sweepledger.results.paths import records_path, results_folder
-from sweepledger.structs.names import SPECS, SUFFIX
+from sweepledger.structs.names import SPECS, SUFFIX, split_batch_name
 from sweepledger.structs.sweep import Sweep
 
 
@@ -42,7 +42,9 @@ def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iter
             yield _unmerged_archived(context, batch)
     for name, count in Counter(batch.name for batch in context.present).items():
         if count > 1:
-            yield _problem(context, f"{ACTIVE}/{name}", "is in the archive as well", "batch-active-twice")
+            hint = f"`sweep generate {(split_batch_name(name) or ('NAME',))[0]}` removes it if the batch is recorded"
+            path = f"{ACTIVE}/{name}"
+            yield Problem(path, 0, 0, "", "is in the archive as well", "batch-active-twice", hint)
     yield from _running_states(context, sweeps)
     yield from _unmoved_cancelled(context, cancelled)
     yield from _removed_cancellations(context, sweeps)

@@ -41,7 +41,7 @@ from sweepledger.errors import GeneratorError, RepositoryError, SpecError, Usage
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Repository, WorkTreeChanges, uncommitted_paths
 from sweepledger.results.paths import RESULTS
 from sweepledger.search import Expansion
@@ -391,6 +391,18 @@ class StoredBatches:
         return tuple(batch for batch in self.present if batch.name not in merged)
 
     @cached_property
+    def copies(self) -> tuple[StoredBatch, ...]:
+        """The active batches of the work tree whose merged or recorded folder is in its archive as well.
+
+        A merge leaves them where one branch has recorded a batch and the other has proposed the same.
+        """
+        archived = {batch.folder for batch in self.merged if not batch.is_active}
+        archived &= {batch.folder for batch in self.present}
+        return tuple(
+            batch for batch in self.present if batch.is_active and f"{ARCHIVE}/{batch.name}" in archived
+        )
+
+    @cached_property
     def merged_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
         """The merged and recorded batches, by sweep."""
         return batches.by_sweep(self.merged)
@@ -499,6 +511,7 @@ def _plan_sweep(
     overlay = needed.batch
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
     stale = tuple(batch for batch in new if batch.is_active and batch.name not in wanted)
+    stale += batches.of_sweep(stored.copies, sweep.name)
     existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]
     if overlay is not None and existing and existing[0].tree != overlay.tree:
         raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
