@@ -1,4 +1,4 @@
-"""CPU seconds of the policy on a thousand rendered Jobs, and of `sweep lint` on the same as a file.
+"""CPU seconds of the policy on a thousand rendered Jobs.
 
     python benchmarks/policy.py [--jobs 1000]
 
@@ -19,7 +19,6 @@ sys.path.insert(0, str(ROOT))
 
 from sweepledger import policy  # noqa: E402 - the repository is on the path only now
 from sweepledger.formats import yaml  # noqa: E402
-from sweepledger.reader import manifests as reader  # noqa: E402
 from sweepledger.render.overlay import overlay  # noqa: E402
 from sweepledger.structs.run_config import Shape  # noqa: E402
 from tests.sweeps import SETTINGS, a_batch, some_bases  # noqa: E402
@@ -39,10 +38,6 @@ def main() -> None:
     assert policy.check_batch(name, SETTINGS, rendered, file="overlay") == ()
     seconds = cpu(lambda: policy.check_batch(name, SETTINGS, rendered, file="overlay"))
     print(f"policy on {wanted} Jobs: {seconds:.2f} s CPU (bar {BAR_SECONDS} s for 1000)")
-    text = yaml.dump(*rendered).encode()
-    documents = reader.read(text, "x").documents
-    print(f"reading them as a file of {len(text) / 1e6:.1f} MB: {cpu(lambda: reader.read(text, 'x')):.2f} s")
-    print(f"sweep lint's rules on them: {cpu(lambda: policy.lint(documents)):.2f} s")
     print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 
 

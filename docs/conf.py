@@ -17,6 +17,8 @@ copyright = author  # noqa: A001 - the name that Sphinx reads; without a year, s
 version = release = __version__
 extensions = ["myst_parser"]
 suppress_warnings = ["misc.highlighting_failure"]  # not every block is in a language that Pygments knows
+# Why something was decided is for those who change the code; they read it in the repository.
+exclude_patterns = ["decisions"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_inline"]
 html_theme = "furo"
@@ -41,7 +43,7 @@ def relink(_app: Sphinx, docname: str, source: list[str]) -> None:
         if path == "README.md":
             above = "../" * docname.count("/")
             return f"[{link['text']}]({above}index.md)"
-        is_page = path.startswith("docs/") and (ROOT / path).is_file() and path.endswith(".md")
+        is_page = re.fullmatch(r"docs/(?!decisions/).*\.md", path) and (ROOT / path).is_file()
         return link[0] if is_page else link["text"] if "`" in link["text"] else f"`{path}`"
 
     source[0] = LINK.sub(replaced, source[0])

@@ -32,19 +32,10 @@ RELEASES = tuple(
 )
 
 KINDS = {
-    "v1": (
-        "ConfigMap", "LimitRange", "Namespace", "PersistentVolume", "PersistentVolumeClaim", "Pod",
-        "ResourceQuota", "Secret", "Service", "ServiceAccount",
-    ),
-    "admissionregistration.k8s.io/v1": ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
-    "apps/v1": ("DaemonSet", "Deployment", "StatefulSet"),
-    "batch/v1": ("CronJob", "Job"),
-    "coordination.k8s.io/v1": ("Lease",),
-    "networking.k8s.io/v1": ("NetworkPolicy",),
-    "rbac.authorization.k8s.io/v1": ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
-    "scheduling.k8s.io/v1": ("PriorityClass",),
-    "storage.k8s.io/v1": ("StorageClass",),
-}  # fmt: skip
+    "v1": ("ConfigMap",),
+    "batch/v1": ("Job",),
+}
+"""The kinds of the core that a batch may have."""
 
 CUSTOM = (
     ("github.com/kubeflow/trainer/v2@v2.0.0", "manifests/base/crds", ("TrainJob", "TrainingRuntime")),
@@ -52,27 +43,6 @@ CUSTOM = (
     ("github.com/kubeflow/mpi-operator@v0.6.0", "deploy/v2beta1", ("MPIJob",)),
     ("github.com/kubeflow/training-operator@v1.9.3", "manifests/base/crds", ("PyTorchJob", "TFJob")),
     ("sigs.k8s.io/jobset@v0.10.1", "config/components/crd/bases", ("JobSet",)),
-    (
-        "sigs.k8s.io/kueue@v0.15.0",
-        "config/components/crd/bases",
-        (
-            *("AdmissionCheck", "ClusterQueue", "LocalQueue", "ProvisioningRequestConfig", "ResourceFlavor"),
-            *("Topology", "WorkloadPriorityClass"),
-        ),
-    ),
-    (
-        "github.com/argoproj/argo-cd/v3@v3.2.11",
-        "manifests/crds",
-        ("AppProject", "Application", "ApplicationSet"),
-    ),
-    ("github.com/fluxcd/source-controller@v1.9.3", "config/crd/bases", ("GitRepository",)),
-    ("github.com/fluxcd/kustomize-controller@v1.9.5", "config/crd/bases", ("Kustomization",)),
-    ("github.com/fluxcd/notification-controller@v1.9.3", "config/crd/bases", ("Receiver",)),
-    (
-        "github.com/cilium/cilium@v1.18.0",
-        "pkg/k8s/apis/cilium.io/client/crds/v2",
-        ("CiliumNetworkPolicy",),
-    ),
 )
 
 KEPT = ("enum", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern", "required")
@@ -109,14 +79,12 @@ def kubernetes(archive: zipfile.ZipFile, release: str) -> Schema:
     """Take the closure of the core's kinds."""
     folder = f"kubernetes_validate/kubernetes-json-schema/v{release}.0-local-strict"
     given: dict[str, Schema] = json.loads(archive.read(f"{folder}/_definitions.json"))["$defs"]
-    roots, others = {}, set()
+    roots = {}
     for name, schema in given.items():
         for each in schema.get("x-kubernetes-group-version-kind", ()):
             api = f"{each['group']}/{each['version']}".lstrip("/")
             if each["kind"] in KINDS.get(api, ()):
                 roots[f"{api} {each['kind']}"] = short(name)
-            elif "meta.v1" not in name:
-                others.add(f"{api} {each['kind']}")
     lacking = {f"{api} {kind}" for api, kinds in KINDS.items() for kind in kinds} - roots.keys()
     assert not lacking, lacking
     reduced = {short(name): reduce(schema) for name, schema in given.items()}
@@ -126,7 +94,7 @@ def kubernetes(archive: zipfile.ZipFile, release: str) -> Schema:
     reduced[TIME]["type"] = ["string", "null"]  # kubectl itself writes `creationTimestamp: null`
     kept = closure(roots.values(), reduced)
     listed = {name: [[release, roots[name]]] for name in sorted(roots)}
-    return {"source": WHEEL, "kinds": listed, "others": sorted(others), "$defs": kept}
+    return {"source": WHEEL, "kinds": listed, "$defs": kept}
 
 
 def short(name: str) -> str:
@@ -223,7 +191,7 @@ def custom(pod: Schema) -> Schema:
             made.setdefault(f"{api} {kind}", []).append([release, name])
     modules = [module for module, _, _ in CUSTOM]
     listed = dict(sorted(made.items()))
-    return {"source": modules, "kinds": listed, "others": [], "$defs": hoisted(definitions)}
+    return {"source": modules, "kinds": listed, "$defs": hoisted(definitions)}
 
 
 def versioned(module: str) -> str:
@@ -318,7 +286,7 @@ def compact(value: Any) -> str:
 
 def write(name: str, document: Schema) -> None:
     """Write a definition a line, so that a change shows in a diff."""
-    lines = [f'"{key}":{compact(document[key])},' for key in ("source", "kinds", "others")]
+    lines = [f'"{key}":{compact(document[key])},' for key in ("source", "kinds")]
     body = ",\n".join(f"{compact(key)}:{compact(value)}" for key, value in sorted(document["$defs"].items()))
     text = "{" + "\n".join(lines) + '\n"$defs":{\n' + body + "\n}}\n"
     json.loads(text)

@@ -169,3 +169,18 @@ def test_a_base_of_the_platform_that_is_none_is_a_problem_and_no_crash(
     path.write_text(text)
 
     assert "base-changed" in {problem.code for problem in problems(platform_sandbox)}
+
+
+def test_a_new_secret_in_the_clear_is_refused_and_a_sealed_one_is_not(platform_sandbox: Sandbox) -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata: {name: hub}\nstringData: {token: %s}\n"
+    sealed = "ENC[AES256_GCM,data:aa==,iv:bb==,tag:cc==,type:str]"
+    path = "clusters/extra/hub.yaml"
+    platform_sandbox.write(path, text % f"'{sealed}'" + f"sops: {{mac: '{sealed}'}}\n")
+    assert problems(platform_sandbox) == []
+
+    platform_sandbox.write(path, text % "hunter2")
+
+    (problem,) = problems(platform_sandbox)
+    assert (problem.file, problem.code, problem.severity) == (path, "secret-exposed", Severity.ERROR)
+    platform_sandbox.publish("Past the check")
+    assert problems(platform_sandbox) == []

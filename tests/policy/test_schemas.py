@@ -5,10 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from sweepledger.policy import schema
-from sweepledger.policy.schema import FOLDER, KindStatus
+from sweepledger.policy.schema import FOLDER
 
 ROOT = Path(__file__).parent.parent.parent
 LARGEST_TOGETHER = 400_000
@@ -63,22 +61,6 @@ def test_the_pods_of_custom_kinds_are_the_cores() -> None:
 
     assert "#/$defs/core.v1.PodSpec" in text
     assert "dnsPolicy" not in text
-
-
-@pytest.mark.parametrize(
-    ("api", "kind", "expected"),
-    [
-        ("batch/v1", "Job", KindStatus.KNOWN),
-        ("kubeflow.org/v2beta1", "MPIJob", KindStatus.KNOWN),
-        ("apps/v1", "ReplicaSet", KindStatus.SKIPPED),
-        ("example.com/v1", "Workflow", KindStatus.SKIPPED),
-        ("kubeflow.org/v1", "MPIJob", KindStatus.SKIPPED),
-        ("batch/v2", "Job", KindStatus.UNKNOWN),
-        ("v1", "Job", KindStatus.UNKNOWN),
-    ],
-)
-def test_what_is_known_of_a_kind(api: str, kind: str, expected: KindStatus) -> None:
-    assert schema.kind_status(api, kind) is expected
 
 
 def broken(kind: str, api: str, **spec: Any) -> list[str]:

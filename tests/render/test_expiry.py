@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.lint import lint
 from sweepledger.formats import yaml
 from sweepledger.render.platform import required_secrets
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
-from sweepledger.structs.settings import Controller, Egress, Image, Settings
+from sweepledger.structs.settings import Egress, Image, Settings
 from tests.cluster.templates import pods
 from tests.render.judging import evaluated, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, manifests, the
@@ -154,17 +153,6 @@ def test_the_quota_has_room_for_it_and_for_no_other() -> None:
     hard = the("ResourceQuota", "sweep-trials", a_platform(KEEPING))["spec"]["hard"]
 
     assert hard["count/cronjobs.batch"] == "1"
-
-
-@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
-def test_it_passes_our_own_lint(controller: Controller, tmp_path: Path) -> None:
-    for path, content in a_platform(replace(KEEPING, controller=controller)):
-        if path.startswith("clusters/platform/"):
-            (tmp_path / Path(path).name).write_bytes(content)
-
-    files = lint([str(tmp_path / name) for name in ("expiry.yaml", "access.yaml")], b"", tmp_path)
-
-    assert files.problems == ()
 
 
 def test_its_job_and_its_pod_are_no_trials() -> None:

@@ -1,12 +1,10 @@
 """What writes results to stores in the cluster: a CronJob apart from the collector, which reaches git and stores."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sweepledger.commands.lint import lint
 from sweepledger.render.platform import required_secrets
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import CollectorSettings, Egress, Image, Settings, SyncTarget
@@ -144,10 +142,3 @@ def test_people_make_its_secrets() -> None:
     assert "MLFLOW_TRACKING_PASSWORD" in secrets["mlflow-account"].keys
     assert secrets["sweep-git-read"].keys == ("username", "password")
     assert "sync, read" not in [one.purpose for one in required_secrets(SYNCING, a_source(is_public=True))]
-
-
-def test_our_own_checks_find_nothing_in_it(tmp_path: Path) -> None:
-    for name in ("sync.yaml", "access.yaml"):
-        (tmp_path / name).write_bytes(a_platform(SYNCING)[f"clusters/platform/{name}"])
-
-    assert lint([str(tmp_path / "sync.yaml"), str(tmp_path / "access.yaml")], b"", tmp_path).problems == ()

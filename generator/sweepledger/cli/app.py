@@ -23,7 +23,7 @@ from sweepledger.cli.lifecycle import (
     submit,
 )
 from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
-from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, lint, pin, upgrade
+from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, pin, upgrade
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
 from sweepledger.cli.results import budget, log, logs, metrics, results, show, site, status, sync, why
 from sweepledger.cli.review import check, plan
@@ -81,7 +81,6 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "upgrade": upgrade,
         "doctor": doctor,
         "pin": pin,
-        "lint": lint,
     },
 }
 """Each command under the heading of `sweep --help` that lists it, in the order of the help."""

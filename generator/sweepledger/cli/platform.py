@@ -1,7 +1,6 @@
-"""Commands for the platform team: init, bootstrap, upgrade, doctor, lint, pin, data digest."""
+"""Commands for the platform team: init, bootstrap, upgrade, doctor, pin, data digest."""
 
 import shlex
-import sys
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from sweepledger.cli import completion, response
 from sweepledger.cli.envelopes import bootstrap_data
 from sweepledger.cli.options import BranchOption, ContextOption, FormatOption, InOption, PatienceOption
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, SHORT_COMMIT, Format, Response
+from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Format, Response
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -400,32 +399,6 @@ def _finding_text(finding: "HealthFinding") -> "Text":
     return Text(
         response.escape_control_characters(f"{finding.state}: {finding.part}: {finding.what}{details}{hint}")
     )
-
-
-def lint(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE...", help="Rendered manifests, folders with manifests, or - for stdin."),
-    ],
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Check rendered manifests: schema, cross-field rules, Pod Security, hardening. Requires no repository."""
-
-    def work() -> Response:
-        from sweepledger.commands import lint as command
-        from sweepledger.reader.manifests import MAX_MANIFEST_BYTES
-
-        stdin = sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1) if command.STDIN in files else b""
-        result = command.lint(files, stdin, response.current_folder())
-        code = EXIT_DRIFT * response.has_errors(result.problems) if result.is_read else EXIT_PROBLEMS
-        report = result.report
-        line = f"{len(report.objects)} object(s) checked, {len(report.skipped)} skipped"
-        line += f", {len(report.partly)} by schema alone" if report.partly else ""
-        line += f"; {len(report.others)} document(s) are not manifests" if report.others else ""
-        data = {key: list(getattr(report, key)) for key in ("objects", "partly", "skipped", "others")}
-        return Response(data, (line,), result.problems, code)
-
-    response.respond("lint", form, work)
 
 
 data_commands = typer.Typer(help="Compute digests of the data that trials read.", no_args_is_help=True)

@@ -78,6 +78,7 @@ def check(
     if not may_record:
         problems += recorded_history.check_recorded_history(context, sweeps, places=guarded)
     problems += cluster_files.check_flux_files(context)
+    problems += cluster_files.check_secrets(context)
     problems += cluster_files.check_platform(context, specs)
     built = builds.check_builds(context, everything=everything)
     usage = tuple(_pool_room(context, sweeps))

@@ -2,4 +2,3 @@
 
 from sweepledger.policy.batch_check import check_batch
 from sweepledger.policy.kustomization import base_folders, check_kustomization, may_build_on
-from sweepledger.policy.lint import LintReport, lint

@@ -15,7 +15,7 @@ from sweepledger.policy.batch_rules.identity import BatchContext, check_duplicat
 from sweepledger.policy.objects import Finding, Inspection, Object, to_problem
 from sweepledger.policy.rules import references, registry
 from sweepledger.policy.schema import MALFORMED
-from sweepledger.problems import Problem, Severity
+from sweepledger.problems import Problem
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_repr
 from sweepledger.structs.kubernetes import Manifest
@@ -49,7 +49,7 @@ def check_batch(
         inspection = _inspect(obj, forms.get((obj.api, obj.kind)), pods, trials)
         problems += [to_problem(obj, finding, file) for finding in inspection.findings]
         usable += [inspection.usable] if inspection.usable is not None else []
-    together = references.check_references(usable, known=settings.named_objects, severity=Severity.ERROR)
+    together = references.check_references(usable, known=settings.named_objects)
     problems += [to_problem(usable[number], finding, file) for number, finding in together]
     problems += [to_problem(obj, finding, file) for obj, finding in check_duplicates(usable)]
     return tuple(dict.fromkeys(problems))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sweepledger.problems import Problem, Severity
+from sweepledger.problems import Problem
 from sweepledger.reader.document import DocumentPath, format_path
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS_BY_NAME, Manifest
 
@@ -19,7 +19,6 @@ class Finding:
     message: str
     code: str
     hint: str | None = None
-    severity: Severity = Severity.ERROR
     is_surplus: bool = False
     """Whether it is an unknown field: the other fields can be checked nevertheless."""
 
@@ -29,8 +28,6 @@ _REPLICATED = ("replicatedJobs", EACH, "template", "spec")
 _RUNTIME = ("spec", "template", "spec", *_REPLICATED)
 
 JOBS: Mapping[str, DocumentPath] = {
-    "ClusterTrainingRuntime": _RUNTIME,
-    "CronJob": ("spec", "jobTemplate", "spec"),
     "Job": ("spec",),
     "JobSet": ("spec", *_REPLICATED),
     "TrainingRuntime": _RUNTIME,
@@ -39,19 +36,13 @@ JOBS: Mapping[str, DocumentPath] = {
 
 TEMPLATES: Mapping[str, DocumentPath] = {
     **{kind: (*path, "template") for kind, path in JOBS.items()},
-    "DaemonSet": ("spec", "template"),
-    "Deployment": ("spec", "template"),
-    "Pod": (),
-    "StatefulSet": ("spec", "template"),
     **{
         name: ("spec", kind.replicas, EACH, "template")
         for name, kind in WORKLOAD_KINDS_BY_NAME.items()
         if kind.replicas is not None
     },
 }
-"""Path of the pod templates in each kind; in other kinds they are searched for."""
-
-PODLESS = frozenset({"ConfigMap", "Namespace", "TrainJob"})
+"""Path of the pod templates in each kind; other kinds of a batch have none."""
 
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
@@ -108,8 +99,6 @@ class Object:
     """One rendered object."""
 
     data: Manifest
-    is_known: bool = True
-    """Whether its schema was checked. Without a schema, a kind called `Job` may be anything."""
 
     @cached_property
     def api(self) -> str:
@@ -118,8 +107,8 @@ class Object:
 
     @cached_property
     def kind(self) -> str:
-        """The kind's name, as the rules know it."""
-        return str(self.data.get("kind")) if self.is_known else f"{self.data.get('kind')} of {self.api}"
+        """The kind's name."""
+        return str(self.data.get("kind"))
 
     @cached_property
     def metadata(self) -> Manifest:
@@ -141,11 +130,9 @@ class Object:
     @cached_property
     def pods(self) -> tuple[Pod, ...]:
         """Every pod that it would start. Its schema must have been checked before."""
-        if self.kind in PODLESS:
+        if self.kind not in TEMPLATES:
             return ()
-        known = TEMPLATES.get(self.kind)
-        templates = _search(self.data) if known is None else _at(self.data, known)
-        return tuple(_pod(path, template) for path, template in templates)
+        return tuple(_pod(path, template) for path, template in _at(self.data, TEMPLATES[self.kind]))
 
     @cached_property
     def containers(self) -> tuple[Container, ...]:
@@ -172,10 +159,10 @@ class Inspection:
     """The object without surplus fields; None if its schema does not hold even then."""
 
 
-def to_problem(obj: Object, finding: Finding, file: str, mark: tuple[int, int] = (0, 0)) -> Problem:
-    """Return a finding in an object as a problem of a file; without a mark, the file has no lines."""
+def to_problem(obj: Object, finding: Finding, file: str) -> Problem:
+    """Return a finding in an object as a problem of a file."""
     path = ".".join(part for part in (obj.title, format_path(finding.path)) if part)
-    return Problem(file, *mark, path, finding.message, finding.code, finding.hint, finding.severity)
+    return Problem(file, 0, 0, path, finding.message, finding.code, finding.hint)
 
 
 def _at(data: Any, path: DocumentPath, walked: DocumentPath = ()) -> Iterator[tuple[DocumentPath, Manifest]]:
@@ -192,19 +179,6 @@ def _at(data: Any, path: DocumentPath, walked: DocumentPath = ()) -> Iterator[tu
             yield from _at(below, path[1:], (*walked, key))
     elif isinstance(data, Mapping) and path[0] in data:
         yield from _at(data[path[0]], path[1:], (*walked, path[0]))
-
-
-def _search(data: Any, walked: DocumentPath = ()) -> Iterator[tuple[DocumentPath, Manifest]]:
-    """Yield everything that has the form of a pod template."""
-    if isinstance(data, Mapping):
-        spec = data.get("spec")
-        listed = spec.get("containers") if isinstance(spec, Mapping) else None
-        if isinstance(listed, list) and all(isinstance(each, Mapping) for each in listed):
-            yield walked, data
-            return
-    pairs = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
-    for key, below in pairs:
-        yield from _search(below, (*walked, key))
 
 
 def _pod(path: DocumentPath, template: Manifest) -> Pod:

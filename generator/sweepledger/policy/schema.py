@@ -1,12 +1,10 @@
 """Checks objects against the schemas of the oldest and the newest Kubernetes, and of releases of custom kinds.
 
-The files in schemas/ are written by tools/schemas.py. Objects without a schema are skipped, never reported as valid.
+The files in schemas/ are written by tools/schemas.py.
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from enum import Enum, auto
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,12 +23,8 @@ CORE = tuple(
 )
 CUSTOM = "custom.json"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-TEMPLATE = "core.v1.PodTemplateSpec"
-METADATA = "meta.v1.ObjectMeta"
 
 MALFORMED = "manifest-malformed"
-UNKNOWN = "kind-unknown"
-SKIPPED = "kind-skipped"
 
 TYPE_NAMES = {
     "array": "a list",
@@ -41,26 +35,6 @@ TYPE_NAMES = {
     "object": "a mapping",
     "string": "a text",
 }
-
-
-class KindStatus(Enum):
-    """Whether there is a schema for a kind."""
-
-    KNOWN = auto()
-    SKIPPED = auto()
-    """The kind exists, or may exist, but its schema is not included."""
-    UNKNOWN = auto()
-    """No supported Kubernetes has the kind."""
-
-
-def kind_status(api: str, kind: str) -> KindStatus:
-    """Return whether there is a schema for a kind."""
-    name = f"{api} {kind}"
-    if name in _file(CUSTOM)["kinds"] or any(name in _file(file)["kinds"] for file in CORE):
-        return KindStatus.KNOWN
-    if any(name in _file(file)["others"] for file in CORE) or _group(api) not in _core_groups():
-        return KindStatus.SKIPPED
-    return KindStatus.UNKNOWN
 
 
 def findings(api: str, kind: str, data: Any, *, since: tuple[int, int] = OLDEST_VERSION) -> Iterator[Finding]:
@@ -76,17 +50,6 @@ def findings(api: str, kind: str, data: Any, *, since: tuple[int, int] = OLDEST_
     yield from _schema_findings(check, data, product)
 
 
-def template_findings(template: Any) -> Iterator[Finding]:
-    """Yield the violations of the schema of pod templates, for kinds without a schema."""
-    yield from _schema_findings(_part(TEMPLATE), template, "a pod")
-
-
-def metadata_findings(data: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield the violations of the schema of metadata."""
-    for finding in _schema_findings(_part(METADATA), data.get("metadata", {}), "an object"):
-        yield replace(finding, path=("metadata", *finding.path))
-
-
 def usable_part(
     obj: Object, malformed: Iterable[Finding], check: Callable[[Object], Iterable[Finding]]
 ) -> Object | None:
@@ -97,7 +60,7 @@ def usable_part(
     data = obj.data
     for path in dict.fromkeys(finding.path for finding in malformed if finding.is_surplus):
         data = _without_path(data, path)
-    rest = Object(data, is_known=obj.is_known)
+    rest = Object(data)
     return None if any(check(rest)) else rest
 
 
@@ -157,11 +120,6 @@ def _checks(name: str) -> tuple[tuple[str, Draft202012Validator], ...]:
     return tuple(checks)
 
 
-@cache
-def _part(definition: str) -> Draft202012Validator:
-    return _compiled(CORE[-1], definition)
-
-
 def _compiled(file: str, definition: str) -> Draft202012Validator:
     definitions = _file(file)["$defs"] if file != CUSTOM else _file(CORE[0])["$defs"] | _file(CUSTOM)["$defs"]
     return Draft202012Validator(
@@ -173,13 +131,3 @@ def _compiled(file: str, definition: str) -> Draft202012Validator:
 def _file(name: str) -> dict[str, Any]:
     read: dict[str, Any] = json.loads((FOLDER / name).read_bytes())
     return read
-
-
-@cache
-def _core_groups() -> frozenset[str]:
-    named = [name for file in CORE for key in ("kinds", "others") for name in _file(file)[key]]
-    return frozenset(_group(name.partition(" ")[0]) for name in named)
-
-
-def _group(api: str) -> str:
-    return api.rpartition("/")[0]

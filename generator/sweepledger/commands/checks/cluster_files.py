@@ -1,18 +1,22 @@
 """Checks of `clusters/`: the platform's files as the settings give them, and one Flux file per active batch."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.repository import batch_builder
 from sweepledger.commands.repository.base_files import KEEP_FILE
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError
-from sweepledger.formats import bootstrap_yaml
+from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
-from sweepledger.problems import Problem, Severity
+from sweepledger.policy.rules.containers import SECRET_CODE
+from sweepledger.problems import Problem, Severity, TextError
 from sweepledger.render.platform import CLUSTERS, flux
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Controller, Settings
@@ -66,6 +70,41 @@ def _batch_files_elsewhere(context: CheckContext) -> Iterator[str]:
         is_own = path.startswith(EXTRA) or not path.startswith(folder)
         if not is_own and bootstrap.is_batch_file(path) and (context.workspace.root / path).is_file():
             yield path
+
+
+def check_secrets(context: CheckContext) -> Iterator[Problem]:
+    """Refuse Secrets in new files of `clusters/` whose values SOPS has not sealed."""
+    folder = f"{CLUSTERS}/"
+    paths = {path for path in context.index if path.startswith(folder)} | {*context.uncommitted(folder)}
+    for path in sorted(path for path in paths if path.endswith((".yaml", ".yml", ".json"))):
+        file = context.workspace.root / path
+        content = read_regular(file, files.LARGEST_GENERATED_FILE) if file.is_file() else None
+        if content is None or context.is_merged_content(path, content):
+            continue
+        try:
+            documents = yaml.load_all(content)
+        except TextError:
+            continue  # no controller reads it either
+        for document in documents:
+            if isinstance(document, dict) and document.get("kind") == "Secret" and not is_sealed(document):
+                message = "must not hold a Secret in the clear: whoever reads the repository has it"
+                hint = "make it in the cluster, or let SOPS seal all of its values"
+                yield Problem(path, 0, 0, "", message, SECRET_CODE, hint)
+
+
+_LETTERS = r"[A-Za-z0-9+/]*={0,2}"
+_SEALED = re.compile(rf"ENC\[AES256_GCM,data:{_LETTERS},iv:{_LETTERS},tag:{_LETTERS},type:str\]", re.ASCII)
+
+
+def is_sealed(secret: Mapping[str, Any]) -> bool:
+    """Return whether a Secret has no values, or SOPS has sealed them all."""
+    values: list[Any] = []
+    for key in ("data", "stringData"):
+        table = secret.get(key)
+        values += table.values() if isinstance(table, Mapping) else [] if table is None else [table]
+    added = secret.get("sops")
+    seal = added.get("mac") if isinstance(added, Mapping) else None
+    return not values or all(isinstance(value, str) and _SEALED.fullmatch(value) for value in [seal, *values])
 
 
 def _settings_for(context: CheckContext, batch: StoredBatch) -> Settings:

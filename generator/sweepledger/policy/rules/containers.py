@@ -1,6 +1,6 @@
 """Containers: images pinned by digest; environment variables set once and without secrets.
 
-Secrets must not be in ConfigMaps or in git either.
+Secrets must not be in ConfigMaps either.
 """
 
 import re
@@ -49,12 +49,9 @@ AS_FILE = "mount the Secret as a read-only volume and let the program read the f
 
 
 def check_environment(obj: Object) -> Iterator[Finding]:
-    """Yield the findings in the variables of every container, and secrets in ConfigMaps and Secrets."""
+    """Yield the findings in the variables of every container, and secrets in ConfigMaps."""
     for container in obj.containers:
         yield from _variables(container)
-    if obj.kind == "Secret" and (obj.data.get("data") or obj.data.get("stringData")):
-        hint = "make it in the cluster, or let git hold a sealed form of it"
-        yield Finding((), "must not stand in git: whoever reads the repository has it", SECRET_CODE, hint)
     if obj.kind == "ConfigMap":
         for key, text in (obj.data.get("data") or {}).items():
             if PRIVATE_KEY in text:

@@ -25,16 +25,6 @@ OPTIONS = "argocd.argoproj.io/sync-options"
 REWRITING = ("Force=true", "Replace=true")
 LIFETIME = "ttlSecondsAfterFinished"
 MARKS = {"${": "Flux replaces it where substitution is on", "{{": "templates replace it"}
-TEMPLATES = frozenset(
-    {
-        "ApplicationSet",
-        "ConfigMap",
-        "ExternalSecret of external-secrets.io/v1",
-        "PrometheusRule of monitoring.coreos.com/v1",
-        "Receiver",
-    }
-)
-"""Kinds whose texts may contain anything, or are templates themselves."""
 
 
 def check(obj: Object) -> Iterator[Finding]:
@@ -64,7 +54,7 @@ def _text(obj: Object) -> Iterator[Finding]:
     # No shorter text has too many bytes; encoding a table of megabytes only to count it takes a while.
     if len(text) * 4 > OBJECT_BYTES and len(text.encode()) > OBJECT_BYTES and obj.kind != "ConfigMap":
         yield Finding((), f"must be at most {OBJECT_BYTES} bytes, got {len(text.encode())}", TOO_LARGE)
-    if obj.kind in TEMPLATES:
+    if obj.kind == "ConfigMap":
         return
     for mark, why in MARKS.items():
         if mark in text:

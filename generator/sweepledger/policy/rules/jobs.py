@@ -28,11 +28,6 @@ def check(obj: Object) -> Iterator[Finding]:
         yield from _pod(job)
         yield from _policy(job)
         yield from _deadline(job)
-    if obj.kind == "CronJob":
-        spec = obj.data.get("spec") or {}
-        if (spec.get("startingDeadlineSeconds") or 0) < 1:
-            message = "must have startingDeadlineSeconds: a hundred missed starts end a CronJob for ever"
-            yield Finding(("spec",), message, DEADLINE)
     if obj.kind in RUN_POLICIES:
         yield from _run_policy(obj)
 

@@ -16,16 +16,9 @@ NAME, LABEL = "name-invalid", "label-invalid"
 
 DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 DNS_SUBDOMAIN = re.compile(rf"{DNS_LABEL.pattern}(?:\.{DNS_LABEL.pattern})*", re.ASCII)
-PATH_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[^/%]+")
 LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
 SUBDOMAIN_LENGTH = 253
 ANNOTATION_BYTES = 256 * 1024
-
-LONGEST = {"CronJob": 52, "Job": MAX_LABEL_LENGTH, "Namespace": MAX_LABEL_LENGTH, "Service": MAX_LABEL_LENGTH}
-"""A Job's name becomes a label of its pods; a CronJob adds eleven digits."""
-
-RIGHTS = frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
-"""Kinds whose names must only be valid in a URL."""
 
 
 def check_names(obj: Object) -> Iterator[Finding]:
@@ -57,14 +50,10 @@ def _name(obj: Object) -> Iterator[Finding]:
         if "generateName" not in obj.metadata:  # which another rule refuses
             yield Finding(("metadata",), "must have a name", NAME)
         return
-    if obj.kind in RIGHTS:
-        if PATH_SEGMENT.fullmatch(name) is None:
-            yield Finding(path, f"must be a name without / and %, got {safe_repr(name)}", NAME)
-        return
-    longest = LONGEST.get(obj.kind, SUBDOMAIN_LENGTH)
-    form = DNS_LABEL if obj.kind in {"Namespace", "Service"} else DNS_SUBDOMAIN
-    if form.fullmatch(name) is None:
-        message = f"must be a DNS-1123 {'label' if form is DNS_LABEL else 'name'}, got {safe_repr(name)}"
+    # A Job's name becomes a label of its pods.
+    longest = MAX_LABEL_LENGTH if obj.kind == "Job" else SUBDOMAIN_LENGTH
+    if DNS_SUBDOMAIN.fullmatch(name) is None:
+        message = f"must be a DNS-1123 name, got {safe_repr(name)}"
         yield Finding(
             path, message, NAME, "lower-case letters, digits and dashes; begin and end with no dash"
         )

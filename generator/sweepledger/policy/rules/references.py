@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from sweepledger.policy.objects import Finding, Object, Pod
-from sweepledger.problems import Severity
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_repr
 
@@ -18,7 +17,7 @@ KindAndName = tuple[str, str]
 
 
 def check_references(
-    objects: Sequence[Object], *, known: Collection[KindAndName], severity: Severity
+    objects: Sequence[Object], *, known: Collection[KindAndName]
 ) -> Iterator[tuple[int, Finding]]:
     """Yield the findings in a rendered set, by index of the object; `known` objects exist elsewhere."""
     counts = Counter(map(_identity, objects))
@@ -30,7 +29,7 @@ def check_references(
         for path, kind, name in _references(obj):
             if (kind, name) not in existing:
                 message = f"must be among what is rendered with it, got {kind} {safe_repr(name)}"
-                yield index, Finding(path, message, DANGLING, severity=severity)
+                yield index, Finding(path, message, DANGLING)
 
 
 def _identity(obj: Object) -> tuple[str, str, Any, str]:

@@ -15,7 +15,6 @@ RULES: tuple[Callable[[Object], Iterator[Finding]], ...] = (
     jobs.check,
     names.check_names,
     security.check_restricted,
-    security.check_rbac,
     storage.check_volumes,
 )
 

@@ -13,32 +13,14 @@ from sweepledger.structs import quantities
 QUANTITY, UNEQUAL, MISSING = "quantity-invalid", "resources-unequal", "resources-missing"
 
 NEEDED = ("cpu", "memory", "ephemeral-storage")
-ELSEWHERE: Mapping[str, tuple[DocumentPath, ...]] = {
-    "PersistentVolume": (("spec", "capacity"),),
-    "PersistentVolumeClaim": (("spec", "resources", "requests"), ("spec", "resources", "limits")),
-    "ResourceQuota": (("spec", "hard"),),
-}
 
 
 def check(obj: Object) -> Iterator[Finding]:
-    """Yield the findings in the amounts of every container, volume and quota."""
+    """Yield the findings in the amounts of every container and volume."""
     for pod in obj.pods:
         for container in pod.containers:
             yield from _container(container)
         yield from _scratch(pod)
-    for path in ELSEWHERE.get(obj.kind, ()):
-        yield from _parsed(_below(obj.data, path), path)
-    if obj.kind == "LimitRange":
-        for index, limits in enumerate(_below(obj.data, ("spec",)).get("limits") or ()):
-            for key in ("default", "defaultRequest", "max", "maxLimitRequestRatio", "min"):
-                yield from _parsed(limits.get(key) or {}, ("spec", "limits", index, key))
-
-
-def _below(data: Any, path: DocumentPath) -> Mapping[str, Any]:
-    for key in path:
-        data = data.get(key) or {}
-    mapping: Mapping[str, Any] = data
-    return mapping
 
 
 def _parsed(amounts: Mapping[str, Any], at: DocumentPath) -> Iterator[Finding]:

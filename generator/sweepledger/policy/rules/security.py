@@ -1,4 +1,4 @@
-"""Rules for security: the Pod Security level "restricted", hardening beyond it, and RBAC without escalation.
+"""Rules for security: the Pod Security level "restricted" and hardening beyond it.
 
 Pod Security is evaluated as the oldest supported API server does:
 https://kubernetes.io/docs/concepts/security/pod-security-standards/
@@ -206,55 +206,3 @@ def _containers(pod: Pod, lowest: int) -> Iterator[Finding]:
         if user is None or 0 < user < lowest:  # 0 is refused elsewhere
             message = f"must be at least {lowest}, here or in the pod's context, got {safe_repr(user)}"
             yield Finding((*at, "runAsUser"), message, HARDENING_CODE)
-
-
-RBAC_CODE = "rights-too-wide"
-
-ESCALATING = frozenset({"bind", "escalate", "impersonate"})
-SENSITIVE = {
-    "secrets": frozenset({"get", "list", "watch"}),
-    "pods": frozenset({"create", "patch", "update"}),
-    "pods/attach": frozenset({"create", "get"}),
-    "pods/exec": frozenset({"create", "get"}),
-    "nodes/proxy": frozenset({"create", "get"}),
-    "serviceaccounts/token": frozenset({"create"}),
-}
-BORROWED = frozenset({"admin", "cluster-admin", "edit"})
-EVERYBODY = frozenset(
-    {"system:anonymous", "system:authenticated", "system:masters", "system:unauthenticated"}
-)
-
-
-def check_rbac(obj: Object) -> Iterator[Finding]:
-    """Yield the findings in the rules of a role, or in the role and subjects of a binding."""
-    if obj.kind in {"ClusterRole", "Role"}:
-        for index, rule in enumerate(obj.data.get("rules") or ()):
-            yield from _rule(rule, index)
-    if obj.kind in {"ClusterRoleBinding", "RoleBinding"}:
-        role = (obj.data.get("roleRef") or {}).get("name")
-        if role in BORROWED:
-            message = f"must give a role of its own, got {safe_repr(role)}"
-            yield Finding(("roleRef", "name"), message, RBAC_CODE)
-        for index, subject in enumerate(obj.data.get("subjects") or ()):
-            if subject.get("name") in EVERYBODY or subject.get("name") == "default":
-                message = f"must be an account of its own, got {safe_repr(subject.get('name'))}"
-                yield Finding(("subjects", index, "name"), message, RBAC_CODE)
-
-
-def _rule(rule: Mapping[str, Any], index: int) -> Iterator[Finding]:
-    verbs = set(rule.get("verbs") or ())
-    for key in ("apiGroups", "resources", "verbs"):
-        if "*" in (rule.get(key) or ()):
-            yield Finding(("rules", index, key), "must name what it allows, got '*'", RBAC_CODE)
-    if verbs & ESCALATING:
-        message = (
-            f"must not be {', '.join(sorted(verbs & ESCALATING))}: it gives rights that its holder lacks"
-        )
-        yield Finding(("rules", index, "verbs"), message, RBAC_CODE)
-    if rule.get("resourceNames"):
-        return
-    for resource in sorted(set(rule.get("resources") or ()) & SENSITIVE.keys()):
-        sensitive = verbs & SENSITIVE[resource]
-        if sensitive:
-            message = f"must not allow {', '.join(sorted(sensitive))} on {resource} without resourceNames"
-            yield Finding(("rules", index, "resources"), message, RBAC_CODE)
