@@ -1,4 +1,4 @@
-"""Commands for merged batches: collect, next, cancel, pause, resume, scale, retry, expire, submit, collect-by-pod."""
+"""Commands for merged batches: collect, next, cancel, pause, resume, scale, retry, rename, expire and submit."""
 
 import time
 from dataclasses import replace
@@ -331,6 +331,40 @@ def _retry_response(retried: "Retried", *, is_cluster: bool) -> Response:
     next_line = f"next: {push}" if is_cluster else f"next: `sweep run {generated.sweep.name}` here; or {push}"
     read = retried.outputs.lines if retried.outputs and not is_cluster else ()
     return Response(data, (first_line, *read, next_line), generated.warnings)
+
+
+def rename(
+    name: SweepArgument,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Give a sweep another name, and take what is recorded of it along: two commits, and nothing runs.
+
+    A spec that was moved by hand is taken as it is. What was recorded under the old name stays in git, too.
+    """
+
+    def work() -> Response:
+        from sweepledger.commands.rename import rename as command
+        from sweepledger.commands.repository.workspace import Workspace
+
+        renamed = command(Workspace.find(response.current_folder()), name, new)
+        lines = [
+            f"{name} is {new}, with {count_text(renamed.trials, 'recorded trial')}, in {renamed.commit[:SHORT_COMMIT]}"
+        ]
+        if renamed.left:
+            lines.append(f"{count_text(renamed.left, 'trial')} with other parameters stay under {name}")
+        lines.append(f"next: `sweep results {new}`")
+        data = {
+            "sweep": new,
+            "former": name,
+            "batches": list(renamed.batches),
+            "trials": renamed.trials,
+            "left": renamed.left,
+            "commit": renamed.commit,
+        }
+        return Response(data, tuple(lines))
+
+    response.respond("rename", form, work)
 
 
 def expire(

@@ -21,6 +21,7 @@ from sweepledger.commands.generation.next_batch import (
     with_code_warnings,
     write_batches,
 )
+from sweepledger.commands.generation.spec_change import RENAMED
 from sweepledger.commands.repository import base_files, programs
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.outside_imports import (
@@ -375,15 +376,15 @@ class SweepRun:
 
 
 def _refuse_what_is_not_committed(planned: Iterable[Generated]) -> None:
-    """Refuse a batch whose script the code lacks, and rounds without the evidence to start from. Raises SpecError.
+    """Refuse a batch whose script the code lacks, rounds without their first evidence, and a sweep renamed by hand.
 
-    Elsewhere both are warnings: an image may have the script, and a person commits the evidence with the batch.
+    Elsewhere all are warnings: an image may have the script, and a person commits the batch. Raises SpecError.
     """
     missing = [
         replace(problem, severity=Severity.ERROR)
         for generated in planned
         for problem in generated.warnings
-        if problem.code == UNCOMMITTED_EVIDENCE
+        if problem.code in {UNCOMMITTED_EVIDENCE, RENAMED}
         or (problem.code == programs.MISSING_SCRIPT_CODE and _starts_script(generated, problem))
     ]
     if missing:

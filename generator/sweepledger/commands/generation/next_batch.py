@@ -539,6 +539,11 @@ def _plan_sweep(
             *(programs.misread_booleans(workspace.root, parsed) if overlay else ()),
             *refusals,
             *respelled,
+            *(
+                spec_change.renamed_by_hand(workspace.root, sweep, expansion, stored.merged)
+                if overlay and not own
+                else ()
+            ),
             *_uncommitted_evidence(workspace, sweep),
         ),
         step=needed.step,

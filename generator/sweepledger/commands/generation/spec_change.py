@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 
+from sweepledger import search
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.problems import Problem, Severity
+from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, commits
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import results_folder
+from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.program import LOCAL_IMAGE, Program
 from sweepledger.structs.record import Status
@@ -17,6 +21,9 @@ from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import is_spelled_alike, written
+
+RENAMED = "sweep-renamed"
+"""Code of the warning that a sweep may be another one under a new name; `sweep run` does not run it."""
 
 
 def retried_trials(
@@ -96,6 +103,37 @@ def respelled_values(
                 hint = "trials that failed take the spelling of the spec when they are retried"
                 place = (sweep.path, 0, 0, f"parameters.{name}")
                 yield Problem(*place, message, "value-respelled", hint, Severity.WARNING)
+
+
+def renamed_by_hand(
+    root: Path, sweep: Sweep, expansion: Expansion, merged: Sequence[StoredBatch]
+) -> Iterator[Problem]:
+    """Warn of a sweep without batches that has the trials of one whose spec is gone: they would run again."""
+    by_sweep = batches.by_sweep(merged)
+    if by_sweep.get(sweep.name) or sweep.rounds is not None:
+        return
+    for name, stored in by_sweep.items():
+        last = stored[-1]
+        if (root / last.lock.spec_path).exists() or last.lock.round is not None:
+            continue
+        recorded = {trial.digest for trial in last.trials}
+        if not recorded <= {trial.digest for trial in search.trials(sweep, expansion, last.lock.program)}:
+            continue
+        if any(
+            recorded <= {trial.digest for trial in batch.trials} for batch in merged if batch.sweep != name
+        ):
+            continue  # the sweep has been renamed before
+        yield Problem(
+            sweep.path,
+            0,
+            0,
+            "name",
+            f"{sweep.name} has the {len(recorded)} trials of {last.name}, and {last.lock.spec_path} is gone",
+            RENAMED,
+            f"`sweep rename {name} {sweep.name}` takes what is recorded along; "
+            f"`sweep generate {sweep.name}` and a commit request all trials again",
+            Severity.WARNING,
+        )
 
 
 def _changed_hypercube(
