@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT))
 
 from tests.histories import STEPS, History  # noqa: E402
 
+REPORTED = 50
+
 
 def main() -> int:
     """Play the histories, print each fault and a summary; the exit code is 1 if there is a fault."""
@@ -24,7 +26,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args()
-    began, faulty = time.monotonic(), 0
+    began, played, faulty = time.monotonic(), 0, 0
     with tempfile.TemporaryDirectory(prefix="histories-") as scratch:
         settings = Path(scratch) / "gitconfig"
         settings.write_text("[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n[receive]\n\tautogc = false\n")
@@ -34,10 +36,12 @@ def main() -> int:
             folder.mkdir()
             wrong = History(folder, seed).play(options.steps)
             shutil.rmtree(folder)
-            faulty += bool(wrong)
+            played, faulty = played + 1, faulty + bool(wrong)
             for fault in wrong:
                 print(fault, flush=True)
-    print(f"{options.seeds} histories, {faulty} with faults, {time.monotonic() - began:.0f} s")
+            if played % REPORTED == 0 or played == options.seeds:
+                seconds = time.monotonic() - began
+                print(f"{played} histories, {faulty} with faults, {seconds:.0f} s", flush=True)
     return min(faulty, 1)
 
 

@@ -22,7 +22,7 @@ from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import SweepRun
 from sweepledger.commands.verify import verify
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
-from sweepledger.problems import Severity
+from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
@@ -222,6 +222,8 @@ class History:
         base = self.chance.choice(machine.bases)
         if self.chance.random() < 0.4:
             if not machine.try_git("rebase", "-q", base):
+                with suppress(RepositoryError, UsageError):
+                    self._judge(machine, generate_changed(machine.workspace).generated)
                 machine.git("rebase", "--abort")
         elif not machine.try_git("merge", "-q", "--no-edit", base):
             machine.git("merge", "--abort")
@@ -260,11 +262,23 @@ class History:
         machine.git("add", "--all")
         if not machine.is_clean():
             machine.git("commit", "-q", "-m", "Propose")
-        problems = check(machine.workspace, base=base).problems
-        errors = [str(problem) for problem in problems if problem.severity is Severity.ERROR]
+        errors = self._errors(machine, base)
+        if {problem.code for problem in errors} == {
+            "batch-vanished"
+        }:  # it was merged, which nobody knew here
+            for problem in errors:
+                machine.git(*(problem.hint or "").split("`")[1].split()[1:])
+            self._judge(machine, generate_changed(machine.workspace, base=base).generated)
+            machine.save("Restore")
+            errors = self._errors(machine, base)
         if errors:
-            self._say(f"check refuses: {errors}")
+            self._say(f"check refuses: {[str(problem) for problem in errors]}")
+            return
         machine.git("push", "-q", str(self.team), "HEAD:main")
+
+    def _errors(self, machine: Machine, base: str) -> list[Problem]:
+        problems = check(machine.workspace, base=base).problems
+        return [problem for problem in problems if problem.severity is Severity.ERROR]
 
     def collect(self, _: Machine) -> None:
         """Let every merged batch end and the team's collector record it."""

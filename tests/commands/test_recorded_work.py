@@ -396,3 +396,18 @@ def test_what_two_machines_proposed_and_one_recorded_does_not_run_again(
 
     assert ([batch.folder for batch in made.stale], made.batch) == ([f"overlays/active/{name}"], None)
     assert (archived(sandbox), sandbox.active()) == ([name], [])
+
+
+def test_while_a_rebase_is_stopped_what_it_will_repeat_is_known(unpushed: Sandbox) -> None:
+    unpushed.git("worktree", "add", "-q", "--detach", "../other", "origin/main")
+    other = Sandbox(unpushed.remote, unpushed.root.parent / "other")
+    other.spec(xs="1, 2, 9")
+    other.commit("Ask for another value")
+    other.git("push", "-q", "origin", "HEAD:main")
+    with pytest.raises(subprocess.CalledProcessError):
+        unpushed.git("rebase", "-q", "origin/main")
+    unpushed.spec(xs="1, 2, 3, 4")
+
+    (made,) = generate(unpushed.workspace)
+
+    assert new_trials(made) == [4]

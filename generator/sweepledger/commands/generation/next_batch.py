@@ -42,7 +42,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Repository, WorkTreeChanges, uncommitted_paths
+from sweepledger.repo.git import Repository, WorkTreeChanges, rebased_commit, uncommitted_paths
 from sweepledger.results.paths import RESULTS
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
@@ -195,10 +195,11 @@ class SearchProposal:
         head = repository.commit("HEAD")
         is_ahead = head is not None and (base is None or repository.contains(head, base))
         commit = head if is_ahead else self.stored.results
-        # Batches that were read are not read twice: a long search has a thousand.
-        listed = tuple(self.merged) if commit in {base, self.stored.results} else None
-        hidden = frozenset(batch.name for batch in self.proposed)
-        source = EvidenceSource(repository, commit, batches=listed, hidden=hidden)
+        known = {batch.name: batch for batch in self.merged}
+        if commit not in {base, self.stored.results}:  # a check counts what signed commits record
+            at_head = batches.of_sweep_in_commit(repository, commit, self.sweep.name)
+            known |= {batch.name: batch for batch in at_head if not batch.is_active}
+        source = EvidenceSource(repository, commit, batches=batches.in_order(known.values()))
         return source.evidence(self.sweep, self.program.digest)
 
 
@@ -427,14 +428,16 @@ def stored_batches(workspace: Workspace, base: str | None, *, known_to_git: bool
 
 def _with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatches:
     """Return batches of which those count as merged that HEAD or the work tree has archived."""
-    head = repository.commit("HEAD")
-    at_head = batches.archived_in_commit(repository, head) if head != stored.commit else ()
+    head, base = repository.commit("HEAD"), stored.commit
+    at_head = () if head == base else batches.archived_in_commit(repository, head)
     files_at_head = repository.files(head, RESULTS) if at_head else {}
     recorded = tuple(batch for batch in at_head if batch_records.records_file(batch) in files_at_head)
     known = {batch.name: batch for batch in (*at_head, *stored.merged)}
     known |= {batch.name: batch for batch in recorded if known[batch.name].is_active}
-    # A merge or rebase that is not finished brings batches that no commit of this branch has.
-    arriving = (batch for batch in stored.present if not batch.is_active and batch.name not in known)
+    # Before a merge or rebase is finished, no commit of this branch has what the one brings and the other repeats.
+    repeated = batches.archived_in_commit(repository, rebased_commit(repository))
+    present = (batch for batch in stored.present if not batch.is_active)
+    arriving = (batch for batch in (*repeated, *present) if batch.name not in known)
     known |= {batch.name: batch for batch in batches.readable(arriving)}
     at_base = {batch.name for batch in stored.merged if not batch.is_active}
     apart = frozenset(batch.name for batch in recorded) - at_base

@@ -1,6 +1,6 @@
 """The state of a search at a commit: batches, observations, pending results, early-stopping rules."""
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -184,12 +184,10 @@ class EvidenceSource:
     """Records that the current commit adds, by batch."""
     batches: tuple[StoredBatch, ...] | None = None
     """The sweep's batches of the commit, if they are known already."""
-    hidden: Collection[str] = ()
-    """Batches of the commit that do not count: they are only proposed."""
 
     def evidence(self, sweep: Sweep, program: str) -> RoundEvidence:
         """Return the evidence of a search. Raises RepositoryError, UnreadableError for a broken batch."""
-        counted = tuple(batch for batch in self._evidence_batches(sweep) if batch.name not in self.hidden)
+        counted = self._evidence_batches(sweep)
         batches.prefetch(counted)
         sweep = as_begun(sweep, counted)
         files = self.repository.read(self.commit, results_folder(sweep.name))

@@ -42,6 +42,15 @@ def operation_in_progress(repository: Repository) -> str | None:
     return next((name for mark, name in BUSY_MARKS.items() if os.path.lexists(folder / mark)), None)
 
 
+def rebased_commit(repository: Repository) -> str | None:
+    """Return the tip of the branch that a rebase in progress repeats; None without a rebase."""
+    for mark in ("rebase-merge", "rebase-apply"):
+        with suppress(OSError):
+            path = repository.git_path("HEAD").parent / mark / "orig-head"
+            return repository.commit(path.read_text().strip())
+    return None
+
+
 def commit_on_branch(
     repository: Repository, branch: str, *makes: Callable[[str], Change | None]
 ) -> str | None:
