@@ -123,7 +123,9 @@ class SweepRun:
         specs = workspace.specs(names)
         for parsed in specs:
             path = parsed.sweep.path
-            read[path] = files.read_input(workspace.root / path)
+            read[path] = workspace.as_committed(
+                workspace.root / path, files.read_input(workspace.root / path)
+            )
             _read_siblings(workspace, path, read)
         return cls(workspace, branch, specs, read)
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from sweepledger.errors import StorageError
 from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
 from sweepledger.repo.files import list_folder, read_file
-from sweepledger.repo.git import Repository
+from sweepledger.repo.git import Checkout, Repository
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.values import SHA1_DIGITS, blob_id
 
@@ -108,6 +109,8 @@ class DiskFiles:
     """The blobs of the repository."""
     committed: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The blob ids of a folder that contains exactly these files; empty if that is not known."""
+    checkout: Checkout | None = field(default=None, compare=False, repr=False)
+    """What git has in place of these files; None: what the folder has."""
 
     @cached_property
     def folder(self) -> Path:
@@ -117,7 +120,10 @@ class DiskFiles:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The files of the folder. Raises StorageError for links and devices."""
-        return tuple(sorted(self.committed)) if self.committed else list_folder(self.folder)
+        if self.committed:
+            return tuple(sorted(self.committed))
+        hidden = () if self.checkout is None else self.checkout.hidden_below(self.place)
+        return tuple(sorted({*list_folder(self.folder), *hidden}))
 
     def has(self, path: str) -> bool:
         """Return whether a file exists. Raises StorageError."""
@@ -131,7 +137,12 @@ class DiskFiles:
         """Read one file. Raises KeyError, StorageError."""
         if path not in self.names:
             raise KeyError(path)
-        return read_file(self.folder / path)
+        if self.checkout is None:
+            return read_file(self.folder / path)
+        content = self.checkout.read(f"{self.place}/{path}")
+        if content is None:
+            raise StorageError(f"{self.folder / path}: No such file or directory")
+        return content
 
     def tree(self) -> FileTree:
         """Read all files. Raises StorageError."""

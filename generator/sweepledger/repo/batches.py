@@ -25,7 +25,7 @@ from sweepledger.repo.batch_files import (
     WithoutRunning,
     without_running,
 )
-from sweepledger.repo.git import Entry, Repository
+from sweepledger.repo.git import Checkout, Entry, Repository
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.names import split_batch_name
@@ -282,11 +282,12 @@ def in_work_tree(
 
     `committed` has the blob ids of folders that contain exactly what git says: they need not be read.
     """
-    blobs, known = BlobCache(Repository(root)), committed or {}
+    repository, known = Repository(root), committed or {}
+    blobs, checkout = BlobCache(repository), Checkout(repository, ACTIVE, ARCHIVE)
+    folders = dict.fromkeys(path for place in (ACTIVE, ARCHIVE) for path in _folders(root, place))
+    folders |= dict.fromkeys(_folder_ids(checkout.hidden))
     return in_order(
-        StoredBatch(path, DiskFiles(root, path, blobs, known.get(path, {})))
-        for place in (ACTIVE, ARCHIVE)
-        for path in _folders(root, place)
+        StoredBatch(path, DiskFiles(root, path, blobs, known.get(path, {}), checkout)) for path in folders
     )
 
 

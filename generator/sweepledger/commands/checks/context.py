@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sweepledger import policy
 from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.base_files import own_bases
 from sweepledger.commands.repository.settled_specs import is_content_of, settled_specs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
@@ -143,7 +144,7 @@ class CheckContext:
     @cached_property
     def bases(self) -> FileTree:
         """Everything below `base/` in the work tree but Python's caches. Raises StorageError."""
-        return files.read_sources(self.workspace.root / BASE)
+        return own_bases(self.workspace.root)
 
     @cached_property
     def changed_bases(self) -> frozenset[str]:

@@ -36,7 +36,15 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror, Repository, addition_subjects, present_since, tracking_ref
+from sweepledger.repo.git import (
+    REMOTE,
+    Checkout,
+    Mirror,
+    Repository,
+    addition_subjects,
+    present_since,
+    tracking_ref,
+)
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.results.paths import RESULTS, results_folder
@@ -382,6 +390,7 @@ def status(
     edits = batches.by_sweep(batch for batch in stored if batch.is_active and batch.sweep in wanted)
     edited = dict(_edits(workspace, edits))
     index = StatusIndex.read(workspace.root, state)
+    counter = replace(counter, checkout=Checkout(workspace.repository, RESULTS))
     statuses = tuple(
         replace(
             _indexed_status(sweep, replace(counter, stored=by_sweep.get(sweep, ())), index),
@@ -389,7 +398,7 @@ def status(
             search=progress.get(sweep),
             origin=origins.get(sweep),
             edits=edited.get(sweep, ()),
-            laptop=catalog.laptop_batches_here(workspace.root, sweep),
+            laptop=catalog.laptop_batches_here(workspace.root, sweep, counter.checkout),
         )
         for sweep in sorted(wanted)
     )
@@ -494,7 +503,7 @@ def _search_progress(
 
 def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
     active = tuple(batch.name for batch in counter.stored if batch.is_active)
-    table = catalog.read_summary(counter.root, sweep) if counter.stored else None
+    table = catalog.read_summary(counter.root, sweep, counter.checkout) if counter.stored else None
     recorded = table.rows if table else ()
     counts, problems = counter.counts(recorded)
     readable = batches.readable(counter.stored)
@@ -560,6 +569,8 @@ class _TrialCounter:
     is_engine_running: bool = False
     """Whether an engine runs trials on this machine now."""
     stored: tuple[StoredBatch, ...] = ()
+    checkout: Checkout | None = None
+    """What git has of the results."""
 
     @property
     def root(self) -> Path:

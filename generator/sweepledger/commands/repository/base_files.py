@@ -8,8 +8,9 @@ from sweepledger import storage
 from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, Bases
 from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
-from sweepledger.repo.git import Repository
+from sweepledger.repo.git import Checkout, Repository
 from sweepledger.repo.package_data import base_folder
+from sweepledger.structs.file_tree import FileTree
 
 BASE = "base/"
 KEEP_FILE = ".gitkeep"
@@ -17,10 +18,18 @@ KEEP_FILES = (f"{ACTIVE}/{KEEP_FILE}", f"{ARCHIVE}/{KEEP_FILE}")
 """Empty files in the folders that controllers watch: a controller prunes only if its folder exists."""
 
 
+def own_bases(root: Path) -> FileTree:
+    """Return everything below `base/` of the work tree but Python's caches, as git has it. Raises StorageError."""
+    files.refuse_links(root, "base")
+    checkout = Checkout(Repository(root), "base")
+    present = files.read_sources(root / BASE)
+    hidden = {name: checkout.read(BASE + name) or b"" for name in checkout.hidden_below("base")}
+    return FileTree({**hidden, **{name: checkout.content(BASE + name, content) for name, content in present}})
+
+
 def read_bases(root: Path) -> Bases:
     """Read the files that overlays copy from `base/`: the repository's own, or the package's if it has none."""
-    files.refuse_links(root, "base")
-    own, packaged = files.read_sources(root / "base"), files.read_sources(base_folder())
+    own, packaged = own_bases(root), files.read_sources(base_folder())
     return Bases(MappingProxyType({**packaged.files, **own.files}))
 
 
@@ -32,7 +41,14 @@ def read_bases_at(repository: Repository, commit: str) -> Bases:
 
 def missing_bases(root: Path, names: Iterable[str]) -> dict[str, bytes]:
     """Return the files of those bases that the repository does not have yet, by their path in it."""
-    return _packaged(name for name in names if not (root / BASE / name).exists())
+    return _packaged(_absent(root, names))
+
+
+def _absent(root: Path, names: Iterable[str]) -> list[str]:
+    """Return the bases that the repository does not have, not even where a sparse check-out leaves them out."""
+    absent = [name for name in names if not (root / BASE / name).exists()]
+    hidden = Checkout(Repository(root), "base").hidden if absent else {}
+    return [name for name in absent if not any(path.startswith(f"{BASE}{name}/") for path in hidden)]
 
 
 def missing_bases_at(repository: Repository, commit: str, names: Iterable[str]) -> dict[str, bytes]:
@@ -65,7 +81,5 @@ def write_bases(root: Path, names: Iterable[str]) -> None:
     for path in KEEP_FILES:
         if not (root / path).exists():
             storage.write_file(root / path, b"")
-    for name in ordered:
-        target = root / "base" / name
-        if not target.exists():
-            files.write_folder(target, files.read_sources(base_folder() / name))
+    for name in _absent(root, ordered):
+        files.write_folder(root / "base" / name, files.read_sources(base_folder() / name))

@@ -14,8 +14,7 @@ from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.files import read_file
-from sweepledger.repo.git import Repository
+from sweepledger.repo.git import Checkout, Repository
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RESULTS, laptop_batches, laptop_path, records_path, results_folder
 from sweepledger.safe_open import read_regular
@@ -40,8 +39,13 @@ def records_files(batch: StoredBatch, present: Container[str]) -> tuple[str, ...
 
 def read_records_files(root: Path, batch: StoredBatch) -> tuple[bytes, ...]:
     """Return the contents of all files with records of a batch in the work tree. Raises StorageError."""
-    paths = (root / records_file(batch, part) for part in itertools.count())
-    return tuple(read_file(path) for path in itertools.takewhile(Path.is_file, paths))
+    checkout = Checkout(Repository(root), results_folder(batch.sweep))
+    parts = (checkout.read(records_file(batch, part)) for part in itertools.count())
+    return tuple(
+        content
+        for content in itertools.takewhile(lambda part: part is not None, parts)
+        if content is not None
+    )
 
 
 def unrecorded_batches(

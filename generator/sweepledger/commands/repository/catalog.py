@@ -13,8 +13,7 @@ from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.files import read_file, refuse_links
-from sweepledger.repo.git import Repository
+from sweepledger.repo.git import Checkout, Repository
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.structs.batch import BatchLock
@@ -69,13 +68,12 @@ def active_batches_here(root: Path) -> frozenset[str]:
     return frozenset(lock.parent.name for lock in locks if split_batch_name(lock.parent.name))
 
 
-def read_summary(root: Path, sweep: str) -> SummaryTable | None:
+def read_summary(root: Path, sweep: str, checkout: Checkout | None = None) -> SummaryTable | None:
     """Read a sweep's summary from the work tree; None if there is none. Raises RepositoryError, StorageError."""
     place = f"{results_folder(sweep)}/{SUMMARY_FILE}"
-    refuse_links(root, place)
-    if not (root / place).exists():
+    content = (checkout or Checkout(Repository(root), place)).read(place)
+    if content is None:
         return None
-    content = read_file(root / place)
     try:
         return summaries.read(content.decode())
     except ValueError as error:
@@ -204,10 +202,10 @@ def matching_trials(
                 yield ListedTrial(batch, index, row.trial)
 
 
-def laptop_batches_here(root: Path, sweep: str) -> tuple[str, ...]:
+def laptop_batches_here(root: Path, sweep: str, checkout: Checkout | None = None) -> tuple[str, ...]:
     """Return the batches of a sweep that the work tree marks as made on a laptop. Raises StorageError."""
-    path = root / laptop_path(sweep)
-    return laptop_batches(read_file(path)) if path.is_file() else ()
+    place = laptop_path(sweep)
+    return laptop_batches((checkout or Checkout(Repository(root), place)).read(place) or b"")
 
 
 def laptop_batches_at(repository: Repository, commit: str | None, sweep: str) -> tuple[str, ...]:

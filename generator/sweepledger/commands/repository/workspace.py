@@ -17,7 +17,9 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.reader.configurations import MAX_LIST_BYTES
 from sweepledger.repo.files import read_input, refuse_links
 from sweepledger.repo.git import (
+    CARRIAGE_RETURN,
     Change,
+    Checkout,
     Repository,
     commit_on_branch,
     commit_on_head,
@@ -184,16 +186,26 @@ class Workspace:
             message = f"must have a name that ends in {SUFFIX}, got {path.name!r}"
             hint = f"rename it {path.stem}{SUFFIX}"
             return (Problem(self.display_path(path), 0, 0, "", message, "name-mismatch", hint),)
-        return spec.parse(read_input(path), self.display_path(path), self.settings, beside=self.beside(path))
+        content = self.as_committed(path, read_input(path))
+        return spec.parse(content, self.display_path(path), self.settings, beside=self.beside(path))
 
     def beside(self, path: Path) -> Callable[[str], bytes | None]:
         """Return a function that reads files beside a spec. It raises StorageError."""
 
         def read(name: str) -> bytes | None:
             with storage_errors(path.parent / name):
-                return read_regular(path.parent / name, MAX_LIST_BYTES)
+                content = read_regular(path.parent / name, MAX_LIST_BYTES)
+            return None if content is None else self.as_committed(path.parent / name, content)
 
         return read
+
+    def as_committed(self, path: Path, content: bytes) -> bytes:
+        """Return what a commit would have of a file with this content: git may change the ends of its lines."""
+        if CARRIAGE_RETURN not in content or not path.absolute().is_relative_to(self.root):
+            return content
+        place = self.display_path(path)
+        entry = Checkout(self.repository, place).rewritten([place]).get(place)
+        return content if entry is None else entry[1]
 
     def sweeps(self, names: Iterable[str] = ()) -> tuple[Sweep, ...]:
         """Read the sweeps of specs. Raises SpecError."""

@@ -43,6 +43,7 @@ from sweepledger.repo.git.repository import (
     Repository,
 )
 from sweepledger.repo.git.work_tree import (
+    CARRIAGE_RETURN,
     Checkout,
     WorkTreeChanges,
     commit_on_head,

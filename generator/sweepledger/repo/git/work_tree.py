@@ -149,6 +149,8 @@ class Checkout:
     @cached_property
     def hidden(self) -> Mapping[str, Entry]:
         """The entries that a sparse check-out leaves out."""
+        if not self._repository.may_configure(b"sparse"):
+            return {}
         root = self._repository.folder
         left_out = {path: entry for path, (mark, entry) in self._marked.items() if mark == LEFT_OUT}
         return {path: entry for path, entry in left_out.items() if not os.path.lexists(root / path)}
@@ -161,6 +163,19 @@ class Checkout:
         if blob_id(content, like=entry.id) == entry.id or path in self._edited:
             return content
         return self._repository.blobs([entry.id])[entry.id]
+
+    def read(self, path: str) -> bytes | None:
+        """Return a file as git has it, unless it was edited; None if there is none. Raises StorageError."""
+        root = self._repository.folder
+        files.refuse_links(root, path)
+        if (root / path).is_file():
+            return self.content(path, files.read_file(root / path))
+        entry = None if os.path.lexists(root / path) else self.hidden.get(path)
+        return None if entry is None else self._repository.blobs([entry.id])[entry.id]
+
+    def hidden_below(self, folder: str) -> tuple[str, ...]:
+        """Return the paths below a folder, relative to it, that a sparse check-out leaves out."""
+        return tuple(path.removeprefix(f"{folder}/") for path in self.hidden if path.startswith(f"{folder}/"))
 
     def rewritten(self, paths: Iterable[str]) -> dict[str, tuple[Entry, bytes]]:
         """Return, of those files that are otherwise here than a commit would have them, what it would have.
