@@ -79,7 +79,7 @@ RULES = {
     "results.yaml": Allowed(
         frozenset({"push"}),
         {"verify": READ},
-        frozenset({"github.ref", "github.ref == 'refs/heads/main' && github.event.before || 'origin/main'"}),
+        frozenset({"github.sha", "github.ref == 'refs/heads/main' && github.event.before || 'origin/main'"}),
         (*INSTALL, *(f"{sweep} verify --since" for sweep in SWEEP[:2])),
         references=frozenset({"main"}),
     ),
@@ -160,7 +160,7 @@ RULES = {
 }
 PUSHES = {
     "release.yaml": {"tags": ["v*"]},
-    "results.yaml": {"branches": ["main", "results/**"], "paths": ["results/**"]},
+    "results.yaml": {"branches": ["main", "results/**"], "paths": ["results/**", "overlays/**"]},
 }
 """Where a push is listened to otherwise than on main."""
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from sweepledger.errors import StorageError
 
 TEMPORARY = ".tmp"
+GIT_FOLDER = ".git"
+"""Git executes and obeys what is in it: hooks and settings."""
 
 
 def storage_error(path: object, error: OSError) -> StorageError:
@@ -38,6 +40,40 @@ def _is_internal_name(name: object) -> bool:
     parts = Path(name).parts if isinstance(name, str) else ()
     # The errors of shutil.rmtree contain the last part alone, because it opens folder after folder.
     return len(parts) < 2 or any(part.endswith(TEMPORARY) for part in parts)  # noqa: PLR2004 - a folder and a name
+
+
+def output_path(path: Path, *, is_folder: bool = False) -> Path:
+    """Return the absolute path of a file or folder that a command may write. Raises StorageError.
+
+    Refused is git's own folder, and a path that a link of a repository leads elsewhere: it may be committed. Links
+    that are in no repository are the user's. Of a folder, the links in it count, too.
+    """
+    path = path.absolute()
+    if GIT_FOLDER in {part.lower() for part in (*path.parts, *path.parent.resolve().parts)}:
+        raise StorageError(f"{path}: must not be in git's own folder", hint="choose another path")
+    current, home = Path(path.anchor), Path("~").expanduser()
+    repositories: list[Path] = []
+    for part in path.parts[1:]:
+        current = current.parent if part == ".." else current / part
+        if any(root in current.parents for root in repositories):
+            _refuse_link(current)
+        if current != home and os.path.lexists(current / GIT_FOLDER):
+            repositories.append(current)
+    if is_folder and repositories:
+        real = path.resolve()
+        for place, folders, names in os.walk(path):
+            for entry in (Path(place, name) for name in (*folders, *names)):
+                if not entry.resolve().is_relative_to(real):
+                    _refuse_link(entry)
+    return path
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise StorageError(
+            f"{path}: must be a folder or file of the repository, not a symbolic link",
+            hint="replace the link with its target",
+        )
 
 
 def write_file(path: Path, content: bytes) -> bool:

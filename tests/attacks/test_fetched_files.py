@@ -42,7 +42,7 @@ def test_a_repository_with_a_command_in_its_configuration_is_not_fetched(
         (kept / name).parent.mkdir(parents=True, exist_ok=True)
         (kept / name).write_bytes(hostile[name])
 
-    with pytest.raises(UnsafeArtifactError, match=r"obeys|must not be a git repository") as refused:
+    with pytest.raises(UnsafeArtifactError, match=r"obeys|must not become a git repository") as refused:
         fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path / "state")
 
     assert refused.value.hint
@@ -96,7 +96,7 @@ def test_names_that_programs_obey_are_refused(tmp_path: Path, path: str) -> None
     ],
 )
 def test_files_that_make_a_repository_are_refused(tmp_path: Path, paths: list[str]) -> None:
-    with pytest.raises(UnsafeArtifactError, match="must not be a git repository"):
+    with pytest.raises(UnsafeArtifactError, match="must not become a git repository"):
         artifact_paths(listed(paths), tmp_path)
 
 
@@ -125,3 +125,41 @@ def test_a_committed_link_in_the_place_of_the_folder_is_refused(sandbox: Sandbox
         fetch(sandbox.workspace, batch.rows[1].trial, into=None, state=tmp_path / "state")
 
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+IN_TWO_STEPS = {
+    "configuration first": (["HEAD", "config"], ["objects/ab", "refs/heads/main"]),
+    "objects first": (["objects/ab", "refs/heads/main"], ["HEAD", "config"]),
+    "deeper, in other letters": (["a/head", "a/config"], ["A/Objects/ab", "a/REFS/x"]),
+    "in other forms": (["\uff28EAD", "config"], ["\uff4fbjects/ab", "refs./x"]),
+    "a work tree of another": (["HEAD", "config"], ["commondir"]),
+    "in three folders": (["m/HEAD", "m/objects/x"], ["M/refs/x"]),
+}
+
+
+@pytest.mark.parametrize("steps", IN_TWO_STEPS)
+def test_two_trials_do_not_make_a_repository_in_one_folder(steps: str, tmp_path: Path) -> None:
+    first, then = IN_TWO_STEPS[steps]
+    for path in artifact_paths(listed(first), tmp_path / "models"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+
+    with pytest.raises(UnsafeArtifactError, match="must not become a git repository"):
+        artifact_paths(listed(then), tmp_path / "models")
+
+
+def test_nor_by_the_name_of_the_folder_itself(tmp_path: Path) -> None:
+    (tmp_path / "models/objects").mkdir(parents=True)
+    (tmp_path / "models/HEAD").write_text("ref: refs/heads/main\n")
+
+    with pytest.raises(UnsafeArtifactError, match="must not become a git repository"):
+        artifact_paths(listed(["heads/main"]), tmp_path / "models/refs")
+    with pytest.raises(UnsafeArtifactError, match="must have no part that"):
+        artifact_paths(listed(["config.toml"]), tmp_path / "mise")
+
+
+def test_two_trials_share_a_folder_otherwise(tmp_path: Path) -> None:
+    for paths in (["HEAD", "config", "a.bin"], ["objects/b.bin"], ["HEAD", "config", "a.bin"]):
+        for path in artifact_paths(listed(paths), tmp_path / "models"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("x")

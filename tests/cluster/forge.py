@@ -92,7 +92,9 @@ class Forge:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def install_rule(self, repository: str, text: str) -> None:
-        """Put a pre-receive hook in force; it knows who pushes by REMOTE_USER."""
+        """Put a pre-receive hook in force; it knows who pushes by REMOTE_USER, and finds `sweep`."""
+        programs = Path(sys.executable).parent
+        text = text.replace("set -eu\n", f"set -eu\nexport PATH='{programs}':\"$PATH\"\n", 1)
         forge_git.install(self.bare(repository) / RULE, text)
 
     def remove_rule(self, repository: str) -> None:

@@ -9,7 +9,7 @@ from sweepledger.structs.settings import Controller
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import COLLECTOR, DEV, REPOSITORY, Clone, head
 from tests.commands.test_check_hostile import resign
-from tests.commands.test_pushed_rounds import followed
+from tests.commands.test_pushed_rounds import NOT_ACCEPTED, followed
 from tests.repository import Sandbox, followed_by
 
 
@@ -106,7 +106,7 @@ def test_the_rule_keeps_the_collector_from_a_forged_round_and_without_it_the_sam
     resign(folder)
     searching.git("commit", "-q", "--all", "--amend", "--no-edit")
 
-    assert "is not made as" in searching.push()
+    assert NOT_ACCEPTED in searching.push()
     assert head(forge) == before
 
     forge.remove_rule(REPOSITORY)

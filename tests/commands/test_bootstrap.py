@@ -17,6 +17,7 @@ from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
+from tests.command_line import install_sweep
 from tests.repository import Sandbox
 
 URL = "https://git.example.org/team/sweeps.git"
@@ -408,6 +409,7 @@ def install(sandbox: Sandbox) -> None:
     hook = sandbox.remote / "hooks/pre-receive"
     hook.write_bytes((sandbox.root / "clusters/pre-receive.sh").read_bytes())
     hook.chmod(0o755)
+    install_sweep(hook.parent)
 
 
 def push(sandbox: Sandbox, *refs: str, pusher: str = "sweep-collector") -> str:
@@ -415,7 +417,11 @@ def push(sandbox: Sandbox, *refs: str, pusher: str = "sweep-collector") -> str:
     done = subprocess.run(
         ["git", "push", "-q", "origin", *(refs or ("main",))],
         cwd=sandbox.root,
-        env={**os.environ, "REMOTE_USER": pusher},
+        env={
+            **os.environ,
+            "REMOTE_USER": pusher,
+            "PATH": f"{sandbox.remote / 'hooks'}:{os.environ['PATH']}",
+        },
         capture_output=True,
         text=True,
         check=False,

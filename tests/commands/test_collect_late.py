@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection import attempts
-from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.collection.results_commit import UnrecordedError, commit_results
 from sweepledger.commands.verify import verify
+from sweepledger.repo import batches
 from tests.commands.test_collect import branches, column, leave, reviewed, stored, target
 from tests.repository import Sandbox
 
@@ -106,3 +107,30 @@ def test_of_two_that_correct_at_once_neither_takes_away_what_the_other_found(
     commit_results(target(incomplete), other, ())
 
     assert column(incomplete, "status") == ["ok", "ok", "ok"]
+
+
+LATE_REFUSED = """#!/bin/sh
+while read -r old new ref; do
+  [ -z "$(git diff --name-only --diff-filter=M "$old" "$new" -- results/peak/records)" ] || exit 1
+done
+"""
+"""The rule of `clusters/pre-receive.sh` on records."""
+
+
+def test_a_server_that_keeps_recorded_files_gets_the_records_of_other_batches(
+    incomplete: Sandbox, results: Path
+) -> None:
+    late = stored(incomplete)
+    incomplete.merged(xs="1, 2, 3, 4")
+    (second,) = (batch for batch in batches.in_work_tree(incomplete.root) if batch.is_active)
+    hook = incomplete.remote / "hooks/pre-receive"
+    hook.write_text(LATE_REFUSED)
+    hook.chmod(0o755)
+    leave(results, late, 1)
+    leave(results, second, 0)
+
+    (commit,) = commit_results(target(incomplete), results, {second.name})
+
+    assert commit.batches == (second.name,)
+    with pytest.raises(UnrecordedError, match="peak is not recorded"):
+        commit_results(target(incomplete), results, ())

@@ -105,7 +105,7 @@ def test_nothing_is_written_into_gits_own_folder(tmp_path: Path, place: str) -> 
     (tmp_path / "door").symlink_to(tmp_path / ".git")
 
     with pytest.raises(StorageError, match="git's own folder"):
-        files.refuse_outside(None, tmp_path / place)
+        storage.output_path(tmp_path / place)
 
 
 def test_the_next_write_removes_what_a_crash_left(tmp_path: Path) -> None:

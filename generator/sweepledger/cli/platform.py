@@ -292,7 +292,11 @@ def _manual_steps(result: "Bootstrapped") -> list[str]:
         lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
         lines += [f"  {command}" for command in result.results_folder]
     lines += ["", "Restrict the collector's credential to results, on the git server:"]
-    lines += ["  install clusters/pre-receive.sh as a pre-receive hook", f"  {result.ruleset}"]
+    lines += ["  install clusters/pre-receive.sh as a pre-receive hook; where the collector adds batches"]
+    lines += [
+        "  (`next: collector`, `run.infrastructure`), it needs `sweep` on the server",
+        f"  {result.ruleset}",
+    ]
     lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
     return [*lines, *(f"  {line}" for line in result.owners)]
 

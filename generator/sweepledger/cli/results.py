@@ -169,7 +169,7 @@ def metrics(
             ]
         }
         if to is not None:
-            storage.write_file(to.absolute(), text.encode())
+            storage.write_file(storage.output_path(to), text.encode())
             return Response({**data, "file": str(to)}, (f"wrote {to}",))
         return Response(data, tuple(text.splitlines()))
 
@@ -352,7 +352,7 @@ def _write_results(ranked: "RankedTrials", output: str, to: Path | None) -> Resp
         )
     content = command.encode_results(Workspace.find(response.current_folder()), ranked, form)
     if to is not None:
-        storage.write_file(to.absolute(), content)
+        storage.write_file(storage.output_path(to), content)
         data = {"sweep": ranked.sweep, "trials": len(ranked.rows), "file": str(to)}
         return Response(data, (f"wrote {to}",))
     with response.ignore_broken_pipe():

@@ -204,7 +204,7 @@ def _write_reports(checked: Response, report: Path | None, summary: Path | None,
             **({PATCH_FILE: patch} if patch else {}),
         }
         for name, content in contents.items():
-            storage.write_file(report.absolute() / name, content.rstrip(b"\n") + b"\n")
+            storage.write_file(storage.output_path(report / name), content.rstrip(b"\n") + b"\n")
     if summary is not None:
         text = check.check_markdown(checked.problems, patch=PATCH_FILE if patch else None)
-        storage.append_file(summary.absolute(), text.encode("utf-8", "replace"))
+        storage.append_file(storage.output_path(summary), text.encode("utf-8", "replace"))

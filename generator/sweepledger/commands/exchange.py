@@ -20,13 +20,12 @@ from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.files import refuse_outside
 from sweepledger.repo.git import Mirror
 from sweepledger.repo.state import create_state
 from sweepledger.safe_open import read_regular
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
-from sweepledger.storage import storage_errors, write_file
+from sweepledger.storage import output_path, storage_errors, write_file
 from sweepledger.structs.names import SPECS, suggest_sweep_name
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import Settings
@@ -92,8 +91,11 @@ def import_(
 
     Raises SpecError, UsageError, StorageError if the output cannot be written.
     """
-    root, settings = _find_repository(folder)
-    _require_new(root, output)
+    try:
+        settings = Workspace.find(folder).settings
+    except RepositoryError:
+        settings = Settings()
+    _require_new(output)
     imported, text = _read_foreign(format_name, source, name or (output.stem if output else None))
     path = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
     problems = _spec_problems(text, path, settings, source)
@@ -108,7 +110,7 @@ def import_(
     return ImportedSpec(text, imported.losses, problems, path, is_written=output is not None)
 
 
-def _require_new(root: Path | None, output: Path | None) -> None:
+def _require_new(output: Path | None) -> None:
     """Refuse an output file that exists, or that is reached through a link. Raises UsageError, StorageError."""
     if output is None:
         return
@@ -116,7 +118,7 @@ def _require_new(root: Path | None, output: Path | None) -> None:
         raise UsageError(
             f"{output} exists and is not overwritten", hint="choose another --output, or remove it"
         )
-    refuse_outside(root, output)
+    output_path(output)
 
 
 def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tuple[Imported, str]:
@@ -135,15 +137,6 @@ def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tu
         )
         problem = Problem(source.name, line, column, "", str(error), code="foreign-file", hint=hint)
         raise SpecError([problem]) from error
-
-
-def _find_repository(folder: Path) -> tuple[Path | None, Settings]:
-    """Return the repository around the current folder, if there is one, and its settings."""
-    try:
-        workspace = Workspace.find(folder)
-    except RepositoryError:
-        return None, Settings()
-    return workspace.root, workspace.settings
 
 
 def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile) -> tuple[Problem, ...]:
@@ -181,7 +174,7 @@ SEARCH_FORMATS = frozenset({"katib", "optimization-job", "optuna", "wandb"})
 
 def export(workspace: Workspace, format_name: str, name: str, *, output: Path | None = None) -> ExportedSweep:
     """Convert a sweep to the format of another tool. Raises SpecError, UsageError."""
-    _require_new(workspace.root, output)
+    _require_new(output)
     (parsed,) = workspace.specs([name])
     sweep = parsed.sweep
     if sweep.search is not None and format_name not in SEARCH_FORMATS:
@@ -214,7 +207,7 @@ def export_batch(
     The script runs the trials that the batch's own Jobs would run: the same launcher, rows and ids. Raises SpecError
     if a script cannot run the batch, UsageError, RepositoryError, StorageError, ToolError.
     """
-    _require_new(workspace.root, output)
+    _require_new(output)
     stored = _active_batch(workspace, name, batch)
     if stored.lock.pack is not None:
         raise UsageError(

@@ -10,19 +10,23 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.repository import at_commit, catalog
+from sweepledger.commands.checks import new_batches
+from sweepledger.commands.checks.context import CheckContext, specs_to_read
+from sweepledger.commands.repository import at_commit, catalog, pushed
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.verification import batch_audit
 from sweepledger.commands.verification.batch_audit import BatchAudit
 from sweepledger.commands.verification.commit_audit import SignatureAudit, audit_paths, audit_signatures
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
 from sweepledger.commands.verification.rebuild import rebuild_results, recorded_batches
-from sweepledger.errors import IdleError, RepositoryError, StorageError, UsageError
+from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
+from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import ARCHIVE, StoredBatch
-from sweepledger.repo.git import Entry, commits, uncommitted_paths
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import Entry, Repository, commits, uncommitted_paths
 from sweepledger.results.paths import RESULTS, results_folder
-from sweepledger.structs.names import is_sweep_name
+from sweepledger.structs.names import SPECS, is_sweep_name
 from sweepledger.structs.settings import Settings
 
 
@@ -134,6 +138,9 @@ def verify_since(
 ) -> Verification:
     """Verify the sweeps whose results changed since a commit, and that no results commit changed anything else.
 
+    Batches that came since then must be those that the generator writes from the commit before: a round that the
+    collector pushed has no other check where no hook runs.
+
     Raises UsageError for a revision that does not exist.
     """
     repository = workspace.repository
@@ -143,6 +150,7 @@ def verify_since(
             raise UsageError(f"{name} is not a commit", hint="try a branch, a tag or HEAD~1")
     before, until = (names[name] or "" for name in (since, revision or "HEAD"))
     touched, stray = audit_paths(repository, before, until)
+    stray = (*stray, *_forged_batches(repository, before, until))
     lines = _signers(workspace, before, signers)  # a change of the keys is verified with the earlier keys
     stored = batches.in_commit(repository, until)
     verifying = _Verification(workspace, until, stored, lines, with_work_tree=False)
@@ -150,6 +158,45 @@ def verify_since(
         verification for verification in map(verifying.sweep, touched) if verification is not None
     )
     return Verification(until, len(lines), changed, stray)
+
+
+def _forged_batches(repository: Repository, since: str, until: str) -> Iterator[FileDifference]:
+    """Yield what differs in batches of `until`, as each came after `since`, from those that the generator writes."""
+    listed = repository.run(
+        *(
+            "log",
+            "--first-parent",
+            "-m",
+            "--no-renames",
+            "--diff-filter=A",
+            "--name-only",
+            "--format=commit %H",
+        ),
+        *(f"{since}..{until}", "--", f":(glob){ACTIVE}/*/{LOCK_FILE}"),
+    )
+    present = {batch.name for batch in batches.in_commit(repository, until)}
+    branch = f"{pushed.BRANCHES}{at_commit.settings_or_defaults(repository, until).branch}"
+    for part in listed.split("commit ")[1:]:
+        commit, *paths = part.split()
+        folders = tuple(path.removesuffix(LOCK_FILE) for path in paths if path.split("/")[-2] in present)
+        if folders:
+            ref = pushed.PushedRef(branch, repository.commit(f"{commit}^"), commit)
+            with pushed.checked_out(repository.git_path("objects").parent, {}, ref) as change:
+                for problem in () if change is None else _batch_problems(change, ref.old):
+                    if f"{problem.file}/".startswith((*folders, f"{SPECS}/")):
+                        message = f"{problem.message} [{problem.code}]"
+                        yield FileDifference(problem.file, "", problem.path, message)
+
+
+def _batch_problems(change: Workspace, base: str | None) -> Iterator[Problem]:
+    context = CheckContext(change, base)
+    try:
+        problems = tuple(new_batches.unreadable_batches(context))
+        specs = change.read(() if problems else specs_to_read(context, change.spec_paths()))
+        problems = problems or tuple(new_batches.check_new_batches(context, specs))
+    except SpecError as error:
+        problems = error.problems
+    yield from (problem for problem in problems if problem.severity is Severity.ERROR)
 
 
 def _known_sweeps(workspace: Workspace, present: set[str]) -> set[str]:

@@ -15,7 +15,7 @@ from sweepledger.formats import record_json
 from sweepledger.formats.json import RejectedInput
 from sweepledger.process import ByteSource
 from sweepledger.safe_open import FILE_FLAGS, open_below
-from sweepledger.storage import storage_error
+from sweepledger.storage import storage_error, storage_errors
 from sweepledger.structs.names import file_system_name
 from sweepledger.structs.record import Artifact, ArtifactList
 
@@ -46,11 +46,13 @@ def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...
     """Return the paths of the copies in a folder. Raises UnsafeArtifactError that names the first unsafe one.
 
     The record's paths are untrusted, because the trial chose them: none may lead out of the folder, and none may
-    be obeyed by a program that is only started there.
+    be obeyed by a program that is only started there, also together with what another trial left in the folder.
     """
     paths = [artifact.path for artifact in artifacts]
-    entries: dict[str, dict[str, bool]] = {}
-    """The names in each folder, and which are files."""
+    into = into.absolute()
+    outer = file_system_name(into.name)
+    entries: dict[tuple[str, ...], dict[str, bool]] = {(): {outer: False}}
+    """The names in each folder, and which are files; the folders begin beside `into`."""
     for path in paths:
         parts = path.split("/")
         if {"", ".", ".."}.intersection(parts) or not path.isprintable() or "\\" in path:
@@ -59,7 +61,7 @@ def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...
             )
         names = [file_system_name(part) for part in parts]
         obeyed = next((part for part, name in zip(parts, names, strict=True) if OBEYED.fullmatch(name)), None)
-        if OBEYED_PATHS.fullmatch("/".join(names)):
+        if OBEYED_PATHS.fullmatch("/".join((outer, *names))):
             obeyed = path
         if obeyed is not None:
             raise UnsafeArtifactError(
@@ -67,14 +69,30 @@ def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...
                 hint=BY_HAND,
             )
         for depth, name in enumerate(names):
-            entries.setdefault("/".join(names[:depth]), {})[name] = depth == len(names) - 1
-    for folder, found in entries.items():
-        if found.get("head") and ({"objects", "refs"} <= found.keys() or "commondir" in found):
+            entries.setdefault((outer, *names[:depth]), {})[name] = depth == len(names) - 1
+    for folder, names_there in entries.items():
+        for entry in _present(into.parent, folder):
+            name = file_system_name(entry.name)
+            names_there[name] = names_there.get(name, False) or not entry.is_dir()
+        if names_there.get("head") and (
+            {"objects", "refs"} <= names_there.keys() or "commondir" in names_there
+        ):
             raise UnsafeArtifactError(
-                f"artifacts in {folder or 'their folder'!r}: must not be a git repository, got HEAD, objects, refs",
+                f"artifacts in {'/'.join(folder) or into.parent.name!r}: must not become a git repository with what "
+                "is there already, got HEAD, objects, refs",
                 hint=BY_HAND,
             )
     return tuple(into.joinpath(*path.split("/")) for path in paths)
+
+
+def _present(place: Path, folder: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder below a place, and in each other that some file systems take for it."""
+    with storage_errors(place), suppress(FileNotFoundError), os.scandir(place) as entries:
+        for entry in entries:
+            if not folder:
+                yield entry
+            elif file_system_name(entry.name) == folder[0] and entry.is_dir():
+                yield from _present(Path(entry.path), folder[1:])
 
 
 def is_copied(artifact: Artifact, path: Path) -> bool:

@@ -30,10 +30,6 @@ def fill_folder(folder: Path, tree: FileTree) -> None:
         sync_folder(parent)
 
 
-GIT_FOLDER = ".git"
-"""Git executes and obeys what is in it: hooks and settings."""
-
-
 LARGEST_INPUT = 256 * 1024
 """Bytes of a spec, as in the reader, which refuses a larger one."""
 
@@ -61,16 +57,6 @@ def refuse_links(root: Path, *places: str | Path) -> None:
                     f"{path}: must be a folder or file of the repository, not a symbolic link",
                     hint="replace the link with its target",
                 )
-
-
-def refuse_outside(root: Path | None, output: Path) -> None:
-    """Raise StorageError if a path is in git's own folder, or leads through a link of the repository."""
-    path = output.absolute()
-    real = path.parent.resolve()
-    if GIT_FOLDER in {part.lower() for part in (*path.parts, *real.parts)}:
-        raise StorageError(f"{output}: must not be in git's own folder", hint="choose another --output")
-    if root is not None and path.is_relative_to(root):
-        refuse_links(root, path.relative_to(root))
 
 
 def read_input(path: Path) -> bytes:

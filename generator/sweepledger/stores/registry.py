@@ -14,6 +14,8 @@ class StoreKind:
     module: str
     default: str
     """The place if none is named, relative to the current folder."""
+    file: str = ""
+    """The only file that is written in that folder, if it is one."""
 
     def write(self, contents: SweepContents, place: str) -> StoreChange:
         """Write results to a store of this kind. Raises ToolError, StorageError."""
@@ -33,5 +35,5 @@ STORES: Mapping[str, StoreKind] = {
     "wandb": StoreKind("wandb_offline", "wandb"),
     "tensorboard": StoreKind("tensorboard_events", "runs"),
     "parquet": StoreKind("parquet_files", "parquet"),
-    "model-card": StoreKind("model_card", "."),
+    "model-card": StoreKind("model_card", ".", "README.md"),
 }

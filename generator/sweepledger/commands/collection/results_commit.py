@@ -267,14 +267,16 @@ def _commit_accepted(
 ) -> tuple[str | None, ResultsCommit | None]:
     """Make the results commit, or a smaller one if the server refuses it. Raises RepositoryError.
 
-    A server may refuse the round and accept the results alone: these must not wait for it.
+    A server may refuse the round, then what corrects recorded batches, and accept the rest, which must not wait.
     """
     try:
         return target.commit(recording.change, proposals=folder)
     except RepositoryError as error:
-        if isinstance(error, ContentionError) or not recording.adds_round(target.tip()):
+        fresh = recording.fresh(target.tip())
+        adds_round = recording.adds_round(target.tip())
+        if isinstance(error, ContentionError) or not (adds_round or 0 < len(fresh) < len(recording.attempts)):
             raise
-        smaller = replace(recording, refused=error)
+        smaller = replace(recording, refused=error, attempts=recording.attempts if adds_round else fresh)
     return _commit_accepted(target, smaller, folder)
 
 
@@ -319,6 +321,15 @@ class _Recording:
             return False
         settings = at_commit.settings_or_defaults(self.repository, base)
         return settings.results.from_pull_request is PullRequestResults.MARKED
+
+    def fresh(self, base: str | None) -> Mapping[str, BatchAttempts]:
+        """Return the attempts of batches without records at a commit."""
+        files = self.repository.files(base, results_folder(self.sweep))
+        return {
+            name: read
+            for name, read in self.attempts.items()
+            if batch_records.records_file(read.batch) not in files
+        }
 
     def adds_round(self, base: str | None) -> bool:
         """Return whether the commit on top of `base` adds a round of a search."""

@@ -19,10 +19,9 @@ from sweepledger.errors import IdleError, UsageError
 from sweepledger.process import ByteSource
 from sweepledger.repo import artifacts, batches, volume
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.files import refuse_links
 from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.results.outcomes import evaluate
-from sweepledger.storage import write_file
+from sweepledger.storage import output_path, write_file
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Artifact, Record, Status
 from sweepledger.structs.run_config import Shape
@@ -222,8 +221,7 @@ def fetch(
             hint="a trial's artifacts are the files that it writes below $SWEEP_ARTIFACTS",
         )
     folder = into or workspace.root / ARTIFACTS / counted.trial.id
-    if into is None:
-        refuse_links(workspace.root, ARTIFACTS)
+    output_path(folder)
     with ExitStack() as stack:
         if pod is not None:
             _require_volume(counted.trial)
@@ -231,7 +229,7 @@ def fetch(
         bucket = None if is_here else _bucket(workspace, counted.trial.batch)
         files = _TrialFiles(counted.trial, state, pod, stack, bucket)
         listed = _listed_artifacts(record, files)
-        paths = artifacts.artifact_paths(listed, folder)
+        paths = tuple(map(output_path, artifacts.artifact_paths(listed, folder)))
         places = list(zip(listed, paths, strict=True))
         wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
         if wanted and (pod is not None or not is_here):

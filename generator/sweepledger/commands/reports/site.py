@@ -76,8 +76,7 @@ def site(workspace: Workspace, out: Path, revision: str = "HEAD") -> BuiltSite:
     commit = repository.commit(revision)
     if commit is None:
         raise UsageError(f"{revision!r} is not a commit", hint="try a branch, a tag or HEAD~1")
-    target = out.absolute()
-    files.refuse_outside(workspace.root, target / HOME)
+    target = storage.output_path(out, is_folder=True)
     state = _state_file(workspace, target)
     previous = _read_previous(target, state)
     builder = _SiteBuilder(workspace, commit, target, previous)

@@ -19,7 +19,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, StorageError, ToolError, UsageError
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.results.paths import RESULTS, results_folder
-from sweepledger.storage import storage_errors
+from sweepledger.storage import output_path, storage_errors
 from sweepledger.stores.contents import FinishedTrial, StoreChange, SweepContents
 from sweepledger.stores.registry import STORES
 from sweepledger.structs.domain import Domain
@@ -68,6 +68,9 @@ def sync(workspace: Workspace, store: str, name: str, *, place: str | None = Non
         )
     contents = contents_of(recorded)
     place = place or kind.default
+    path = place.removeprefix("sqlite:///").removeprefix("file:")
+    if "://" not in path:
+        output_path(Path(path, kind.file), is_folder="://" not in kind.default)
     return Synced(store, place, name, kind.write(contents, place), contents.unfinished)
 
 

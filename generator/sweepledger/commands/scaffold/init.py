@@ -76,6 +76,7 @@ def init(
         )
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is not an empty folder", hint="choose another, or empty it")
+    storage.output_path(folder)
     around = _repository_around(folder.resolve())
     if around is not None:
         raise RepositoryError(

@@ -1,9 +1,11 @@
 """Checks of the commits that changed results: signatures and changed paths."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sweepledger.commands.verification.file_diff import FileDifference
+from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.render.platform import flux
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import CommitSignature, Entry, Repository, commit_signatures
@@ -94,6 +96,7 @@ def _blob_after(change: CommitSignature, path: str) -> str | None:
     return blob if blob.strip("0") else None
 
 
+LOCK = re.compile(rf"{ACTIVE}/[^/]+/{LOCK_FILE}")
 GONE = "0" * 40
 PARTS = 3
 """Number of parts of `overlays/active/<batch>`; the path of a file has more."""
@@ -125,22 +128,29 @@ def _stray_paths(
         yield FileDifference(RESULTS, "", "", message)
         return
     active = repository.files(f"{change.id}^", ACTIVE) if repository.commit(f"{change.id}^") else {}
+    locks = [path for path, identity in change.blobs.items() if LOCK.fullmatch(path) and identity != GONE]
+    added = {path.split("/")[2] for path in locks if path not in active}
     for path, identity in sorted(change.blobs.items()):
-        if path.startswith(f"{RESULTS}/") or _is_move(path, identity, sweeps[0], active):
+        if path.startswith(f"{RESULTS}/") or _is_move(path, identity, sweeps[0], active, added):
             continue
         message = f"commit {commit} records {sweeps[0]} and must not touch this file"
         yield FileDifference(path, "", "", message)
 
 
-def _is_move(path: str, identity: str, sweep: str, active: Mapping[str, Entry]) -> bool:
-    """Return whether a change belongs to an unchanged move of a batch to `archive/`."""
+def _is_move(
+    path: str, identity: str, sweep: str, active: Mapping[str, Entry], added: Collection[str]
+) -> bool:
+    """Return whether a change belongs to an unchanged move of a batch to `archive/`, or to one in `added`.
+
+    `verify_since` compares what an added batch contains.
+    """
     if announced := flux.BATCH_FILE.fullmatch(path):
-        return identity == GONE and _is_batch_of(announced[1], sweep)
+        return _is_batch_of(announced[1], sweep) and (identity == GONE or announced[1] in added)
     parts = path.split("/")
     if len(parts) <= PARTS or not _is_batch_of(parts[2], sweep):
         return False
     if "/".join(parts[:2]) == ACTIVE:
-        return identity == GONE
+        return identity == GONE or parts[2] in added
     before = active.get("/".join([ACTIVE, *parts[2:]]))
     return "/".join(parts[:2]) == ARCHIVE and before is not None and before.id == identity
 

@@ -227,7 +227,7 @@ def pre_receive_hook(settings: Settings, source: GitSource, bases: Mapping[str, 
     """Write the pre-receive hook that confines the collector's credential on the git server."""
     head = (
         f"#!/bin/sh\n# {BANNER}\nset -eu\n"
-        f"branch='{source.branch}'\nmode='{settings.results.mode}'\nnext='{settings.next}'\n"
+        f"branch='{source.branch}' mode='{settings.results.mode}' next='{settings.next}' "
         f"collector='{COLLECTOR_ACCOUNT}'\n\n"
     )
     return head.encode() + bases[HOOK_BASE]
