@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,48 @@ def test_a_program_runs_in_its_folder_and_what_it_keeps_is_in_the_record(
         .lines[-1]
         .startswith(f"cd ../peak-{trial}/mnist && ln -s <folder of mnist> ../data && env ")
     )
+
+
+MESSY = """import argparse, os, pathlib
+x = argparse.ArgumentParser()
+x.add_argument("--x", type=int)
+x = x.parse_args().x
+state, helper = pathlib.Path("state.txt"), pathlib.Path("helper.py")
+before = [str(path) for path in sorted(pathlib.Path().rglob("*"))] + [helper.read_text()]
+state.write_text(f"{x}")
+helper.write_text(f"# {x}")
+pathlib.Path("deep/er").mkdir(parents=True)
+print(f"score={x}", f"numbers={os.stat('kept.py').st_ino}")
+pathlib.Path(os.environ["SWEEP_ARTIFACTS"], "before.txt").write_text(repr(before))
+"""
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Sandbox]:
+    """A sandbox on a disk: writes through mappings are not noted in memory, where each trial has a new copy."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Sandbox.create(Path(folder), is_patched=lambda: False)
+
+
+def test_trials_that_follow_each_other_share_what_none_has_changed(
+    on_disk: Sandbox, needs_kustomize: None
+) -> None:
+    sandbox = on_disk
+    laptop(sandbox, "  workdir: mnist\n  parallelism: 1")
+    sandbox.write("mnist/train.py", MESSY)
+    sandbox.write("mnist/kept.py", "")
+    spec = (sandbox.root / "sweeps/peak.yaml").read_text().replace("[1, 2]", "[1, 2, 3, 4]")
+    logged = "maximize, source: stdout}"
+    sandbox.write("sweeps/peak.yaml", spec.replace("maximize}", logged))
+    sandbox.commit("Leave files behind")
+
+    records = run(sandbox)
+
+    assert [record["metrics"]["score"] for record in records] == [1, 2, 3, 4]
+    before = repr([*(f"{name}.py" for name in ("helper", "kept", "train")), ""])
+    assert [kept(record) for record in records] == [{"before.txt": sha256(before)}] * 4
+    assert len({record["metrics"]["numbers"] for record in records}) < 4
+    assert not [*create_state(sandbox.workspace.repository).glob("pods/*")]
 
 
 @pytest.mark.parametrize(

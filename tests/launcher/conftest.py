@@ -1,6 +1,7 @@
 """Fixtures of the launcher's tests."""
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,15 @@ def trial_folder(tmp_path: Path) -> Iterator[TrialFolder]:
     folder = TrialFolder(tmp_path)
     yield folder
     folder.end()
+
+
+@pytest.fixture(params=["/var/tmp", "/dev/shm"])  # noqa: S108 - new folders below them
+def local_folder(request: pytest.FixtureRequest) -> Iterator[TrialFolder]:
+    """The folders of a valid trial on a disk, and in memory, where a write through a mapping may not be noted."""
+    with tempfile.TemporaryDirectory(dir=request.param) as root:
+        folder = TrialFolder(Path(root))
+        yield folder
+        folder.end()
 
 
 THIS_PYTHON = "{}.{}".format(*sys.version_info)

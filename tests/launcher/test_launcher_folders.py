@@ -109,6 +109,77 @@ def test_no_attempt_sees_what_another_wrote(trial_folder: TrialFolder) -> None:
         (trial_folder.results / f"{uid}.json").unlink()
 
 
+CHANGES = [
+    "echo changed > tracked.txt",
+    "echo 'AS locked' | tr -d '\\n' > tracked.txt; touch -r $HERE/code/tracked.txt tracked.txt",
+    "chmod +x tracked.txt",
+    "cp -p tracked.txt new; mv new tracked.txt",
+    "ln tracked.txt $HERE/another-name",
+    "rm tracked.txt; ln -s $HERE/code/tracked.txt tracked.txt",
+    "rm tracked.txt; mkdir tracked.txt; touch tracked.txt/new",
+    "rm tracked.txt; mkfifo tracked.txt",
+    "echo new > new.txt; mkdir -p empty/new; rm -r package",
+    "mv package moved; ln -s $HERE/twin package",
+    "mv package empty/; mkdir package; echo changed > package/data.txt",
+    "chmod 0 package; chmod 500 .",
+    '$PYTHON -c \'import mmap; f = open("tracked.txt", "r+b"); m = mmap.mmap(f.fileno(), 0); m[:2] = m[:2][::-1]\'',
+]
+
+
+@pytest.mark.parametrize("script", CHANGES)
+def test_a_copy_that_an_ended_attempt_had_is_as_new(script: str, local_folder: TrialFolder) -> None:
+    put(local_folder.code, tracked_txt="as locked", package__data_txt="as locked", other_txt="as locked")
+    (local_folder.code / "empty").mkdir()
+    shutil.copytree(local_folder.code / "package", local_folder.root / "twin")
+    numbers, copies = "stat -c '%i %n' other.txt tracked.txt", str(local_folder.root / "copies")
+    script = f"{numbers}; {script.replace('$PYTHON', sys.executable)}"
+    (before, _) = said(local_folder, script, SWEEP_COPIES=copies)
+    work = end_attempt(local_folder)
+
+    lines = said(
+        local_folder,
+        f"{numbers}; find . ! -name '*.txt'; cat other.txt tracked.txt package/data.txt",
+        SWEEP_COPIES=copies,
+        SWEEP_POD_UID="uid-2",
+    )
+
+    assert work is None or lines[0] == before
+    assert sorted(lines[2:-1]) == [".", "./empty", "./package"]
+    assert lines[-1] == "as locked" * 3
+    assert work is None or not work.exists()
+    assert contents(local_folder.root / "twin") == {"data.txt": b"as locked"}
+
+
+def test_what_nobody_changed_is_used_again_and_its_folders_are_new(local_folder: TrialFolder) -> None:
+    put(local_folder.code, tracked_txt="as locked", package__data_txt="as locked")
+    copies, script = str(local_folder.root / "copies"), "stat -c %i tracked.txt package/data.txt . package"
+    first = said(local_folder, f"{script}; cat tracked.txt", SWEEP_COPIES=copies)
+    work = end_attempt(local_folder)
+    if work is None:
+        pytest.skip(f"skipped: {local_folder.root} does not note writes through mappings")
+    stale = os.open(work, os.O_RDONLY)
+
+    second = said(local_folder, f"{script}; ls", SWEEP_COPIES=copies, SWEEP_POD_UID="uid-2")
+
+    with pytest.raises(FileNotFoundError):
+        os.open("mark", os.O_WRONLY | os.O_CREAT, dir_fd=stale)
+    os.close(stale)
+    assert second[:2] == first[:2]
+    assert set(second[2:4]).isdisjoint(first[2:4])
+    assert second[4:] == ["package", "tracked.txt"]
+
+
+def end_attempt(folder: TrialFolder) -> Path | None:
+    """Leave the copy of an attempt to the next one as an engine does, and return where it is, if it can be used."""
+    (folder.results / "uid-1.json").unlink()
+    for noted in (folder.root / "scratch").glob("trial-*/copied"):
+        work = folder.root / "copies" / f"{int(noted.read_text())}-uid-1"
+        work.parent.mkdir()
+        (noted.parent / "run/work").rename(work)
+        return work
+    return None
+
+
 def test_bits_links_and_empty_folders_are_as_in_the_code(trial_folder: TrialFolder) -> None:
     put(trial_folder.code, tool_sh="#!/bin/sh\necho it runs\n", package__data_txt="deep", plain_txt="x")
     (trial_folder.code / "tool.sh").chmod(0o755)

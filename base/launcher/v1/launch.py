@@ -26,6 +26,7 @@ Environment
   SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
   SWEEP_EARLIER   JSON file: by row, record, output and artifacts of an earlier attempt that exited with 0 and
                   without a metric; its output is read by the metric of launch.json, and no command starts
+  SWEEP_COPIES    folder of copies of the code that ended attempts had; what nobody has changed is used again
 
 The current folder has the code. The command starts in a private copy of it.
 
@@ -108,6 +109,8 @@ MOST_FILES = 10_000  # that a path with wildcards may match
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+COPIED = "copied"  # a file with the time at which the copy of the code was complete
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - of a link to a longer TMPDIR
 MOST_METRICS = 100
 MOST_POINTS = 200  # of a curve in the record
@@ -961,25 +964,125 @@ def make_folders(trial: str) -> Folders:
         os.symlink(temporary, short_link(trial))
         temporary = short_link(trial)
     folders = Folders(trial, work, home, temporary)
+    earlier = take_copy(trial)
     try:
-        state = copy_code(os.getcwd(), folders.work)
+        state = copy_code(os.getcwd(), folders.work, earlier)
     except PermissionError as error:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
+    finally:
+        delete_folder(earlier.folder)
     expected = os.environ.get("SWEEP_CODE_STATE")
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
+    if "SWEEP_COPIES" in os.environ:
+        note_time(os.path.join(trial, COPIED))
     return folders
 
 
-def copy_code(source: str, target: str) -> str:
-    """Copy a folder so that no write to the copy reaches the original; return the state of the original."""
+class Earlier(NamedTuple):
+    """The copy that an ended attempt had. Its files are as new if they have not changed since that began."""
+
+    folder: str
+    began: int
+    """By the clock of the file system, in nanoseconds."""
+
+    def open(self, folder: str) -> int:
+        """Open a folder of the copy; -1: there is none. Links may name another attempt's."""
+        file = -1
+        for part in (self.folder, *filter(None, folder.split(os.sep))):
+            parent = file
+            try:
+                file = os.open(part, OPEN_FOLDER, dir_fd=None if parent < 0 else parent)
+            except OSError:
+                file = -1
+            if parent >= 0:
+                os.close(parent)
+            if file < 0:
+                break
+        return file
+
+    def copy(self, entry: os.DirEntry[str], place: str, folder: int, target: int) -> os.stat_result:
+        """Copy a file, or move that of the earlier copy; return the state of the original."""
+        state = entry.stat(follow_symlinks=False)
+        if self.gives(entry.name, state, folder, target):
+            return state
+        return copy_file(entry.path, os.path.join(place, entry.name))
+
+    def gives(self, name: str, original: os.stat_result, folder: int, target: int) -> bool:
+        """Move a file to another folder if it is as it was copied; return whether it was."""
+        if folder < 0:
+            return False
+        try:
+            state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            is_same = (
+                state.st_ctime_ns <= self.began  # no program can set this time
+                and state.st_mtime_ns == original.st_mtime_ns
+                and state.st_size == original.st_size
+                and state.st_mode == stat.S_IFREG | mode_of_copy(original)
+                and state.st_nlink == 1
+            )
+            if is_same:
+                os.rename(name, name, src_dir_fd=folder, dst_dir_fd=target)
+        except OSError:
+            return False
+        return is_same
+
+
+NO_COPY = Earlier("", 0)
+
+
+def take_copy(trial: str) -> Earlier:
+    """Take one of the copies that ended attempts had, if there is one."""
+    folder, taken = os.environ.get("SWEEP_COPIES", ""), os.path.join(trial, "earlier")
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        began = name.partition("-")[0]
+        with contextlib.suppress(OSError):  # another launcher has taken it
+            os.rename(os.path.join(folder, name), taken)
+            return Earlier(taken, int(began))
+    return NO_COPY
+
+
+def note_time(path: str) -> None:
+    """Write the time of the file system into a new file, and wait until it is later.
+
+    Remove the file where a write through a mapping does not change the time of its file, as on tmpfs: nobody
+    could see there that a program changed a file.
+    """
+    import mmap  # noqa: PLC0415 - laptops alone need it
+
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(file, b"%d" % os.fstat(file).st_ctime_ns)
+        with mmap.mmap(file, 0) as mapped:
+            digit, written = mapped[0], os.fstat(file).st_ctime_ns
+            clock = os.path.dirname(path)
+            while os.stat(clock).st_ctime_ns <= written:
+                time.sleep(0.0005)
+                os.utime(clock)
+            mapped[0] = digit
+        if os.fstat(file).st_ctime_ns <= written:
+            os.remove(path)
+    except (OSError, ValueError):  # no mappings
+        os.remove(path)
+    finally:
+        os.close(file)
+
+
+def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> str:
+    """Copy a folder so that no write to the copy reaches the original; return the state of the original.
+
+    Files of an earlier copy that nobody has changed are moved. Folders are always new: a process outside the
+    attempt that still has a folder of the earlier copy does not reach this one.
+    """
     if is_below(source, os.path.dirname(target)):
         raise Refused(f"the working directory {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
     states, size, waiting = [], 0, [""]
     while waiting:
         folder = waiting.pop()
         states.append(state_line(folder, os.stat(os.path.join(source, folder))))
-        os.mkdir(os.path.join(target, folder) if folder else target, 0o700)
+        place = os.path.join(target, folder) if folder else target
+        os.mkdir(place, 0o700)
+        opened = (earlier.open(folder), os.open(place, OPEN_FOLDER))
         with os.scandir(os.path.join(source, folder)) as entries:
             for entry in entries:
                 name = os.path.join(folder, entry.name)
@@ -989,7 +1092,7 @@ def copy_code(source: str, target: str) -> str:
                 elif entry.is_dir():
                     waiting.append(name)
                 elif entry.is_file():
-                    state = copy_file(entry.path, os.path.join(target, name))
+                    state = earlier.copy(entry, place, *opened)
                     states.append(state_line(name, state))
                     size += state.st_size
                 if len(states) > MOST_CODE_FILES or size > LARGEST_CODE:
@@ -997,18 +1100,27 @@ def copy_code(source: str, target: str) -> str:
                         f"the code has more than {MOST_CODE_FILES} files or {LARGEST_CODE >> 30} GiB, and"
                         " each trial has a copy: keep data in run.data, and the rest out of run.code"
                     )
+        for file in opened:
+            if file >= 0:
+                os.close(file)
     return digest_of_states(states)
 
 
+def mode_of_copy(original: os.stat_result) -> int:
+    """Return the permissions of the copy of a file: its owner may write."""
+    return 0o600 | original.st_mode & 0o111
+
+
 def copy_file(source: str, target: str) -> os.stat_result:
-    """Copy the bytes of a file, and whether it can be executed; return the state of the original after it."""
+    """Copy a file, its time, and whether it can be executed; return the state of the original after it."""
     reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         state = os.fstat(reader)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        writer = os.open(target, flags, 0o600 | state.st_mode & 0o111)
+        writer = os.open(target, flags, mode_of_copy(state))
         try:
             copy_bytes(reader, writer, state.st_size)
+            os.utime(writer, ns=(state.st_atime_ns, state.st_mtime_ns))
         finally:
             os.close(writer)
         return os.fstat(reader)

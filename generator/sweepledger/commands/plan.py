@@ -207,7 +207,7 @@ class _PlanContext:
                         *method_warnings(parsed, sweep.search),
                         *refusals,
                         *respelled,
-                        *spec_change.renamed_by_hand(self.workspace.root, sweep, expansion, self.merged),
+                        *spec_change.renamed_by_hand(self.workspace.root, sweep, expansion, self.stored.merged),
                     )
                 )
             ),

@@ -126,6 +126,7 @@ class LocalEngine:
         for uid in self._pods:
             volumes.remove_pod(self._folders, uid)
         self._pods.clear()
+        volumes.remove_copies(self._folders)
         os.close(self._lock)
         self._lock = None
 
@@ -192,6 +193,8 @@ class LocalEngine:
             history += acted
             if not acted:
                 break
+        if not self._pods:
+            volumes.remove_copies(self._folders)
         return tuple(history)
 
     def _observe(self, name: str) -> None:
@@ -283,6 +286,8 @@ class LocalEngine:
                     store.ObservedPod(pod.job.batch, pod.index, pod.uid, pod.started, max(pod.started, now)),
                 )
             del self._pods[pod.uid], self._ended[0]
+            if pod_exit.reason is None and pods.can_share_copies(pod):  # else a process of it may go on
+                volumes.keep_copy(self._folders, pod.uid, pod.desired.code_state)
             volumes.remove_pod(self._folders, pod.uid)
             for row in pod.rows:
                 self._refresh(_DesiredJob(pod.desired, pod.job), row)

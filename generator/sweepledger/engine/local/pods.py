@@ -123,7 +123,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         variables=_devices(pod, capacity)
         | _rows(pod)
         | _thresholds(pod)
-        | _states(pod)
+        | _states(pod, folders)
         | _earlier(pod, pod_folder / EARLIER_FILE),
         python_path=pod.desired.python_path,
     )
@@ -163,9 +163,11 @@ def _thresholds(pod: LocalPod) -> dict[str, str]:
     return {} if pod.desired.thresholds is None else {"SWEEP_THRESHOLDS": str(pod.desired.thresholds)}
 
 
-def _states(pod: LocalPod) -> dict[str, str]:
-    """Return by what the launcher notices that the stored code or the dataset was changed."""
+def _states(pod: LocalPod, folders: StateFolders) -> dict[str, str]:
+    """Return by what the launcher notices that the stored code or the dataset was changed, and copies of the code."""
     states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.data_state}
+    if can_share_copies(pod):
+        states["SWEEP_COPIES"] = str(folders.copies / pod.desired.code_state)
     return {name: state for name, state in states.items() if state}
 
 
@@ -176,6 +178,11 @@ def _earlier(pod: LocalPod, path: Path) -> dict[str, str]:
         return {}
     write_file(path, json.dumps(earlier).encode())
     return {"SWEEP_EARLIER": str(path)}
+
+
+def can_share_copies(pod: LocalPod) -> bool:
+    """Return whether a later pod may have the copy of the code: all processes of this one end with it."""
+    return sys.platform == "linux" and pod.job.pack is None and bool(pod.desired.code_state)
 
 
 def settle_pod(

@@ -43,6 +43,11 @@ class StateFolders:
         """One folder per pod that has not ended."""
         return self.state / "pods"
 
+    @property
+    def copies(self) -> Path:
+        """Copies of the code that ended pods had, by the state of the code. Deleted as pods are."""
+        return self.pods / "copies"
+
     def pod(self, uid: str) -> Path:
         """Return the folder for the files of a pod, which are deleted with it."""
         return self.pods / uid
@@ -154,6 +159,8 @@ def _volume_folder(folders: StateFolders, job: JobSpec, uid: str, name: str, dat
 MOST_REPORTED = 4 << 20
 """Bytes that are read of what a running trial reports in a file."""
 _REPORT = "result.json"
+_COPIED, _LONGEST_TIME = "copied", 32
+"""A file of the launcher with the time at which its copy of the code was complete."""
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - where launchers make them
 
 
@@ -181,6 +188,21 @@ def scratch_limits(folders: StateFolders, job: JobSpec, uid: str) -> tuple[tuple
     if job.pod.scratch_limit:
         limits.append((folders.pod(uid), job.pod.scratch_limit))
     return tuple(limits)
+
+
+def keep_copy(folders: StateFolders, uid: str, code_state: str) -> None:
+    """Keep the copy of the code that an ended pod had: the next launcher takes what nobody has changed in it."""
+    with contextlib.suppress(OSError, ValueError):
+        for noted in (folders.pod(uid) / VOLUMES).glob(f"*/trial-*/{_COPIED}"):
+            began = int(read_regular(noted, _LONGEST_TIME) or b"")
+            target = folders.copies / code_state
+            target.mkdir(parents=True, exist_ok=True)
+            (noted.parent / "run/work").rename(target / f"{began}-{uid}")
+
+
+def remove_copies(folders: StateFolders) -> None:
+    """Remove the copies of the code that no pod has."""
+    remove_pod(folders, folders.copies.name)
 
 
 def remove_pod(folders: StateFolders, uid: str) -> None:
