@@ -81,6 +81,31 @@ def test_two_commands_lead_from_a_script_at_the_root_to_results(lab: Path) -> No
     assert git(lab, "status", "--porcelain") == ""
 
 
+def test_a_trial_without_memory_names_use_limit_and_key_wherever_it_is_shown(lab: Path) -> None:
+    (lab / "train.py").write_text("held = bytearray(400 << 20)\nimport time\ntime.sleep(600)\n")
+    git(lab, "commit", "-q", "-am", "Hold memory")
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=2", cwd=lab)
+    spec = lab / "sweeps/score.yaml"
+    spec.write_text(spec.read_text().replace("memory: 1Gi", "memory: 256Mi"))
+
+    run = run_sweep("run", "score", cwd=lab)
+
+    said = re.compile(r"used [0-9]+Mi of memory, and the limit is [0-9]+Mi: raise run\.resources\.memory")
+    (trial,) = sweepledger.open(lab).sweep("score").trials
+    shown = {
+        words: run_sweep(*words.split(), cwd=lab).stdout
+        for words in (
+            "logs score --failed",
+            "results score",
+            f"show {trial.id}",
+            "why score",
+            f"why {trial.id}",
+        )
+    }
+    assert [words for words, text in shown.items() if not said.search(" ".join(text.split()))] == []
+    assert "1 trial used more memory than run.resources.memory (256Mi)" in run.stdout
+
+
 def test_a_failed_trial_shows_its_last_line_and_can_fail_the_command(lab: Path) -> None:
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=2,3", cwd=lab)
 

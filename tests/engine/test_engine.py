@@ -1,6 +1,7 @@
 """Rendered manifests in, records out: the engine with real pods, whose launcher does what its row says."""
 
 import os
+import re
 import shutil
 import time
 from dataclasses import replace
@@ -258,7 +259,11 @@ def test_a_pod_over_its_memory_limit_is_recorded_as_oom(machine: Machine) -> Non
 
     machine.run(made)
 
-    assert [record.reason for record in machine.records(made, 0)] == ["oom"]
+    (record,) = machine.records(made, 0)
+    assert record.reason == "oom"
+    assert re.fullmatch(
+        r"used [0-9]+Mi of memory, and the limit is 128Mi: raise run.resources.memory", record.error or ""
+    )
 
 
 def test_a_pod_that_cannot_start_is_recorded_as_start_failed(machine: Machine) -> None:

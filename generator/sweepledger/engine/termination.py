@@ -122,6 +122,9 @@ class Termination:
 def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record:
     """Return the record that a pod could not write."""
     diverged = ending.reason is None and ending.code == BAD_HYPERPARAMETERS
+    message = ending.message
+    if ending.reason == "oom":
+        message = f"{ending.message or 'used more memory than its limit'}: raise run.resources.memory"
     return Record(
         trial=expected.trial,
         row=expected.row,
@@ -142,7 +145,7 @@ def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record:
         seed=expected.seed,
         node=ending.node,
         environment=None,
-        details={"said": ending.message} if ending.message else {},
+        details={"said": message} if message else {},
     )
 
 

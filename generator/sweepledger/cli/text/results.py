@@ -359,7 +359,7 @@ def failed_logs_text(kept: Sequence[Logs]) -> tuple[RenderableType, ...]:
         lines.append(Text(f"-- {logs.trial} of {logs.batch}", "bold"))
         text = next((attempt.err for attempt in reversed(logs.attempts) if attempt.err), "")
         end = "\n".join(text.rstrip("\n").split("\n")[-FAILED_LINES:])
-        lines.append(Text(escape_control_characters(end) if end else "nothing on stderr is kept here"))
+        lines.append(Text(escape_control_characters(end or logs.error or "nothing on stderr is kept here")))
     return tuple(lines) or (Text("no trial has failed"),)
 
 

@@ -50,6 +50,8 @@ class Logs:
     trial: str
     batch: str
     attempts: tuple[AttemptOutput, ...]
+    error: str = ""
+    """What the record says, which is all there is of a trial that was killed before it printed anything."""
 
 
 def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
@@ -142,13 +144,15 @@ def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[L
     name = catalog.choose_sweep(workspace.root, reference, catalog.sweep_names(workspace, present))
     table = catalog.read_summary(workspace.root, name)
     rows = table.rows if table else ()
-    failed = [(row.batch, row.index, row.trial) for row in rows if row.status.kind is Status.FAILED]
+    failed = [
+        (row.batch, row.index, row.trial, row.error) for row in rows if row.status.kind is Status.FAILED
+    ]
     stored = {batch.name: batch for batch in batches.readable(batches.of_sweep(present, name))}
     for batch in stored.values():
         if batch.is_active:
             outcomes = evaluate(BatchAttempts.read(state / "results", batch).results).outcomes
             failed += [
-                (batch.name, outcome.index, outcome.trial)
+                (batch.name, outcome.index, outcome.trial, outcome.error)
                 for outcome in outcomes
                 if outcome.status.kind is Status.FAILED
             ]
@@ -160,8 +164,9 @@ def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[L
                 AttemptOutput(uid, out, err)
                 for uid, (out, err) in _kept_output(workspace, stored[batch], index, state).items()
             ),
+            error or "",
         )
-        for batch, index, trial in failed
+        for batch, index, trial, error in failed
         if batch in stored
     )
 

@@ -21,6 +21,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import last_update
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
+from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Controller, GenerateMode, ResultsMode
 
 
@@ -188,12 +189,18 @@ class BatchObserver:
         return self._lost[sweep]
 
     def _recorded(self, batch: StoredBatch, cause: WaitCause) -> Iterator[TrialCauses]:
-        """Yield the causes for a recorded batch: of what infrastructure ended, why it is or is not requested again."""
+        """Yield the causes for a recorded batch: of what memory or infrastructure ended, what can be done about it."""
         groups: dict[WaitCause, list[int]] = {}
         lost = self.lost(batch.sweep)
+        table = catalog.read_summary(self.workspace.root, batch.sweep)
+        killed = {row.trial: row for row in (table.rows if table else ()) if row.status is Status.OOM}
         for index, row in enumerate(batch.rows):
-            entry = lost.get(row.trial)
-            known = cause if entry is None or entry.batch != batch.name else lost_cause(batch.sweep, entry)
+            entry, full = lost.get(row.trial), killed.get(row.trial)
+            known = cause
+            if full is not None and full.batch == batch.name:
+                known = memory_cause(batch.sweep, full)
+            elif entry is not None and entry.batch == batch.name:
+                known = lost_cause(batch.sweep, entry)
             groups.setdefault(known, []).append(index)
         return (TrialCauses(known, tuple(indexes)) for known, indexes in groups.items())
 
@@ -418,11 +425,22 @@ def lost_cause(sweep: str, trial: LostTrial) -> WaitCause:
     )
 
 
+def memory_cause(sweep: str, row: SummaryRow) -> WaitCause:
+    """Return the cause for a recorded trial that has used too much memory."""
+    return WaitCause(
+        CauseKind.FAILED,
+        f"it is recorded: {row.status}: {row.error or 'used more memory than run.resources.memory'}",
+        f"raise run.resources.memory, then `sweep retry {sweep}` requests it again",
+    )
+
+
 def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTrial | None) -> BatchExplanation:
     """Return the cause for a trial that has a row in the summary."""
     ids = tuple(other.trial for other in listed.batch.rows)
     if row.status.is_final:
         cause = WaitCause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
+    elif row.status is Status.OOM:
+        cause = memory_cause(listed.sweep, row)
     elif lost is not None:
         cause = lost_cause(listed.sweep, lost)
     else:

@@ -44,13 +44,13 @@ ENDS_WITH_POD = frozenset({"killed", "engine-gone"})
 Report = dict[str, Any]
 
 
-def exceeds_memory(limit: int) -> bool:
-    """Return whether the pod uses more memory than its limit: by a quick measure, then by an exact one."""
+def memory_beyond(limit: int) -> int:
+    """Return the memory of the pod if it is more than its limit, by a quick measure and by an exact one; else 0."""
     pids = list(process_tree.descendants(os.getpid()))
-    return all(
-        sum(map(measure, pids)) > limit
-        for measure in (process_tree.resident_bytes, process_tree.proportional_bytes)
-    )
+    if sum(map(process_tree.resident_bytes, pids)) <= limit:
+        return 0
+    used = sum(map(process_tree.proportional_bytes, pids))
+    return used if used > limit else 0
 
 
 def folder_bytes(folder: str) -> int:
@@ -112,6 +112,8 @@ class PodSupervisor:
         self.launcher = 0
         self.process: subprocess.Popen[bytes] | None = None
         self.code: int | None = None
+        self.message = ""
+        """What the engine is to say of a pod that is killed."""
         self.measure_at = self.walk_at = time.monotonic() + POLL_SECONDS
         self.is_subreaper = process_tree.adopt_orphans()
 
@@ -211,7 +213,9 @@ class PodSupervisor:
         if now >= self.measure_at:
             self.measure_at = now + POLL_SECONDS
             self._trim_stderr()
-            if self.instructions["memory"] and exceeds_memory(self.instructions["memory"]):
+            limit = self.instructions["memory"]
+            if limit and (used := memory_beyond(limit)):
+                self.message = f"used {_mebibytes(used)} of memory, and the limit is {_mebibytes(limit)}"
                 return "oom"
         if now >= self.walk_at:
             self.walk_at = now + SCRATCH_SECONDS
@@ -240,7 +244,11 @@ class PodSupervisor:
             self.worker.is_idle = False  # a signal may still be on its way to it
         survivors = self.kill_all()
         code = KILLED_CODE if self.code is None or reason == "oom" else self.code
-        return {"code": code, "reason": reason, "message": "", "survivors": survivors}
+        return {"code": code, "reason": reason, "message": self.message, "survivors": survivors}
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / (1 << 20):.0f}Mi"
 
 
 def has_got_sigterm(wakeup: int) -> bool:
