@@ -328,6 +328,7 @@ def _importance_row(row: ParameterImportance, goal: Goal, *, has_common_reason: 
         "is_significant": row.is_significant,
         "best": _group_view(ordered[0], width),
         "worst": _group_view(ordered[-1], width),
+        "is_flat": width == 0,
         "width": display.format_within(width, width),
         "count": len(row.groups),
         "levels": [_group_view(group, width) for group in row.groups]
