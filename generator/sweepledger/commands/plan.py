@@ -301,7 +301,7 @@ class _PlanContext:
         """Return the program that `sweep generate` would lock, or a substitute and why it could not."""
         merged = batches.of_sweep(self.merged, sweep.name)
         written = batches.of_sweep(self.present, sweep.name)
-        newest = batches.newest((*merged, *written))
+        newest = batches.newest_of_all((*merged, *written))
         try:
             return programs.locked_program(
                 self.workspace, sweep, newest.lock.program if newest else None
@@ -329,7 +329,7 @@ class _PlanContext:
         self, program: Program, merged: Sequence[StoredBatch], outdated: Sequence[OutdatedPart]
     ) -> Iterator[CodeChange]:
         """Compare the code of new trials with that of the last merged batch, and with that of the last commit."""
-        code, last = program.code, batches.newest(merged)
+        code, last = program.code, batches.newest_of_all(merged)
         former = last.lock.program.code if last else None
         repository = self.workspace.repository
         if last and former and former.path == code.path and former.tree != code.tree:

@@ -140,6 +140,11 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         "failures": list(_failures(filter(summary.is_current, summary.outcomes))),
         "earlier_failures": _earlier_failures(summary),
         "ranked_program": _ranked_program(summary),
+        "repairs": [
+            {"name": each.lock.name, "trials": display.count_trials(each.lock.trials)}
+            for each in summary.batches
+            if each.lock.repairs and each.lock.program.digest != summary.program
+        ],
         "batches": [_batch(batch) for batch in summary.batches],
         "command": shlex.join(lock.program.command),
         "start": summary.start,
