@@ -11,13 +11,16 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
+from sweepledger.commands.reports.results import results
 from sweepledger.commands.retry import retry
+from sweepledger.commands.verify import verify
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
 from tests.commands.test_cancel import commit_between
 from tests.commands.test_collect import leave, target
+from tests.commands.test_run import playing
 from tests.repository import Sandbox, followed_by
 
 FAILED: dict[str, object] = {"status": "failed", "reason": "exit-7", "metrics": {}}
@@ -351,3 +354,87 @@ def test_the_command_takes_statuses_as_words(
     assert done.returncode == 0, done.stderr
     assert "retries 1 trial, in " in done.stdout
     assert the_sweep(recorded).retry[0].statuses == {Status.FAILED, Status.CANCELLED}
+
+
+FLAKY = """import json, os
+x = float(os.environ["SWEEP_PARAM_X"])
+if x == BROKEN:
+    raise SystemExit(7)
+with open(os.environ["SWEEP_RESULT"], "w") as file:
+    json.dump({"score": x}, file)
+"""
+
+
+def failing(sandbox: Sandbox, broken: int) -> None:
+    sandbox.write("code/train.py", FLAKY.replace("BROKEN", str(broken)))
+    sandbox.commit(f"Fail at {broken}")
+
+
+def test_failed_trials_run_the_current_code_and_no_others_do(sandbox: Sandbox) -> None:
+    sandbox.use_as_laptop()
+    failing(sandbox, 2)
+    sandbox.spec()
+    list(playing(sandbox))
+    failing(sandbox, 0)
+
+    made = retry(sandbox.workspace, "peak", update=True)
+    list(playing(sandbox))
+    (review,) = plan(sandbox.workspace, ["peak"]).reviews
+
+    first_batch, repaired = batches.in_work_tree(sandbox.root)
+    assert repaired.name == made.batch
+    assert requested_values(sandbox, made.batch) == [2]
+    assert (first_batch.lock.repairs, repaired.lock.repairs) == (False, True)
+    assert first_batch.lock.program.digest != repaired.lock.program.digest
+    assert review.counts.new == 0, "no other trial runs the later code"
+    text = (sandbox.root / "results/peak/README.md").read_text()
+    assert f"`{made.batch}` ran 1 trial that had failed with later code, and is not ranked." in " ".join(
+        text.split()
+    )
+    shown = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
+    assert shown.ranked_program == first_batch.lock.program.digest
+    assert [row.assignment["x"] for row in shown.rows[:2]] == [3, 1]
+    assert [row.status for row in shown.rows].count(Status.OK) == 3
+    every = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger", all_programs=True)
+    assert [row.assignment["x"] for row in every.rows[:3]] == [3, 2, 1]
+    assert verify(sandbox.workspace).sweeps[0].differences == ()
+    assert check(sandbox.workspace).problems == ()
+
+
+def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(sandbox: Sandbox) -> None:
+    sandbox.use_as_laptop()
+    failing(sandbox, 2)
+    sandbox.spec()
+    list(playing(sandbox))
+    with pytest.raises(UsageError, match="are those of its batches"):
+        retry(sandbox.workspace, "peak", update=True)
+    sandbox.write("code/train.py", f"{(sandbox.root / 'code/train.py').read_text()}# still broken\n")
+    with pytest.raises(RepositoryError, match="uncommitted changes"):
+        retry(sandbox.workspace, "peak", update=True)
+    sandbox.commit("Try to mend it")
+    retry(sandbox.workspace, "peak", update=True)
+    list(playing(sandbox))
+
+    with pytest.raises(IdleError, match="has been requested for these trials"):
+        retry(sandbox.workspace, "peak", update=True)
+    failing(sandbox, 0)
+    made = retry(sandbox.workspace, "peak", update=True)
+
+    assert requested_values(sandbox, made.batch) == [2]
+
+
+def test_an_update_of_all_trials_ranks_the_repaired_ones_among_them(sandbox: Sandbox) -> None:
+    sandbox.use_as_laptop()
+    failing(sandbox, 2)
+    sandbox.spec()
+    list(playing(sandbox))
+    failing(sandbox, 0)
+    retry(sandbox.workspace, "peak", update=True)
+    list(playing(sandbox))
+
+    list(playing(sandbox, updates=True))
+
+    last = batches.in_work_tree(sandbox.root)[-1]
+    assert requested_values(sandbox, last.name) == [1, 3]
+    shown = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
+    assert [row.assignment["x"] for row in shown.rows[:3]] == [3, 2, 1]

@@ -9,7 +9,7 @@ from sweepledger.formats.metric_lines import objective_points
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource
 from tests.launcher.folders import launch
 
-DIGITS = r"digits (?P<value>[0-9]+)"
+DIGITS = r"digits (?P<value>[0-9.]+)"
 PATTERN = r"epoch (?P<step>[0-9]+): accuracy (?P<value>\S+)"
 LINES = {
     MetricFormat.TEXT: (
@@ -48,7 +48,7 @@ NUMBERS = (
         "\x1b[1m0.75\x1b[0m",
         "\x1b]8;;x\x070.5\x1b]8;;\x07",
     ),
-    *("1,234.5", "1'234", "1\u202f234", "0,5", "1/3", "1d-3", "1_000", "1.2.3"),
+    *("1,234.5", "1'234", "1\u202f234", "0,5", "1/3", "1d-3", "1_000", "1.2.3", "1.234,5", "1.234,5.678"),
 )
 
 

@@ -350,10 +350,12 @@ def test_other_forms_are_read_without_colours_too(form: str) -> None:
 NO_DECIMALS = (
     *("1,234.5", "1,234", "12,345,678", "1'234", "1'234'567.5", "1\u2019234", "1\u202f234", "1\u00a0234,5"),
     *("0x10", "0b11", "0o17", "1/3", "1/10", "1d-3", "1.5D+2", "1_000", "1_000.5", "0,5", "12,75", "1.2.3"),
+    *("1.234,5", "12.345,67", "1.234.567,8", "-1.234,567"),
 )
 PATTERNS = {
     "all but spaces": r"loss: (?P<value>\S+)",
     "digits": r"loss: (?P<value>\d+)",
+    "digits and points": r"loss: (?P<value>[-\d.]+)",
     "any": r"(?P<value>\d+)",
 }
 
@@ -398,6 +400,9 @@ def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:
         ("12:30", r"(?P<value>\d+):", 12.0),
         ("[0.5, 1]", r"\[(?P<value>[\d.]+)", 0.5),
         ("loss='5'", r"'(?P<value>\d+)", 5.0),
+        ("loss: 1.234,5.678", r"loss: (?P<value>[\d.]+)", 1.234),
+        ("loss: 0.234,5", r"loss: (?P<value>[\d.]+)", 0.234),
+        ("loss: 1.25,2", r"loss: (?P<value>[\d.]+)", 1.25),
         ("took 5.", r"took (?P<value>\d+)", 5.0),
     ],
 )

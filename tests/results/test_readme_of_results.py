@@ -202,7 +202,8 @@ def test_main_effects_have_a_table_a_parameter() -> None:
         "### `a`\n\nImportance: not available. The means are 0.125 apart.\n\n"
         "| `a` | mean | median | trials |\n|---:|---:|---:|---:|\n"
         "| 1 | 0.125 | 0.125 | 2 |\n| 2 | 0.25 | 0.25 | 2 |\n\n"
-        "### `b`\n\nImportance: not available. The means are 0 apart.\n"
+        "### `b`\n\nImportance: not available. The mean is the same with each value: "
+        "the parameter changes nothing, or the program does not use it.\n"
     ) in text
 
 

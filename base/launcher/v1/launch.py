@@ -158,6 +158,7 @@ TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\
 # After a number it makes another number of both: `1.2.3`, `1'234`, `1_000`, `0x10`, `1d-3`.
 MORE_OF_NUMBER = rf"[0-9]|[._{GROUPS}][0-9]|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]"
 LESS_OF_NUMBER = rf"[0-9](?:[.,_/{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$"  # the same before one
+THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # of `1.234,5`, if a comma and the rest follow
 NO_DECIMAL = "which is no plain decimal number"
 METADATA = re.compile(r"\.(?:dist|egg)-info\Z")
 UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
@@ -1865,11 +1866,12 @@ def is_part_of(match: re.Match[str]) -> bool:
     """
     start, end = match.span("value")
     before = match.string[:start] if start == match.start() else ""
-    after = match.string[end : end + 3] if end == match.end() else ""
+    after = match.string[end:LONGEST_MATCH] if end == match.end() else ""
     is_whole = match["value"].lstrip("+-").isdigit()
     return bool(
         re.match(MORE_OF_NUMBER, after)
         or (is_whole and re.match("[,/][0-9]", after))
+        or (re.fullmatch(THOUSANDS, match["value"]) and re.match(r",[0-9]+(?![.0-9])", after))
         or re.search(LESS_OF_NUMBER, before)
     )
 

@@ -288,9 +288,16 @@ def retry(
         ),
     ] = None,
     batch: BatchOption = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Retry them with the current code, image and data.")
+    ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Retry failed, missing and cancelled trials: commit a batch that contains them."""
+    """Retry failed, missing and cancelled trials: commit a batch that contains them.
+
+    With --update they run the current program, all others stay: lock and report say so, and rankings by program
+    leave them out (`sweep results --all-programs` ranks all).
+    """
 
     def work() -> Response:
         from sweepledger.commands import retry as command
@@ -305,7 +312,7 @@ def retry(
         ]
         statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
         workspace = Workspace.find(response.current_folder())
-        retried = command.retry(workspace, name, batch=batch, statuses=statuses)
+        retried = command.retry(workspace, name, batch=batch, statuses=statuses, update=update)
         return _retry_response(retried, is_cluster=workspace.settings.controller is not Controller.NONE)
 
     response.respond("retry", form, work)

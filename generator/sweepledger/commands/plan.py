@@ -289,7 +289,7 @@ class _PlanContext:
     def program(self, sweep: Sweep) -> tuple[Program, str | None]:
         """Return the program that `sweep generate` would lock, or a substitute and why it could not."""
         stored = self.stored
-        newest = batches.newest(
+        newest = batches.newest_of_all(
             (*stored.merged_of.get(sweep.name, ()), *stored.present_of.get(sweep.name, ()))
         )
         try:
@@ -319,7 +319,7 @@ class _PlanContext:
         self, program: Program, merged: Sequence[StoredBatch], outdated: Sequence[OutdatedPart]
     ) -> Iterator[CodeChange]:
         """Compare the code of new trials with that of the last merged batch, and with that of the last commit."""
-        code, last = program.code, batches.newest(merged)
+        code, last = program.code, batches.newest_of_all(merged)
         former = last.lock.program.code if last else None
         repository = self.workspace.repository
         if last and former and former.path == code.path and former.tree != code.tree:

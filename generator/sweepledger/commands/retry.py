@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from sweepledger import search
 from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.repository import base_files
-from sweepledger.commands.repository.batch_builder import batch_files
+from sweepledger.commands.repository import base_files, programs
+from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
 from sweepledger.commands.repository.batch_records import StoredOutputs, stored_outputs
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -17,6 +18,7 @@ from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
+from sweepledger.structs.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,12 @@ def retry(
     *,
     batch: str | None = None,
     statuses: frozenset[Status] = RETRYABLE_STATUSES,
+    update: bool = False,
 ) -> Retried:
     """Commit the batch that requests trials with these statuses again, and the spec that names their batches.
 
     What the author has changed in the spec, such as its metric, is committed first.
+    With `update` they run the current program, as other trials; the lock of their batch says so.
     Trials that ended ok, pruned or diverged are never requested again. Raises IdleError if there is nothing
     to retry, UsageError for an unknown batch or status, and RepositoryError as SpecEdit does.
     """
@@ -57,7 +61,7 @@ def retry(
             edit.merged_batch(batch)
         edit.require_current()
         _refuse_uncommitted(edit)
-        return _plan_retry(edit, batch, statuses)
+        return (_plan_repair if update else _plan_retry)(edit, batch, statuses)
 
     _commit_changes(workspace, name)
     commit, planned = Target(workspace.repository).commit(make)
@@ -113,6 +117,52 @@ def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) 
     return _change(edit.workspace, planned, planned.batch, text), planned
 
 
+def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) -> tuple[Change, Generated]:
+    """Return the batch of the unfinished trials with the current program. Raises UsageError, IdleError."""
+    workspace, name, stored = edit.workspace, edit.sweep.name, edit.merged
+    (parsed,) = workspace.specs([name])
+    if parsed.sweep.rounds is not None or any(each.lock.round is not None for each in stored):
+        raise UsageError(
+            f"{name} has rounds, in which all trials run one program",
+            hint=f"`sweep update {name}` begins anew",
+        )
+    base, program = batches.newest_of_all(stored), programs.current_program(workspace, parsed.sweep)
+    if base is None or base.lock.program.digest == program.digest:
+        raise UsageError(
+            f"the code, image and data of {name} are those of its batches",
+            hint=f"change and commit the code; or, as it is, `sweep retry {name}`",
+        )
+    due = frozenset(_batches_to_retry(edit, statuses, batch))
+    outcomes = spec_change.recorded_outcomes(workspace.repository, parsed.sweep, stored, edit.base)
+    wanted = {digest for each, digest, status in outcomes if each in due and status in statuses}
+    failed = {
+        Trial(trial.assignment, program.digest, trial.replicate).digest
+        for each in stored
+        if each.lock.repairs or each.lock.program.digest == base.lock.program.digest
+        for trial in each.trials
+        if trial.digest in wanted
+    }
+    listed = {trial.digest for each in (*stored, *edit.committed) for trial in each.trials}
+    ((_, expansion),) = next_batch.expand_specs([parsed])
+    trials = tuple(
+        trial
+        for trial in search.trials(parsed.sweep, expansion, program)
+        if trial.digest in failed and trial.digest not in listed
+    )
+    if not trials:
+        raise IdleError(
+            f"nothing to retry: the current code has been requested for these trials of {name} already",
+            hint=f"`sweep run {name}` runs what is left",
+        )
+    request = BatchRequest(parsed.sweep, program, trials, repairs=True)
+    overlay = build_overlay(request, stored, base_files.read_bases(workspace.root), workspace.settings)
+    text = read_input(workspace.root / parsed.sweep.path)
+    planned = Generated(
+        parsed.sweep, program.code, len(trials), 0, overlay, (), (), is_written=False, retried=len(trials)
+    )
+    return _change(workspace, planned, overlay, text), planned
+
+
 def _refuse_uncommitted(edit: SpecEdit) -> None:
     committed = {batch.name for batch in edit.committed}
     present = batches.of_sweep(batches.in_work_tree(edit.workspace.root), edit.sweep.name)
@@ -166,7 +216,7 @@ def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: by
     sweep = planned.sweep
     return Change(
         message=(
-            f"retry({sweep.name}): {planned.retried} trials\n\n"
+            f"retry({sweep.name}): {planned.retried} trials{' with later code' if overlay.lock.repairs else ''}\n\n"
             f"Sweep: {sweep.name}\nBatch: {overlay.name}\nTrials: {overlay.lock.trials}\n"
         ),
         writes={

@@ -189,6 +189,7 @@ _OPTIONAL: tuple[_Form, ...] = (
     (("pack_choice",), "text", _is_text),
     (("infrastructure",), "a number of retries, and exit codes if any", _is_infrastructure),
     (("after_infrastructure",), "true or false", lambda value: type(value) is bool),
+    (("repairs",), "true or false", lambda value: type(value) is bool),
     (("store",), "a store of results", lambda value: value in list(ResultsStore)),
 )
 
@@ -236,6 +237,7 @@ def _lock(data: dict[str, Any]) -> BatchLock:
         pack_choice=data.get("pack_choice"),
         infrastructure=Infrastructure.from_data(data["infrastructure"]) if "infrastructure" in data else None,
         after_infrastructure=data.get("after_infrastructure", False),
+        repairs=data.get("repairs", False),
     )
 
 

@@ -28,6 +28,9 @@ _TEXT = re.compile(
 _TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _MORE_OF_NUMBER = re.compile(rf"[0-9]|[._{_GROUPS}][0-9]|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]")
 _MORE_OF_WHOLE = re.compile("[,/][0-9]")
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+")
+"""Of `1.234,5`, if a comma and the rest follow."""
+_REST_OF_THOUSANDS = re.compile(r",[0-9]+(?![.0-9])")
 _LESS_OF_NUMBER = re.compile(rf"[0-9](?:[.,_/{_GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$")
 _NUMBER = re.compile(_DECIMAL)
 
@@ -132,10 +135,11 @@ def _is_part(match: re.Match[str]) -> bool:
     """Return whether the value of a match is only a part of a number, as far as the pattern itself does not say so."""
     start, end = match.span("value")
     before = match.string[:start] if start == match.start() else ""
-    after = match.string[end : end + 3] if end == match.end() else ""
+    after = match.string[end:LONGEST_MATCH] if end == match.end() else ""
     is_whole = match["value"].lstrip("+-").isdigit()
     return bool(
         _MORE_OF_NUMBER.match(after)
         or (is_whole and _MORE_OF_WHOLE.match(after))
+        or (_THOUSANDS.fullmatch(match["value"]) and _REST_OF_THOUSANDS.match(after))
         or _LESS_OF_NUMBER.search(before)
     )

@@ -178,6 +178,7 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         pack_choice=sweep.run.pack_choice,
         infrastructure=sweep.run.infrastructure,
         after_infrastructure=batch.after_infrastructure,
+        repairs=batch.repairs,
     )
 
 

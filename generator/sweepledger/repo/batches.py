@@ -427,6 +427,11 @@ def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:
     return max(batches, key=lambda batch: batch.lock.number, default=None)
 
 
+def newest_of_all(batches: Iterable[StoredBatch]) -> StoredBatch | None:
+    """Return the newest batch that does more than repair trials; None if there is none. Raises UnreadableError."""
+    return newest(batch for batch in batches if not batch.lock.repairs)
+
+
 def by_sweep(batches: Iterable[StoredBatch]) -> dict[str, tuple[StoredBatch, ...]]:
     """Return the batches of each sweep, by number."""
     sweeps: dict[str, list[StoredBatch]] = {}

@@ -140,6 +140,11 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         "failures": list(_failures(filter(summary.is_current, summary.outcomes))),
         "earlier_failures": _earlier_failures(summary),
         "ranked_program": _ranked_program(summary),
+        "repairs": [
+            {"name": each.lock.name, "trials": display.count_trials(each.lock.trials)}
+            for each in summary.batches
+            if each.lock.repairs and each.lock.program.digest != summary.program
+        ],
         "batches": [_batch(batch) for batch in summary.batches],
         "command": shlex.join(lock.program.command),
         "start": summary.start,
@@ -328,6 +333,7 @@ def _importance_row(row: ParameterImportance, goal: Goal, *, has_common_reason: 
         "is_significant": row.is_significant,
         "best": _group_view(ordered[0], width),
         "worst": _group_view(ordered[-1], width),
+        "is_flat": width == 0,
         "width": display.format_within(width, width),
         "count": len(row.groups),
         "levels": [_group_view(group, width) for group in row.groups]

@@ -182,7 +182,8 @@ def summarise(
 
 def _newest_lock(batches: Sequence[EvaluatedBatch], program: str | None) -> BatchLock:
     """Return the lock of the newest batch that ran a program; of the newest if none did."""
-    locks = [batch.lock for batch in reversed(batches)]
+    # What only failed trials ran is not ranked before the program of all others.
+    locks = sorted((batch.lock for batch in reversed(batches)), key=lambda lock: lock.repairs)
     return next((lock for lock in locks if lock.program.digest == program), locks[0])
 
 

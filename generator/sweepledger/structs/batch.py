@@ -41,6 +41,8 @@ class Batch:
     """Rules of early stopping."""
     cluster: str | None = None
     """The cluster that runs it; None: the only one."""
+    repairs: bool = False
+    """Whether it runs failed trials of its sweep with a later program: no further batch takes that program from it."""
     after_infrastructure: bool = False
     """Whether it requests trials again because infrastructure ended them."""
 
@@ -119,6 +121,8 @@ class BatchLock:
     """Why `pack: auto` is that; None: the spec says how many."""
     infrastructure: Infrastructure | None = None
     """How often its trials are requested again after a failure of infrastructure; None: never."""
+    repairs: bool = False
+    """Whether it runs failed trials of its sweep with a later program: no further batch takes that program from it."""
     after_infrastructure: bool = False
     """Whether it requests its trials again because infrastructure ended them."""
 
@@ -174,6 +178,7 @@ class BatchLock:
             "max_disruptions": self.max_disruptions,
             **({} if self.infrastructure is None else {"infrastructure": self.infrastructure.as_data()}),
             **({"after_infrastructure": True} if self.after_infrastructure else {}),
+            **({"repairs": True} if self.repairs else {}),
             **({} if self.pool is None else {"pool": self.pool}),
             **({} if self.cluster is None else {"cluster": self.cluster}),
             **({} if self.pack is None else {"pack": asdict(self.pack)}),

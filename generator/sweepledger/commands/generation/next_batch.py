@@ -483,7 +483,7 @@ def _plan_sweep(
     sweep = as_begun(parsed.sweep, merged)
     if not merged:
         sweep = waves.as_proposed(sweep, len(expansion.configurations), own)
-    newest = batches.newest((*merged, *new))
+    newest = batches.newest_of_all((*merged, *new))
     program = (
         programs.current_program(workspace, sweep)
         if options.update
@@ -513,6 +513,7 @@ def _plan_sweep(
         needed = _proposed_repeat(workspace, source.evidence(sweep, program.digest), program) or needed
     overlay = needed.batch
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
+    wanted |= {batch.name for batch in own if batch.lock.repairs}
     stale = tuple(batch for batch in new if batch.is_active and batch.name not in wanted)
     stale += batches.of_sweep(stored.copies, sweep.name)
     existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]

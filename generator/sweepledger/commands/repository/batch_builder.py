@@ -117,6 +117,8 @@ class BatchRequest:
     """The parent trial's id, by row."""
     stop: tuple[StopRule, ...] = ()
     """The early-stopping rules."""
+    repairs: bool = False
+    """Whether these are failed trials with a later program."""
     after_infrastructure: bool = False
     """Whether infrastructure ended these trials before."""
 
@@ -171,6 +173,7 @@ def build_overlay(
         stop=request.stop,
         cluster=_cluster(request, last, settings),
         after_infrastructure=request.after_infrastructure,
+        repairs=request.repairs,
     )
     return overlay(batch, bases, settings)
 

@@ -105,11 +105,13 @@ def eligible_rows(
 ) -> tuple[SummaryRow, ...]:
     """Return the trials that may be ranked: those of one program that the spec contains.
 
-    It is the one with the digest `program`, if it has any rows, else that of the newest batch that has.
+    It is the one with the digest `program`, if it has any rows, else that of the newest batch that has, of those
+    that do not only run failed trials again.
     """
     candidates = tuple(rows)
     programs = {row.program for row in candidates}
-    newest = [digest for batch in stored if (digest := batch.lock.program.digest) in programs]
+    locks = sorted((batch.lock for batch in stored), key=lambda lock: not lock.repairs)
+    newest = [digest for lock in locks if (digest := lock.program.digest) in programs]
     ranked = [program] if program in programs else newest[-1:]
     return tuple(row for row in candidates if row.program in ranked and row.in_spec is not False)
 

@@ -166,8 +166,9 @@ def ranked_program(repository: Repository, commit: str | None, locks: Sequence[B
     """Return the digest of the program, among those of some locks by number, that a commit's spec and code are.
 
     None if it is none of them, if there is only one, or if the spec cannot be read. With `git revert` it is an
-    earlier one again.
+    earlier one again. A program that only failed trials ran is none of them.
     """
+    locks = [lock for lock in locks if not lock.repairs]
     if commit is None or len({lock.program.digest for lock in locks}) < 2:  # noqa: PLR2004 - a choice
         return None
     settings = at_commit.settings_or_defaults(repository, commit)
