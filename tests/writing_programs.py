@@ -1,12 +1,13 @@
 """A training program that writes files wherever programs do, and a plain loop that runs one trial at a time."""
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-SCRIPT = "code/train.py"
+SCRIPT = "code/writes.py"
 FILES = {"code/total.txt": "", "code/replaced.txt": "", "code/package/data.txt": "as committed\n"}
 """Committed files besides the program, which rewrites the first two."""
 LINKS = {"code/link.txt": "linked.txt", "code/linked": "package"}
@@ -136,6 +137,7 @@ meet()
 totals = {name: read(path) for name, (path, _) in PLACES.items()}
 report(3, {"score": sum(totals.values()), **totals, "early": early, "strangers": strangers()})
 '''
+PLACES = re.findall(r'^    "(\w+)": \(', PROGRAM, re.MULTILINE)
 REPORTS = {
     "lines": "metric: {name: score, goal: maximize, source: stdout}",
     "table": 'metric: {name: score, goal: maximize, format: csv, path: "logs/**/metrics.csv"}',
@@ -166,6 +168,26 @@ def spec(name: str, report: str, xs: str, run: str = "", *, python: str = sys.ex
     return SPEC.format(
         name=name, metric=REPORTS[report], xs=xs, python=python, script=SCRIPT, report=report, run=run
     )
+
+
+def expected(x: int) -> dict[str, float]:
+    """Return what a trial without neighbours reports."""
+    totals: dict[str, float] = dict.fromkeys(PLACES, 3 * x)
+    return {"score": sum(totals.values()), **totals, "early": 0, "strangers": 0}
+
+
+def recorded(rows: Iterable[Mapping[str, str]]) -> dict[int, dict[str, float]]:
+    """Return the metrics of each trial of a summary by its value; all of them must be ok."""
+    rows = list(rows)
+    assert {row["status"] for row in rows} == {"ok"}, rows
+    return {
+        int(row["params.x"]): {
+            name.removeprefix("metrics."): float(cell)
+            for name, cell in row.items()
+            if name.startswith("metrics.")
+        }
+        for row in rows
+    }
 
 
 def plain_loop(root: Path, folder: Path, argv: Mapping[str, list[str]]) -> dict[str, str]:

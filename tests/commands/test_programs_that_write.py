@@ -10,7 +10,7 @@ import pytest
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
-from tests.writing_programs import REPORTS, SCRIPT, plain_loop, spec, write_program
+from tests.writing_programs import REPORTS, SCRIPT, expected, plain_loop, recorded, spec, write_program
 
 VALUES = (3, 1, 4, 2)
 RUN = "  resources: {{cpu: 50m, memory: 64Mi}}\n  parallelism: {parallelism}\n{more}"
@@ -31,23 +31,6 @@ def laptop(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-def recorded(sandbox: Sandbox) -> dict[str, dict[int, dict[str, float]]]:
-    """Return the recorded metrics of each trial by its value, by sweep."""
-    found: dict[str, dict[int, dict[str, float]]] = {}
-    for file in sandbox.root.glob("results/*/summary.csv"):
-        rows = list(csv.DictReader(file.read_text().splitlines()))
-        assert {row["status"] for row in rows} == {"ok"}, rows
-        found[file.parent.name] = {
-            int(row["params.x"]): {
-                name.removeprefix("metrics."): float(cell)
-                for name, cell in row.items()
-                if name.startswith("metrics.")
-            }
-            for row in rows
-        }
-    return found
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_programs_that_write_files_report_what_a_plain_loop_gives(
     mode: str, laptop: Sandbox, tmp_path: Path, needs_kustomize: None
@@ -59,11 +42,9 @@ def test_programs_that_write_files_report_what_a_plain_loop_gives(
     laptop.commit("Write the program")
     argv = {str(x): [sys.executable, SCRIPT, f"--x={x}"] for x in VALUES}
     printed = plain_loop(laptop.root, tmp_path / "plain", argv)
-    expected = {
-        x: {name: float(value) for name, value in re.findall(r"^(\w+)=(\d+)$", printed[str(x)], re.MULTILINE)}
-        for x in VALUES
-    }
-    assert {x: numbers["score"] for x, numbers in expected.items()} == {x: 18 * 3 * x for x in VALUES}
+    last = {x: re.findall(r"^(\w+)=(\d+)$", text, re.MULTILINE) for x, text in printed.items()}
+    plain = {int(x): {name: float(value) for name, value in found} for x, found in last.items()}
+    assert plain == {x: expected(x) for x in VALUES}
 
     # The first batch, a later one of the same sweeps, and other sweeps with the same code.
     for suffix, count in (("", 2), ("", 4), ("-again", 2)):
@@ -74,8 +55,11 @@ def test_programs_that_write_files_report_what_a_plain_loop_gives(
         options = RunOptions(create_state(laptop.workspace.repository), parallel=parallelism)
         list(SweepRun.prepare(laptop.workspace, tuple(names)).run(options))
 
-    assert recorded(laptop) == {
-        f"{report}{suffix}": {x: expected[x] for x in VALUES[:count]}
+    summaries = {path.parent.name: path for path in laptop.root.glob("results/*/summary.csv")}
+    assert {
+        name: recorded(csv.DictReader(path.read_text().splitlines())) for name, path in summaries.items()
+    } == {
+        f"{report}{suffix}": {x: plain[x] for x in VALUES[:count]}
         for report in REPORTS
         for suffix, count in (("", 4), ("-again", 2))
     }

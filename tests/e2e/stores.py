@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.e2e.controllers import Controller, until_in_sync
-from tests.e2e.team import REPOSITORY, Batch, Team
+from tests.e2e.team import REPOSITORY, RUN, Batch, Team
+from tests.writing_programs import REPORTS, SCRIPT, expected, recorded, spec, write_program
 
 FINALIZER = "sweepledger.dev/record"
 VOLUME = "results: {claim: sweep-results,"
@@ -61,3 +62,25 @@ def proof(team: Team) -> dict[str, str]:
     (finding,) = [finding for finding in listed if finding["what"] == "a trial may write results"]
     assert isinstance(finding, dict)
     return finding
+
+
+def trials_see_only_their_own_files(team: Team, store: str) -> None:
+    """Run the program that writes everywhere, in pods of its own and in a shared one; demand a plain loop's numbers."""
+    team.pull()
+    if not (team.root / SCRIPT).is_file():
+        write_program(team.root)
+        team.commit("Add a program that writes files")
+    for name, report in {**{report: report for report in REPORTS}, "packed": "lines"}.items():
+        run: dict[str, Any] = {**RUN, "shape": "indexed", "environment": {"LINGER": "3"}}
+        if name == "packed":
+            run["pack"] = {"trials": 2, "at_once": 2}
+        text = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in run.items())
+        sweep = f"{store}-{name}"
+        made = spec(sweep, report, "3, 1", text, python="python3").replace(
+            "{path: code}", "{path: code, mode: clone}"
+        )
+        team.write(f"sweeps/{sweep}.yaml", made)
+    batches = team.merge_specs(*(f"{store}-{name}" for name in (*REPORTS, "packed")))
+    for batch in batches:
+        team.until_recorded(batch)
+        assert recorded(team.summary(batch.sweep)) == {x: expected(x) for x in (1, 3)}, batch.name

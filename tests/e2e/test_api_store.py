@@ -11,7 +11,7 @@ from tests.e2e import collecting, outcomes
 from tests.e2e.collecting import Run
 from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.held_pods import HeldPods, LostNodes
-from tests.e2e.stores import SECONDS, held, in_store, recorded_job
+from tests.e2e.stores import SECONDS, held, in_store, recorded_job, trials_see_only_their_own_files
 from tests.e2e.team import COLLECTORS, NAMESPACE, Batch, Team
 
 CLAIM = "persistentVolumeClaim"
@@ -46,6 +46,11 @@ def test_a_merged_spec_is_recorded_from_its_pods_which_then_go(team: Team, contr
     cron_job = team.get("cronjob", "sweep-collector", COLLECTORS)
     assert cron_job is not None
     assert CLAIM not in json.dumps(cron_job["spec"])
+
+
+@pytest.mark.full
+def test_trials_that_write_files_report_their_own_numbers(team: Team) -> None:
+    trials_see_only_their_own_files(team, "api")
 
 
 @pytest.mark.full

@@ -21,7 +21,14 @@ from tests.e2e.controllers import Controller
 from tests.e2e.founding import Ground
 from tests.e2e.held_pods import HeldPods, LostNodes
 from tests.e2e.pools import ROOMS, have_pools
-from tests.e2e.stores import SECONDS, change_store, held, in_store, recorded_job
+from tests.e2e.stores import (
+    SECONDS,
+    change_store,
+    held,
+    in_store,
+    recorded_job,
+    trials_see_only_their_own_files,
+)
 from tests.e2e.team import COLLECTORS, NAMESPACE, Batch, Team
 from tests.e2e.test_search import CLIMB, CLIMB_SPEC
 
@@ -130,6 +137,10 @@ def test_the_second_attempt_goes_on_from_the_checkpoint_and_its_files_are_fetche
     files = fetched(team, batch)
     assert len(files["model"]) == 1000
     assert b"store-credentials" not in files["seen"], "the trial has no credential"
+
+
+def test_trials_that_write_files_report_their_own_numbers(team: Team) -> None:
+    trials_see_only_their_own_files(team, "bucket")
 
 
 def test_packed_trials_leave_their_records_and_files_and_go_on_from_their_checkpoints(team: Team) -> None:

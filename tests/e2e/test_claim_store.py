@@ -13,7 +13,7 @@ from tests.e2e.founding import Ground
 from tests.e2e.held_pods import HeldPods
 from tests.e2e.losses import FIRST
 from tests.e2e.storage import GROUP, disk
-from tests.e2e.stores import SECONDS, held, in_store
+from tests.e2e.stores import SECONDS, held, in_store, trials_see_only_their_own_files
 from tests.e2e.team import NAMESPACE, Team
 from tests.e2e.test_bucket_store import KEEPING
 
@@ -49,6 +49,10 @@ def test_trials_are_recorded_once_by_a_collector_that_mounts_nothing(team: Team,
     until("no pod is held", lambda: not held(team, batch), seconds=SECONDS)
     assert folder.stat().st_gid == GROUP, "the kubelet has given the disk to the group of the pods"
     assert len(list((folder / batch.name).glob("*/*.json"))) == len(scores)
+
+
+def test_trials_that_write_files_report_their_own_numbers(team: Team) -> None:
+    trials_see_only_their_own_files(team, "claim")
 
 
 def test_the_second_attempt_goes_on_from_the_checkpoint_and_its_files_are_fetched(team: Team) -> None:

@@ -1,7 +1,10 @@
 """The whole loop, as the README tells it: a spec is merged, trains in the cluster, is recorded, is gone."""
 
+import pytest
+
 from tests.cluster.children import until
 from tests.e2e.controllers import Controller, until_in_sync
+from tests.e2e.stores import trials_see_only_their_own_files
 from tests.e2e.team import Team
 
 DIGITS = """name: digits
@@ -39,3 +42,8 @@ def test_a_merged_spec_trains_on_real_digits_is_recorded_by_the_cluster_and_prun
     until("the Job is pruned", lambda: not team.jobs(batch), seconds=300)
     until_in_sync(controller, batch)
     assert "results(digits): 4/4 trials" in team.git("log", "--format=%s", "origin/main")
+
+
+@pytest.mark.full
+def test_trials_that_write_files_report_their_own_numbers(team: Team) -> None:
+    trials_see_only_their_own_files(team, "volume")
