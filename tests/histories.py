@@ -79,6 +79,8 @@ class History:
     steps: list[str] = field(default_factory=list)
     _recorded: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     """Recorded batches of each branch of each repository."""
+    _recorded_of: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The same, by commit."""
     _trials: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def play(self, steps: int = STEPS) -> list[str]:
@@ -295,9 +297,8 @@ class History:
         """Compare the recorded batches of each branch with those before, and the work trees with HEAD."""
         for machine in self.machines:
             repository = machine.workspace.repository
-            for branch in machine.git("branch", "--format=%(refname)").split():
-                if branch.startswith("refs/heads/"):
-                    self._compare(machine.name, repository, branch)
+            for branch in (machine.root / ".git/refs/heads").iterdir():
+                self._compare(machine.name, repository, f"refs/heads/{branch.name}")
             present = {batch.name for batch in batches.in_work_tree(machine.root) if not batch.is_active}
             if gone := self._recorded_at(repository, "HEAD") - present:
                 self._say(f"{sorted(gone)} gone from the work tree of {machine.name}")
@@ -312,9 +313,12 @@ class History:
 
     def _recorded_at(self, repository: Repository, revision: str) -> frozenset[str]:
         commit = repository.commit(revision)
-        files = repository.files(commit, "results")
-        stored = batches.archived_in_commit(repository, commit)
-        return frozenset(batch.name for batch in stored if records_file(batch) in files)
+        if commit is not None and commit not in self._recorded_of:
+            files = repository.files(commit, "results")
+            stored = batches.archived_in_commit(repository, commit)
+            names = (batch.name for batch in stored if records_file(batch) in files)
+            self._recorded_of[commit] = frozenset(names)
+        return self._recorded_of.get(commit or "", frozenset())
 
     def _finished(
         self, stored: tuple[StoredBatch, ...], repository: Repository, revision: str

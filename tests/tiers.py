@@ -30,7 +30,11 @@ LONGEST = (
     *("tests/render/test_bucket_store.py", "tests/commands/test_budgets.py", "tests/commands/test_packs.py"),
     *("tests/search/test_rounds_of_every_method.py", "tests/launcher/test_packs.py"),
     *("tests/workflows/test_pull_requests.py", "tests/fuzz/test_fuzzing.py"),
-    *("tests/faults/test_kills.py", "tests/commands/test_pushed_rounds.py"),
+    *(
+        "tests/faults/test_kills.py",
+        "tests/commands/test_pushed_rounds.py",
+        "tests/commands/test_histories.py",
+    ),
 )
 """The files that take longest, six seconds and more, though they have few tests."""
 left_out: Counter[str] = Counter()

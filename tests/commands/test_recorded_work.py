@@ -332,6 +332,24 @@ def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandb
     assert archived(search) == before
 
 
+def test_results_of_another_sweep_that_were_pushed_elsewhere_do_not_stop_a_search(
+    search: Sandbox, results: Path
+) -> None:
+    search.git("worktree", "add", "-q", "-b", "desktop", "../other", "origin/main")
+    other = Sandbox(search.remote, search.root.parent / "other")
+    other.spec(xs="1")
+    generate(other.workspace, ["peak"])
+    record_here(other, results)
+    other.git("push", "-q", "origin", "desktop:main")
+    hill(search, rounds=3, size=2)
+    search.commit("One more round")
+
+    (step,) = next_(search.workspace)
+
+    assert isinstance(step.step, RoundDue)
+    assert [name[:7] for name in search.active()] == ["hill-b3"]
+
+
 def test_check_names_what_the_base_lacks_and_how_a_vanished_batch_comes_back(unpushed: Sandbox) -> None:
     name = archived(unpushed)[-1]
 

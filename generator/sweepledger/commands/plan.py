@@ -166,7 +166,8 @@ class _PlanContext:
         program, unlocked = self.program(parsed.sweep)
         sweep, waves = self.in_waves(parsed.sweep, expansion, None if unlocked else program, merged)
         trials = search.trials(sweep, expansion, program)
-        retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, self.stored.results)
+        results = self.stored.results_of(sweep.name)
+        retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, results)
         archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
         listed = {trial.digest for batch in merged for trial in batch.trials}
         counts = count_trials(
@@ -218,7 +219,7 @@ class _PlanContext:
             self.balances(sweep, counts.new if bounds else len(new)),
             (
                 *((Note("waves", waves.text),) if waves else ()),
-                *plan_notes(self.workspace, self.stored.results, sweep, merged, (trials, blocks)),
+                *plan_notes(self.workspace, results, sweep, merged, (trials, blocks)),
             )
             if counts.new
             else (),

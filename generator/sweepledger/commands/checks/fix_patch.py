@@ -97,10 +97,7 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
     specs = workspace.read(specs_to_read(context, workspace.spec_paths()))
     try:
         planned = next_batch.plan_batches(
-            workspace,
-            specs,
-            base=context.base,
-            stored=StoredBatches(context.base, context.merged, kept, context.base),
+            workspace, specs, base=context.base, stored=StoredBatches(context.base, context.merged, kept)
         )
     except EditedError:  # an edited merged batch must be restored from git instead
         return b""

@@ -132,7 +132,7 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     commit, merged = context.base, context.merged
     if context.laptop:  # what follows them, such as the next round, follows from their results
         commit, merged = context.workspace.repository.commit("HEAD"), (*merged, *context.laptop)
-    stored = StoredBatches(commit, merged, context.present, commit)
+    stored = StoredBatches(commit, merged, context.present)
     unreadable = {
         parsed.sweep.name: problems
         for parsed in specs

@@ -129,9 +129,8 @@ class SearchProposal:
         due = self._due(retried) if retried and not propose else ()
         if due:
             parents = parent_trials(due, self.merged)
-            source = EvidenceSource(
-                self.workspace.repository, self.stored.results, batches=tuple(self.merged)
-            )
+            results = self.stored.results_of(self.sweep.name)
+            source = EvidenceSource(self.workspace.repository, results, batches=tuple(self.merged))
             stop = source.stop(self.sweep, self.program.digest)
             request = BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
             return NextBatch(listed, due, self._rendered(request))
@@ -184,19 +183,19 @@ class SearchProposal:
 
         Raises RepositoryError if base commit and HEAD have recorded different batches: no commit has all results.
         """
-        apart = [batch.folder for batch in self.merged if batch.name in self.stored.apart]
-        if apart:
+        if self.sweep.name in self.stored.apart:
             raise RepositoryError(
-                f"no commit has all results of {self.sweep.name}: {apart[0]} is recorded in HEAD, others in the base "
-                "commit",
+                f"no commit has all results of {self.sweep.name}: HEAD and the base commit have recorded different "
+                "batches",
                 hint=f"merge the base commit first: `git merge {self.stored.commit}`",
             )
         repository, base = self.workspace.repository, self.stored.commit
         head = repository.commit("HEAD")
         is_ahead = head is not None and (base is None or repository.contains(head, base))
-        commit = head if is_ahead else self.stored.results
+        results = self.stored.results_of(self.sweep.name)
+        commit = head if is_ahead else results
         known = {batch.name: batch for batch in self.merged}
-        if commit not in {base, self.stored.results}:  # a check counts what signed commits record
+        if commit not in {base, results}:  # a check counts what signed commits record
             at_head = batches.of_sweep_in_commit(repository, commit, self.sweep.name)
             known |= {batch.name: batch for batch in at_head if not batch.is_active}
         source = EvidenceSource(repository, commit, batches=batches.in_order(known.values()))
@@ -380,10 +379,21 @@ class StoredBatches:
     """The batches that are never removed and whose trials are not new: those of the base commit, and all recorded."""
     present: tuple[StoredBatch, ...]
     """The batches in the work tree."""
-    results: str | None
-    """The commit that has their results: HEAD if it records more than the base commit, and all that this does."""
+    head: str | None = None
+    """HEAD, where it was compared with the base commit."""
+    ahead: frozenset[str] = frozenset()
+    """Sweeps of which HEAD has all results, and the base commit has not."""
     apart: frozenset[str] = frozenset()
-    """Batches that HEAD records and this commit does not."""
+    """Sweeps of which neither has all."""
+
+    def results_of(self, sweep: str) -> str | None:
+        """Return the commit that has the results of a sweep, all of them unless both commits have their own."""
+        return self.head if sweep in self.ahead else self.commit
+
+    @property
+    def results(self) -> str | None:
+        """The commit that has most results."""
+        return self.head if self.ahead else self.commit
 
     @property
     def added(self) -> tuple[StoredBatch, ...]:
@@ -423,7 +433,7 @@ def stored_batches(workspace: Workspace, base: str | None, *, known_to_git: bool
     merged = batches.in_commit(repository, commit)
     committed = _unchanged_active(repository, commit, merged) if known_to_git and commit else {}
     present = batches.in_work_tree(workspace.root, committed=committed)
-    return _with_recorded(repository, StoredBatches(commit, merged, present, commit))
+    return _with_recorded(repository, StoredBatches(commit, merged, present))
 
 
 def _with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatches:
@@ -440,10 +450,11 @@ def _with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatch
     arriving = (batch for batch in (*repeated, *present) if batch.name not in known)
     known |= {batch.name: batch for batch in batches.readable(arriving)}
     at_base = {batch.name for batch in stored.merged if not batch.is_active}
-    apart = frozenset(batch.name for batch in recorded) - at_base
-    if apart and at_base <= {batch.name for batch in at_head}:
-        return replace(stored, merged=batches.in_order(known.values()), results=head)
-    return replace(stored, merged=batches.in_order(known.values()), apart=apart)
+    ahead = frozenset(batch.sweep for batch in recorded if batch.name not in at_base)
+    names = {batch.name for batch in at_head}
+    behind = {batch.sweep for batch in stored.merged if not batch.is_active and batch.name not in names}
+    merged = batches.in_order(known.values())
+    return replace(stored, merged=merged, head=head, ahead=ahead - behind, apart=ahead & behind)
 
 
 def _unchanged_active(
@@ -495,7 +506,7 @@ def _plan_sweep(
     problems = tuple(running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
     if problems:
         raise SpecError(problems)
-    retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.results)
+    retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.results_of(sweep.name))
     if sweep.rounds is not None and sweep.run.pack_choice is None:
         sweep = packs.with_pack(sweep, packs.first_round(sweep), program, _timing(workspace, stored))
     respelled: tuple[Problem, ...] = ()
@@ -509,7 +520,7 @@ def _plan_sweep(
         is_begun_anew = options.update and newest is not None and program.digest != newest.lock.program.digest
         needed = proposal.wanted(retried, propose=options.onward or is_begun_anew)
     if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
-        source = EvidenceSource(workspace.repository, stored.results, batches=tuple(merged))
+        source = EvidenceSource(workspace.repository, stored.results_of(sweep.name), batches=tuple(merged))
         needed = _proposed_repeat(workspace, source.evidence(sweep, program.digest), program) or needed
     overlay = needed.batch
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
@@ -615,7 +626,8 @@ def _next_listed(
     trials = tuple(trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
     if not trials:
         return NextBatch(len(request.trials), trials, None)
-    source = EvidenceSource(workspace.repository, stored.results, batches=tuple(merged))
+    results = stored.results_of(request.sweep.name)
+    source = EvidenceSource(workspace.repository, results, batches=tuple(merged))
     stop = source.stop(request.sweep, request.program.digest)
     configurations = [trial.assignment for trial in trials]
     sweep = packs.with_pack(request.sweep, configurations, request.program, _timing(workspace, stored))
