@@ -87,6 +87,7 @@ def in_bucket(
             text, variables = settings_of(server, request.param)
             for name, value in variables.items():
                 monkeypatch.setenv(name, value)
+            monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(sandbox.root))
             sandbox.write("sweepledger.yaml", text)
             sandbox.merged()
             bucket = Bucket(server.url, secrets=server.secrets)

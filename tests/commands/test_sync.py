@@ -81,12 +81,14 @@ def test_a_server_that_fails_keeps_no_other_from_its_results(
         raise ToolError("MLflow does not answer", hint="")
 
     monkeypatch.setattr(StoreKind, "version", unreachable)
+    monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(sandbox.root))
 
     synced = command.sync_stores(with_stores(sandbox.workspace, mlflow="https://mlflow.example.org"))
 
     assert (synced.synced, [str(failure) for failure in synced.failures]) == ((), ["MLflow does not answer"])
     assert attempted == ["peak"]
     monkeypatch.undo()
+    monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(sandbox.root))
     both = with_stores(sandbox.workspace, mlflow="https://mlflow.example.org", optuna=storage)
     assert [each.store for each in command.sync_stores(both).synced] == ["optuna"], "mlflow is not installed"
     assert [type(failure) for failure in command.sync_stores(both).failures] == [ToolError]
@@ -113,6 +115,7 @@ def test_the_clone_of_a_cluster_is_enough(
 def test_a_client_gets_the_credentials_of_its_own_store(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(sandbox.root))
     record(sandbox, tmp_path / "volume")
     for store, password in (("mlflow", "one"), ("optuna", "two")):
         folder = tmp_path / "accounts" / store

@@ -122,7 +122,7 @@ def _collect_from_cluster(workspace: "Workspace", target: "Target", volume: Path
     bucket = workspace.settings.results.bucket
 
     def open_results() -> "Path | RecordStore":
-        return volume if bucket is None else bucket_results(bucket)
+        return volume if bucket is None else bucket_results(bucket, workspace.repository)
 
     return Collection.joined(
         watch_cluster(target, open_results, Kubectl(), workspace.settings.namespace, watch)

@@ -345,7 +345,7 @@ def collect_by_pod(
             with ReaderPodOptions(workspace, kubectl, image, patience).running() as reader:
                 for name in on_volume:
                     reader.copy(name, Path(scratch))
-        stored = None if bucket is None else bucket_results(bucket)
+        stored = None if bucket is None else bucket_results(bucket, workspace.repository)
         store = PodStore(kubectl, settings.namespace, clock(), stored)
         collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)
         store.release(target)

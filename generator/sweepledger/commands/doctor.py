@@ -26,6 +26,7 @@ from sweepledger.render import base_files, platform, pod
 from sweepledger.render.base_files import Bases
 from sweepledger.render.platform import GitSource, RequiredObject, RequiredSecret, manual_setup
 from sweepledger.repo import batches, kustomize
+from sweepledger.repo.git import Repository
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
     DOCTOR_POD,
@@ -73,7 +74,7 @@ def examine_cluster(
         yield from _collector_findings(settings, kubectl, clock())
     yield from _held_findings(workspace, kubectl, clock())
     if settings.results.bucket is not None:
-        yield _bucket_finding(settings.results.bucket)
+        yield _bucket_finding(settings.results.bucket, workspace.repository)
         yield _kubelet_finding(kubectl)
     for queue in sorted({pool.queue for pool in settings.pools.values() if pool.queue}):
         yield _queue_finding(queue, settings, kubectl)
@@ -145,11 +146,11 @@ OLDEST_KUBELET = (1, 29)
 """Older ones start no sidecars, and would wait for the end of a bucket's."""
 
 
-def _bucket_finding(bucket: BucketSettings) -> HealthFinding:
+def _bucket_finding(bucket: BucketSettings, repository: Repository) -> HealthFinding:
     """Return whether this machine can list the bucket; pods have credentials of their own."""
     what = f"bucket {bucket.url}"
     try:
-        found = bucket_results(bucket).names()
+        found = bucket_results(bucket, repository).names()
     except GeneratorError as error:
         hint = "`sweep fetch` and `sweep logs` need it here; trials and collector have their own credentials"
         return HealthFinding("storage", what, HealthStatus.NOT_CHECKED, str(error), error.hint or hint)

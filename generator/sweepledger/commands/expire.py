@@ -338,7 +338,7 @@ def expire(
     with ExitStack() as stack:
         opened: dict[str, Shelf] = {}
         if settings.results.bucket is not None:
-            opened[RESULTS_VOLUME] = bucket_results(settings.results.bucket)
+            opened[RESULTS_VOLUME] = bucket_results(settings.results.bucket, workspace.repository)
         elif RESULTS_VOLUME not in volumes:
             raise UsageError("--results must be given", hint="mount the results volume and name its folder")
         for name, place in sorted(volumes.items(), key=lambda item: (item[0] == RESULTS_VOLUME, item[0])):

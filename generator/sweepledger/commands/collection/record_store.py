@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from sweepledger.engine.registry import host_of, is_loopback
 from sweepledger.errors import ToolError, UsageError
+from sweepledger.repo.git import Repository
+from sweepledger.repo.git.repository import TRUSTED_CLONE
 from sweepledger.repo.volume import VolumeResults
-from sweepledger.structs.settings import BucketSettings
+from sweepledger.structs.settings import BucketSettings, Cloud
 
 if TYPE_CHECKING:
     from sweepledger.bucket.results import BucketResults
@@ -44,11 +47,19 @@ def record_store(results: Path | RecordStore) -> RecordStore:
     return VolumeResults(results) if isinstance(results, Path) else results
 
 
-def bucket_results(bucket: BucketSettings) -> "BucketResults":
-    """Return the results in a bucket, with the credentials of this process.
+def bucket_results(bucket: BucketSettings, repository: Repository) -> "BucketResults":
+    """Return the results in a bucket of a repository's settings, with the credentials of this process.
 
-    Raises ToolError, UsageError, StorageError.
+    Raises ToolError, UsageError, StorageError, and RepositoryError for an endpoint that the user does not trust.
     """
+    endpoint = bucket.endpoint
+    if endpoint is not None and not bucket.endpoint_variables & os.environ.keys():
+        repository.require_trusted(endpoint)
+        is_clear = endpoint.startswith("http:") and not is_loopback(host_of(endpoint))
+        if is_clear and bucket.cloud is Cloud.AZURE and TRUSTED_CLONE not in os.environ:
+            raise UsageError(
+                f"{endpoint} would get a credential in the clear", hint="let the server answer at https://"
+            )
     try:
         from sweepledger.bucket.objects import Bucket  # noqa: PLC0415 - an extra: only who has a bucket needs it
         from sweepledger.bucket.results import BucketResults  # noqa: PLC0415

@@ -80,7 +80,7 @@ def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
             f"the files of {batch.name} are in a bucket, and {SETTINGS_FILE} has none",
             hint="let `results` name the bucket that they are in",
         )
-    return bucket_results(bucket)
+    return bucket_results(bucket, workspace.repository)
 
 
 def _require_files(listed: ListedTrial, what: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from sweepledger.commands.reports.recorded import CurveColumns, RecordedResults, recorded_results
 from sweepledger.commands.repository.at_commit import SpecAtCommit, commit_of_version
@@ -110,6 +111,8 @@ def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> Syn
     failures: list[GeneratorError] = []
     for store, target in sorted(targets.items()):
         try:
+            if urlsplit(target.to).netloc:
+                workspace.repository.require_trusted(target.to)
             with _variables(credentials / store if credentials else None):
                 for name, version in _recorded_versions(workspace, commit):
                     if STORES[store].version(name, target.to) == version:
@@ -119,7 +122,7 @@ def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> Syn
                         synced.append(sync(workspace, store, name, place=target.to))
                     except RepositoryError as error:
                         failures.append(error)
-        except (ToolError, StorageError) as error:
+        except (ToolError, StorageError, RepositoryError) as error:
             # The next sweep would wait for the same server.
             failures.append(error)
     return SyncedStores(tuple(synced), tuple(unchanged), tuple(failures))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from sweepledger.errors import RepositoryError, ToolError
 from sweepledger.process import redact
@@ -71,6 +73,10 @@ every command to the repository that the hook runs in."""
 
 TRUSTED_CLONE = "SWEEP_TRUSTED_CLONE"
 """Variable that names a clone whose configuration may name commands: that of the collector, whose pod made it."""
+
+
+TRUSTED_ADDRESS = "sweepledger.trust"
+"""Key of the user's own configuration of git: addresses of repositories that may get the user's credentials."""
 
 
 def forget_redirections() -> None:
@@ -271,6 +277,24 @@ class Repository:
                 hint="reading it could run the command: remove the setting, or move it to your own configuration "
                 "with `git config --global`",
             )
+
+    def require_trusted(self, address: str) -> None:
+        """Raise RepositoryError unless the user trusts an address that the repository names with a credential.
+
+        Whoever can write the settings could otherwise have it sent to a server of their own.
+        """
+        if os.environ.get(TRUSTED_CLONE) == str(self.folder):
+            return
+        parts = urlsplit(address)
+        # The query of an address of a database may name another host.
+        origin = address if parts.query else f"{parts.scheme}://{parts.netloc}"
+        with suppress(RepositoryError):  # git's exit code if there is none
+            if origin in self.run("config", "--global", "-z", "--get-all", TRUSTED_ADDRESS).split("\0"):
+                return
+        raise RepositoryError(
+            f"{origin} is named by the repository, and would get a credential of yours",
+            hint=f"if you trust it: git config --global --add {TRUSTED_ADDRESS} {shlex.quote(origin)}",
+        )
 
     def may_configure(self, *words: bytes) -> bool:
         """Return whether the own configuration may have settings with one of some words, given in small letters."""
