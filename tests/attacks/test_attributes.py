@@ -3,6 +3,7 @@
 import pytest
 
 from sweepledger.commands.check import check
+from sweepledger.commands.repository import base_files
 from tests.repository import Sandbox
 
 SPELLINGS = [
@@ -173,11 +174,13 @@ def test_the_code_of_merged_sweeps_stays_visible_though_their_specs_are_not_read
     "path",
     [
         ".lfsconfig",
-        "code/.lfsconfig",
         ".LFSConfig",
-        ".gitmodules",
+        ".sourceignore",
+        ".argocd-source-all.yaml",
         "sweeps/.gitattributes",
-        "a/.GitAttributes",
+        "overlays/active/.argocd-source-a.yaml",
+        "clusters/flux/.sourceignore",
+        "Base/.gitattributes",
     ],
 )
 def test_files_beside_it_that_git_obeys_are_refused(sandbox: Sandbox, path: str) -> None:
@@ -187,3 +190,90 @@ def test_files_beside_it_that_git_obeys_are_refused(sandbox: Sandbox, path: str)
     assert (path, "side-file") in {
         (problem.file, problem.code) for problem in check(sandbox.workspace).problems
     }
+
+
+LINES = "\n".join(base_files.ATTRIBUTE_LINES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/data/*.bin filter=lfs diff=lfs merge=lfs -text",
+        "data/** filter=lfs",
+        "/tests/ export-ignore",
+        "/docs/*.ipynb filter=nbstripout",
+        "/activity/** ident",
+        f"*.csv filter=lfs diff=lfs -text\n{LINES}",
+        f"* text=auto ident\n{LINES}\n/code/** !ident",
+        f"{LINES}\n/data/** filter=lfs",
+    ],
+)
+def test_attributes_of_other_projects_are_theirs(sandbox: Sandbox, text: str) -> None:
+    assert problems(sandbox, text) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "active/ export-ignore",
+        "/Results/** filter=lfs",
+        "base/trial/** ident",
+        "**/data/** filter=lfs",
+        "/dat*/** filter=lfs",
+        f"{LINES}\n*.csv filter=lfs",
+        f"*.csv filter=lfs\n{LINES.replace('/results/** ', '/result/** ')}",
+        f"*.csv filter=lfs\n{LINES.replace('-filter', '')}",
+        f"[attr]kept filter=lfs\n{LINES}",
+        f"*.csv filter=lfs\n# {LINES}",
+        f"*.csv filter=lfs\n{LINES}\0",
+    ],
+)
+def test_lines_that_reach_files_of_sweeps_are_refused_by_their_line(sandbox: Sandbox, text: str) -> None:
+    assert (".gitattributes", "side-file") in problems(sandbox, text)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "vendor/lib/.gitattributes",
+        "apps/web/.argocd-source-web.yaml",
+        "apps/web/.sourceignore",
+        "apps/web/.krmignore",
+        "Base/x.txt",
+        "code/lib/.lfsconfig",
+    ],
+)
+def test_files_of_other_projects_are_theirs(sandbox: Sandbox, path: str) -> None:
+    sandbox.merged()
+    sandbox.write(path, "*.c diff=cpp\n")
+    sandbox.commit("Elsewhere")
+
+    assert not check(sandbox.workspace, base="origin/main").problems
+
+
+@pytest.mark.parametrize(
+    "path", ["Base/trial/v1/job.yaml", "Sweeps/more.yaml", "Overlays/active/x", "CLUSTERS/a"]
+)
+def test_folders_that_some_file_systems_merge_with_those_of_sweeps_are_refused(
+    sandbox: Sandbox, path: str
+) -> None:
+    sandbox.merged()
+    sandbox.write(path, "a: 1\n")
+    sandbox.commit("Twin")
+
+    assert (path, "file-name") in {
+        (problem.file, problem.code) for problem in check(sandbox.workspace, base="origin/main").problems
+    }
+
+
+def test_the_hint_of_a_refused_line_works(sandbox: Sandbox) -> None:
+    sandbox.merged()
+    sandbox.write(".gitattributes", "*.csv filter=lfs\n")
+    sandbox.commit("Attributes")
+    problem, *_ = check(sandbox.workspace, base="origin/main").problems
+    assert problem.hint is not None
+    lines = problem.hint.partition("below it: ")[2].split("; ")
+    sandbox.write(".gitattributes", "\n".join(["*.csv filter=lfs", *lines, ""]))
+    sandbox.commit("Lines")
+
+    assert not check(sandbox.workspace, base="origin/main").problems

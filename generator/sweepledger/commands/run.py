@@ -37,7 +37,7 @@ from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Change, Mirror, Repository
+from sweepledger.repo.git import Change, Checkout, Mirror, Repository
 from sweepledger.repo.package_data import base_folder
 from sweepledger.results.outcomes import evaluate
 from sweepledger.spec import ParsedSpec
@@ -356,11 +356,23 @@ class SweepRun:
         """Return the settings and the schema that `sweep new` has written, if no commit has them yet."""
         paths = (SETTINGS_FILE, f"{SPECS}/{SCHEMA_FILE}")
         committed = self.workspace.repository.files(base, *paths)
-        return {
+        return self._attributes(base) | {
             path: files.read_input(self.workspace.root / path)
             for path in paths
             if path not in committed and (self.workspace.root / path).is_file()
         }
+
+    def _attributes(self, base: str) -> dict[str, bytes]:
+        """Return `.gitattributes` with the lines that `sweep new` has added here, or that generated files need."""
+        root, place = self.workspace.root, base_files.ATTRIBUTES_FILE
+        here = Checkout(self.workspace.repository, place).read(place)
+        committed = self.workspace.repository.read(base, place).get(place, b"")
+        content = base_files.with_attribute_lines(committed)
+        has_lines = here is not None and base_files.with_attribute_lines(here) is None
+        if content is None or not (has_lines or base_files.needs_attribute_lines(self.workspace.repository)):
+            return {}
+        files.refuse_links(root, place)
+        return {place: content}
 
     def _batch_files(self, base: str, new: tuple[Generated, ...]) -> dict[str, bytes]:
         """Return the files of batches, and of the bases that the commit lacks."""

@@ -18,7 +18,17 @@ NO_IMAGE = "sweepledger.invalid/local"
 
 
 SWEEP_NAMES = frozenset(
-    {".github", ".sweepledger", "base", "clusters", "overlays", "results", "sweepledger.yaml", "sweeps"}
+    {
+        ".gitattributes",
+        ".github",
+        ".sweepledger",
+        "base",
+        "clusters",
+        "overlays",
+        "results",
+        "sweepledger.yaml",
+        "sweeps",
+    }
 )
 """Names at the root of a repository that a selection never contains: what sweeps are made of, and what they change."""
 

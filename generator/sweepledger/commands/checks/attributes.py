@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.checks.layout import ATTRIBUTES, LINE_ENDS, SIDE
+from sweepledger.commands.repository.programs import REWRITES
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
@@ -101,7 +102,11 @@ def _merged(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
 
 def _rewritten(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
     for path, attributes in obeyed.items():
-        yield from ((path, f"{name}={value}") for name, value in attributes if (name, value) in LINE_ENDS)
+        yield from (
+            (path, f"{name}={value}")
+            for name, value in attributes
+            if (name, value) in LINE_ENDS or (name in REWRITES and value != "unset")
+        )
 
 
 def _named(places: Iterable[tuple[str, str]], must: str, code: str) -> Iterator[Problem]:

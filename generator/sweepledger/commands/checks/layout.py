@@ -3,12 +3,15 @@
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import FOLDERS, CheckContext
+from sweepledger.commands.repository.base_files import ATTRIBUTE_LINES
 from sweepledger.problems import Problem
+from sweepledger.reader import safe_repr
 from sweepledger.repo.files import PYTHON_CACHE
 from sweepledger.repo.git import FILE_MODE, Entry
+from sweepledger.repo.package_data import base_folder
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
 from sweepledger.structs.names import file_system_name
 
@@ -23,12 +26,14 @@ LARGEST_CHANGE = 96 * 2**20
 READ = (".gitattributes", "sweepledger.yaml", "overlays/", "base/", "sweeps/", "clusters/")
 
 SIDE_FILE = re.compile(
-    r"(?:.*/)?(?:\.sourceignore|\.argocd-source[^/]*|\.gitmodules|\.krmignore|\.lfsconfig)|.+/\.gitattributes",
-    re.IGNORECASE,
+    r"\.sourceignore|\.argocd-source[^/]*|\.gitmodules|\.krmignore|\.lfsconfig|\.gitattributes", re.IGNORECASE
 )
 """Flux ignores the files in `.sourceignore`, Argo CD reads parameters from `.argocd-source*` and fetches
 submodules, git changes file content according to `.gitattributes`, and git-lfs takes addresses from `.lfsconfig`.
+Each concerns its own folder, so in those of other projects they are theirs.
 """
+AT_THE_ROOT = frozenset({".gitattributes", ".gitmodules"})
+"""Those that a repository may have at its root: attributes and submodules are judged by the paths that they concern."""
 
 SIDE = "side-file"
 ATTRIBUTES = ".gitattributes"
@@ -39,6 +44,9 @@ BLANKS = b" \t\r"
 QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 LINE_ENDS = frozenset({("eol", "crlf"), ("crlf", "set"), ("crlf", "input")})
 """Attributes, with their values, by which a checkout changes the ends of lines."""
+
+BASE_NAMES = frozenset(path.name for path in base_folder().iterdir())
+"""Names directly below `base/` that generated files refer to."""
 
 LONGEST_TARGET = 4096
 """Bytes of a link's target that an operating system follows."""
@@ -78,18 +86,35 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
         yield from _obeyed_attributes(context)
     yield from _twins(context, changed)
     for path, entry in changed.items():
-        yield from _look_alikes(path)
+        yield from _look_alikes(path, context.index)
         if _is_guarded(path):
             yield from _entry_problems(path, entry)
-        if SIDE_FILE.fullmatch(path):
+        if _is_side_file(path):
             message = "must not exist: git or a controller would interpret it"
             yield Problem(path, 0, 0, "", message, SIDE, "remove it, and commit the removal")
         if path.lower() == ATTRIBUTES:
             if entry.mode != FILE_MODE:
                 yield from _entry_problems(path, entry)
-            if entry.mode in FILES and _rewrites(context.workspace.repository.blobs([entry.id])[entry.id]):
-                message = "must not change the content of files: filter, ident, export-… and the like"
-                yield Problem(path, 0, 0, "", message, SIDE, "remove these attributes")
+            rewriting = (
+                _rewriting_line(context.workspace.repository.blobs([entry.id])[entry.id])
+                if entry.mode in FILES
+                else None
+            )
+            if rewriting is not None:
+                number, line = rewriting
+                message = f"must not change the content of files of sweeps, got {safe_repr(line)}"
+                hint = "begin its pattern with another folder, `/data/**`; or add these lines below it: "
+                yield Problem(path, number, 1, "", message, SIDE, hint + "; ".join(ATTRIBUTE_LINES))
+
+
+def _is_side_file(path: str) -> bool:
+    """Return whether git or a controller would interpret a file for the whole repository, or a place of sweeps."""
+    folder, _, name = path.rpartition("/")
+    if not SIDE_FILE.fullmatch(name):
+        return False
+    if not folder:
+        return name.lower() not in AT_THE_ROOT
+    return file_system_name(folder.partition("/")[0]) in PLACES
 
 
 def _folder_problems(context: CheckContext) -> Iterator[Problem]:
@@ -101,12 +126,21 @@ def _folder_problems(context: CheckContext) -> Iterator[Problem]:
             yield Problem(path, 0, 0, "", message, "file-mode", hint)
 
 
-def _look_alikes(path: str) -> Iterator[Problem]:
+def _is_read(place: str, rest: str, entries: Collection[str]) -> bool:
+    """Return whether anything reads a file that some file systems show below a place, or would show in its stead."""
+    if place == "base" and rest:
+        name = file_system_name(rest.partition("/")[0])
+        return name in BASE_NAMES or any(path.startswith(f"base/{name}/") for path in entries)
+    return True
+
+
+def _look_alikes(path: str, entries: Collection[str]) -> Iterator[Problem]:
     """Refuse a name that some file systems take for one that sweepledger or git reads."""
     first, *_, last = (*path.split("/"), path.rpartition("/")[2])
     for part, names in ((first, PLACES), (last, (ATTRIBUTES,))):
         meant = file_system_name(part)
-        if meant in names and part != meant:
+        is_elsewhere = part is first and not _is_read(meant, path.partition("/")[2], entries)
+        if meant in names and part != meant and not is_elsewhere:
             message = f"must not be a name that some file systems take for {meant}, got {part!r}"
             yield Problem(path, 0, 0, "", message, "file-name", "rename it")
 
@@ -166,22 +200,40 @@ def _is_guarded(path: str) -> bool:
     return path == "sweepledger.yaml" or path.startswith(GENERATED_FOLDERS)
 
 
-def _rewrites(content: bytes) -> bool:
-    """Return whether attributes change file content, for any path: those of results do not exist yet.
+def _rewriting_line(content: bytes) -> tuple[int, str] | None:
+    """Return the first line, with its number, whose attributes may change files of sweeps, also future ones.
 
-    As in git, `#` starts a comment only at the start of a line, and nothing needs to separate a quoted pattern from
-    its attributes. To git a NUL ends the line, or the file if it reads the index.
+    That is each line that sets such an attribute, or defines a macro with one, except where its pattern begins with a
+    plain name of another folder, or where all lines for the files of sweeps come after it. As in git, `#` starts a
+    comment only at the start of a line, and nothing needs to separate a quoted pattern from its attributes. To git a
+    NUL ends the line, or the file if it reads the index.
     """
     text = content.removeprefix(b"\xef\xbb\xbf").replace(b"\0", b"\n")
-    for line in (line.strip(BLANKS) for line in text.split(b"\n")):
+    lines = [line.strip(BLANKS) for line in text.split(b"\n")]
+    last = [len(lines) - 1 - lines[::-1].index(line) for line in _PROTECTING if line in lines]
+    protected = min(last) if len(last) == len(_PROTECTING) else -1
+    for number, line in enumerate(lines):
         words = line.split()
         if not words or line.startswith(b"#"):
             continue
         quoted = QUOTED.match(line)
         attributes = [*words[1:], *(line[quoted.end() :].split() if quoted else ())]
-        if MACRO in words[0] or any(word.partition(b"=")[0] in REWRITES for word in attributes):
-            return True
-    return False
+        is_macro = MACRO in words[0]
+        if not is_macro and b"\0" not in content and (number < protected or _is_of_another_folder(line)):
+            continue
+        if is_macro or any(word.partition(b"=")[0] in REWRITES for word in attributes):
+            return number + 1, line.decode(errors="replace")
+    return None
+
+
+_PROTECTING = tuple(line.encode() for line in ATTRIBUTE_LINES)
+_FIRST_FOLDER = re.compile(rb"(?:/([A-Za-z0-9_.-]+)/\S*|([A-Za-z0-9_.-]+)/\S+)(?=[ \t])")
+
+
+def _is_of_another_folder(line: bytes) -> bool:
+    """Return whether a line's pattern matches only paths below a folder of another project."""
+    folder = _FIRST_FOLDER.match(line)
+    return folder is not None and file_system_name((folder[1] or folder[2]).decode()) not in PLACES
 
 
 def _entry_problems(path: str, entry: Entry) -> Iterator[Problem]:

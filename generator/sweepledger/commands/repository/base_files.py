@@ -8,7 +8,7 @@ from sweepledger import storage
 from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, Bases
 from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
-from sweepledger.repo.git import Checkout, Repository
+from sweepledger.repo.git import Checkout, Repository, index_attributes
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 
@@ -16,6 +16,39 @@ BASE = "base/"
 KEEP_FILE = ".gitkeep"
 KEEP_FILES = (f"{ACTIVE}/{KEEP_FILE}", f"{ARCHIVE}/{KEEP_FILE}")
 """Empty files in the folders that controllers watch: a controller prunes only if its folder exists."""
+
+
+ATTRIBUTES_FILE = ".gitattributes"
+UNCHANGED = "-filter -ident -working-tree-encoding -export-subst -export-ignore"
+ATTRIBUTE_LINES = (
+    *(f"/{place} {UNCHANGED}" for place in ("sweepledger.yaml", "sweeps/**", "clusters/**")),
+    *(f"/{place}/** -text {UNCHANGED}" for place in ("base", "overlays", "results")),
+)
+"""Lines that keep filters and encodings away from the files of sweeps, and ends of lines from generated ones."""
+SAMPLES = (
+    *(f"{ACTIVE}/a-b1-0/{name}" for name in ("batch.yaml", "hyperparams.csv", "launch.json")),
+    *(f"results/a/{name}" for name in ("summary.csv", "README.md", "records/a-b1-0.jsonl", "figures/a.svg")),
+    "base/launcher/v1/launch.py",
+)
+"""Generated files, to ask git about the attributes of each kind."""
+CHANGING = frozenset({"filter", "ident", "working-tree-encoding", "eol", "crlf"})
+
+
+def with_attribute_lines(content: bytes) -> bytes | None:
+    """Return `.gitattributes` with the lines for generated files at its end; None if it has them."""
+    if set(content.decode(errors="replace").splitlines()).issuperset(ATTRIBUTE_LINES):
+        return None
+    text = "\n".join(("# Of sweeps, git has the bytes that were reviewed and recorded.", *ATTRIBUTE_LINES))
+    return (content and content.rstrip(b"\n") + b"\n") + text.encode() + b"\n"
+
+
+def needs_attribute_lines(repository: Repository) -> bool:
+    """Return whether attributes of the index change generated files."""
+    return any(
+        name in CHANGING and (name, value) != ("eol", "lf")
+        for named in index_attributes(repository, SAMPLES).values()
+        for name, value in named
+    )
 
 
 def own_bases(root: Path) -> FileTree:
@@ -71,12 +104,25 @@ def _packaged(names: Iterable[str]) -> dict[str, bytes]:
     }
 
 
+def write_attribute_lines(root: Path) -> bool:
+    """Add the lines for generated files to `.gitattributes`; return whether it lacked them. Raises StorageError."""
+    path = root / ATTRIBUTES_FILE
+    files.refuse_links(root, ATTRIBUTES_FILE)
+    content = with_attribute_lines(files.read_file(path) if path.exists() else b"")
+    if content is not None:
+        storage.write_file(path, content)
+    return content is not None
+
+
 def write_bases(root: Path, names: Iterable[str]) -> None:
     """Write the missing files of these bases, and the folders that controllers watch.
 
-    Existing files stay. Raises StorageError for links.
+    Existing files stay, but `.gitattributes` gets lines for them where it needs them. Raises StorageError for links.
     """
     ordered = sorted(names)
+    attributes = root / ATTRIBUTES_FILE
+    if attributes.is_file() and not attributes.is_symlink() and needs_attribute_lines(Repository(root)):
+        write_attribute_lines(root)
     files.refuse_links(root, ACTIVE, ARCHIVE, *(f"base/{name}" for name in ordered))
     for path in KEEP_FILES:
         if not (root / path).exists():

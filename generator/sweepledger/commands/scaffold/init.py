@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger import storage
-from sweepledger.commands.repository.base_files import KEEP_FILES
+from sweepledger.commands.repository.base_files import (
+    ATTRIBUTES_FILE,
+    KEEP_FILES,
+    write_attribute_lines,
+)
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.templates import EXAMPLE, Host, first_files
 from sweepledger.errors import RepositoryError, UsageError
@@ -166,11 +170,14 @@ def new(workspace: Workspace, name: str, starter: Starter | None = None) -> tupl
     # Committed beside the specs, so that every clone has the right version offline.
     storage.write_file(path.with_name(SCHEMA_FILE), schema_text("sweep").encode())
     storage.write_file(path, text.encode())
+    written = [path]
     settings_path = workspace.root / SETTINGS_FILE
-    if starter is None or os.path.lexists(settings_path):
-        return (path,)
-    storage.write_file(settings_path, FIRST_SETTINGS)
-    return path, settings_path
+    if starter is not None and not os.path.lexists(settings_path):
+        storage.write_file(settings_path, FIRST_SETTINGS)
+        written.append(settings_path)
+    if write_attribute_lines(workspace.root):
+        written.append(workspace.root / ATTRIBUTES_FILE)
+    return tuple(written)
 
 
 PROJECT_FILES = (

@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from sweepledger import __version__
+from sweepledger.commands.repository.base_files import ATTRIBUTES_FILE, with_attribute_lines
 from sweepledger.structs.names import repository_namespace
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
@@ -182,9 +183,8 @@ What should this sweep answer, and what decides when it is enough?
 ATTRIBUTES = """\
 # Digests are taken over bytes: the same on every system.
 * text=auto eol=lf
-base/** -text
-overlays/** -text linguist-generated
-results/** -text linguist-generated
+overlays/** linguist-generated
+results/** linguist-generated
 """
 
 IGNORED = """\
@@ -209,7 +209,7 @@ def first_files(
         host=host,
     )
     texts = {
-        ".gitattributes": ATTRIBUTES,
+        ATTRIBUTES_FILE: (with_attribute_lines(ATTRIBUTES.encode()) or b"").decode(),
         **_host_files(host),
         ".gitignore": IGNORED,
         "README.md": readme,
