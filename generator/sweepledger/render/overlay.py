@@ -166,7 +166,6 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         pool=sweep.run.pool,
         round=batch.round,
         method=None if batch.round is None else sweep.method,
-        choice=None if batch.round is None or sweep.search is None else sweep.search.choice,
         ahead=1 if batch.round is None or sweep.rounds is None else sweep.rounds.ahead,
         engine=batch.engine,
         unfitted=batch.unfitted,
@@ -175,7 +174,6 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         store=settings.results.store,
         cluster=batch.cluster,
         pack=sweep.run.pack,
-        pack_choice=sweep.run.pack_choice,
         infrastructure=sweep.run.infrastructure,
         after_infrastructure=batch.after_infrastructure,
     )
