@@ -1,16 +1,15 @@
-"""Command line: `python -m trainer WORKLOAD --name=value …` trains; with `--describe` it only describes.
+"""Command line: `python -m trainer WORKLOAD --name=value …` trains; with `--help` it lists the hyperparameters.
 
 Values come from arguments, paths and seed from the environment (see `contract`). Exit codes: 0 success,
 42 these values cannot be trained, 43 every trial of the sweep would fail in the same way, 71 and 74 the
 machine failed, 143 stopped by SIGTERM.
 """
 
-import json
 import os
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from trainer import data, files
 from trainer.contract import (
@@ -24,7 +23,6 @@ from trainer.hyperparameters import (
     NETWORKS,
     WORKLOADS,
     Configuration,
-    Value,
     format_value,
     hyperparameters_of,
     nearest,
@@ -36,10 +34,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 """Maximum columns of a line of text."""
-CHANNELS = {"cifar10": 3}
-"""Channels of a workload's images, if not one."""
 USAGE = f"""usage: python -m trainer WORKLOAD [--name=value …]
-       python -m trainer WORKLOAD [--name=value …] --describe [--format json]
+       python -m trainer WORKLOAD [--network=NAME] --help
        python -m trainer prepare WORKLOAD [--from FOLDER]
 
   WORKLOAD           {", ".join(WORKLOADS)}
@@ -71,11 +67,9 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> None:
         case ["-h" | "--help", *_]:
             print_line(_usage(*WORKLOADS))
         case [workload, *rest] if workload in WORKLOADS and {"-h", "--help"} & set(rest):
-            print_line(_usage(workload))
+            print_line(_usage(workload, network=_named_network(workload, rest)))
         case ["prepare", *rest]:
             print_line(f"prepare: {data.prepare_command(rest, read_environment(environ).data)}")
-        case [workload, *rest] if workload in WORKLOADS and "--describe" in rest:
-            _describe(workload, rest)
         case [workload, *rest] if workload in WORKLOADS:
             environment = read_environment({**environ, **_seed(rest)})
             _train(parse(workload, _hyperparameters(rest)), environment, environ)
@@ -133,97 +127,23 @@ def print_line(line: str) -> None:
     sys.stdout.flush()
 
 
-# Description
-
-
-def _describe(workload: str, arguments: Sequence[str]) -> None:
-    rest = [word for word in arguments if word != "--describe"]
-    form = "text"
-    for at, word in enumerate(rest):
-        if word.partition("=")[0] == "--format":
-            joined = word.partition("=")[2]
-            form = joined or "".join(rest[at + 1 : at + 2])
-            del rest[at : at + (1 if joined else 2)]
-            break
-    if form not in {"text", "json"}:
-        raise TrialError([Problem("--format", f"must be text or json, got {form!r}", BAD_SWEEP)])
-    content = _description(parse(workload, rest))
-    sys.stdout.write(json.dumps(content, indent=2) + "\n" if form == "json" else _description_text(content))
-
-
-def _description(configuration: Configuration) -> dict[str, Any]:
-    """Return the network's layers and every hyperparameter with its value; trains nothing."""
-    # torch takes time, as above
-    import torch  # noqa: PLC0415
-
-    from trainer import model  # noqa: PLC0415
-
-    workload, network, options = configuration.workload, configuration.network, configuration.options
-    channels, side = CHANNELS.get(workload, 1), network.recipe.image_size
-    layers = model.layers(model.build(network, channels), torch.zeros(1, channels, side, side))
-    values = {
-        "network": network.name,
-        **{name: getattr(network, name) for name in network.__slots__},
-        **{name: getattr(options, name) for name in options.__slots__},
-    }
-    return {
-        "workload": workload,
-        "network": network.name,
-        "about": " ".join((type(network).__doc__ or "").partition("\n\n")[0].split()),
-        "input": [channels, side, side],
-        "parameters": sum(layer.parameters for layer in layers),
-        "layers": [{name: getattr(layer, name) for name in layer.__slots__} for layer in layers],
-        "knobs": [
-            {
-                "name": hyperparameter.name,
-                "value": values[hyperparameter.name],
-                "default": hyperparameter.default,
-                "unit": hyperparameter.unit,
-                "meaning": hyperparameter.meaning,
-                "rule": hyperparameter.allowed,
-            }
-            for hyperparameter in hyperparameters_of(workload, network.name).values()
-        ],
-    }
-
-
-def _description_text(content: dict[str, Any]) -> str:
-    lines = [
-        f"{content['workload']}, network {content['network']}: {content['parameters']:,} parameters",
-        *textwrap.wrap(content["about"], WIDTH),
-        "",
-        f"{'layer':<24}{'kind':<13}{'output':<15}{'parameters':>10}",
-        f"{'(images)':<37}{' x '.join(map(str, content['input'])):<15}",
-    ]
-    for layer in content["layers"]:
-        shape = " x ".join(map(str, layer["output"]))
-        lines.append(f"{layer['name']:<24}{layer['kind']:<13}{shape:<15}{layer['parameters']:>10,}")
-    lines += ["", f"{'hyperparameter':<22}{'default':<11}{'unit':<13}meaning"]
-    for hyperparameter in content["knobs"]:
-        default = _short(hyperparameter["default"])
-        head = f"{hyperparameter['name']:<22}{default:<11}{hyperparameter['unit']:<13}"
-        first, *others = textwrap.wrap(hyperparameter["meaning"], WIDTH - len(head))
-        lines += [head + first, *(" " * len(head) + other for other in others)]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def _short(value: Value) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else format_value(value)
-
-
 # Help
 
 
-def _usage(*workloads: str) -> str:
+def _named_network(workload: str, arguments: Sequence[str]) -> str:
+    names = [word.removeprefix("--network=") for word in arguments]
+    return next((name for name in names if name in WORKLOADS[workload]), WORKLOADS[workload][0])
+
+
+def _usage(*workloads: str, network: str = "") -> str:
     lines = [USAGE]
     for name in sorted({name for workload in workloads for name in WORKLOADS[workload]}):
         accepting = ", ".join(workload for workload, networks in WORKLOADS.items() if name in networks)
         about = (NETWORKS[name].__doc__ or "").partition("\n")[0]
         lines.append(textwrap.fill(f"--network={name} ({accepting}): {about}", WIDTH, subsequent_indent="  "))
-    if len(workloads) == 1:
-        first = WORKLOADS[workloads[0]][0]
-        lines.append(f"\nhyperparameters of {workloads[0]}, network {first}; for others add --describe")
-        for hyperparameter in hyperparameters_of(workloads[0], first).values():
+    if network:
+        lines.append(f"\nhyperparameters of {workloads[0]}, network {network}; for others add --network=NAME")
+        for hyperparameter in hyperparameters_of(workloads[0], network).values():
             about = f"{hyperparameter.unit}: {hyperparameter.meaning}; {hyperparameter.allowed}"
             indent = " " * 6
             lines.append(f"  --{hyperparameter.name}={format_value(hyperparameter.default)}")

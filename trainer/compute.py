@@ -51,16 +51,6 @@ class Device:
         """Return a context in which torch computes in this precision."""
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16")
 
-    def compiled(self, model: nn.Module, checkpoints: Path | None) -> nn.Module:
-        """Compile a network; the compiler's cache is in the checkpoint folder, for later attempts."""
-        if not hasattr(torch, "compile"):
-            message = f"needs torch 2, got {torch.__version__}"
-            raise TrialError([Problem("--compile", message, BAD_SWEEP)])
-        if checkpoints:
-            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(checkpoints / "compiled"))
-        # torch's stubs describe the use as a decorator
-        return torch.compile(model)  # type: ignore[return-value]
-
 
 def set_up_device(environment: Environment, options: RunOptions, *, local_rank: int = 0) -> Device:
     """Choose and set up the device and threads, and seed torch."""

@@ -284,7 +284,6 @@ class RunOptions:
         "auto", ("auto", "bf16", "fp32"), "arithmetic; auto is bf16 where the hardware has it"
     )
     deterministic: bool = switch("same seed, same machine, same bits", default=True)
-    compile: bool = switch("compile the network first: for long trials on a GPU", default=False)
     train_images: int = number(0, "images", NOT_NEGATIVE, "images to train on, evenly chosen; 0 is all")
     test_images: int = number(0, "images", NOT_NEGATIVE, "images to test on, evenly chosen; 0 is all")
     test_every: int = number(1, "epochs", COUNT, "interval of tests; the last epoch is always tested")

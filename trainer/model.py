@@ -1,10 +1,8 @@
-"""The networks, layer by layer. `python -m trainer WORKLOAD --describe` prints their shapes and sizes."""
+"""The networks, layer by layer."""
 
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
-import torch
 from torch import Tensor, nn
 
 from trainer.files import CLASSES
@@ -27,36 +25,6 @@ def build(network: Network, channels: int) -> nn.Sequential:
             return resnet9(network, channels)
         case _:
             assert_never(network)
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One layer of a network, as a description prints it."""
-
-    name: str
-    kind: str
-    output: list[int]
-    """The shape of its output for one image."""
-    parameters: int
-
-
-def layers(model: nn.Module, images: Tensor) -> list[Layer]:
-    """Return the layers of a network in the order in which images pass through them."""
-    passed: list[Layer] = []
-
-    def record(name: str, module: nn.Module) -> None:
-        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
-            size = sum(each.numel() for each in module.parameters())
-            passed.append(Layer(name, type(module).__name__, list(output.shape[1:]), size))
-
-        module.register_forward_hook(hook)
-
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            record(name, module)
-    with torch.inference_mode():
-        model.eval()(images)
-    return passed
 
 
 def small_cnn(width: int, channels: int) -> nn.Sequential:

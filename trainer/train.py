@@ -164,10 +164,8 @@ class Training:
         self.model = build(network, setup.dataset.train.channels).to(setup.device.device)
         self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # not in torch's stubs
         self.optimizer = optimizer(self.recipe.optimizer, self.model.parameters())
-        wrapped = setup.group.wrap(self.model, setup.device.device)
-        checkpoints = setup.environment.checkpoints
-        self.network = setup.device.compiled(wrapped, checkpoints) if options.compile else wrapped
-        """The model, perhaps compiled, and with its gradients averaged over all processes."""
+        self.network = setup.group.wrap(self.model, setup.device.device)
+        """The model, with its gradients averaged over all processes."""
         self.epochs = Epochs(
             self._tensors(setup.dataset.train, options.train_images),
             self.recipe,
@@ -176,7 +174,9 @@ class Training:
             setup.group.size,
         )
         self.test = self._tensors(setup.dataset.test, options.test_images)
-        self.saver = Saver(checkpoints, options.checkpoint_every, writes=setup.group.is_writer)
+        self.saver = Saver(
+            setup.environment.checkpoints, options.checkpoint_every, writes=setup.group.is_writer
+        )
 
     def run(self, report: Report) -> None:
         """Train from the starting point to the last epoch. Ends early if the loss is no longer finite."""

@@ -1,4 +1,4 @@
-"""The lock of a new batch claims what its spec leaves open: an image, data, an environment, a method, waves."""
+"""The lock of a new batch claims what its spec leaves open: an image, data, an environment."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,16 +8,9 @@ import pytest
 
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate, update
-from sweepledger.commands.generation import waves
-from sweepledger.commands.plan import plan
 from sweepledger.commands.repository import programs
-from sweepledger.spec import sweep_builder
-from sweepledger.spec.method_choice import MethodChoice
 from sweepledger.structs.program import Data, EnvironmentLock, Program
-from sweepledger.structs.search_block import Method, Rounds
-from tests.commands.test_waves import ask
 from tests.repository import Sandbox
-from tests.searches import hill
 
 SETTINGS = """version: 1
 defaults: {{image: train}}
@@ -36,16 +29,6 @@ def with_settings(sandbox: Sandbox, *, image: str = "1", data: str = "2") -> Non
 def asked(sandbox: Sandbox, xs: str, run: str) -> None:
     path = sandbox.spec(xs=xs)
     path.write_text(f"{path.read_text()}  {run}\n")
-
-
-def asked_in_waves(sandbox: Sandbox) -> None:
-    """Ask for a sweep that may have waves, by settings that are merged."""
-    ask(sandbox)
-    spec = sandbox.root / "sweeps/hill.yaml"
-    text = spec.read_text()
-    spec.unlink()
-    sandbox.publish("Let rounds follow")
-    spec.write_text(text)
 
 
 def problems(sandbox: Sandbox) -> list[tuple[str, str]]:
@@ -130,53 +113,3 @@ def test_further_trials_run_the_image_and_data_of_the_merged_batch(sandbox: Sand
     sandbox.commit("Ask for more")
 
     assert problems(sandbox) == []
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "choice",
-    [
-        MethodChoice(Method.TPE, "approved by the platform team"),
-        MethodChoice(Method.CMA_ES, "two parameters"),
-        MethodChoice(Method.BAYES, "[another](https://evil.example) reason"),
-    ],
-    ids=lambda choice: str(choice.method),
-)
-def test_a_method_that_a_lock_claims_to_be_the_automatic_one_is_refused(
-    sandbox: Sandbox, choice: MethodChoice
-) -> None:
-    hill(sandbox, method="auto")
-    with mock.patch.object(sweep_builder, "choose_method", return_value=choice):
-        generate(sandbox.workspace)
-    sandbox.commit("Ask for a search")
-
-    shown = [note.text for review in plan(sandbox.workspace).reviews for note in review.notes]
-
-    assert {code for code, _ in problems(sandbox)} == {"drift"}
-    assert not any(choice.reason in text for text in shown)
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(("size", "ahead"), [(1, 1), (3, 1), (9, 1), (23, 1), (24, 1), (8, 50)], ids=str)
-def test_waves_that_the_generator_never_chooses_are_refused(sandbox: Sandbox, size: int, ahead: int) -> None:
-    asked_in_waves(sandbox)
-    real = waves.choose_waves
-
-    def forged(*given: object) -> waves.Waves | None:
-        chosen = real(*given)  # type: ignore[arg-type]
-        return None if chosen is None else replace(chosen, rounds=Rounds(size, ahead=ahead))
-
-    with mock.patch.object(waves, "choose_waves", forged):
-        generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-
-    assert {code for code, _ in problems(sandbox)} == {"drift"}
-
-
-def test_waves_that_an_earlier_forecast_gave_are_kept(sandbox: Sandbox) -> None:
-    asked_in_waves(sandbox)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-
-    with mock.patch.object(waves, "MOST_LONGER", -1.0):
-        assert problems(sandbox) == []

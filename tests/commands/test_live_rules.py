@@ -24,7 +24,6 @@ SPEC = """name: peak
 method: list
 metric: {name: score, goal: maximize, source: stdout}
 early_terminate: {type: median, min_iter: 2}
-rounds: none
 assignments: [{x: 5}, {x: 6}, {x: 7}, {x: 1}]
 command: [python, code/train.py, "${args}"]
 run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 1, timeout: 2m}

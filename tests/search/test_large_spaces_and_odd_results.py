@@ -20,9 +20,8 @@ from sweepledger.search.adaptive.gaussian_process import MOST_ROWS, GaussianProc
 from sweepledger.search.adaptive.model_based import MOST_COLUMNS
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.search.encoding import encode_space
-from sweepledger.spec.method_choice import choose_method
 from sweepledger.structs.combinations import count_columns
-from sweepledger.structs.search_block import Method, Rounds
+from sweepledger.structs.search_block import Method
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 from tests.search.rounds_conformance import EPOCHS, EVERYTHING
@@ -266,27 +265,6 @@ def test_a_proposal_for_a_hundred_values_takes_less_than_two_cpu_seconds(method:
     following(sweep, known)
 
     assert time.process_time() - before < BUDGET
-
-
-def test_auto_counts_values_without_an_order() -> None:
-    for parameters, method in (
-        ({**RANGES, "word": words(2)}, Method.BAYES),
-        ({**RANGES, "word": words(22)}, Method.BAYES),
-        ({**RANGES, "word": words(23)}, Method.TPE),
-        ({**RANGES, "word": words(150)}, Method.TPE),
-        ({**RANGES, **{f"word{at}": words(6) for at in range(5)}}, Method.TPE),
-        ({**RANGES, "width": {"values": list(range(500))}}, Method.BAYES),
-        ({**RANGES, "width": {"min": 1, "max": 10**6}}, Method.BAYES),
-        ({**RANGES, "width": {"values": [3, 1, *range(4, 40)]}}, Method.TPE),
-    ):
-        search = a_search(parameters=parameters).search
-        assert search
-
-        choice = choose_method(
-            search.space, Rounds(2, max=10), 20, has_resource=False, has_several_metrics=False
-        )
-
-        assert choice.method is method, parameters
 
 
 def test_the_columns_of_a_space_are_those_of_its_encoding() -> None:

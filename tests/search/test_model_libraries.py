@@ -125,7 +125,7 @@ def test_a_method_of_our_own_requires_no_library(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("absent", "method"),
-    [((), "auto"), (("egobox",), "tpe"), (("optuna",), "auto"), (("egobox", "optuna"), "auto")],
+    [((), "bayes"), (("egobox",), "tpe"), (("optuna",), "bayes"), (("egobox", "optuna"), "bayes")],
 )
 def test_a_new_search_has_a_method_whose_library_is_installed(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, absent: tuple[str, ...], method: str
@@ -145,7 +145,7 @@ def test_a_new_search_has_a_method_whose_library_is_installed(
 def test_the_plan_says_which_library_a_search_lacks(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hill(sandbox, method="auto")
+    hill(sandbox, method="bayes")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "egobox" else object())
 
     (review,) = plan(sandbox.workspace, ["hill"]).reviews

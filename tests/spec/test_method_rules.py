@@ -293,61 +293,28 @@ def test_a_number_of_random_configurations_belongs_to_models_that_learn_from_eac
     assert ("rounds.startup", "method-key") in bad(method=method, seed=0, rounds=rounds)
 
 
-AUTO: dict[str, Any] = {"method": "auto", "seed": 1, "rounds": {"size": 8, "max": 12}}
+SEARCH: dict[str, Any] = {"method": "tpe", "seed": 1, "rounds": {"size": 8, "max": 12}}
 
 
 @pytest.mark.parametrize(
-    ("changes", "method", "why"),
+    ("changes", "path", "instead"),
     [
-        ({}, "bayes", "here are 96, 1 and 8"),
-        ({"run_cap": 20}, "bayes", "here are 20, 1 and 8"),
-        ({"budget": {"max_trials": 60}, "replicates": 3}, "bayes", "here are 20, 1 and 8"),
-        ({"rounds": {"size": 8, "max": 33}}, "tpe", "264 configurations are more than the 256"),
-        (
-            {"rounds": {"size": 8, "max": 4, "ahead": 3}},
-            "tpe",
-            "24 configurations at once are more than the 16",
-        ),
-        ({"rounds": {"size": 8, "patience": 4}}, "tpe", "only results end the search"),
-        (
-            {"parameters": {f"x{number}": {"min": 0.0, "max": 1.0} for number in range(13)}},
-            "tpe",
-            "13 parameters are more than the 12",
-        ),
-        (
-            {
-                "metric": ...,
-                "metrics": [{"name": "a", "goal": "minimize"}, {"name": "b", "goal": "minimize"}],
-            },
-            "tpe",
-            "several metrics",
-        ),
-        ({"resource": {"parameter": "epochs", "min": 1, "max": 9}}, "asha", "more of the resource"),
+        ({**SEARCH, "method": "auto"}, "method", "write 'bayes' for up to 256 configurations"),
+        ({"rounds": "none"}, "rounds", "delete the key: all trials are then requested at once"),
+        ({"run": {"pack": "auto"}}, "run.pack", "delete the key: `sweep plan` then prints the block"),
     ],
 )
-def test_auto_is_chosen_by_space_budget_and_parallelism(
-    changes: dict[str, Any], method: str, why: str
+def test_a_word_that_left_a_choice_to_the_generator_is_refused_with_what_to_write(
+    changes: dict[str, Any], path: str, instead: str
 ) -> None:
-    chosen = good_spec(**{"parameters": {"x": {"min": 0.0, "max": 1.0}}, **AUTO, **changes}).sweep.search
+    (problem,) = [problem for problem in problems_of(a_spec(**changes)) if problem.path == path]
 
-    assert chosen is not None
-    assert chosen.choice is not None
-    assert (chosen.method, why in chosen.choice) == (method, True)
-
-
-def test_auto_has_the_keys_of_a_search_whatever_it_becomes() -> None:
-    resource = {"parameter": "epochs", "min": 1, "max": 9}
-
-    assert ("replicates", "method-key") in bad(**AUTO, resource=resource, replicates=2)
-    metrics = [{"name": "a"}, {"name": "b"}]
-    assert ("metrics", "metrics") in bad(**AUTO, resource=resource, metric=..., metrics=metrics)
-    assert bad(**{**AUTO, "rounds": {"size": 8}}) == [("rounds", "search-endless")]
-    assert good(**{**AUTO, "rounds": {"size": 8, "max": 2, "ahead": 2}})
+    assert problem.hint is not None
+    assert problem.hint.startswith(instead)
 
 
 STARTED = {
-    **AUTO,
-    "method": "tpe",
+    **SEARCH,
     "parameters": {"rate": {"values": [0.1, 0.2]}, "width": {"values": [32, 64]}},
 }
 
@@ -381,8 +348,8 @@ def test_a_mapping_keeps_what_a_trial_itself_ran_with() -> None:
 def test_only_a_population_needs_the_checkpoints_of_its_members() -> None:
     anew = {"parameter": "images", "min": 1, "max": 9, "continues": False}
 
-    assert good(**{**AUTO, "method": "asha"}, resource=anew)
-    assert bad(**{**AUTO, "method": "pbt"}, resource=anew) == [("resource.continues", "out-of-range")]
+    assert good(**{**SEARCH, "method": "asha"}, resource=anew)
+    assert bad(**{**SEARCH, "method": "pbt"}, resource=anew) == [("resource.continues", "out-of-range")]
 
 
 def test_a_key_of_adaptive_searches_does_not_fit_blocks() -> None:

@@ -8,6 +8,7 @@ import pytest
 from sweepledger.spec.starter import MNIST, PLAIN, Starter, starter_spec
 from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
 from sweepledger.structs.metric import Goal
+from sweepledger.structs.search_block import Method
 from sweepledger.structs.settings import Dataset, Settings
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
@@ -64,13 +65,36 @@ def test_a_range_makes_the_starter_a_search_whose_method_is_chosen() -> None:
 
     assert isinstance(sweep, Sweep)
     assert sweep.search is not None
-    assert sweep.search.choice is not None
+    assert sweep.search.method is Method.BAYES
     assert sweep.search.space.parameters == (
         Parameter("rate", LogUniform(1e-5, 0.1)),
         Parameter("depth", IntUniform(1, 4000)),
         Parameter("shift", Uniform(-1.5, 2)),
         Parameter("kind", Choice(("a", "b"))),
     )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "method", "why"),
+    [
+        (("x=0.1..1",), "bayes", "a Gaussian process learns most from few trials of few parameters"),
+        (tuple(f"x{number}=0..1" for number in range(12)), "bayes", "a Gaussian process"),
+        (tuple(f"x{number}=0..1" for number in range(13)), "tpe", "13 parameters are more than the 12"),
+        (("x=0..1", f"word={','.join(f'w{number}' for number in range(23))}"), "bayes", "a Gaussian process"),
+        (
+            ("x=0..1", f"word={','.join(f'w{number}' for number in range(24))}"),
+            "tpe",
+            "25 numbers and values",
+        ),
+        (("x=0..1", f"size={','.join(map(str, range(1, 25)))}"), "bayes", "a Gaussian process"),
+    ],
+)
+def test_the_written_method_suits_the_parameters_and_the_comment_says_why(
+    parameters: tuple[str, ...], method: str, why: str
+) -> None:
+    text = Starter(("python", "train.py"), parameters).spec("lr", code=".")
+
+    assert f"\nmethod: {method}   # a search, whose rounds learn from results; {why}" in text
 
 
 @pytest.mark.parametrize("text", ["rate=2..1", "rate=1..1"])

@@ -255,4 +255,4 @@ def test_a_spec_is_a_mapping(text: str) -> None:
 
 
 def test_a_value_of_two_kinds_is_told_both() -> None:
-    assert messages(rounds=3) == ["must be a mapping or text, got 3"]
+    assert messages(run={"data": 3}) == ["must be text, a list or a mapping, got 3"]

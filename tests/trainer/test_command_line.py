@@ -231,30 +231,13 @@ def test_a_seed_may_be_an_argument(capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["running"]["seed"] == 7
 
 
-def described(capsys: Capture, *arguments: str) -> str:
-    assert main([*arguments, "--describe"], {}) == 0
-    return capsys.readouterr().out
-
-
-def test_a_description_lists_layers_shapes_and_sizes(capsys: Capture) -> None:
-    lines = described(capsys, "cifar10").splitlines()
-
-    assert lines[0] == "cifar10, network resnet9: 6,573,120 parameters"
-    assert "residual3.second.conv   Conv2d       512 x 4 x 4     2,359,296" in lines
-    assert "max_learning_rate     0.4        per step     peak of the schedule, for a mean" in lines
-
-
 @pytest.mark.parametrize(("workload", "network"), TRAININGS)
-def test_every_training_is_described_for_people_and_for_programs(
+def test_help_lists_every_hyperparameter_of_the_named_network(
     capsys: Capture, workload: str, network: str
 ) -> None:
-    output = described(capsys, workload, f"--network={network}")
-    data = json.loads(described(capsys, workload, f"--network={network}", "--format=json"))
+    assert main([workload, f"--network={network}", "--help"], {}) == 0
+    lines = capsys.readouterr().out.splitlines()
 
-    names = list(hyperparameters_of(workload, network))
-    assert all(len(line) <= 80 for line in output.splitlines())
-    assert all(any(line.startswith(f"{name} ") for line in output.splitlines()) for name in names)
-    assert [knob["name"] for knob in data["knobs"]] == names
-    assert all(knob["unit"] and knob["meaning"] and knob["rule"] for knob in data["knobs"])
-    assert data["parameters"] == sum(layer["parameters"] for layer in data["layers"])
-    assert data["layers"][-1]["output"] == [10]
+    listed = [line.partition("=")[0].strip() for line in lines if line.startswith("  --")]
+    assert listed == [f"--{name}" for name in hyperparameters_of(workload, network)]
+    assert all(len(line) <= 80 for line in lines)

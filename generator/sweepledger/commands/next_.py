@@ -14,7 +14,6 @@ from sweepledger.commands.rounds.next_round import (
     SearchEnded,
     Step,
     next_step_at,
-    sweeps_with_rounds,
 )
 from sweepledger.commands.rounds.round_commit import PushedRound
 from sweepledger.errors import GeneratorError, IdleError, UsageError
@@ -112,7 +111,7 @@ def _next_step_now(target: Target, sweep: str) -> Step | RoundBlocked | None:
 def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, ...]:
     selected = tuple(names)
     specs = workspace.specs(selected)
-    with_rounds = {sweep.name for sweep in sweeps_with_rounds(workspace, [one.sweep for one in specs])}
+    with_rounds = {parsed.sweep.name for parsed in specs if parsed.sweep.rounds is not None}
     for sweep in (parsed.sweep for parsed in specs if selected):
         if sweep.name not in with_rounds:
             raise UsageError(

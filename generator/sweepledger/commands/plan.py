@@ -5,14 +5,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sweepledger import search
-from sweepledger.commands.generation import packs, spec_change
+from sweepledger.commands.generation import spec_change
 from sweepledger.commands.generation.next_batch import StoredBatches, stored_batches
-from sweepledger.commands.generation.waves import Waves, as_proposed, choose_waves, relevant_warnings
+from sweepledger.commands.generation.packs import propose_pack
+from sweepledger.commands.generation.waves import propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
 from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.bounds import remaining_bounds
-from sweepledger.commands.rounds.evidence import as_begun, foreign_labels
+from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.rounds.method_warnings import method_warnings
 from sweepledger.commands.validate import read_specs
 from sweepledger.errors import RepositoryError
@@ -53,7 +54,7 @@ from sweepledger.structs.domain import Continuous
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.search_block import Block, RandomSearch, Sampler
-from sweepledger.structs.settings import Controller, NextRoundMode, Settings
+from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore, Settings
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -164,7 +165,7 @@ class _PlanContext:
     def review(self, parsed: ParsedSpec, expansion: Expansion) -> Review:
         merged = self.stored.merged_of.get(parsed.sweep.name, ())
         program, unlocked = self.program(parsed.sweep)
-        sweep, waves = self.in_waves(parsed.sweep, expansion, None if unlocked else program, merged)
+        sweep = parsed.sweep
         trials = search.trials(sweep, expansion, program)
         results = self.stored.results_of(sweep.name)
         retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, results)
@@ -178,9 +179,6 @@ class _PlanContext:
         new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in retried)
         bounds = remaining_bounds(sweep, merged, program, expansion) if sweep.rounds else None
         counts = counts if bounds is None else _round_counts(merged, bounds.trials or 0)
-        if new and not unlocked and sweep.run.pack_choice is None:
-            planned = packs.first_round(sweep) if sweep.rounds else [trial.assignment for trial in new]
-            sweep = packs.with_pack(sweep, planned, program, self.timing)
         missing = self.missing(parsed, None if unlocked else program) if counts.new else ()
         refusals = (
             spec_change.spec_change_problems(
@@ -202,13 +200,15 @@ class _PlanContext:
             tuple(
                 sorted(
                     (
-                        *relevant_warnings(parsed.warnings, sweep),
+                        *parsed.warnings,
                         *expansion.warnings,
                         *missing,
                         *method_warnings(parsed, sweep.search),
                         *refusals,
                         *respelled,
-                        *spec_change.renamed_by_hand(self.workspace.root, sweep, expansion, self.stored.merged),
+                        *spec_change.renamed_by_hand(
+                            self.workspace.root, sweep, expansion, self.stored.merged
+                        ),
                     )
                 )
             ),
@@ -218,7 +218,7 @@ class _PlanContext:
             self.forecast(sweep, [trial.assignment for trial in new], program, bounds),
             self.balances(sweep, counts.new if bounds else len(new)),
             (
-                *((Note("waves", waves.text),) if waves else ()),
+                *(() if unlocked else self.proposals(sweep, expansion, new, program)),
                 *plan_notes(self.workspace, results, sweep, merged, (trials, blocks)),
             )
             if counts.new
@@ -228,22 +228,21 @@ class _PlanContext:
             self.timing.next_cluster(sweep),
         )
 
-    def in_waves(
-        self, written: Sweep, expansion: Expansion, program: Program | None, merged: Sequence[StoredBatch]
-    ) -> tuple[Sweep, Waves | None]:
-        """Return a sweep as its batches began it, or as its first batch would, and the waves that this chooses."""
-        present = batches.readable(self.stored.present_of.get(written.name, ()))
-        proposed = [batch for batch in present if batch.lock.spec_digest == written.digest]
-        sweep, settings = as_begun(written, merged), self.workspace.settings
-        if not merged:
-            sweep = as_proposed(sweep, len(expansion.configurations), proposed)
-        is_continued = settings.next is not NextRoundMode.REVIEW or settings.controller is Controller.NONE
-        if merged or program is None or not is_continued:
-            return sweep, None
-        waves = choose_waves(sweep, expansion.configurations, program, self.timing)
-        if proposed:
-            return sweep, waves if waves and waves.rounds == sweep.static_rounds else None
-        return sweep if waves is None else replace(sweep, static_rounds=waves.rounds), waves
+    def proposals(
+        self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program
+    ) -> Iterator[Note]:
+        """Yield what the spec could say to take less time or fewer pods, as a block to paste, with the figures."""
+        settings = self.workspace.settings
+        follows = settings.next is not NextRoundMode.REVIEW or settings.controller is Controller.NONE
+        if follows and not self.stored.merged_of.get(sweep.name, ()):
+            rounds = propose_rounds(sweep, expansion.configurations, program, self.timing)
+            yield from () if rounds is None else (Note("rounds", rounds),)
+        if settings.results.store in {ResultsStore.VOLUME, ResultsStore.BUCKET}:
+            planned = [trial.assignment for trial in new]
+            size = None if sweep.rounds is None else sweep.rounds.size * sweep.replicates
+            trials = planned if size is None else (None,) * size
+            pack = propose_pack(sweep, trials, program, self.timing)
+            yield from () if pack is None else (Note("pack", pack),)
 
     def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
         """Compare the upper bound of new trials with the budgets that the sweep counts towards."""

@@ -335,8 +335,7 @@ class SweepRun:
                 raise SpecError(imports.problems)
 
     def _plan(self, base: str, *, update: bool) -> tuple[Generated, ...]:
-        continued = bool(self._target.continued)
-        planned = plan_batches(self.workspace, self.specs, base=base, update=update, continued=continued)
+        planned = plan_batches(self.workspace, self.specs, base=base, update=update)
         _refuse_what_is_not_committed(planned)
         return with_code_warnings(self.workspace, self.specs, planned, includes_listed=True)
 

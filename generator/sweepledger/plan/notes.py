@@ -34,8 +34,6 @@ def notes(
 ) -> tuple[Note, ...]:
     """Return the notes on a sweep, with its foreign evidence; `examples` is the number of training examples."""
     return (
-        *_method_choice(sweep),
-        *_pack_choice(sweep),
         *_start_mappings(sweep),
         *(() if keeps_files else (Note("files-not-kept", FILES_NOT_KEPT),)),
         *(Note("foreign-evidence", f"starts from {label}") for label in foreign),
@@ -44,18 +42,6 @@ def notes(
         *_no_replicates(sweep, trials),
         *_batch_size_above_data(trials, examples),
     )
-
-
-def _method_choice(sweep: Sweep) -> Iterator[Note]:
-    if sweep.search is not None and sweep.search.choice is not None:
-        yield Note("method-choice", f"method: auto is {sweep.search.method}: {sweep.search.choice}")
-
-
-def _pack_choice(sweep: Sweep) -> Iterator[Note]:
-    pack, why = sweep.run.pack, sweep.run.pack_choice
-    if why is not None:
-        chosen = "" if pack is None else f"{pack.trials:,} trials in a pod: "
-        yield Note("pack-choice", f"pack: auto is {chosen}{why}")
 
 
 def _start_mappings(sweep: Sweep) -> Iterator[Note]:

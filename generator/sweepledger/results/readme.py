@@ -193,7 +193,6 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         "front_figure": FRONT_FILE,
         "front_metrics": [metric.name for metric in summary.lock.metrics],
         "rounds": list(map(round_view, rounds(summary))),
-        "choices": _choices(summary),
         "unfitted": _unfitted(summary),
         "restarts": summary.lock.restarts,
         "resource": summary.resource or "",
@@ -203,13 +202,6 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         "intervals_figure": INTERVALS_FILE,
         "spent_figure": SPENT_FILE,
     }
-
-
-def _choices(summary: Summary) -> list[Mapping[str, Any]]:
-    """Return the methods that `auto` was, each with its reason once."""
-    locks = (batch.lock for batch in summary.batches)
-    chosen = dict.fromkeys((lock.method, lock.choice) for lock in locks if lock.choice is not None)
-    return [{"method": method or "", "reason": reason or ""} for method, reason in chosen]
 
 
 def _unfitted(summary: Summary) -> list[Mapping[str, Any]]:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
+from sweepledger.structs.combinations import is_ordered
 from sweepledger.structs.metric import Goal
+from sweepledger.structs.search_block import Method
 
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
@@ -99,7 +101,10 @@ SEARCH = """\
 method: {method}   # a search, whose rounds learn from results; {why}
 seed: 0   # the same seed and results, the same trials
 rounds: {{size: 2, max: 10}}   # trials of a round, and number of rounds"""
-AUTO_SEARCH = ("auto", "`sweep plan` says which method it is, and why")
+MOST_DIMENSIONS = 12
+"""Parameters that a Gaussian process learns from the configurations of a first search."""
+MOST_COLUMNS = 24
+"""Numbers that describe a configuration: one for each parameter with an order, and for each value without one."""
 SCRIPT = ".py"
 MODULE_OPTION = "-m"
 SOURCE_FOLDER = "src"
@@ -122,13 +127,14 @@ class Starter:
     metric: str = "score"
     goal: Goal = Goal.MAXIMIZE
 
-    def spec(self, name: str, *, code: str, search: tuple[str, str] = AUTO_SEARCH) -> str:
-        """Return the text of the spec, with the method of a search and why. Raises ValueError for a wrong parameter."""
+    def spec(self, name: str, *, code: str, search: tuple[str, str] | None = None) -> str:
+        """Return the text of the spec; `search` replaces method and reason. Raises ValueError for a parameter."""
         parameters = dict(map(_parameter, self.parameters or EXAMPLE_VALUES))
         words = self.command if any("${" in word for word in self.command) else (*self.command, "${args}")
+        method, why = search or self.method
         return OF_COMMAND.format(
             name=_yaml_scalar(name),
-            method=SEARCH.format(method=search[0], why=search[1]) if self.is_search else GRID,
+            method=SEARCH.format(method=method, why=why) if self.is_search else GRID,
             metric=_yaml_scalar(self.metric),
             goal=self.goal,
             parameters="".join(
@@ -143,6 +149,20 @@ class Starter:
     def is_search(self) -> bool:
         """Whether a parameter is a range."""
         return any(isinstance(domain, _Range) for _, domain in map(_parameter, self.parameters))
+
+    @property
+    def method(self) -> tuple[Method, str]:
+        """The method that suits a first search of its parameters, and why."""
+        domains = [domain for _, domain in map(_parameter, self.parameters)]
+        searched = [domain for domain in domains if isinstance(domain, _Range) or len(domain.values) > 1]
+        columns = sum(domain.columns for domain in searched)
+        for count, limit, counted in (
+            (len(searched), MOST_DIMENSIONS, "parameters"),
+            (columns, MOST_COLUMNS, "numbers and values without an order"),
+        ):
+            if count > limit:
+                return Method.TPE, f"{count} {counted} are more than the {limit} that suit bayes"
+        return Method.BAYES, "a Gaussian process learns most from few trials of few parameters"
 
     @property
     def module(self) -> str | None:
@@ -173,6 +193,12 @@ class _Values:
         return _value(self.values[0])
 
     @property
+    def columns(self) -> int:
+        """Return the numbers that describe one of its values to a model."""
+        is_number = all(map(NUMBER.fullmatch, self.values))
+        return 1 if is_number and is_ordered([*map(float, self.values)]) else len(self.values)
+
+    @property
     def yaml(self) -> str:
         return f"values: [{', '.join(map(_yaml_scalar, self.values))}]"
 
@@ -181,6 +207,7 @@ class _Values:
 class _Range:
     first: str
     last: str
+    columns = 1
 
     @property
     def value(self) -> object:

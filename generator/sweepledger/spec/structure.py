@@ -226,6 +226,17 @@ def _unknown_keys(document: Document, path: DocumentPath, error: Any, *, name: s
         yield document.problem(place, message, code=code, hint=hint, at_key=True)
 
 
+INSTEAD: Mapping[DocumentPath, str] = {
+    ("method", "auto"): (
+        "write 'bayes' for up to 256 configurations of up to 12 parameters and 16 at once, "
+        "'asha' with a resource, else 'tpe'"
+    ),
+    ("pack", "auto"): "delete the key: `sweep plan` then prints the block to write",
+    ("rounds", "none"): "delete the key: all trials are then requested at once",
+}
+"""What to write instead of a word that left a choice to the generator, by key and word."""
+
+
 def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
     wanted = error.validator_value
     names = [wanted] if isinstance(wanted, str) else list(wanted)
@@ -234,7 +245,9 @@ def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
     hint = None
     if path:
         hint = f"for example {json.dumps(error.schema['examples'][0], ensure_ascii=False)}"
-    if isinstance(error.instance, str) and {"integer", "number"} & set(names):
+    if instead := INSTEAD.get((*path[-1:], str(error.instance))):
+        hint = instead
+    elif isinstance(error.instance, str) and {"integer", "number"} & set(names):
         hint = f"quoted values are text; {hint}"
     return document.problem(
         path, f"must be {listed}, got {safe_repr(error.instance)}", code="wrong-type", hint=hint
@@ -246,8 +259,9 @@ def _wrong_value(document: Document, path: DocumentPath, error: Any) -> Problem:
         message = f"must be {error.validator_value!r}, got {safe_repr(error.instance)}"
         return document.problem(path, message, code="wrong-value")
     message = f"must be one of {quoted_names(error.validator_value)}, got {safe_repr(error.instance)}"
-    nearest = did_you_mean(error.instance, error.validator_value, lists_known=False)
-    return document.problem(path, message, code="wrong-value", hint=nearest)
+    hint = INSTEAD.get((*path[-1:], str(error.instance)))
+    hint = hint or did_you_mean(error.instance, error.validator_value, lists_known=False)
+    return document.problem(path, message, code="wrong-value", hint=hint)
 
 
 def _exact_count_message(error: Any) -> str | None:

@@ -11,11 +11,9 @@ from sweepledger.problems import Problem, Severity, SourceMap, SourcePath, Sourc
 from sweepledger.reader import DocumentPath
 from sweepledger.spec import units
 from sweepledger.spec.draft import Draft, RawMapping
-from sweepledger.spec.method_choice import choose_method
 from sweepledger.spec.sections import Section, is_shuffled, sections
 from sweepledger.spec.space_builder import build_space, frozen_value
 from sweepledger.structs.early_stopping import (
-    COMPARING_RULES,
     DEFAULT_ETA,
     EarlyStop,
     HyperbandStop,
@@ -52,9 +50,7 @@ from sweepledger.structs.run_config import (
 )
 from sweepledger.structs.search_block import (
     ADAPTIVE_METHODS,
-    AUTO,
     DEFAULT_STARTUP,
-    NO_ROUNDS,
     AdaptiveSearch,
     Block,
     ConfigurationList,
@@ -111,11 +107,7 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         environment_lock=data.get("environment_lock"),
         hyperparams_file=data.get("hyperparams_file", default.hyperparams_file),
         pack=pack,
-        packs_itself=data.get("pack") == AUTO_PACK,
     )
-
-
-AUTO_PACK = "auto"
 
 
 def _data(named: str | Iterable[str] | None) -> str | None:
@@ -134,13 +126,9 @@ def build_infrastructure(data: Mapping[str, Any] | None) -> Infrastructure | Non
     return Infrastructure.from_data(data) if data is not None and data["retries"] else None
 
 
-def build_pack(data: Mapping[str, Any] | str | None) -> Pack | None:
-    """Build how many trials a pod runs; None if that is not said, or chosen later."""
-    return (
-        None
-        if data is None or isinstance(data, str)
-        else Pack(int(data["trials"]), int(data.get("at_once", 1)))
-    )
+def build_pack(data: Mapping[str, Any] | None) -> Pack | None:
+    """Build how many trials a pod runs; None if the spec does not say it."""
+    return None if data is None else Pack(int(data["trials"]), int(data.get("at_once", 1)))
 
 
 def _code_folder(code: RawMapping) -> str:
@@ -199,22 +187,13 @@ def _metric(section: RawMapping) -> Metric:
 
 
 def build_search(data: RawMapping, space: SearchSpace, seed: int, cap: int | None = None) -> AdaptiveSearch:
-    """Build an adaptive search; `auto` becomes the method that the generator chooses."""
-    rounds, resource = build_rounds(data["rounds"]), data.get("resource")
-    choice = None
-    if data["method"] == AUTO:
-        choice = choose_method(
-            space,
-            rounds,
-            _most_configurations(data, rounds, cap),
-            has_resource=resource is not None,
-            has_several_metrics="metrics" in data,
-        )
+    """Build an adaptive search."""
+    resource = data.get("resource")
     return AdaptiveSearch(
-        Method(data["method"]) if choice is None else choice.method,
+        Method(data["method"]),
         space,
         seed,
-        rounds,
+        build_rounds(data["rounds"]),
         tuple(one if isinstance(one, str) else one["sweep"] for one in data.get("start", ())),
         None
         if resource is None
@@ -226,7 +205,6 @@ def build_search(data: RawMapping, space: SearchSpace, seed: int, cap: int | Non
             resource.get("continues", True),
         ),
         cap,
-        choice=None if choice is None else choice.reason,
         mappings=tuple(
             StartMapping(
                 one["sweep"],
@@ -238,17 +216,6 @@ def build_search(data: RawMapping, space: SearchSpace, seed: int, cap: int | Non
             if len(one) > 1 and not isinstance(one, str)
         ),
     )
-
-
-def _most_configurations(data: RawMapping, rounds: Rounds, cap: int | None) -> int | None:
-    """Return how many configurations the limits of a spec allow; None if it has none."""
-    max_trials = data.get("budget", {}).get("max_trials")
-    limits = (
-        cap,
-        None if rounds.max is None else rounds.max * rounds.size,
-        None if max_trials is None else int(max_trials) // int(data.get("replicates", 1)),
-    )
-    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def build_rounds(written: RawMapping) -> Rounds:
@@ -330,10 +297,7 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
         scripts=tuple(script for _, script in scripts),
         other_metrics=metrics[1:],
         early_stop=early_stop,
-        static_rounds=build_rounds(data["rounds"])
-        if is_static and data.get("rounds", NO_ROUNDS) != NO_ROUNDS
-        else None,
-        may_have_waves=is_static and isinstance(early_stop, COMPARING_RULES) and "rounds" not in data,
+        static_rounds=build_rounds(data["rounds"]) if is_static and "rounds" in data else None,
     )
     return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]), warnings)
 

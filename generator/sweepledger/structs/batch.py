@@ -99,8 +99,6 @@ class BatchLock:
     """Library that proposed the round, with its version."""
     unfitted: str | None = None
     """Why the method's model could not propose the round, which was drawn at random; None: it could."""
-    choice: str | None = None
-    """Why `method: auto` was this method; None: the spec named the method."""
     ahead: int = 1
     """Largest number of active batches of its search; 1 in locks of static methods and retries."""
     parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -117,8 +115,6 @@ class BatchLock:
     """The cluster that runs it; None: the only one."""
     pack: Pack | None = None
     """How many trials a pod runs; None: one."""
-    pack_choice: str | None = None
-    """Why `pack: auto` is that; None: the spec says how many."""
     infrastructure: Infrastructure | None = None
     """How often its trials are requested again after a failure of infrastructure; None: never."""
     repairs: bool = False
@@ -182,7 +178,6 @@ class BatchLock:
             **({} if self.pool is None else {"pool": self.pool}),
             **({} if self.cluster is None else {"cluster": self.cluster}),
             **({} if self.pack is None else {"pack": asdict(self.pack)}),
-            **({} if self.pack_choice is None else {"pack_choice": self.pack_choice}),
             **({} if self.store is ResultsStore.VOLUME else {"store": str(self.store)}),
             **({} if self.round is None else self._drawn),
             **(
@@ -208,7 +203,6 @@ class BatchLock:
         return {
             "round": self.round,
             "method": self.method,
-            **({} if self.choice is None else {"choice": self.choice}),
             "engine": self.engine,
             **({} if self.unfitted is None else {"unfitted": self.unfitted}),
             **({} if self.ahead == 1 else {"ahead": self.ahead}),

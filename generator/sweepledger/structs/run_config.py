@@ -177,10 +177,6 @@ class RunConfig:
     """The lock file of the trials' environment, relative to the repository; None: not locked."""
     pack: Pack | None = None
     """In shape `indexed`, how many trials a pod runs; None: one."""
-    packs_itself: bool = False
-    """Whether the generator chooses `pack` for each batch."""
-    pack_choice: str | None = None
-    """Why it has chosen it."""
     hyperparams_file: bool = False
     """Whether the launcher writes `hyperparams.yml` to the working directory, as in NVIDIA's example."""
 

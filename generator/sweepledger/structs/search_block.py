@@ -35,10 +35,7 @@ class Method(StrEnum):
         return self not in MODEL_METHODS
 
 
-AUTO = "auto"
-"""The name in a spec that leaves the choice of an adaptive method to the generator."""
-
-ADAPTIVE_METHODS = frozenset({AUTO, *map(str, Method)})
+ADAPTIVE_METHODS = frozenset(map(str, Method))
 """Names in a spec of the methods that choose configurations from recorded results, in rounds."""
 
 
@@ -53,9 +50,6 @@ OVERLAPPING_METHODS = MODEL_METHODS | {Method.ASHA}
 MULTI_OBJECTIVE_METHODS = frozenset({Method.TPE, Method.BAYES, Method.NSGA2})
 """Methods that search the Pareto front of several metrics."""
 
-
-NO_ROUNDS = "none"
-"""What a spec says to request all configurations at once."""
 
 DEFAULT_STARTUP = 10
 """As with Optuna."""
@@ -177,8 +171,6 @@ class AdaptiveSearch:
     """Given for methods with parent trials, and only for these."""
     cap: int | None = None
     """Limit of configurations in all rounds together."""
-    choice: str | None = None
-    """Why `method: auto` is this method; None: the spec names the method."""
     mappings: tuple[StartMapping, ...] = ()
     """Of the sweeps under `start` that have another space."""
 

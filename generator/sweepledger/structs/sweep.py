@@ -79,8 +79,6 @@ class Sweep:
     """Policy of early stopping."""
     static_rounds: Rounds | None = None
     """Rounds in which the configurations of static blocks run; None: all at once."""
-    may_have_waves: bool = False
-    """Whether the generator may divide static blocks into rounds, so that a rule of early stopping can compare."""
 
     def is_paused(self, batch: str) -> bool:
         """Return whether no trial of a merged batch may run."""

@@ -143,8 +143,7 @@ def _block_summary(block: Block) -> str:
         case ConfigurationList(assignments=configurations):
             return f"{block.method}: {count_text(len(configurations), 'configuration')}"
         case AdaptiveSearch(rounds=rounds, seed=seed):
-            chosen = f"auto is {block.method}" if block.choice else block.method
-            return f"{chosen}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
+            return f"{block.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
         case _:
             assert_never(block)
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Self
 
 from sweepledger import search, storage
-from sweepledger.commands.generation import packs, spec_change, waves
+from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import base_files, batch_builder, batch_records, code_changes, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.batch_builder import (
@@ -19,13 +19,11 @@ from sweepledger.commands.repository.batch_builder import (
     build_overlay,
     parent_trials,
 )
-from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.running_batches import running_files, running_problems
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
 from sweepledger.commands.rounds.evidence import (
     EvidenceSource,
     RoundEvidence,
-    as_begun,
     evidence_file,
 )
 from sweepledger.commands.rounds.next_round import (
@@ -48,7 +46,6 @@ from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Code, Program
-from sweepledger.structs.settings import NextRoundMode
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
@@ -270,12 +267,10 @@ def plan_batches(
     stored: "StoredBatches | None" = None,
     update: bool = False,
     next_round: bool = False,
-    continued: bool = False,
 ) -> tuple[Generated, ...]:
     """Return what each sweep needs besides the batches at the base commit; `stored` if these are known.
 
     With `next_round` a search gets its next round; else only its first, and what the work tree proposes.
-    `continued`: the caller adds all further rounds, as the collector or a workflow may.
     Raises SpecError with the problems of all sweeps, RepositoryError if a generated file was edited by hand.
     """
     expansions = expand_specs(specs)
@@ -287,8 +282,7 @@ def plan_batches(
         known.present if stored else [batch for name in names for batch in known.present_of.get(name, ())]
     )
     refuse_edits(known.merged, planning)
-    continued = continued or workspace.settings.next is not NextRoundMode.REVIEW
-    options = _PlanOptions(update, next_round, continued)
+    options = _PlanOptions(update, next_round)
     planned = [_plan_sweep(workspace, parsed, expansion, known, options) for parsed, expansion in expansions]
     return tuple(_without_errors(planned))
 
@@ -304,8 +298,7 @@ def plan_each(
     specs = tuple(specs)
     names = [parsed.sweep.name for parsed in specs]
     batches.prefetch(batch for name in names for batch in stored.merged_of.get(name, ()))
-    continued = workspace.settings.next is not NextRoundMode.REVIEW
-    options = _PlanOptions(update=False, onward=False, is_continued=continued)
+    options = _PlanOptions(update=False, onward=False)
     return tuple(_planned_or_error(workspace, parsed, stored, options) for parsed in specs)
 
 
@@ -473,8 +466,6 @@ def _unchanged_active(
 class _PlanOptions:
     update: bool
     onward: bool
-    is_continued: bool
-    """Whether no person has to add the rounds after the first."""
 
 
 def _plan_sweep(
@@ -491,24 +482,17 @@ def _plan_sweep(
         if batch.name not in {batch.name for batch in merged}
     )
     own = [batch for batch in batches.readable(new) if batch.lock.spec_digest == parsed.sweep.digest]
-    sweep = as_begun(parsed.sweep, merged)
-    if not merged:
-        sweep = waves.as_proposed(sweep, len(expansion.configurations), own)
+    sweep = parsed.sweep
     newest = batches.newest_of_all((*merged, *new))
     program = (
         programs.current_program(workspace, sweep)
         if options.update
         else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
     )
-    is_undivided = any(batch.lock.round is None for batch in own)  # the forecast may have been another
-    if not merged and not is_undivided and sweep.rounds is None and options.is_continued:
-        sweep = _in_waves(workspace, sweep, expansion, program, stored)
     problems = tuple(running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
     if problems:
         raise SpecError(problems)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.results_of(sweep.name))
-    if sweep.rounds is not None and sweep.run.pack_choice is None:
-        sweep = packs.with_pack(sweep, packs.first_round(sweep), program, _timing(workspace, stored))
     respelled: tuple[Problem, ...] = ()
     if sweep.rounds is None:
         listed = BatchRequest(sweep, program, search.trials(sweep, expansion, program))
@@ -548,7 +532,7 @@ def _plan_sweep(
         written,
         retried=sum(trial.digest in retried for trial in needed.new),
         warnings=(
-            *waves.relevant_warnings(parsed.warnings, sweep),
+            *parsed.warnings,
             *expansion.warnings,
             *missing,
             *(programs.misread_booleans(workspace.root, parsed) if overlay else ()),
@@ -596,18 +580,6 @@ def _running_files(
     }
 
 
-def _in_waves(
-    workspace: Workspace, sweep: Sweep, expansion: Expansion, program: Program, stored: StoredBatches
-) -> Sweep:
-    """Return a sweep without batches in the waves that the generator chooses for it, if any."""
-    chosen = waves.choose_waves(sweep, expansion.configurations, program, _timing(workspace, stored))
-    return sweep if chosen is None else replace(sweep, static_rounds=chosen.rounds)
-
-
-def _timing(workspace: Workspace, stored: StoredBatches) -> Timing:
-    return Timing(workspace.repository, stored.results, stored.merged, workspace.settings)
-
-
 def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Problem]:
     """Warn of foreign evidence that rounds do not use yet, because they read commits."""
     for path in map(evidence_file, sweep.search.start if sweep.search else ()):
@@ -629,9 +601,7 @@ def _next_listed(
     results = stored.results_of(request.sweep.name)
     source = EvidenceSource(workspace.repository, results, batches=tuple(merged))
     stop = source.stop(request.sweep, request.program.digest)
-    configurations = [trial.assignment for trial in trials]
-    sweep = packs.with_pack(request.sweep, configurations, request.program, _timing(workspace, stored))
-    request_new = replace(request, sweep=sweep, trials=trials, stop=stop)
+    request_new = replace(request, trials=trials, stop=stop)
     return NextBatch(
         len(request.trials),
         trials,

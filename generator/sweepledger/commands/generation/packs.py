@@ -1,7 +1,4 @@
-"""Packs: how many trials a pod of a batch runs if the spec leaves that to the generator.
-
-Decided from what the base commit has recorded, so equal commits give equal batches; the lock says what and why.
-"""
+"""Packs: how many trials of a pod `sweep plan` proposes, from what the base commit has recorded."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +10,7 @@ from sweepledger.search import Configuration
 from sweepledger.structs import node_pool
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Program
-from sweepledger.structs.run_config import Pack, RunConfig
+from sweepledger.structs.run_config import Pack, RunConfig, Shape
 from sweepledger.structs.sweep import Sweep
 
 POD_SECONDS = 600
@@ -24,27 +21,25 @@ MOST_TRIALS = 1_000
 MOST_AT_ONCE = 128
 
 
-def with_pack(
+def propose_pack(
     sweep: Sweep, trials: Sequence[Configuration | None], program: Program, timing: Timing
-) -> Sweep:
-    """Return a sweep with the packs that suit the trials of its next batch, and the reason.
+) -> str | None:
+    """Return the block with the packs that suit the trials of a sweep's next batch, with the figures.
 
-    A sweep whose spec says how many is returned as it is.
+    None if the spec has packs or keys that exclude them, or if each trial should have a pod of its own.
     """
-    if not sweep.run.packs_itself:
-        return sweep
-    workload = PlannedTrials(sweep.run, trials, sweep.pool, timing.past(program, sweep.name))
-    pack, why = _choose(sweep, workload)
-    return replace(sweep, run=replace(sweep.run, pack=pack, pack_choice=why))
+    run, search = sweep.run, sweep.search
+    is_excluded = run.shape not in {None, Shape.INDEXED} or run.max_failed is not None
+    if run.pack is not None or is_excluded or (search is not None and search.method.has_parents):
+        return None
+    pack, why = choose_pack(sweep, PlannedTrials(run, trials, sweep.pool, timing.past(program, sweep.name)))
+    if pack is None:
+        return None
+    return f"write `pack: {{trials: {pack.trials}, at_once: {pack.at_once}}}` under run: {why}"
 
 
-def first_round(sweep: Sweep) -> Sequence[Configuration | None]:
-    """Return the trials of a round, as far as they are known."""
-    rounds = sweep.rounds
-    return () if rounds is None else (None,) * (rounds.size * sweep.replicates)
-
-
-def _choose(sweep: Sweep, workload: PlannedTrials) -> tuple[Pack | None, str]:
+def choose_pack(sweep: Sweep, workload: PlannedTrials) -> tuple[Pack | None, str]:
+    """Return the packs that suit trials, and why; None for a pod each."""
     run, trials = sweep.run, len(workload.trials)
     estimate = estimate_durations(workload)
     if isinstance(estimate, str) or not estimate.means:

@@ -1,19 +1,13 @@
-"""Waves: the rounds into which a static sweep with early stopping is divided, if that costs little time.
+"""Waves: the rounds that `sweep plan` proposes for a static sweep with early stopping, if they cost little time."""
 
-Decided once, before the first batch. From then on the first batch says it, so no later record changes a sweep.
-"""
-
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sweepledger.commands.repository.costs import Timing
-from sweepledger.commands.rounds.evidence import as_begun
 from sweepledger.plan import DurationSource, PlannedTrials, forecast
-from sweepledger.problems import Problem
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.search import Configuration
+from sweepledger.structs.early_stopping import COMPARING_RULES
 from sweepledger.structs.program import Program
-from sweepledger.structs.search_block import Rounds
 from sweepledger.structs.sweep import Sweep
 
 MOST_LONGER = 0.1
@@ -23,68 +17,30 @@ SMALLEST_WAVE = 8
 MOST_WAVES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Waves:
-    """How a sweep is divided."""
-
-    rounds: Rounds
-    count: int
-    longer: float
-    """By how much it takes longer, as a share; without trials that end early."""
-    source: DurationSource
-    """What the forecast is based on."""
-
-    @property
-    def text(self) -> str:
-        """The division, for reviewers."""
-        known = "" if self.source is DurationSource.RECORDS else ", by expected_minutes alone"
-        return (
-            f"{self.count} waves of at most {self.rounds.size} configurations, so that early_terminate compares "
-            f"later trials with earlier ones: {100 * max(0.0, self.longer):.0f} % longer if none ends early{known}; "
-            "rounds: none requests all at once"
-        )
-
-
-def relevant_warnings(warnings: Iterable[Problem], sweep: Sweep) -> tuple[Problem, ...]:
-    """Return the warnings about a spec, except the one that proposes the rounds which a sweep has as waves."""
-    return tuple(one for one in warnings if sweep.rounds is None or one.code != "early-stop-alone")
-
-
-def as_proposed(sweep: Sweep, configurations: int, proposed: Iterable[StoredBatch]) -> Sweep:
-    """Return a sweep in the waves of batches that are not merged, if the generator could have chosen these waves.
-
-    A lock that nobody has approved decides nothing else: neither other waves nor the method of `auto`.
-    """
-    begun = as_begun(sweep, proposed) if sweep.search is None else sweep
-    possible = {Rounds(_size(configurations, count)) for count in _counts(configurations)}
-    return begun if begun.static_rounds in possible else sweep
-
-
-def _counts(configurations: int) -> range:
-    """Return into how many waves so many configurations may be divided, the most first."""
-    return range(min(MOST_WAVES, configurations // SMALLEST_WAVE), 1, -1)
-
-
-def _size(configurations: int, count: int) -> int:
-    return -(-configurations // count)
-
-
-def choose_waves(
+def propose_rounds(
     sweep: Sweep, configurations: Sequence[Configuration], program: Program, timing: Timing
-) -> Waves | None:
-    """Return the most waves that are forecast to take little longer than one batch; None if none are."""
-    if not sweep.may_have_waves:
+) -> str | None:
+    """Return the block for the most waves that are forecast to take little longer than one batch, with the figures.
+
+    None if the spec has rounds, no rule compares its trials, or all waves would take longer.
+    """
+    if sweep.rounds is not None or not isinstance(sweep.early_stop, COMPARING_RULES):
         return None
-    trials = [one for one in configurations for _ in range(sweep.replicates)]
+    trials = [assignment for assignment in configurations for _ in range(sweep.replicates)]
     workload = PlannedTrials(sweep.run, trials, sweep.pool, timing.past(program, sweep.name))
     ahead = timing.ahead(sweep)
     at_once = forecast(workload, ahead, seed=len(trials))
-    for count in _counts(len(configurations)):
-        size = _size(len(configurations), count)
+    for count in range(min(MOST_WAVES, len(configurations) // SMALLEST_WAVE), 1, -1):
+        size = -(-len(configurations) // count)
         divided = forecast(replace(workload, rounds=count), ahead, seed=len(trials))
         if at_once.completion is None or divided.completion is None:
             return None
         longer = divided.completion.median / at_once.completion.median - 1
         if longer <= MOST_LONGER:
-            return Waves(Rounds(size), -(-len(configurations) // size), longer, at_once.source)
+            known = "" if at_once.source is DurationSource.RECORDS else ", by expected_minutes alone"
+            return (
+                f"write `rounds: {{size: {size}}}` for {-(-len(configurations) // size)} waves, so that "
+                "early_terminate compares later trials with earlier ones: "
+                f"{100 * max(0.0, longer):.0f} % longer if none ends early{known}"
+            )
     return None

@@ -16,14 +16,12 @@ from sweepledger.results.infrastructure import Losses
 from sweepledger.results.outcomes import BatchRecords, evaluate, one_per_trial
 from sweepledger.results.paths import results_folder
 from sweepledger.search.adaptive import Observation
-from sweepledger.search.adaptive.observations import configuration_key
 from sweepledger.search.membership import membership
 from sweepledger.search.stop_rules import LearningCurve, compile_stop_rules
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.run_config import Infrastructure
-from sweepledger.structs.search_block import MULTI_OBJECTIVE_METHODS, AdaptiveSearch, Method, Rounds
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import digest
@@ -32,48 +30,6 @@ from sweepledger.structs.values import digest
 def evidence_file(name: str) -> str:
     """Return where foreign evidence is in the repository."""
     return f"{SPECS}/{name}{EVIDENCE_SUFFIX}"
-
-
-def as_begun(sweep: Sweep, stored: Iterable[StoredBatch]) -> Sweep:
-    """Return a sweep as its batches began it, where its spec leaves a choice: the method of `auto`, waves, and packs.
-
-    So it goes on, whatever a later version, or the records of other sweeps, would choose now.
-    """
-    stored = tuple(stored)
-    sweep = _with_packs(sweep, stored) if sweep.run.packs_itself else sweep
-    search = sweep.search
-    if search is None:
-        return _with_waves(sweep, stored) if sweep.may_have_waves else sweep
-    return sweep if search.choice is None else _with_method(sweep, search, stored)
-
-
-def _with_waves(sweep: Sweep, stored: Iterable[StoredBatch]) -> Sweep:
-    first = next((batch for batch in stored if batch.lock.round == 1), None)
-    if first is None:
-        return sweep
-    size = len({configuration_key(trial.assignment) for trial in first.trials})
-    return replace(sweep, static_rounds=Rounds(size, ahead=first.lock.ahead))
-
-
-def _with_packs(sweep: Sweep, stored: Sequence[StoredBatch]) -> Sweep:
-    """Return a sweep whose further rounds have the packs of the last one; other batches choose theirs anew."""
-    rounds = [batch.lock for batch in stored if batch.lock.round is not None]
-    if not rounds:
-        return sweep
-    run = replace(sweep.run, pack=rounds[-1].pack, pack_choice=rounds[-1].pack_choice)
-    return replace(sweep, run=run)
-
-
-def _with_method(sweep: Sweep, search: AdaptiveSearch, stored: Iterable[StoredBatch]) -> Sweep:
-    chosen = [batch.lock for batch in stored if batch.lock.choice is not None]
-    if not chosen or chosen[-1].method not in list(Method):
-        return sweep
-    method = Method(chosen[-1].method)
-    if method.is_sampler is not search.method.is_sampler:  # a resource was added or removed
-        return sweep
-    if sweep.other_metrics and method not in MULTI_OBJECTIVE_METHODS:
-        return sweep
-    return replace(sweep, blocks=(replace(search, method=method, choice=chosen[-1].choice),))
 
 
 def stop_rules(
@@ -189,7 +145,6 @@ class EvidenceSource:
         """Return the evidence of a search. Raises RepositoryError, UnreadableError for a broken batch."""
         counted = self._evidence_batches(sweep)
         batches.prefetch(counted)
-        sweep = as_begun(sweep, counted)
         files = self.repository.read(self.commit, results_folder(sweep.name))
         waiting = tuple(batch for batch in counted if not self._is_recorded(batch, files))
         results = [self._results(sweep, batch, files) for batch in counted if batch not in waiting]

@@ -16,9 +16,7 @@ def method_warnings(parsed: ParsedSpec, search: AdaptiveSearch | None) -> Iterat
     excess = None if search is None else find_excess(search)
     if excess is not None:
         message = f"every round will be drawn at random, because {excess}"
-        yield _warning(
-            parsed, "model-size", message, "method: tpe takes any number of values; so does method: auto"
-        )
+        yield _warning(parsed, "model-size", message, "method: tpe takes any number of values")
 
 
 def _warning(parsed: ParsedSpec, code: str, message: str, hint: str | None) -> Problem:

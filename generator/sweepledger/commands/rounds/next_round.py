@@ -3,14 +3,14 @@
 A function of the spec, the evidence and the round's number: every caller gets the same bytes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.base_files import read_bases_at
 from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, as_begun
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.plan import counts_towards
 from sweepledger.render.base_files import Bases
@@ -168,8 +168,8 @@ def _refuse_known_trials(evidence: RoundEvidence, trials: tuple[Trial, ...]) -> 
         )
 
 
-ROUNDS_KEYS = (b"rounds", b"early_terminate")
-"""The spec of a sweep with rounds has one of these keys: those of the other are waves."""
+ROUNDS_KEY = b"rounds"
+"""The spec of a sweep with rounds has this key."""
 
 
 @dataclass(frozen=True)
@@ -200,32 +200,17 @@ def searches_at(repository: Repository, commit: str, settings: Settings) -> tupl
     sweeps = (
         at_commit.read_sweep(repository, commit, path, settings)
         for path, content in sorted(repository.read(commit, SPECS).items())
-        if path.endswith(SUFFIX) and any(key in content for key in ROUNDS_KEYS)
+        if path.endswith(SUFFIX) and ROUNDS_KEY in content
     )
-    begun = (_as_begun_at(repository, commit, sweep) for sweep in sweeps if isinstance(sweep, Sweep))
-    return tuple(sweep for sweep in begun if sweep.rounds is not None)
-
-
-def _as_begun_at(repository: Repository, commit: str, sweep: Sweep) -> Sweep:
-    """Return a sweep with its waves, if it has any; the batches of no other sweep are read."""
-    if not sweep.may_have_waves:
-        return sweep
-    return as_begun(sweep, batches.readable(batches.of_sweep_in_commit(repository, commit, sweep.name)))
+    return tuple(sweep for sweep in sweeps if isinstance(sweep, Sweep) and sweep.rounds is not None)
 
 
 def searches_in_work_tree(workspace: Workspace) -> tuple[Sweep, ...]:
     """Return the searches of the work tree whose specs can be read."""
     paths = (path for path in workspace.spec_paths() if path.is_file())
-    read = (workspace.parse(path) for path in paths if any(key in read_input(path) for key in ROUNDS_KEYS))
-    return sweeps_with_rounds(workspace, [one.sweep for one in read if isinstance(one, ParsedSpec)])
-
-
-def sweeps_with_rounds(workspace: Workspace, sweeps: Sequence[Sweep]) -> tuple[Sweep, ...]:
-    """Return those of the sweeps that have rounds, or waves in the work tree."""
-    divided = any(sweep.may_have_waves for sweep in sweeps)
-    present = batches.by_sweep(batches.in_work_tree(workspace.root)) if divided else {}
-    begun = (as_begun(sweep, batches.readable(present.get(sweep.name, ()))) for sweep in sweeps)
-    return tuple(sweep for sweep in begun if sweep.rounds is not None)
+    read = (workspace.parse(path) for path in paths if ROUNDS_KEY in read_input(path))
+    sweeps = (parsed.sweep for parsed in read if isinstance(parsed, ParsedSpec))
+    return tuple(sweep for sweep in sweeps if sweep.rounds is not None)
 
 
 def next_step_at(
@@ -239,7 +224,6 @@ def next_step_at(
     sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
     if not isinstance(sweep, Sweep):
         return None if not _had_rounds(repository, commit, name) else _spec_unreadable(name)
-    sweep = _as_begun_at(repository, commit, sweep)
     if sweep.rounds is None:
         return None
     try:

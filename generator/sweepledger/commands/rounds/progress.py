@@ -7,7 +7,7 @@ from enum import StrEnum
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.bounds import remaining_bounds, total_bounds
-from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, as_begun
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.commands.rounds.next_round import search_end
 from sweepledger.errors import GeneratorError
 from sweepledger.repo import batches
@@ -71,10 +71,9 @@ def search_progress(
 
 
 def _after_first_round(
-    workspace: Workspace, written: Sweep, source: EvidenceSource, new: Sequence[str]
+    workspace: Workspace, sweep: Sweep, source: EvidenceSource, new: Sequence[str]
 ) -> SearchProgress:
     merged = source.batches or ()
-    sweep = as_begun(written, merged)
     newest = batches.newest(merged)
     assert newest is not None
     program = programs.locked_program_at(

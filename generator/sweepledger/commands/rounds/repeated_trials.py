@@ -10,7 +10,7 @@ from sweepledger.commands.repository.batch_builder import (
     build_overlay,
     parent_trials,
 )
-from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, as_begun
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.commands.rounds.next_round import (
     RenderInputs,
     RoundBlocked,
@@ -61,8 +61,6 @@ def repeated_batch(evidence: RoundEvidence, inputs: RenderInputs) -> Overlay | N
     run = replace(
         sweep.run, shape=sweep.run.shape or newest.lock.shape, infrastructure=newest.lock.infrastructure
     )
-    if run.packs_itself:
-        run = replace(run, pack=newest.lock.pack, pack_choice=newest.lock.pack_choice)
     request = BatchRequest(
         replace(sweep, run=run),
         inputs.program,
@@ -85,7 +83,7 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue 
         return None
     try:
         stored = batches.of_sweep_in_commit(repository, commit, name)
-        return _next_repeat(repository, commit, as_begun(sweep, stored), settings, stored)
+        return _next_repeat(repository, commit, sweep, settings, stored)
     except GeneratorError as error:
         return blocked_by(name, error)
 

@@ -19,7 +19,7 @@ from sweepledger.repo.git import Repository, create_repository
 from sweepledger.repo.package_data import base_folder, workflows_folder
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.schemas import schema_text
-from sweepledger.spec.starter import AUTO_SEARCH, MNIST, PLAIN, SCHEMA_FILE, Starter, starter_spec
+from sweepledger.spec.starter import MNIST, PLAIN, SCHEMA_FILE, Starter, starter_spec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import (
     MAX_SWEEP_NAME_LENGTH,
@@ -204,18 +204,22 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> str:
     if folder == program or any((workspace.root / name).exists() for name in PROJECT_FILES):
         folder = ""
     try:
-        return starter.spec(name, code=folder or ".", search=_search_here())
+        return starter.spec(name, code=folder or ".", search=_search_here(starter))
     except ValueError as error:
         raise UsageError(f"--param {error}", hint="--param learning_rate=0.1,0.01") from error
 
 
-def _search_here() -> tuple[str, str]:
+def _search_here(starter: Starter) -> tuple[str, str]:
     """Return the method of a first search, whose library is installed here, and why it is that."""
-    if is_installed(Method.BAYES):
-        return AUTO_SEARCH
+    method, why = starter.method
+    if is_installed(method):
+        return method, why
     if is_installed(Method.TPE):
-        return Method.TPE, "`method: auto` may need `pip install 'sweepledger[bayes]'`"
-    return AUTO_SEARCH[0], "it needs `pip install 'sweepledger[adaptive,bayes]'`"
+        return Method.TPE, f"{method} needs `pip install 'sweepledger[bayes]'`"
+    return (
+        method,
+        f"it needs `pip install 'sweepledger[{'bayes' if method is Method.BAYES else 'adaptive'}]'`",
+    )
 
 
 def _path_from_the_root(workspace: Workspace, program: str) -> str | None:

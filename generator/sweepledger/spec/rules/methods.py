@@ -18,8 +18,6 @@ from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
 from sweepledger.structs.search_block import (
     ADAPTIVE_METHODS,
-    AUTO,
-    NO_ROUNDS,
     OVERLAPPING_METHODS,
     Method,
     Sampler,
@@ -164,7 +162,7 @@ def _countable_hint(found: str) -> str:
 RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
 
 
-ADAPTIVE_KEYS = {"start": ADAPTIVE_METHODS, "resource": RESOURCE_METHODS | {AUTO}}
+ADAPTIVE_KEYS = {"start": ADAPTIVE_METHODS, "resource": RESOURCE_METHODS}
 """Keys of adaptive searches, which are only allowed at the top level, and the methods that have them."""
 
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
@@ -210,20 +208,6 @@ def required_adaptive_keys(draft: Draft) -> Iterator[Problem]:
             yield draft.problem((key,), message, code="missing-key", hint=hint, at_key=True)
 
 
-def no_rounds(draft: Draft) -> Iterator[Problem]:
-    """Rounds in one word are `none`, and only a static sweep has none."""
-    written, method = draft.get("rounds", kind=str), draft.get("method", kind=str)
-    if written is None:
-        return
-    if written != NO_ROUNDS:
-        message = f"must be a mapping or {NO_ROUNDS}, got {safe_repr(written)}"
-        yield draft.problem(("rounds",), message, code="wrong-value", hint="for example {size: 8, max: 12}")
-    elif method in ADAPTIVE_METHODS:
-        message = f"must be a mapping with method: {method}, got {NO_ROUNDS}"
-        hint = "for example {size: 8, max: 12}; an adaptive search has rounds"
-        yield draft.problem(("rounds",), message, code="wrong-value", hint=hint)
-
-
 def search_end(draft: Draft) -> Iterator[Problem]:
     """An adaptive search has an end, because merging the spec approves all of its rounds."""
     method = draft.get("method", kind=str)
@@ -237,7 +221,7 @@ def search_end(draft: Draft) -> Iterator[Problem]:
 def overlapping_rounds(draft: Draft) -> Iterator[Problem]:
     """Rounds overlap only if a round does not compare all trials of the one before."""
     method, ahead = draft.get("method", kind=str), draft.number("rounds", "ahead")
-    if method in ADAPTIVE_METHODS - OVERLAPPING_METHODS - {AUTO} and ahead is not None and ahead > 1:
+    if method in ADAPTIVE_METHODS - OVERLAPPING_METHODS and ahead is not None and ahead > 1:
         message = f"must be 1 with method: {method}, got {safe_repr(ahead)}"
         hint = f"its rounds need all results of the round before; {', '.join(sorted(OVERLAPPING_METHODS))} overlap"
         yield draft.problem(("rounds", "ahead"), message, code="out-of-range", hint=hint)
@@ -303,8 +287,6 @@ def _are_numbers(values: list[object] | None) -> bool:
 def _resource_method(draft: Draft) -> str | None:
     """Return how messages name a method whose trials continue from others; None for other methods."""
     method = draft.get("method", kind=str)
-    if method == AUTO and "resource" in draft.names():
-        return f"method: {AUTO} and a resource"
     return f"method: {method}" if method in RESOURCE_METHODS else None
 
 
@@ -418,10 +400,7 @@ def early_stopping_alone(draft: Draft) -> Iterator[Problem]:
         return
     if method is not None or has_blocks(draft):
         message = f"{kind} compares with recorded trials, and all trials are requested in one batch"
-        hint = (
-            "add for example rounds: {size: 8}, so that later rounds are compared with earlier ones, "
-            "unless `sweep plan` shows waves"
-        )
+        hint = "add for example rounds: {size: 8}, so that later rounds are compared with earlier ones"
         yield draft.warning(("early_terminate",), message, code="early-stop-alone", hint=hint, at_key=True)
 
 

@@ -17,7 +17,7 @@ from sweepledger.structs.metric import (
     MetricSource,
     Reduce,
 )
-from sweepledger.structs.search_block import ADAPTIVE_METHODS, AUTO, MULTI_OBJECTIVE_METHODS
+from sweepledger.structs.search_block import ADAPTIVE_METHODS, MULTI_OBJECTIVE_METHODS
 
 
 def metric_name(draft: Draft) -> Iterator[Problem]:
@@ -112,7 +112,7 @@ def metric_format(draft: Draft) -> MetricFormat | None:
     return MetricFormat(written) if written in set(MetricFormat) else None
 
 
-MULTI_METRIC_METHODS = frozenset({AUTO, *map(str, MULTI_OBJECTIVE_METHODS)})
+MULTI_METRIC_METHODS = frozenset(map(str, MULTI_OBJECTIVE_METHODS))
 
 
 def several_metrics(draft: Draft) -> Iterator[Problem]:
@@ -129,9 +129,8 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
             "delete metric; the first of metrics is the objective",
         )
         yield draft.problem(("metrics",), message, code="metrics", hint=hint, at_key=True)
-    elif method not in MULTI_METRIC_METHODS or (method == AUTO and "resource" in names):
+    elif method not in MULTI_METRIC_METHODS:
         what = "blocks" if has_blocks(draft) else f"method: {method}"
-        what += " and a resource" * (method == AUTO)
         message = f"must not be given with {what}, got metrics"
         *others, last = sorted(MULTI_METRIC_METHODS)
         owners = f"{', '.join(others)} and {last}"

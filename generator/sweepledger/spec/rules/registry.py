@@ -39,7 +39,6 @@ SWEEP_RULES: tuple[Rule, ...] = (
     methods.adaptive_alone,
     methods.adaptive_keys,
     methods.required_adaptive_keys,
-    methods.no_rounds,
     methods.search_end,
     methods.overlapping_rounds,
     methods.startup_methods,

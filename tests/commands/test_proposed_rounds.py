@@ -1,4 +1,4 @@
-"""A static sweep with early stopping runs in waves where rounds follow by themselves and time allows it."""
+"""The rounds that `sweep plan` proposes for a static sweep with early stopping, and that the pasted block runs."""
 
 import subprocess
 from collections.abc import Callable
@@ -13,9 +13,8 @@ from sweepledger.commands.plan import plan
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.errors import UsageError
-from sweepledger.plan import review_as_data
 from sweepledger.repo import batches
-from tests.repository import Sandbox
+from tests.repository import IMAGE, Sandbox
 from tests.searches import SLOPE, active, record
 
 SPEC = """name: hill
@@ -58,8 +57,19 @@ def sizes(sandbox: Sandbox) -> list[tuple[int, int | None]]:
     return [(batch.lock.trials, batch.lock.round) for batch in stored]
 
 
-def test_the_trials_run_in_waves_which_follow_each_other_to_the_last(sandbox: Sandbox, results: Path) -> None:
+def proposed(sandbox: Sandbox) -> list[str]:
+    (review,) = plan(sandbox.workspace).reviews
+    return [note.text for note in review.notes if note.kind == "rounds"]
+
+
+def test_the_pasted_block_runs_the_trials_in_waves_which_follow_each_other_to_the_last(
+    sandbox: Sandbox, results: Path
+) -> None:
     ask(sandbox)
+    (text,) = proposed(sandbox)
+    block = text.removeprefix("write `").partition("` for ")[0]
+    ask(sandbox, more=f"{EXPECTED}{block}\n")
+    assert proposed(sandbox) == []
     (made,) = generate(sandbox.workspace)
     sandbox.publish("Ask")
     assert check(sandbox.workspace).problems == ()
@@ -73,68 +83,48 @@ def test_the_trials_run_in_waves_which_follow_each_other_to_the_last(sandbox: Sa
     assert [type(step) for step in steps] == [RoundDue, RoundDue, SearchEnded]
 
 
-def test_the_plan_shows_the_waves_and_what_they_cost(
+def test_the_plan_shows_the_block_and_what_it_costs(
     sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     ask(sandbox, trials=22)
 
-    (review,) = plan(sandbox.workspace).reviews
     text = " ".join(run_sweep("plan", "hill", cwd=sandbox.root).stdout.split())
 
-    assert review_as_data(review)["search"] == {"size": 11, "trials": 22, "rounds": 2, "ahead": 1}
-    assert [problem.code for problem in review.problems] == []
-    wanted = "2 waves of at most 11 configurations, so that early_terminate compares later trials with earlier ones"
-    wanted += ": 0 % longer if none ends early, by expected_minutes alone"
-    assert wanted in text
-    generate(sandbox.workspace)
-    again = " ".join(run_sweep("plan", "hill", cwd=sandbox.root).stdout.split())
-    assert wanted in again, "the batch is written, and not merged"
+    assert (
+        "write `rounds: {size: 11}` for 2 waves, so that early_terminate compares later trials with earlier "
+        "ones: 0 % longer if none ends early, by expected_minutes alone"
+    ) in text
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"settings": "next: review\n"}, "a person adds rounds"),
+        (
+            {"settings": f"controller: argocd\nnext: review\ndefaults: {{image: '{IMAGE}'}}\n"},
+            "a person adds rounds",
+        ),
         ({"more": ""}, "no duration is known"),
         ({"parallelism": 24}, "three waves would take three times as long"),
         ({"trials": 15}, "waves would have fewer than eight"),
-        ({"more": EXPECTED + "rounds: none\n"}, "the spec says so"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_all_trials_are_requested_at_once_where_waves_would_cost_more_than_they_give(
+def test_no_rounds_are_proposed_where_waves_would_cost_more_than_they_give(
     sandbox: Sandbox, changes: dict[str, str], why: str
 ) -> None:
     ask(sandbox, **changes)  # type: ignore[arg-type]
 
+    assert proposed(sandbox) == [], why
+
+
+def test_without_rounds_in_the_spec_all_trials_are_requested_at_once(sandbox: Sandbox) -> None:
+    ask(sandbox)
+
     (made,) = generate(sandbox.workspace)
 
-    assert [one.code for one in made.warnings] == ([] if "rounds" in str(changes) else ["early-stop-alone"])
-    assert sizes(sandbox) == [(int(changes.get("trials", 24)), None)], why
-
-
-def test_what_was_decided_stays_whatever_is_recorded_or_written_later(
-    sandbox: Sandbox, results: Path
-) -> None:
-    ask(sandbox)
-    sandbox.publish_batches("Ask")
-    ask(sandbox, parallelism=7, trials=30)
-    sandbox.publish("Ask for more, with which waves would take half as long again")
-
-    while active(sandbox.workspace):
-        record(sandbox, results)
-
-    assert sizes(sandbox) == [(8, 1), (8, 2), (8, 3), (6, 4)]
-
-
-def test_a_sweep_that_began_at_once_gets_no_waves_and_no_rounds(sandbox: Sandbox, results: Path) -> None:
-    ask(sandbox, more="")
-    sandbox.publish_batches("Ask")
-    ask(sandbox, trials=48)
-    (more,) = generate(sandbox.workspace)
-
-    assert more.batch is not None
-    assert sizes(sandbox) == [(24, None), (24, None)]
+    assert [warning.code for warning in made.warnings] == ["early-stop-alone"]
+    assert sizes(sandbox) == [(24, None)]
+    sandbox.publish("Ask")
     with pytest.raises(UsageError, match="hill has no rounds"):
         next_(sandbox.workspace, ["hill"])
 
@@ -145,7 +135,8 @@ def test_waves_of_one_run_end_trials_that_fall_behind(sandbox: Sandbox, tmp_path
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")
     sandbox.commit("Write the program")
-    ask(sandbox, settings="controller: none\n", trials=16, parallelism=4, low=-5.0)
+    more = f"{EXPECTED}rounds: {{size: 8}}\n"
+    ask(sandbox, settings="controller: none\n", trials=16, parallelism=4, low=-5.0, more=more)
     spec = sandbox.root / "sweeps/hill.yaml"
     # The first wave must end by itself: the program hangs where the slope falls.
     spec.write_text(
