@@ -26,21 +26,12 @@ FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     "another kind": ("kind-not-allowed", lambda all_: all_.append({"apiVersion": "v1", "kind": "Secret"})),
     "another api": ("kind-not-allowed", lambda all_: job(all_).update(apiVersion="batch/v2")),
     "a foreign name": ("name-not-ours", lambda all_: job(all_)["metadata"].update(name="other")),
-    "a name that is no label": (
-        "name-invalid",
-        lambda all_: job(all_)["metadata"].update(name=job(all_)["metadata"]["name"] + "-A"),
-    ),
-    "a long name": (
-        "name-invalid",
-        lambda all_: job(all_)["metadata"].update(name=job(all_)["metadata"]["name"] + "a" * 63),
-    ),
     "another namespace": (
         "namespace-wrong",
         lambda all_: job(all_)["metadata"].update(namespace="kube-system"),
     ),
     "no namespace": ("namespace-wrong", lambda all_: job(all_)["metadata"].pop("namespace")),
     "a mutable table": ("config-map-mutable", lambda all_: all_[0].pop("immutable")),
-    "a huge table": ("config-map-too-large", lambda all_: all_[0]["data"].update(x="x" * (1 << 20))),
     "restarts": ("job-invalid", lambda all_: pod(all_).update(restartPolicy="OnFailure")),
     "a token": ("pod-not-hardened", lambda all_: pod(all_).pop("automountServiceAccountToken")),
     "an account": ("pod-not-ours", lambda all_: pod(all_).update(serviceAccountName="admin")),

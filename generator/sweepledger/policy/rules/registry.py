@@ -3,17 +3,15 @@
 from collections.abc import Callable, Iterator
 
 from sweepledger.policy.objects import Finding, Object
-from sweepledger.policy.rules import containers, gitops, jobs, names, resources, security, storage
+from sweepledger.policy.rules import containers, gitops, jobs, resources, security, storage
 
 RULES: tuple[Callable[[Object], Iterator[Finding]], ...] = (
     resources.check,
-    storage.check_config_maps,
     containers.check_environment,
     gitops.check,
     security.check_hardening,
     containers.check_images,
     jobs.check,
-    names.check_names,
     security.check_restricted,
     storage.check_volumes,
 )

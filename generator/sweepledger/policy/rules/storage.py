@@ -1,4 +1,4 @@
-"""Rules for storage: matching volumes and mounts, stable paths, and the keys and size of ConfigMaps."""
+"""Rules for storage: matching volumes and mounts, and stable paths."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE
 
 MOUNT_CODE = "mount-dangling"
 REFERENCE = re.compile(r"\$\(([^)]*)\)")
-FILLED_IN = frozenset({"ClusterTrainingRuntime", "TrainingRuntime"})
+FILLED_IN = frozenset({"TrainingRuntime"})
 """Kinds whose containers get further variables from another object."""
 
 
@@ -91,25 +91,3 @@ def _below(obj: Object, container: Container, mount: Mapping[str, Any], index: i
         if name not in known:
             message = f"must use variables of this container, got $({name})"
             yield Finding((*at, "subPathExpr"), message, MOUNT_CODE, "the pod would never start")
-
-
-KEY_CODE, SIZE_CODE = "config-map-key", "config-map-too-large"
-
-CONFIG_MAP_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)
-CONFIG_MAP_BYTES = 1024 * 1024
-
-
-def check_config_maps(obj: Object) -> Iterator[Finding]:
-    """Yield the findings in the keys and the size of a ConfigMap."""
-    if obj.kind != "ConfigMap":
-        return
-    size = 0
-    for part in ("data", "binaryData"):
-        for key, text in (obj.data.get(part) or {}).items():
-            size += len(key) + len(str(text).encode())
-            if CONFIG_MAP_KEY.fullmatch(key) is None or key.startswith(".."):
-                allowed = "letters, digits, dashes, dots and underscores"
-                message = f"must be a file's name of {allowed}, got {safe_repr(key)}"
-                yield Finding((part, key), message, KEY_CODE)
-    if size > CONFIG_MAP_BYTES:
-        yield Finding(("data",), f"must be at most {CONFIG_MAP_BYTES} bytes together, got {size}", SIZE_CODE)
