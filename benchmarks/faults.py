@@ -2,6 +2,7 @@
 
 python benchmarks/faults.py kills              SIGKILL at every call of every command
 python benchmarks/faults.py moments --runs N   SIGKILL at N random moments, shared out among the commands
+python benchmarks/faults.py training --runs N  SIGKILL of `sweep run` at N random moments while its trials train
 python benchmarks/faults.py errors             each error at each of the first 500 calls that can fail so
 """
 
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.faults.shim import ERRORS, Shim  # noqa: E402
+from tests.faults.training import kill_training  # noqa: E402
 from tests.faults.trying import fails, kills, moments, number_of_calls  # noqa: E402
 from tests.faults.worlds import WORLDS, World  # noqa: E402
 
@@ -62,17 +64,30 @@ def of(world: World, name: str, options: argparse.Namespace) -> int:
     return wrong
 
 
+def while_training(scratch: Path, options: argparse.Namespace) -> int:
+    """Kill `sweep run` while trials train, and print one line for each repository."""
+    killed, wrong = 0, list[str]()
+    for laptop in kill_training(scratch, options.runs, seed=options.seed):
+        killed, wrong = killed + laptop.killed, [*wrong, *laptop.wrong]
+        print(
+            f"{killed} kills while trials trained, {len(wrong)} wrong", *laptop.wrong, sep="\n  ", flush=True
+        )
+    return len(wrong)
+
+
 def main() -> int:
     """Try, and say whether anything went wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=["kills", "moments", "errors"])
-    parser.add_argument("--runs", type=int, default=1000, help="of moments (1000)")
+    parser.add_argument("what", choices=["kills", "moments", "training", "errors"])
+    parser.add_argument("--runs", type=int, default=1000, help="of moments and training (1000)")
     parser.add_argument("--every", type=int, default=1, help="of errors: only each so-manieth call (1)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commands", nargs="+", choices=list(WORLDS), default=list(WORLDS))
     options = parser.parse_args()
     os.environ.update({"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"})
     with tempfile.TemporaryDirectory() as scratch:
+        if options.what == "training":
+            return min(1, while_training(Path(scratch), options))
         shim = Shim(Path(scratch))
         try:
             worlds = ((name, WORLDS[name](Path(scratch, name), shim)) for name in options.commands)

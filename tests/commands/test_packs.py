@@ -54,7 +54,7 @@ def recorded(sandbox: Sandbox, name: str) -> dict[str, list[Record]]:
 def without_places(record: Record) -> Record:
     """Return a record without what says where and when an attempt ran."""
     plain = replace(record, batch="", uid="", started="", finished="", seconds=0.0, node=None, observed=None)
-    details = {name: value for name, value in plain.details.items() if name != "peak_memory"}
+    details = {name: value for name, value in plain.details.items() if name not in {"peak_memory", "wall"}}
     return replace(plain, shared=None, row="", details=details)
 
 

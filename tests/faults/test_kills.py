@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.shim import Shim
+from tests.faults.training import kill_training
 from tests.faults.trying import inside, kills, moments, spread
 from tests.faults.worlds import WORLDS, World
 from tests.tiers import parameters
@@ -93,3 +94,18 @@ def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anythi
             after = next(one for one in calls[at + 1 :] if one[1] != "unlink")
             assert after[1:3] == ("fsync", str(Path(target).parent))
     assert renamed
+
+
+def test_killed_while_trials_train_it_loses_doubles_and_falsifies_nothing(
+    tmp_path: Path, needs_kustomize: None
+) -> None:
+    laptops = list(kill_training(tmp_path, 5, seed=1))
+
+    assert sum(laptop.killed for laptop in laptops) == 5
+    assert [problem for laptop in laptops for problem in laptop.wrong] == []
+
+
+@THOROUGH
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_killed_at_more_moments_while_trials_train_it_falsifies_nothing(tmp_path: Path, seed: int) -> None:
+    assert [problem for laptop in kill_training(tmp_path, 10, seed=seed) for problem in laptop.wrong] == []

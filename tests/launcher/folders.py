@@ -31,7 +31,7 @@ SCHEMA = Draft202012Validator(json.loads((FOLDER / "record.schema.json").read_te
 launch: Any = SimpleNamespace(**runpy.run_path(str(LAUNCHER), run_name="launch"))
 """The module of the launcher."""
 
-BESIDE = {"exit", "said", "peak_memory"}
+BESIDE = {"exit", "said", "peak_memory", "wall"}
 """What `try_once` adds to a record."""
 
 PROGRAM = "ab" * 32
@@ -258,11 +258,11 @@ class TrialFolder:
     def try_once(self, **variables: str) -> Any:
         """Run the launcher and read its record; its exit code goes along as `exit`.
 
-        What is no test's to choose, the memory of its command, is in the record as `peak_memory`, beside `details`.
+        What is no test's to choose, memory and wall of its command, is in the record beside `details`.
         """
         run, record = self.run(**variables), self.record()
-        peak_memory = record["details"].pop("peak_memory", None)
-        return record | {"exit": run.code, "said": run.said, "peak_memory": peak_memory}
+        own = {name: record["details"].pop(name, None) for name in ("peak_memory", "wall")}
+        return record | {"exit": run.code, "said": run.said} | own
 
 
 def replace(path: Path, text: str) -> None:

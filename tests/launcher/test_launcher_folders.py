@@ -854,6 +854,14 @@ def test_the_record_has_the_memory_of_the_largest_process(script: str, trial_fol
     assert 300 * MEBIBYTE < trial_folder.try_once()["peak_memory"] < 500 * MEBIBYTE
 
 
+@pytest.mark.parametrize(
+    ("ran", "wall"),
+    [("", "directory"), ("process", "directory"), (f"r.example.org/t@sha256:{'a' * 64}", "pod")],
+)
+def test_the_record_says_what_kept_other_trials_away(ran: str, wall: str, trial_folder: TrialFolder) -> None:
+    assert trial_folder.try_once(SWEEP_RAN=ran)["wall"] == wall
+
+
 def test_the_memory_of_an_attempt_is_not_that_of_an_earlier_one(trial_folder: TrialFolder) -> None:
     """Several launchers may run in one process, one after the other."""
     script = (

@@ -93,6 +93,7 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
     assert record.pop("environment")["kind"] == "distributions"
     assert record.pop("disruptions") == 0
     assert record.pop("peak_memory") > 0
+    assert record.pop("wall") == "directory"
     assert record == {
         "version": 1,
         "trial": TRIALS[1],

@@ -109,7 +109,6 @@ MOST_FILES = 10_000  # that a path with wildcards may match
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
-OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 COPIED = "copied"  # a file with the time at which the copy of the code was complete
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - of a link to a longer TMPDIR
 MOST_METRICS = 100
@@ -980,6 +979,11 @@ def make_folders(trial: str) -> Folders:
     return folders
 
 
+def open_folder(path: str, parent: int | None = None) -> int:
+    """Open a folder that is no link."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+
+
 class Earlier(NamedTuple):
     """The copy that an ended attempt had. Its files are as new if they have not changed since that began."""
 
@@ -993,7 +997,7 @@ class Earlier(NamedTuple):
         for part in (self.folder, *filter(None, folder.split(os.sep))):
             parent = file
             try:
-                file = os.open(part, OPEN_FOLDER, dir_fd=None if parent < 0 else parent)
+                file = open_folder(part, None if parent < 0 else parent)
             except OSError:
                 file = -1
             if parent >= 0:
@@ -1083,7 +1087,7 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> str:
         states.append(state_line(folder, os.stat(os.path.join(source, folder))))
         place = os.path.join(target, folder) if folder else target
         os.mkdir(place, 0o700)
-        opened = (earlier.open(folder), os.open(place, OPEN_FOLDER))
+        opened = (earlier.open(folder), open_folder(place))
         with os.scandir(os.path.join(source, folder)) as entries:
             for entry in entries:
                 name = os.path.join(folder, entry.name)
@@ -3072,7 +3076,7 @@ def keep_artifacts(attempt: Attempt) -> tuple[Any, int]:
     return {"count": len(artifacts), "bytes": len(content), "sha256": sha256(content)}, left_out
 
 
-def own_details(outcome: Outcome) -> dict[str, Any]:
+def own_details(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
     """Return the details that the launcher adds."""
     own: dict[str, Any] = {}
     if outcome.report.message and outcome.report.reason == outcome.verdict.reason:
@@ -3081,8 +3085,9 @@ def own_details(outcome: Outcome) -> dict[str, Any]:
         own["error"] = outcome.cause
     if os.environ.get("SWEEP_PARENT_ID"):
         own["parent"] = os.environ["SWEEP_PARENT_ID"][:200]
-    if outcome.peak_memory:
+    if outcome.peak_memory:  # the command was started
         own["peak_memory"] = outcome.peak_memory
+        own["wall"] = "pod" if "@" in os.environ.get("SWEEP_RAN", "") and not attempt.slot else "directory"
     if outcome.earlier:
         own["read_again"] = outcome.earlier
     return own
@@ -3096,7 +3101,7 @@ def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         for name, value in {**report.metrics, **report.details}.items()
         if not math.isfinite(report.metrics.get(name, math.nan))
     }
-    own = own_details(outcome)
+    own = own_details(attempt, outcome)
     artifacts, left_out = keep_artifacts(attempt)
     record = {
         "version": VERSION,
