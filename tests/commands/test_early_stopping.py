@@ -15,6 +15,7 @@ from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds.next_round import RoundDue
+from sweepledger.commands.verify import verify
 from sweepledger.errors import IdleError
 from sweepledger.repo import batches
 from sweepledger.structs.run_config import Shape
@@ -110,6 +111,28 @@ def test_the_first_batch_is_the_measure_of_the_next_which_ends_what_falls_behind
     assert "- 1 trial stopped by the rule `median`\n" in text
     assert "4 ok, 0 diverged, 1 pruned, 0 failed" in text
     assert "figures/curves.svg" in text
+
+
+def test_a_rule_compares_the_curve_of_another_metric_and_the_objective_is_ranked(sandbox: Sandbox) -> None:
+    sandbox.write("code/train.py", SLOPE.replace(" score=", " growth=") + "print(f'score={10 - x}')\n")
+    spec = SPEC.replace("source: stdout", "source: stdout, curve: growth")
+    sandbox.write("sweeps/peak.yaml", spec % "1, 2, 3")
+    played(sandbox)
+    sandbox.write("sweeps/peak.yaml", spec % "1, 2, 3, -1, 4")
+
+    played(sandbox)
+
+    ends = {row["params.x"]: (row["status"], row["metrics.score"]) for row in rows(sandbox, "peak")}
+    assert ends == {
+        "1": ("ok", "9"),
+        "2": ("ok", "8"),
+        "3": ("ok", "7"),
+        "-1": ("pruned", ""),
+        "4": ("ok", "6"),
+    }
+    curves = (sandbox.root / "results/peak/figures/curves.svg").read_text()
+    assert "growth over the steps" in curves
+    assert verify(sandbox.workspace).sweeps[0].differences == ()
 
 
 def test_what_was_pruned_is_known_and_nothing_asks_for_it_again(measured: Sandbox) -> None:

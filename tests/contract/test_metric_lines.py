@@ -1,6 +1,7 @@
 """Running trials are shown as they will be recorded: the same lines give the same points as in the launcher."""
 
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -65,6 +66,17 @@ def printed(form: MetricFormat, seed: int) -> bytes:
     return f"{text}\naccuracy=".encode()  # the last line is not complete yet
 
 
+@pytest.mark.parametrize("form", [MetricFormat.TEXT, MetricFormat.JSONL], ids=str)
+def test_the_curve_of_another_metric_gives_the_points_that_the_launcher_finds(form: MetricFormat) -> None:
+    chosen = replace(metric(form), name="never", curve="accuracy")
+
+    output = printed(form, 1)
+
+    points = launched_points(chosen, output)
+    assert objective_points(chosen, output) == tuple(p for p in points if math.isfinite(p[1]))
+    assert points
+
+
 @pytest.mark.parametrize("form", LINES, ids=str)
 def test_lines_give_the_points_that_the_launcher_finds(form: MetricFormat) -> None:
     chosen = metric(form)
@@ -81,6 +93,6 @@ def test_lines_give_the_points_that_the_launcher_finds(form: MetricFormat) -> No
 def launched_points(metric: Metric, output: bytes) -> list[tuple[int, float]]:
     """Return every value that the launcher takes from lines."""
     how = {"name": metric.name, "format": str(metric.format), "reduce": "last", "patterns": [PATTERN, DIGITS]}
-    stream = launch.Stream(how)
+    stream = launch.Stream(how | ({"curve": metric.curve} if metric.curve else {}))
     stream.feed(output)
     return [(step, value) for (_, step), value in stream.gathered.curve.points]

@@ -412,6 +412,39 @@ def test_what_follows_a_number_or_is_in_the_pattern_makes_no_other_number(
     assert printed(f"{line}\n", format="regex", patterns=[pattern]).metrics == {"loss": value}
 
 
+# ------------------------------------------------------------------------------------- the curve of another metric
+
+EPOCHS = "step=1 val=0.5\nstep=2 val=0.75 loss=3\nstep=3 val=nan\nloss=2\nloss=4\n"
+
+
+def test_the_curve_of_another_metric_is_kept_and_the_objective_is_the_result() -> None:
+    report = printed(EPOCHS, curve="val")
+
+    assert (report.metrics["loss"], report.reason) == (4.0, None)
+    assert report.curve == [[1, 0.5], [2, 0.75], [3, None]]
+    assert printed(EPOCHS).curve == [[2, 2.0], [3, 4.0]]
+
+
+def test_the_numbers_of_the_objective_decide_its_reduction_whatever_the_curve_is() -> None:
+    assert printed(EPOCHS, curve="val", reduce="min").metrics["loss"] == 2.0
+
+
+def test_rules_compare_the_metric_of_the_curve() -> None:
+    seen: list[tuple[int, float]] = []
+    stream = launch.Stream(metric(curve="val"), on_value=lambda *point: seen.append(point))
+
+    stream.feed(EPOCHS.encode())
+
+    assert seen[:2] == [(1, 0.5), (2, 0.75)]
+    assert len(seen) == 3
+
+
+def test_a_trial_need_not_report_the_metric_of_the_curve() -> None:
+    report = printed("loss=1\n", curve="val")
+
+    assert (report.metrics, report.curve, report.reason) == ({"loss": 1.0}, [], None)
+
+
 # ------------------------------------------------------------------------------------------- several metrics
 
 OTHERS = {"name": "loss", "source": "stdout", "others": ["latency", "size"]}

@@ -28,6 +28,7 @@ from tests.written_specs import bad, good
             {"source": "stdout", "format": "regex", "patterns": ["l=(?P<value>.)"], "reduce": "min"},
             {"source": "stdout", "format": "regex", "reduce": "min", "patterns": ["l=(?P<value>.)"]},
         ),
+        ({"format": "jsonl", "curve": "val"}, {"source": "result", "format": "jsonl", "curve": "val"}),
         ({"format": "jsonl", "capture": True}, {"source": "result", "format": "jsonl", "capture": True}),
         (
             {"source": "result", "format": "text", "reduce": "max"},
@@ -54,6 +55,8 @@ def test_what_is_not_usual_is_said_to_the_launcher(document: dict[str, Any], out
         ({"format": "text", "capture": True}, "metric.capture"),
         ({"format": "jsonl", "path": "m.jsonl", "capture": True}, "metric.capture"),
         ({"reduce": "min"}, "metric.reduce"),
+        ({"curve": "val"}, "metric.curve"),
+        ({"format": "log", "curve": "val"}, "metric.curve"),
         ({"format": "log", "reduce": "max"}, "metric.reduce"),
         ({"source": "stdout", "format": "log", "reduce": "max"}, "metric.reduce"),
     ],

@@ -410,7 +410,7 @@ OPTIONS: Mapping[str, tuple[type, ...]] = {
 COLUMN = {"name": TEXT, "type": TEXT}
 SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
 METRIC = {"name": TEXT, "source": TEXT}
-METRIC_OPTIONS = {"path": TEXT, "patterns": (list,), "others": (list,)}
+METRIC_OPTIONS = {"curve": TEXT, "path": TEXT, "patterns": (list,), "others": (list,)}
 CHOICES = {
     "source": ("result", "stdout"),
     "format": ("json", "jsonl", "text", "log", "csv", "regex", "tensorboard"),
@@ -1821,19 +1821,23 @@ class Gathered:
         self.wanted = wanted_of(metric)
         self.metrics: dict[str, float] = {}
         self.details: dict[str, Any] = {}
+        self.followed = metric.get("curve", self.objective)
         self.curve = Curve()
+        self.own_curve = self.curve if self.followed == self.objective else Curve()
 
     def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
         """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
         for name, value in members.items():
-            is_known = name in self.wanted or name in self.metrics
+            is_known = name in self.wanted or name in self.metrics or name == self.followed
             is_number = type(value) in AMOUNT and METRIC_NAME.fullmatch(name)
             if is_number and (is_known or len(self.metrics) < MOST_METRICS):
                 self.metrics[name] = float(value)
             elif keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
                 self.details[name] = value
-        if type(members.get(self.objective)) in AMOUNT and self.objective in self.metrics:
-            point = self.curve.add(self.metrics[self.objective], step)
+        if self.own_curve is not self.curve and type(members.get(self.objective)) in AMOUNT:
+            self.own_curve.add(float(members[self.objective]), step)
+        if type(members.get(self.followed)) in AMOUNT and self.followed in self.metrics:
+            point = self.curve.add(self.metrics[self.followed], step)
             if not self.curve.restarts:  # else its steps say nothing of how far the trial is
                 self.on_value(*point)
 
@@ -1843,7 +1847,7 @@ class Gathered:
             return Report(self.metrics, self.details, "metric-missing", missing)
         if self.curve.restarts:
             self.details["steps_restarted"] = self.curve.restarts
-        best = {"min": self.curve.low, "max": self.curve.high}.get(self.reduce)
+        best = {"min": self.own_curve.low, "max": self.own_curve.high}.get(self.reduce)
         if best:
             self.metrics[self.objective] = best[1]
         return Report(self.metrics, self.details, None, "", self.curve.thinned() if has_curve else ())
@@ -2045,7 +2049,8 @@ class Stream:
     def has_step(self, members: Mapping[str, Any]) -> bool:
         """Return whether a line has the step of its objective; else its step is a number like others."""
         has_one = whole_step(members.get("step")) is not None and self.objective != "step"
-        return has_one and (self.form in ("jsonl", "csv") or self.objective in members)
+        is_curve = self.objective in members or self.gathered.followed in members
+        return has_one and (self.form in ("jsonl", "csv") or is_curve)
 
     def finish(self) -> None:
         """Take what follows the last line end. Raises ValueError like `feed`."""

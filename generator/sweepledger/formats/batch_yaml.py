@@ -101,6 +101,7 @@ def _is_reading(value: Any) -> bool:
         _is_text(value.get("path", ""))
         and _are_texts(value.get("patterns", []))
         and type(value.get("capture", False)) is bool
+        and _is_text(value.get("curve", ""))
     )
 
 
@@ -247,4 +248,5 @@ def _metric(data: dict[str, Any]) -> Metric:
         path=data.get("path"),
         patterns=tuple(data.get("patterns", ())),
         capture=data.get("capture", False),
+        curve=data.get("curve"),
     )

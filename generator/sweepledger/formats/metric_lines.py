@@ -38,7 +38,7 @@ Members = Mapping[str, Any]
 
 
 def objective_points(metric: Metric, output: bytes) -> tuple[tuple[int, float], ...]:
-    """Return the finite values of the objective by step, from complete lines; without a step they are counted."""
+    """Return the finite values of the compared metric by step, from complete lines; without a step they are counted."""
     return tuple((step, value) for step, value in _points(metric, output) if math.isfinite(value))
 
 
@@ -52,7 +52,7 @@ def _points(metric: Metric, output: bytes) -> Iterator[tuple[int, float]]:
             found = members(_TERMINAL_CODES.sub("", line.decode(errors="replace")))
         except (ValueError, RecursionError, csv.Error):
             continue
-        value = found.get(metric.name)
+        value = found.get(metric.of_curve)
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
         step = None if metric.name == "step" else _whole(found.get("step"))

@@ -87,7 +87,7 @@ def _charts(
             "curves",
             "Learning curves",
             ChartMark.LINE,
-            f"{metric.name} over the steps of {display.count_trials(curves)}. The curve of a trial that continues"
+            f"{metric.of_curve} over the steps of {display.count_trials(curves)}. The curve of a trial that continues"
             " another is joined to it.",
         )
     # In the order of importance, as in the report.

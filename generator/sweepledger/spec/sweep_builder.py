@@ -183,6 +183,7 @@ def _metric(section: RawMapping) -> Metric:
         section.get("path"),
         tuple(section.get("patterns", ())),
         section.get("capture", False),
+        section.get("curve"),
     )
 
 

@@ -45,7 +45,9 @@ def write(contents: SweepContents, place: str) -> StoreChange:
         experiment = _experiment(client, contents)
         known = _complete_runs(client, experiment)
         missing = [trial for trial in contents.trials if trial.id not in known]
-        cut = [trial.id for trial in missing if _add_run(client, experiment, trial, contents.objective.name)]
+        cut = [
+            trial.id for trial in missing if _add_run(client, experiment, trial, contents.objective.of_curve)
+        ]
         client.set_experiment_tag(experiment, VERSION_KEY, contents.version)
     except exceptions.MlflowException as error:
         raise ToolError(f"MLflow at {place}: {error}", hint="check the URI and try again") from error

@@ -28,7 +28,7 @@ def write(contents: SweepContents, place: str) -> StoreChange:
             continue
         buffer = io.BytesIO()
         records = writer.RecordWriter(buffer)
-        for event in _events(trial, contents.objective.name):
+        for event in _events(trial, contents.objective.of_curve):
             records.write(event.SerializeToString(deterministic=True))
         with storage_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)

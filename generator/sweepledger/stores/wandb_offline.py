@@ -53,7 +53,7 @@ def _write_run(wandb: Any, contents: SweepContents, trial: FinishedTrial, folder
         config={**trial.parameters, "sweepledger": trial.labels},
         settings=settings,
     )
-    objective = contents.objective.name
+    objective = contents.objective.of_curve
     for step, value in trial.curve:
         run.log({f"curve/{objective}": math.nan if value is None else value}, step=step)
     run.summary.update(dict(trial.metrics))

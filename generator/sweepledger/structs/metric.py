@@ -54,7 +54,7 @@ DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
 )
 """Format if the spec names none."""
 
-REPORTING_KEYS = frozenset({"source", "format", "reduce", "path", "patterns", "capture"})
+REPORTING_KEYS = frozenset({"source", "format", "reduce", "path", "patterns", "capture", "curve"})
 """Keys of a spec's metric that the first of several metrics sets for all."""
 
 STREAM_FORMATS = frozenset(
@@ -109,6 +109,8 @@ class Metric:
     """Regular expressions of the format regex."""
     capture: bool = False
     """Whether calls of W&B and MLflow are captured."""
+    curve: str | None = None
+    """The metric whose curve is kept and that early stopping compares; None: this one."""
 
     @property
     def reported(self) -> dict[str, Any]:
@@ -124,7 +126,14 @@ class Metric:
             options["patterns"] = list(self.patterns)
         if self.capture:
             options["capture"] = True
+        if self.curve is not None:
+            options["curve"] = self.curve
         return options
+
+    @property
+    def of_curve(self) -> str:
+        """The name of the metric by step that records have as their curve."""
+        return self.curve or self.name
 
     def better(self, left: float, right: float) -> bool:
         """Return whether `left` is better than `right`."""

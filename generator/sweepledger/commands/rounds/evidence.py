@@ -327,9 +327,10 @@ def _observations(
                 rounds.setdefault(key, batch.lock.round)
             if trial.index in batch.lock.parents:
                 parents.setdefault(key, batch.lock.parents[trial.index])
+    own_curves = {batch.lock.name for batch in results if batch.lock.metric.curve is None}
     for result in one_per_trial(outcome for batch in results for outcome in evaluate(batch).outcomes):
         key = (result.program, result.trial)
-        values = _metric_values(result, metrics)
+        values = _metric_values(result, metrics, has_curve=result.batch in own_curves)
         identity = Trial(result.assignment, result.program, result.replicate).digest
         yield Observation(
             configuration=result.assignment,
@@ -365,12 +366,14 @@ def _observed_status(outcome: TrialResult, values: tuple[float, ...] | None) -> 
     return Status.MISSING if shows_nothing else outcome.status.kind
 
 
-def _metric_values(outcome: TrialResult, metrics: Sequence[str]) -> tuple[float, ...] | None:
+def _metric_values(
+    outcome: TrialResult, metrics: Sequence[str], *, has_curve: bool
+) -> tuple[float, ...] | None:
     """Return the metrics in the order of the spec; None if one was not reported as a finite number."""
     if outcome.record is None:
         return None
     reported = [outcome.record.metrics.get(name) for name in metrics]
-    if reported[0] is None and outcome.status is not Status.OK:
+    if has_curve and reported[0] is None and outcome.status is not Status.OK:
         reported[0] = next((value for _, value in reversed(outcome.record.curve) if value is not None), None)
     finite = tuple(value for value in reported if value is not None)
     return finite if len(finite) == len(metrics) else None

@@ -72,12 +72,14 @@ def draw_intermediate_values(summary: Summary, curves: Sequence[TrialCurve]) -> 
     spread = ObjectiveScale.of([value for line in drawn for _, value in line.points], summary.metric.goal)
     root, top = open_figure(
         summary.sweep,
-        f"{summary.metric.name} over the steps",
-        description=f"{len(curves)} trials reported {summary.metric.name} more than once.",
+        f"{summary.metric.of_curve} over the steps",
+        description=f"{len(curves)} trials reported {summary.metric.of_curve} more than once.",
         legend=list(_entries(summary, drawn)),
     )
     top += 26
-    svg.text(root, metric_label(summary.metric, log=spread.log), (EDGE, top))
+    svg.text(
+        root, metric_label(replace(summary.metric, name=summary.metric.of_curve), log=spread.log), (EDGE, top)
+    )
     plot = Plot.across_page(root, summary, spread, top=top, height=HEIGHT)
     steps = [float(step) for line in drawn for step, _ in line.points]
     across = number_axis([min(steps), max(steps)], plot.frame.left, plot.frame.right)

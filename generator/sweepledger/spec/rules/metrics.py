@@ -95,6 +95,14 @@ def reduction(draft: Draft) -> Iterator[Problem]:
         yield draft.problem((*place, "reduce"), message, code=CODE, hint=hint)
 
 
+def curve(draft: Draft) -> Iterator[Problem]:
+    """A curve needs a format that can report a number several times, by step."""
+    place, found = reporting_path(draft), metric_format(draft)
+    if "curve" in draft.names(*place) and found is not None and found not in STREAM_FORMATS:
+        message = f"must not be given with the format {found}, which reports one number, got curve"
+        yield draft.problem((*place, "curve"), message, code=CODE, hint="format: jsonl or text", at_key=True)
+
+
 def reporting_path(draft: Draft) -> DocumentPath:
     """Return the path of the metric that sets how all are reported."""
     return ("metrics", 0) if "metrics" in draft.names() else ("metric",)

@@ -30,6 +30,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
     metrics.metric_goal,
     metrics.source_format,
     metrics.reduction,
+    metrics.curve,
     methods.method_given,
     methods.keys_beside_blocks,
     methods.unused_keys,
