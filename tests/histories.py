@@ -265,13 +265,17 @@ class History:
         if not machine.is_clean():
             machine.git("commit", "-q", "-m", "Propose")
         errors = self._errors(machine, base)
-        if {problem.code for problem in errors} == {
-            "batch-vanished"
-        }:  # it was merged, which nobody knew here
-            for problem in errors:
-                machine.git(*(problem.hint or "").split("`")[1].split()[1:])
+        if errors and {problem.code for problem in errors} <= {"batch-vanished", "code-not-shown"}:
+            for (
+                problem
+            ) in errors:  # it was merged, or the code changed, since it was proposed: the hint helps
+                program, *words = (problem.hint or "").split("`")[1].split()
+                if program == "git":
+                    machine.git(*words)
+                else:
+                    self._judge(machine, [update(machine.workspace, words[1], base=base)])
             self._judge(machine, generate_changed(machine.workspace, base=base).generated)
-            machine.save("Restore")
+            machine.save("Follow the hints")
             errors = self._errors(machine, base)
         if errors:
             self._say(f"check refuses: {[str(problem) for problem in errors]}")
