@@ -39,6 +39,8 @@ ENVIRONMENT = {
     # Commits are read as others see them, not as replace refs and grafts of this clone show them.
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": "/dev/null/none",
+    # Of new repositories: ids in locks and results are SHA-1, which is not the default of every git.
+    "GIT_DEFAULT_HASH": "sha1",
 }
 
 LITERAL_PATHS = {"GIT_LITERAL_PATHSPECS": "1"}
@@ -151,6 +153,8 @@ EXECUTABLE_MODE = "100755"
 PROMISOR = r"^remote\..*\.promisor$"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 
+UNSHALLOW = "run `git fetch --unshallow`"
+
 MAX_LISTED = 20_000
 """Files in the listings that a repository keeps; commands list the same folders of the same commit many times."""
 SMALL_INDEX = 512 * 1024
@@ -227,6 +231,7 @@ class Repository:
         if folder is not None:
             found = cls(folder)
             found._refuse_fetching_commands()
+            found._refuse_other_hash()
             return found
         git = import_gitpython()
         try:
@@ -241,6 +246,7 @@ class Repository:
             raise RepositoryError(f"{start} is a bare repository without a work tree")
         found = cls(Path(repository.working_tree_dir))
         found._refuse_fetching_commands()
+        found._refuse_other_hash()
         return found
 
     def _refuse_fetching_commands(self) -> None:
@@ -270,6 +276,19 @@ class Repository:
                 f"{self.folder} is a partial clone whose own configuration names a command: {commands[0]}",
                 hint="reading it could run the command: remove the setting, or move it to your own configuration "
                 "with `git config --global`",
+            )
+
+    def _refuse_other_hash(self) -> None:
+        """Raise RepositoryError unless ids of objects are SHA-1: locks, records and tables have such ids."""
+        if not self.may_configure(b"objectformat"):
+            return
+        name = self.run("rev-parse", "--show-object-format").strip()
+        if name != "sha1":
+            raise RepositoryError(
+                f"{self.folder} has object format {name}, and sweepledger needs SHA-1",
+                hint="copy its history into a new one: "
+                f"`git init --object-format=sha1 --initial-branch={self.branch() or 'main'} NEW`, and here "
+                "`git fast-export --all | git -C NEW fast-import`; then `git -C NEW reset --hard`",
             )
 
     def may_configure(self, *words: bytes) -> bool:
@@ -533,6 +552,11 @@ class Repository:
             end = output.index(b"\n", at)
             *_, kind, length = output[at:end].split(b" ")
             if kind == identity.encode():  # `<id> missing`
+                if self.is_shallow:
+                    raise RepositoryError(
+                        f"{self.folder} is a shallow clone, and git has no object {identity} of its history",
+                        hint=UNSHALLOW,
+                    )
                 raise RepositoryError(
                     f"{self.folder}: git has no object {identity}, which a commit or the index names",
                     hint="`git fetch --refetch` brings missing objects; `git fsck` names damaged ones",
@@ -542,6 +566,11 @@ class Repository:
             at = end + 1 + size + 1
         self._keep({name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB})
         return contents
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether a clone lacks the beginning of its history."""
+        return self.run("rev-parse", "--is-shallow-repository").strip() != "false"
 
     @cached_property
     def promisor(self) -> str | None:
