@@ -9,7 +9,7 @@ import pytest
 
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.errors import RepositoryError
+from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
 
@@ -87,6 +87,14 @@ def test_nothing_that_a_clone_configures_runs_with_a_sweep(hostile: Sandbox, tmp
     os.utime(hostile.root / ".git/index", (1, 1))
     options = RunOptions(create_state(hostile.workspace.repository), commits_code=True)
 
+    with pytest.raises(RepositoryError, match="configured to sign"):
+        SweepRun.prepare(hostile.workspace, ("peak",))
+    hostile.git("config", "commit.gpgSign", "false")
+    with pytest.raises(SpecError, match="filter=evil"):
+        list(SweepRun.prepare(hostile.workspace, ("peak",)).run(options))
+    (hostile.root / ".git/info/attributes").write_text(
+        "* diff=evil\n"
+    )  # the file of the configuration remains
     list(SweepRun.prepare(hostile.workspace, ("peak",)).run(options))
 
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()

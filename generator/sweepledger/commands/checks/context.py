@@ -17,6 +17,7 @@ from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import (
+    Checkout,
     Entry,
     WorkTreeChanges,
     index_attributes,
@@ -81,6 +82,11 @@ class CheckContext:
     def work_tree(self) -> WorkTreeChanges:
         """The paths of settings and generated folders that differ from HEAD, or that git does not look at."""
         return WorkTreeChanges.read(self.workspace.repository, SETTINGS_FILE, *FOLDERS)
+
+    @cached_property
+    def left_out(self) -> frozenset[str]:
+        """The paths that a sparse check-out leaves out."""
+        return frozenset(Checkout(self.workspace.repository, *FOLDERS).hidden)
 
     def uncommitted(self, *places: str) -> frozenset[str]:
         """Return the paths that start with one of some places and differ from HEAD, untracked ones included."""

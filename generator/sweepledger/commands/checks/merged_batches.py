@@ -3,7 +3,6 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from sweepledger.commands.checks.context import (
     BASE,
@@ -67,13 +66,13 @@ def _batch_problems(
             continue
         if copy.is_active:
             yield _problem(context, copy.folder, "a recorded batch never runs again", "batch-moved")
-        elif not is_cancelled and not _records_path(context, batch).is_file():
+        elif not is_cancelled and not _has_records(context, batch):
             message = "a batch may be archived only with its results, or if its spec cancels it"
             yield _problem(context, copy.folder, message, "batch-moved")
 
 
 def _unmerged_archived(context: CheckContext, batch: StoredBatch) -> Problem:
-    if _records_path(context, batch).is_file():
+    if _has_records(context, batch):
         base, branch = (context.base or "none")[:12], context.settings.branch
         message = f"is recorded, but the base commit {base} does not have it"
         hint = (
@@ -86,8 +85,9 @@ def _unmerged_archived(context: CheckContext, batch: StoredBatch) -> Problem:
     return Problem(batch.folder, 0, 0, "", message, "batch-moved", hint)
 
 
-def _records_path(context: CheckContext, batch: StoredBatch) -> Path:
-    return context.workspace.root / results_folder(batch.lock.sweep) / records_path(batch.name)
+def _has_records(context: CheckContext, batch: StoredBatch) -> bool:
+    path = f"{results_folder(batch.lock.sweep)}/{records_path(batch.name)}"
+    return (context.workspace.root / path).is_file() or path in context.left_out
 
 
 def _running_states(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
@@ -147,7 +147,7 @@ def _removed_specs(context: CheckContext) -> Iterator[Problem]:
         path
         for batch in context.present
         if (path := f"{SPECS}/{batch.sweep}{SUFFIX}") in removed
-        if batch.is_active or not _records_path(context, batch).is_file()
+        if batch.is_active or not _has_records(context, batch)
     }
     for path in sorted(needed):
         message = "must stay until each batch of it is recorded"
@@ -160,7 +160,8 @@ def _overlay_layout(context: CheckContext) -> Iterator[Problem]:
     folders = {batch.folder for batch in context.present}
     for root in (ACTIVE, ARCHIVE):
         folder = context.workspace.root / root
-        if context.present and not (folder / KEEP_FILE).is_file():
+        is_there = (folder / KEEP_FILE).is_file() or f"{root}/{KEEP_FILE}" in context.left_out
+        if context.present and not is_there:
             message = "must stay: a controller prunes only while the folder exists"
             yield _problem(context, f"{root}/{KEEP_FILE}", message, "overlay-layout")
         for name in sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else ():

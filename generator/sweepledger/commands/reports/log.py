@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import RepositoryError
 from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.formats.excerpts import LockExcerpt, read_lock_excerpt, read_summary_excerpt
 from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
-from sweepledger.repo.git import Commit, Repository, commits
+from sweepledger.repo.git import UNSHALLOW, Commit, Repository, commits
 from sweepledger.results.display import format_duration
 from sweepledger.results.paths import RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.structs.names import SPECS, is_sweep_name, split_batch_name
@@ -47,8 +48,10 @@ class SweepLog:
 def log(workspace: Workspace, reference: str | None = None, *, last: int | None = None) -> SweepLog:
     """Return the history of one sweep, or of all, oldest first; with `last` only its last entries.
 
-    Raises UsageError for an unknown sweep.
+    Raises UsageError for an unknown sweep, RepositoryError for a shallow clone.
     """
+    if workspace.repository.is_shallow:
+        raise RepositoryError("this clone is shallow, so its history is cut off", hint=UNSHALLOW)
     if reference is None:
         return SweepLog(None, history(workspace.repository, last=last)[-(last or 0) :])
     entries = history(workspace.repository)

@@ -131,9 +131,13 @@ class Workspace:
     def spec_paths(self, names: Iterable[str] = ()) -> tuple[Path, ...]:
         """Return specs by sweep name or path; all of `sweeps/` if none is named.
 
-        Raises UsageError, StorageError if a link leads to them.
+        Raises UsageError, StorageError if a link leads to them, RepositoryError if a sparse check-out lacks them.
         """
         refuse_links(self.root, SPECS)
+        if Checkout(self.repository, SPECS).hidden:
+            raise RepositoryError(
+                f"{SPECS}/ is left out by the sparse check-out", hint=f"`git sparse-checkout add {SPECS}`"
+            )
         selected = tuple(names)
         if not selected:
             return tuple(sorted((self.root / SPECS).glob("*.y*ml"), key=lambda path: path.name))

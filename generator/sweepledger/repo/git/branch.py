@@ -17,7 +17,14 @@ from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.commit import Change, create_commit
 from sweepledger.repo.git.repository import Entry, Repository
-from sweepledger.repo.git.work_tree import TreeStep, apply_step, list_steps, without_repository_filters
+from sweepledger.repo.git.work_tree import (
+    TreeStep,
+    apply_step,
+    keep_left_out,
+    left_out_paths,
+    list_steps,
+    without_repository_filters,
+)
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors
 
@@ -171,6 +178,7 @@ def _follow(
     unstaged = [step for step in steps if entries.get(step.path) in (step.old, _new_entry(step))]
     wanted = {step.id for step in unstaged if not step.is_removal}
     contents = repository.blobs(wanted | {step.old.id for step in unstaged if step.old is not None})
+    left_out = left_out_paths(repository, unstaged)
     for step in unstaged:
         if step.path not in index_only and _is_unedited(repository.folder, step, contents):
             apply_step(repository.folder, step, contents)
@@ -186,6 +194,7 @@ def _follow(
         env={"GIT_INDEX_FILE": str(index.copy)},
         content="".join(lines).encode("utf-8", "surrogateescape"),
     )
+    keep_left_out(repository, left_out, {"GIT_INDEX_FILE": str(index.copy)})
     with storage_errors(index.path):
         index.copy.replace(index.path)
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import FILE_MODE, Entry, Repository
+from sweepledger.repo.git.repository import FILE_MODE, TRUSTED_CLONE, Entry, Repository
 from sweepledger.storage import storage_errors
 from sweepledger.structs.names import IDENTITY_EMAIL, IDENTITY_NAME
 
 NO_OBJECT = "0" * 40
+LITERAL_KEYS = ("key::", "ssh-")
+"""Begin a public key in git's configuration, whose private key an agent has."""
 TRUE_VALUES = frozenset({"true", "yes", "on", "1"})
 """How git's configuration spells true."""
 
@@ -41,8 +43,7 @@ SETTINGS = ("user.name", "user.email", *SIGNING_SETTINGS)
 def create_commit(repository: Repository, base: str, change: Change) -> str | None:
     """Create a commit object on top of `base` and return its id; None if it would change nothing.
 
-    It is signed if git is configured to sign with an SSH key in a file that exists.
-    Raises RepositoryError.
+    It is signed if git is configured to sign, with an SSH key. Raises RepositoryError.
     """
     entries = repository.files(base, *change.moves) if change.moves else {}
     with (
@@ -134,13 +135,34 @@ def _identity(settings: Mapping[str, str]) -> dict[str, str]:
     return environment
 
 
-def _signing_key(repository: Repository, settings: Mapping[str, str]) -> Path | None:
-    """Return the file of the signing key; None if git is not configured to sign, or the file does not exist.
+def refuse_unsigned(repository: Repository) -> None:
+    """Raise RepositoryError if git is configured to sign commits, and this program cannot."""
+    _signing_key(repository, _settings(repository))
 
-    The collector's Secret may be empty at first, and unsigned results are better than none.
+
+def _signing_key(repository: Repository, settings: Mapping[str, str]) -> str | None:
+    """Return the signing key, or its file; None if git is not configured to sign.
+
+    Raises RepositoryError if it cannot be used, except in the collector's clone: its Secret may be empty at first, and
+    unsigned results are better than none.
     """
-    signs, signature_format, key_name = (settings.get(name, "") for name in SIGNING_SETTINGS)
-    if signs.lower() not in TRUE_VALUES or signature_format != "ssh" or not key_name:
+    signs, signature_format, name = (settings.get(name, "") for name in SIGNING_SETTINGS)
+    if signs.lower() not in TRUE_VALUES:
         return None
-    key = repository.folder / Path(key_name).expanduser()
-    return key if key.is_file() else None
+    if signature_format == "ssh" and name.startswith(LITERAL_KEYS):
+        return name
+    key = repository.folder / Path(name).expanduser()
+    if signature_format == "ssh" and name and key.is_file():
+        return str(key)
+    if os.environ.get(TRUSTED_CLONE) == str(repository.folder):
+        return None
+    lacking = (
+        f"there is no file {name!r} (user.signingKey)"
+        if signature_format == "ssh"
+        else f"sweepledger signs with SSH keys only, not by {signature_format or 'openpgp'} (gpg.format)"
+    )
+    raise RepositoryError(
+        f"git is configured to sign commits (commit.gpgSign), and {lacking}",
+        hint="`git config gpg.format ssh` and `git config user.signingKey ~/.ssh/id_ed25519`; or, if nobody requires "
+        "signed commits, `git config commit.gpgSign false`",
+    )

@@ -7,7 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import EXECUTABLE_MODE, FILE_MODE, LITERAL_PATHS, Repository
+from sweepledger.repo.git.repository import (
+    EXECUTABLE_MODE,
+    FILE_MODE,
+    LITERAL_PATHS,
+    UNSHALLOW,
+    Repository,
+)
 
 FIELDS = "%H%x00%an%x00%aI%x00%s"
 """Separated by the only character that names, subjects and paths cannot contain."""
@@ -74,9 +80,7 @@ def last_change_time(repository: Repository, tip: str, path: str) -> int | None:
     seems to have added everything.
     """
     if is_shallow(repository):
-        raise RepositoryError(
-            "this clone is shallow, so the time of a change is unknown", hint="run `git fetch --unshallow`"
-        )
+        raise RepositoryError("this clone is shallow, so the time of a change is unknown", hint=UNSHALLOW)
     return present_since(repository, tip, path)
 
 
@@ -123,7 +127,7 @@ def addition_times(repository: Repository, tip: str, folder: str, *, since: floa
 
 def is_shallow(repository: Repository) -> bool:
     """Return whether a clone lacks the beginning of its history."""
-    return repository.run("rev-parse", "--is-shallow-repository").strip() != "false"
+    return repository.is_shallow
 
 
 def addition_subjects(repository: Repository, tip: str, *below: str) -> Mapping[str, str]:

@@ -41,6 +41,8 @@ ENVIRONMENT = {
     # Commits are read as others see them, not as replace refs and grafts of this clone show them.
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": "/dev/null/none",
+    # Of new repositories: ids in locks and results are SHA-1, which is not the default of every git.
+    "GIT_DEFAULT_HASH": "sha1",
 }
 
 LITERAL_PATHS = {"GIT_LITERAL_PATHSPECS": "1"}
@@ -157,6 +159,8 @@ EXECUTABLE_MODE = "100755"
 PROMISOR = r"^remote\..*\.promisor$"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 
+UNSHALLOW = "run `git fetch --unshallow`"
+
 MAX_LISTED = 20_000
 """Files in the listings that a repository keeps; commands list the same folders of the same commit many times."""
 SMALL_INDEX = 512 * 1024
@@ -233,6 +237,7 @@ class Repository:
         if folder is not None:
             found = cls(folder)
             found._refuse_fetching_commands()
+            found._refuse_other_hash()
             return found
         git = import_gitpython()
         try:
@@ -247,6 +252,7 @@ class Repository:
             raise RepositoryError(f"{start} is a bare repository without a work tree")
         found = cls(Path(repository.working_tree_dir))
         found._refuse_fetching_commands()
+        found._refuse_other_hash()
         return found
 
     def _refuse_fetching_commands(self) -> None:
@@ -295,6 +301,19 @@ class Repository:
             f"{origin} is named by the repository, and would get a credential of yours",
             hint=f"if you trust it: git config --global --add {TRUSTED_ADDRESS} {shlex.quote(origin)}",
         )
+
+    def _refuse_other_hash(self) -> None:
+        """Raise RepositoryError unless ids of objects are SHA-1: locks, records and tables have such ids."""
+        if not self.may_configure(b"objectformat"):
+            return
+        name = self.run("rev-parse", "--show-object-format").strip()
+        if name != "sha1":
+            raise RepositoryError(
+                f"{self.folder} has object format {name}, and sweepledger needs SHA-1",
+                hint="copy its history into a new one: "
+                f"`git init --object-format=sha1 --initial-branch={self.branch() or 'main'} NEW`, and here "
+                "`git fast-export --all | git -C NEW fast-import`; then `git -C NEW reset --hard`",
+            )
 
     def may_configure(self, *words: bytes) -> bool:
         """Return whether the own configuration may have settings with one of some words, given in small letters."""
@@ -557,6 +576,11 @@ class Repository:
             end = output.index(b"\n", at)
             *_, kind, length = output[at:end].split(b" ")
             if kind == identity.encode():  # `<id> missing`
+                if self.is_shallow:
+                    raise RepositoryError(
+                        f"{self.folder} is a shallow clone, and git has no object {identity} of its history",
+                        hint=UNSHALLOW,
+                    )
                 raise RepositoryError(
                     f"{self.folder}: git has no object {identity}, which a commit or the index names",
                     hint="`git fetch --refetch` brings missing objects; `git fsck` names damaged ones",
@@ -566,6 +590,11 @@ class Repository:
             at = end + 1 + size + 1
         self._keep({name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB})
         return contents
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether a clone lacks the beginning of its history."""
+        return self.run("rev-parse", "--is-shallow-repository").strip() != "false"
 
     @cached_property
     def promisor(self) -> str | None:

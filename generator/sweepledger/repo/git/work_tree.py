@@ -310,8 +310,10 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
     steps = list_steps(repository, base, made)
     contents = repository.blobs(step.id for step in steps if not step.is_removal)
     _refuse_edits(repository, steps, contents)
+    left_out = left_out_paths(repository, steps)
     for step in steps:
-        apply_step(repository.folder, step, contents)
+        if step.path not in left_out:
+            apply_step(repository.folder, step, contents)
     lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
     repository.run(
         *without_repository_filters(repository),  # git compares files whose times are as new as the index
@@ -321,8 +323,29 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
         "--index-info",
         content="".join(lines).encode("utf-8", "surrogateescape"),
     )
+    keep_left_out(repository, left_out)
     repository.run("update-ref", "-m", "sweep", "HEAD", made, base)
     return made
+
+
+def left_out_paths(repository: Repository, steps: Iterable[TreeStep]) -> frozenset[str]:
+    """Return the changed paths that a sparse check-out leaves out, and goes on leaving out."""
+    changed = frozenset(step.path for step in steps if not step.is_removal)
+    return changed & Checkout(repository).hidden.keys()
+
+
+def keep_left_out(repository: Repository, paths: Iterable[str], env: Mapping[str, str] | None = None) -> None:
+    """Mark paths of the index, whose entries are new, as left out of the work tree."""
+    content = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    if content:
+        options = (
+            *without_repository_filters(repository),
+            "update-index",
+            "--skip-worktree",
+            "-z",
+            "--stdin",
+        )
+        repository.run(*options, env=env, content=content)
 
 
 def list_steps(repository: Repository, base: str, made: str) -> tuple[TreeStep, ...]:
