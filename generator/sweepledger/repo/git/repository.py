@@ -531,9 +531,12 @@ class Repository:
             end = output.index(b"\n", at)
             *_, kind, length = output[at:end].split(b" ")
             if kind == identity.encode():  # `<id> missing`
+                is_shallow = self.git_path("shallow").is_file()
                 raise RepositoryError(
                     f"{self.folder}: git has no object {identity}, which a commit or the index names",
-                    hint="`git fetch --refetch` brings missing objects; `git fsck` names damaged ones",
+                    hint="this clone is shallow: `git fetch --unshallow` brings its history"
+                    if is_shallow
+                    else "`git fetch --refetch` brings missing objects; `git fsck` names damaged ones",
                 )
             size = int(length)
             contents[identity] = output[end + 1 : end + 1 + size]
