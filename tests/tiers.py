@@ -16,7 +16,12 @@ API_SERVER = "the real API server"
 _NEEDS = {"apiserver": API_SERVER, "another_python": "other Python versions"}
 """Fixtures that only `make test-full` provides, and what they stand for."""
 LONGEST = (
-    *("tests/cli/test_responses.py", "tests/commands/test_next.py", "tests/commands/test_run.py"),
+    *(
+        "tests/cli/test_responses.py",
+        "tests/cli/test_printed_commands.py",
+        "tests/commands/test_next.py",
+        "tests/commands/test_run.py",
+    ),
     *("tests/workflows/test_hostile_changes.py", "tests/trainer/test_distributed.py"),
     *("tests/hostile/test_repositories.py", "tests/cli/test_first_sweeps.py"),
     *("tests/launcher/test_launcher_rows.py", "tests/commands/test_early_stopping.py"),

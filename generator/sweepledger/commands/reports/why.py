@@ -215,6 +215,12 @@ class BatchObserver:
             )
         if committed is None and not batch.is_active:
             return WaitCause(CauseKind.CANCELLED, f"its batch is archived here, and is not on {self.branch}")
+        if committed is None and self.workspace.repository.remote_url(settings.remote) is None:
+            return WaitCause(
+                CauseKind.NOT_MERGED,
+                "its batch is not committed",
+                f"`sweep run {batch.sweep}` commits and runs it",
+            )
         if committed is None:
             return WaitCause(
                 CauseKind.NOT_MERGED,
@@ -276,10 +282,12 @@ class BatchObserver:
     def _unobserved(self, batch: StoredBatch) -> WaitCause:
         """Return the cause for a merged batch if no cluster is read."""
         if self.workspace.settings.controller is Controller.NONE:
+            has_remote = self.workspace.repository.remote_url(self.workspace.settings.remote) is not None
+            either = " or `sweep local`" if has_remote else ""
             return WaitCause(
                 CauseKind.UNKNOWN,
                 f"it is merged; {SETTINGS_FILE} names no controller that would run it in a cluster",
-                f"`sweep run {batch.sweep}` or `sweep local` runs it on a machine; `sweep status` counts its trials",
+                f"`sweep run {batch.sweep}`{either} runs it on a machine; `sweep status` counts its trials",
             )
         return WaitCause(CauseKind.UNKNOWN, "it is merged; the cluster was not read", "")
 
