@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sweepledger.engine.datasets import data_state
+from sweepledger.spec.rules import environment
 from sweepledger.storage import folder_state
 from tests.launcher.folders import LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell
 from tests.launcher.test_launcher_formats import VERSION, event, simple
@@ -295,6 +296,12 @@ def test_home_and_temporary_folders_are_private(trial_folder: TrialFolder) -> No
     assert lines[:2] == ["700", "700"]
     assert all(line.startswith(str(trial_folder.root / "scratch")) for line in lines[2:])
     assert len(set(lines[2:])) == len(names) - 3  # one folder has four names
+
+
+def test_no_spec_sets_a_variable_that_the_launcher_gives() -> None:
+    given = launch.Folders("trial", "work", "home", "temporary").variables()
+
+    assert given.keys() | {"PWD"} == environment.PRIVATE
 
 
 def test_the_working_directory_is_empty_but_for_the_code(trial_folder: TrialFolder) -> None:

@@ -436,7 +436,10 @@ def test_no_sweep_exceeds_the_limits_of_the_settings() -> None:
     assert "by the limits of sweepledger.yaml" in expansion[0].message
 
 
-@pytest.mark.parametrize("name", ["A", "a_b", "_", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "a" * 128])
+@pytest.mark.parametrize(
+    "name",
+    ["A", "a_b", "_", "XDG_SESSION_ID", "HF_HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "a" * 128],
+)
 def test_variables_have_plain_names(name: str) -> None:
     assert good(run={"environment": {name: "x"}}).run.environment == {name: "x"}
 
@@ -450,7 +453,11 @@ def test_variables_of_operators_are_refused_where_one_sets_them(name: str) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["", "1A", "A-B", "A.B", "Ä", "A B", "PATH", "HOME", "JOB_ID", "SWEEP_X", "a" * 129]
+    "name",
+    [
+        *("", "1A", "A-B", "A.B", "Ä", "A B", "PATH", "HOME", "JOB_ID", "SWEEP_X", "a" * 129),
+        *("TMPDIR", "TMP", "PWD", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"),
+    ],
 )
 def test_other_variables_are_refused(name: str) -> None:
     assert [code for _, code in bad(run={"environment": {name: "x"}})] == ["environment-name"]

@@ -13,7 +13,14 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Settings
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
-RESERVED = frozenset({"HOME", "JOB_COMPLETION_INDEX", "JOB_ID", "PATH", "TMPDIR"})
+RESERVED = frozenset({"JOB_COMPLETION_INDEX", "JOB_ID", "PATH"})
+PRIVATE = frozenset(
+    {
+        *("GIT_CEILING_DIRECTORIES", "HOME", "PWD", "TEMP", "TMP", "TMPDIR"),
+        *(f"XDG_{kind}" for kind in ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "RUNTIME_DIR", "STATE_HOME")),
+    }
+)
+"""Variables that name the private folders of a trial."""
 RESERVED_PREFIXES = ("SWEEP_", "KUBERNETES_")
 OPERATORS = frozenset({"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TF_CONFIG", "WORLD_SIZE"})
 OPERATOR_PREFIXES = ("JOBSET_", "OMPI_", "PET_")
@@ -25,7 +32,7 @@ def is_reserved(name: str, *, distributed: bool = False) -> bool:
     """Return whether a spec must not set a variable."""
     if distributed and (name in OPERATORS or name.startswith(OPERATOR_PREFIXES)):
         return True
-    return name in RESERVED or name.startswith(RESERVED_PREFIXES)
+    return name in RESERVED | PRIVATE or name.startswith(RESERVED_PREFIXES)
 
 
 def variable_names(draft: Draft) -> Iterator[Problem]:
@@ -41,7 +48,9 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="environment-name", at_key=True)
         elif is_reserved(name, distributed=distributed):
             message = f"must not be a variable that every trial has, got {safe_repr(name)}"
-            hint = "PATH and HOME are the image's, names with SWEEP_ are the launcher's"
+            hint = "PATH is the image's, names with SWEEP_ are the launcher's"
+            if name in PRIVATE:
+                hint = f"it names a private folder of the trial; [env, {name}=…] in the command replaces it"
             hint = "the shape's operator sets it in each pod" if not is_reserved(name) else hint
             yield draft.problem(place, message, code="environment-name", hint=hint, at_key=True)
         elif _is_refused_by_policies(name, draft.settings):
