@@ -215,7 +215,7 @@ class BatchObserver:
             )
         if committed is None and not batch.is_active:
             return WaitCause(CauseKind.CANCELLED, f"its batch is archived here, and is not on {self.branch}")
-        if committed is None and self.workspace.repository.remote_url(settings.remote) is None:
+        if committed is None and self.workspace.repository.remote_url(self.workspace.remote) is None:
             return WaitCause(
                 CauseKind.NOT_MERGED,
                 "its batch is not committed",
@@ -282,7 +282,7 @@ class BatchObserver:
     def _unobserved(self, batch: StoredBatch) -> WaitCause:
         """Return the cause for a merged batch if no cluster is read."""
         if self.workspace.settings.controller is Controller.NONE:
-            has_remote = self.workspace.repository.remote_url(self.workspace.settings.remote) is not None
+            has_remote = self.workspace.repository.remote_url(self.workspace.remote) is not None
             either = " or `sweep local`" if has_remote else ""
             return WaitCause(
                 CauseKind.UNKNOWN,
