@@ -125,6 +125,10 @@ def test_a_batch_that_a_person_cancelled_gets_its_records_once(recorded: Sandbox
     recorded.git("rm", "-q", f"clusters/flux/active/{batch}.yaml")
     recorded.commit("Cancel it")
     assert push(recorded, pusher="ada") == ""
+    recorded.write(f"results/hill/records/{batch}-001.jsonl", "")
+    recorded.commit("Record a part")
+    assert "without the first part" in push(recorded)
+    recorded.git("reset", "-q", "--hard", "HEAD^")
     recorded.write(f"results/hill/records/{batch}.jsonl", "")
     recorded.commit("Record it")
     assert push(recorded) == ""
