@@ -95,7 +95,7 @@ ATTACKS: dict[str, Attack] = {
 def test_what_is_recorded_stays_and_nothing_else_comes(attack: str, recorded: Sandbox) -> None:
     (batch,) = (path.name for path in (recorded.root / "overlays/archive").glob("hill-*"))
     ATTACKS[attack](recorded.root, batch)
-    recorded.git("add", "--all", "--force")
+    recorded.git("add", "--all")
     recorded.git("commit", "-q", "-m", "Results")
 
     assert "may push nothing but results" in push(recorded)
