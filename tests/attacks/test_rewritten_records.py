@@ -95,7 +95,7 @@ ATTACKS: dict[str, Attack] = {
 def test_what_is_recorded_stays_and_nothing_else_comes(attack: str, recorded: Sandbox) -> None:
     (batch,) = (path.name for path in (recorded.root / "overlays/archive").glob("hill-*"))
     ATTACKS[attack](recorded.root, batch)
-    recorded.git("add", "--all", "--force")
+    recorded.git("add", "--all")
     recorded.git("commit", "-q", "-m", "Results")
 
     assert "may push nothing but results" in push(recorded)
@@ -125,6 +125,10 @@ def test_a_batch_that_a_person_cancelled_gets_its_records_once(recorded: Sandbox
     recorded.git("rm", "-q", f"clusters/flux/active/{batch}.yaml")
     recorded.commit("Cancel it")
     assert push(recorded, pusher="ada") == ""
+    recorded.write(f"results/hill/records/{batch}-001.jsonl", "")
+    recorded.commit("Record a part")
+    assert "without the first part" in push(recorded)
+    recorded.git("reset", "-q", "--hard", "HEAD^")
     recorded.write(f"results/hill/records/{batch}.jsonl", "")
     recorded.commit("Record it")
     assert push(recorded) == ""

@@ -6,10 +6,8 @@ export GIT_NO_REPLACE_OBJECTS=1
 pusher="${GL_USERNAME:-${GITEA_PUSHER_NAME:-${GITHUB_USER_LOGIN:-${REMOTE_USER:-}}}}"
 [ "$pusher" = "$collector" ] || exit 0
 
-four='[0-9a-f][0-9a-f][0-9a-f][0-9a-f]'
-named="[a-z][a-z0-9-]*-b[1-9][0-9]*-$four$four"
-tab="$(printf '\t')"
-flux="clusters/([a-z0-9-]+/)?flux/active/"
+four='[0-9a-f][0-9a-f][0-9a-f][0-9a-f]' tab="$(printf '\t')"
+named="[a-z][a-z0-9-]*-b[1-9][0-9]*-$four$four" flux="clusters/([a-z0-9-]+/)?flux/active/"
 
 refuse() {
   echo "the collector may push nothing but results, the move of a finished batch and the next round of a search: $1 [push-not-allowed]" >&2
@@ -43,9 +41,10 @@ result() { # parent, commit, status, path
     matches "$3 $4" "([AM] results/$sweep/(README[.]md|summary[.]csv|provenance[.]json|figure[.]svg)|[AMD] results/$sweep/(replicates[.]csv|figures/[a-z0-9_-]+[.]svg))" ||
       refuse "$4"
   elif [ $progress = no ]; then # such a branch is never merged
-    matches "$3 $4" "A results/$sweep/records/$sweep-b[^/.]*[.]jsonl" || refuse "$4 is recorded, or of another sweep"
+    [ "$3 $sweep" = "A ${batch%-b*-*}" ] || refuse "$4 is recorded, or of another sweep"
     # A batch in the archive without records is one that a person cancelled.
     ! git ls-tree --name-only "$1" "results/$sweep/records/" | LC_ALL=C grep -Eq "/$batch(-[0-9]{3})?[.]jsonl\$" || refuse "$batch is recorded"
+    has "$2:results/$sweep/records/$batch.jsonl" || refuse "$4 comes without the first part"
     has "$1:overlays/archive/$batch" || moved "$1" "$2" "$batch"
   fi
 }

@@ -228,7 +228,7 @@ def pre_receive_hook(settings: Settings, source: GitSource, bases: Mapping[str, 
     head = (
         f"#!/bin/sh\n# {BANNER}\nset -eu\n"
         f"branch='{source.branch}' mode='{settings.results.mode}' next='{settings.next}' "
-        f"collector='{COLLECTOR_ACCOUNT}'\n\n"
+        f"collector='{COLLECTOR_ACCOUNT}'\n"
     )
     return head.encode() + bases[HOOK_BASE]
 
