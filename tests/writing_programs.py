@@ -207,3 +207,8 @@ def plain_loop(root: Path, folder: Path, argv: Mapping[str, list[str]]) -> dict[
         )
         printed[name] = done.stdout
     return printed
+
+
+def frame_of_events() -> str:
+    """Return the functions of the program that write records of event files."""
+    return PROGRAM[PROGRAM.index("def frame(") : PROGRAM.index("def report(")]
