@@ -286,7 +286,9 @@ class LocalEngine:
                     store.ObservedPod(pod.job.batch, pod.index, pod.uid, pod.started, max(pod.started, now)),
                 )
             del self._pods[pod.uid], self._ended[0]
-            if pod_exit.reason is None and pods.can_share_copies(pod):  # else a process of it may go on
+            if pod_exit.reason is None and pods.can_share_copies(
+                pod, self._folders
+            ):  # else a process of it may go on
                 volumes.keep_copy(self._folders, pod.uid, pod.desired.code_state)
             volumes.remove_pod(self._folders, pod.uid)
             for row in pod.rows:

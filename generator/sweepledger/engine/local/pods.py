@@ -156,14 +156,15 @@ def _thresholds(pod: LocalPod) -> dict[str, str]:
 def _states(pod: LocalPod, folders: StateFolders) -> dict[str, str]:
     """Return by what the launcher notices that the stored code or the dataset was changed, and copies of the code."""
     states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.data_state}
-    if can_share_copies(pod):
+    if can_share_copies(pod, folders):
         states["SWEEP_COPIES"] = str(folders.copies / pod.desired.code_state)
     return {name: state for name, state in states.items() if state}
 
 
-def can_share_copies(pod: LocalPod) -> bool:
-    """Return whether a later pod may have the copy of the code: all processes of this one end with it."""
-    return sys.platform == "linux" and pod.job.pack is None and bool(pod.desired.code_state)
+def can_share_copies(pod: LocalPod, folders: StateFolders) -> bool:
+    """Return whether a later pod may have the copy of the code: no process and no write of this one is missed."""
+    is_alone = sys.platform == "linux" and pod.job.pack is None and bool(pod.desired.code_state)
+    return is_alone and volumes.notes_mapped_writes(folders.state)
 
 
 def settle_pod(

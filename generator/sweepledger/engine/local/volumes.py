@@ -1,7 +1,11 @@
 """The volumes of a pod as folders below the engine's state."""
 
 import contextlib
+import functools
+import mmap
+import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,6 +192,20 @@ def scratch_limits(folders: StateFolders, job: JobSpec, uid: str) -> tuple[tuple
     if job.pod.scratch_limit:
         limits.append((folders.pod(uid), job.pod.scratch_limit))
     return tuple(limits)
+
+
+@functools.cache
+def notes_mapped_writes(folder: Path) -> bool:
+    """Return whether the file system notes the time of a write through mapped memory: older tmpfs do not."""
+    with contextlib.suppress(OSError, ValueError), tempfile.TemporaryFile(dir=folder) as file:
+        file.write(b"x")
+        file.flush()
+        os.utime(file.fileno(), ns=(0, 0))
+        with mmap.mmap(file.fileno(), 0) as memory:
+            memory[0] = 0
+            memory.flush()
+        return os.fstat(file.fileno()).st_mtime_ns != 0
+    return False
 
 
 def keep_copy(folders: StateFolders, uid: str, code_state: str) -> None:
