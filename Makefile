@@ -11,7 +11,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+PIP := $(BIN)/python -I -m pip install --quiet --disable-pip-version-check --require-hashes
 
 # A limit in minutes for building the programs of the tests: a build that takes longer is stopped and reported as missing.
 UNTIL = $(if $(DEADLINE),--deadline $(DEADLINE))
@@ -225,7 +225,7 @@ schemas: $(STAMPS)/test ## regenerate the schemas of Kubernetes and of custom ki
 	@$(BIN)/python tools/schemas.py
 
 locks: $(STAMPS)/test ## update the pinned dependencies
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/python -I -m pip install --quiet --disable-pip-version-check uv
 	@PATH="$(BIN):$$PATH" sh locks/compile.sh
 
 clean: ## delete everything that make created
@@ -237,14 +237,14 @@ $(STAMPS)/venv:
 	@echo "==> virtual environment in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "sweepledger needs Python 3.11 or newer; set PYTHON: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@$(PYTHON) -m venv --clear $(VENV) || { \
+	@$(PYTHON) -I -m venv --clear $(VENV) || { \
 	  echo "this Python cannot create virtual environments: install its venv package (on Debian: python3-venv)" >&2; exit 1; }
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/sweep: locks/sweep.lock pyproject.toml | $(STAMPS)/venv
 	@echo "==> installing sweepledger"
 	@$(PIP) -r locks/sweep.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -I -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q generator/sweepledger
 	@touch $@
 
@@ -257,27 +257,27 @@ $(STAMPS)/test: locks/test.lock locks/peers.lock $(STAMPS)/sweep
 
 $(STAMPS)/checkov: locks/checkov.lock | $(STAMPS)/venv
 	@echo "==> installing checkov, in a virtual environment of its own"
-	@$(PYTHON) -m venv --clear $(VENV)/checkov
-	@$(VENV)/checkov/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(PYTHON) -I -m venv --clear $(VENV)/checkov
+	@$(VENV)/checkov/bin/python -I -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(STAMPS)/workflows $(STAMPS)/release: $(STAMPS)/%: locks/%.lock | $(STAMPS)/venv
 	@echo "==> installing the tools for $*, in a virtual environment of its own"
-	@$(PYTHON) -m venv --clear $(VENV)/$*
-	@$(VENV)/$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(PYTHON) -I -m venv --clear $(VENV)/$*
+	@$(VENV)/$*/bin/python -I -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 # The libraries of the stores that `sweep sync` writes, and the pages that show them.
 $(STAMPS)/stores: locks/stores.lock | $(STAMPS)/venv
 	@echo "==> installing MLflow, W&B, TensorBoard and Optuna's dashboard, in a virtual environment of their own"
-	@$(PYTHON) -m venv --clear $(VENV)/stores
-	@$(VENV)/stores/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(PYTHON) -I -m venv --clear $(VENV)/stores
+	@$(VENV)/stores/bin/python -I -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(STAMPS)/docs: locks/docs.lock | $(STAMPS)/sweep
 	@echo "==> installing Sphinx, in a virtual environment of its own"
-	@$(PYTHON) -m venv --clear $(VENV)/docs
-	@$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(PYTHON) -I -m venv --clear $(VENV)/docs
+	@$(VENV)/docs/bin/python -I -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(STAMPS)/torch: $(TORCH_LOCK) | $(STAMPS)/sweep

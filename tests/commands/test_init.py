@@ -11,6 +11,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import templates
 from sweepledger.commands.scaffold.init import init
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
+from sweepledger.formats import yaml
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 from tests.repository import IMAGE
 
@@ -238,6 +239,25 @@ def test_nothing_is_left_where_it_fails(
 def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="is not a valid name for a repository"):
         init(tmp_path / "lab", name=name)
+
+
+def test_another_server_has_its_runners_and_its_app_in_the_files(tmp_path: Path) -> None:
+    init(tmp_path / "ghes", runner="pool-3", checks_app=42)
+    init(tmp_path / "gitlab", host="gitlab", runner="pool-3")
+
+    workflows = [path.read_text() for path in (tmp_path / "ghes/.github/workflows").iterdir()]
+    assert {line for text in workflows for line in text.splitlines() if "runs-on:" in line} == {
+        "    runs-on: pool-3"
+    }
+    assert '"integration_id": 42}' in (tmp_path / "ghes/.github/rulesets/main.json").read_text()
+    ci = yaml.load((tmp_path / "gitlab/.gitlab-ci.yml").read_bytes())
+    assert ci["default"]["tags"] == ["pool-3"]
+
+
+@pytest.mark.parametrize("runner", ["a b", "", "x\ny", "${{ github.head_ref }}"])
+def test_a_label_that_is_none_is_refused(tmp_path: Path, runner: str) -> None:
+    with pytest.raises(UsageError, match="is not a valid label of a runner"):
+        init(tmp_path / "lab", runner=runner)
 
 
 def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_writes_on_merge(

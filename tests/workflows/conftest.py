@@ -43,7 +43,7 @@ def machine(installed_machine: Path, tmp_path_factory: pytest.TempPathFactory) -
     programs = tmp_path_factory.mktemp("quick")
     install_sweep(programs)
     for name, text in {
-        "python3": f"#!/bin/sh\n[ \"$1 $2\" = '-m pip' ] || exec '{installed_machine}/python3' \"$@\"\n",
+        "python3": f"#!/bin/sh\n[ \"$1 $2 $3\" = '-I -m pip' ] || exec '{installed_machine}/python3' \"$@\"\n",
         "gh": (installed_machine / "gh").read_text(),
     }.items():
         (programs / name).write_text(text)

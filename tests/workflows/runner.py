@@ -225,3 +225,25 @@ def _plain(text: str) -> str:
     for escape, letter in (("%0A", "\n"), ("%0D", "\r"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
         text = text.replace(escape, letter)
     return text
+
+
+EVIL = 'import os\nopen(os.environ["EVIL"], "a").write(os.environ.get("GENERATE_TOKEN", "ran"))\n'
+LEFT_BEHIND = {
+    "module": dict.fromkeys(("venv.py", "pip.py", "sitecustomize.py", "ensurepip.py", "runpy.py"), EVIL),
+    "package": dict.fromkeys(("venv/__main__.py", "pip/__main__.py", "pip/__init__.py"), EVIL),
+    "environment": {
+        "pyvenv.cfg": "home = .\ninclude-system-site-packages = true\n",
+        "pip.conf": "[global]\nlog = evil.log\n",
+        "python3": '#!/bin/sh\necho ran >> "$EVIL"\n',
+        "usercustomize.py": EVIL,
+    },
+}
+"""What a change may leave where a job starts, by the kind of its files."""
+
+
+def leave_behind(folder: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        target.chmod(0o755)

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from sweepledger.commands.scaffold.init import init
 from sweepledger.commands.scaffold.upgrade import upgrade
 from tests.command_line import install_sweep
 from tests.repository import Sandbox
+from tests.workflows.runner import LEFT_BEHIND, leave_behind
 
 PACKAGED = Path(templates.__file__).parents[2] / "workflows"
 FAKE_PYTHON = """#!/bin/sh
-# `-m venv FOLDER` makes an environment whose pip installs nothing, and whose sweep is the one under test.
-mkdir -p "$3/bin" && cp {here}/sweep "$3/bin/sweep" && printf '#!/bin/sh\\nexit 0\\n' > "$3/bin/python"
-chmod +x "$3/bin/python"
+# `-I -m venv FOLDER` makes an environment whose pip installs nothing, and whose sweep is the one under test.
+mkdir -p "$4/bin" && cp {here}/sweep "$4/bin/sweep" && printf '#!/bin/sh\\nexit 0\\n' > "$4/bin/python"
+chmod +x "$4/bin/python"
 """
 
 
@@ -34,9 +36,10 @@ def run_job(
     name: str, clone: Path, remote: Path, tools: Path, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the script of a job in a clone, with the variables that GitLab sets."""
-    install_sweep(tools)
-    (tools / "python3").write_text(FAKE_PYTHON.format(here=tools))
-    (tools / "python3").chmod(0o755)
+    if not (tools / "python3").exists():
+        install_sweep(tools)
+        (tools / "python3").write_text(FAKE_PYTHON.format(here=tools))
+        (tools / "python3").chmod(0o755)
     commit, before = (
         subprocess.run(
             ["git", "rev-parse", revision], cwd=clone, capture_output=True, text=True, check=True
@@ -58,6 +61,7 @@ def run_job(
             "CI_PROJECT_ID": "7",
             "CI_MERGE_REQUEST_PROJECT_ID": "7",
             "CI_MERGE_REQUEST_PROJECT_PATH": "lab/sweeps",
+            "CI_JOB_TOKEN": "of-the-job",
             "GENERATE_TOKEN": "of-a-test",
             **variables,
         },
@@ -186,7 +190,39 @@ def test_a_merged_spec_gets_its_batch_by_the_token(team: Sandbox, tools: Path, t
     assert done.returncode == 0, done.stdout + done.stderr
     team.git("fetch", "-q", "origin")
     assert team.git("log", "-1", "--format=%s", "origin/main").strip() == "generate(peak): 3 trials"
-    assert "of-a-test" not in done.stdout + done.stderr + (tools / "gitconfig").read_text()
+    assert "of-a-test" not in done.stdout + done.stderr
+    assert not (tools / "gitconfig").exists()
+
+
+REAL_PYTHON = """#!/bin/sh
+{python} "$@" || exit
+case "$*" in *venv*) cp {here}/sweep "$4/bin/sweep" ;; esac
+"""
+
+
+@pytest.mark.parametrize("hostile", [{}, *LEFT_BEHIND.values()], ids=["honest", *LEFT_BEHIND])
+@pytest.mark.parametrize("name", ["check", "generate", "next", "results", "site"])
+def test_no_job_runs_what_a_change_left_on_the_runner(
+    name: str, hostile: dict[str, str], team: Sandbox, tools: Path, tmp_path: Path
+) -> None:
+    clone = tmp_path / "builds/project"
+    subprocess.run(["git", "clone", "-q", remote_of(team), clone], check=True)
+    leave_behind(clone, hostile)
+    (tools / "sweep").write_text(
+        '#!/bin/sh\nenv > "$SEEN"\n[ -z "$GIT_ASKPASS" ] || "$GIT_ASKPASS" Password: >> "$SEEN"\n'
+    )
+    (tools / "sweep").chmod(0o755)
+    (tools / "python3").write_text(REAL_PYTHON.format(python=sys.executable, here=tools))
+    (tools / "python3").chmod(0o755)
+    evil, seen = tmp_path / "evil", tmp_path / "seen"
+
+    done = run_job(name, clone, remote_of(team), tools, EVIL=str(evil), SEEN=str(seen))
+
+    assert seen.is_file(), done.stdout + done.stderr
+    assert not evil.exists(), evil.read_text()
+    assert not list(tmp_path.rglob("evil.log"))
+    assert "GENERATE_TOKEN" not in seen.read_text()
+    assert ("of-a-test" in seen.read_text().splitlines()) is (name in {"generate", "next"})
 
 
 def test_all_results_are_verified_where_no_commit_came_before(team: Sandbox, tools: Path) -> None:

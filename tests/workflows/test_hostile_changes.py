@@ -26,7 +26,7 @@ from tests.workflows.hostile_changes import (
     speak_at_length,
     specs,
 )
-from tests.workflows.runner import OURS, ROOT, TEAMS, Host
+from tests.workflows.runner import LEFT_BEHIND, OURS, ROOT, TEAMS, Host, leave_behind
 
 EVERY_SPEC = pytest.mark.full_suite("every hostile spec")
 PROGRAMS = {"program git", "program ssh-keygen", "program kustomize", "program kubectl"}
@@ -213,7 +213,7 @@ def test_w4_what_has_no_hash_or_another_is_not_installed(
     lock = lock or f"typo==1 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
     (tmp_path / "trusted/.github").mkdir(parents=True)
     (tmp_path / "trusted/.github/sweep.lock").write_text(lock)
-    result = re.search(r"run: (python3 -m pip .*)", (TEAMS / "check.yaml").read_text())
+    result = re.search(r"run: (python3 -I -m pip .*)", (TEAMS / "check.yaml").read_text())
     assert result is not None
 
     done = subprocess.run(
@@ -277,3 +277,25 @@ def test_w2_owners_approve_what_judges_others() -> None:
         assert f"\n{place} " in owners
     assert '"require_code_owner_review": true' in rules
     assert rules == (ROOT / "generator/sweepledger/workflows/.github/rulesets/main.json").read_text()
+
+
+@pytest.mark.parametrize("files", [{}, *LEFT_BEHIND.values()], ids=["honest", *LEFT_BEHIND])
+@pytest.mark.parametrize("name", ["check", "generate", "next", "results", "site", "preview"])
+def test_no_installation_runs_what_another_job_left_in_the_workspace(
+    name: str, files: dict[str, str], installed_machine: Path, tmp_path: Path
+) -> None:
+    leave_behind(tmp_path, {**files, "trusted/.github/sweep.lock": ""})
+    (run,) = re.findall(r"run: (python3 .* --requirement .*)", (TEAMS / f"{name}.yaml").read_text())
+    evil = tmp_path / "evil"
+
+    done = subprocess.run(
+        ["bash", "-c", run],
+        cwd=tmp_path,
+        env={"PATH": f"{installed_machine}:/usr/bin:/bin", "HOME": str(tmp_path / "home"), "EVIL": str(evil)},
+        capture_output=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert not evil.exists()
+    assert not list(tmp_path.rglob("evil.log"))

@@ -12,7 +12,7 @@ from sweepledger import __version__
 from tests.pages import Person, page_steps
 from tests.workflows.runner import ROOT, Host
 
-VIRTUAL = "python3 -m venv .venv && . .venv/bin/activate\n"
+VIRTUAL = "python3 -I -m venv .venv && . .venv/bin/activate\n"
 IDENTITY = "-c user.name=Ada -c user.email=ada@example.org"
 
 

@@ -1,6 +1,7 @@
 """W1: every unsafe edit of a workflow is a finding of our own rules, whatever judges from outside say."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -147,12 +148,30 @@ def test_a_workflow_that_nobody_knows_is_a_finding() -> None:
 
 
 def test_a_teams_workflows_are_ours_but_for_where_the_generator_comes_from() -> None:
-    installed = "python3 -m pip install --require-hashes --requirement trusted/.github/sweep.lock"
+    installed = "python3 -I -m pip install --require-hashes --requirement trusted/.github/sweep.lock"
     for name in ("check.yaml", "results.yaml", "generate.yaml"):
         ours, teams = ((folder / name).read_text().partition("\nname:")[2] for folder in (OURS, TEAMS))
         here = ours.replace("make -C trusted sweep", installed).replace("../trusted/.venv/bin/", "")
 
         assert teams == here.replace(" .venv/bin/sweep", " sweep")
+
+
+def test_no_page_template_or_workflow_starts_a_module_of_the_folder_that_it_is_in() -> None:
+    texts = {
+        path: path.read_text(encoding="utf-8")
+        for pattern in (
+            "Makefile",
+            ".github/**/*.yaml",
+            "generator/**/*.y*ml",
+            "generator/**/*.py",
+            "docs/**/*.md",
+        )
+        for path in ROOT.glob(pattern)
+    }
+
+    starts = [line for text in texts.values() for line in re.findall(r".*[^ ]+ -m (?:venv|pip)\b.*", text)]
+    assert len(starts) >= 10
+    assert [line for line in starts if " -I -m " not in line] == []
 
 
 def test_the_ruleset_demands_the_jobs_by_the_names_that_they_have() -> None:

@@ -80,6 +80,20 @@ def init(
     host: Annotated[
         HostChoice, typer.Option("--host", help="Choose the server of git whose workflows are added.")
     ] = HostChoice.GITHUB,
+    runner: Annotated[
+        str | None,
+        typer.Option(
+            "--runner", help="Label of the machines that run workflows; default on GitHub: ubuntu-24.04."
+        ),
+    ] = None,
+    checks_app: Annotated[
+        int | None,
+        typer.Option(
+            "--checks-app",
+            min=1,
+            help="Id of the Actions app of your GitHub Enterprise Server, whose check counts; default: GitHub.com's.",
+        ),
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Create a repository for sweeps: settings, base files, an example, and a first commit."""
@@ -95,6 +109,8 @@ def init(
             next_=str(next_),
             pages=pages,
             host=str(host),
+            runner=runner,
+            checks_app=checks_app,
         )
         lines = (
             f"created {folder}: {len(created.files)} files, commit {created.commit[:SHORT_COMMIT]} on main",

@@ -47,6 +47,11 @@ COPIED_BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9]
 """
 
 
+RUNNER, CHECKS_APP = "ubuntu-24.04", 15368
+"""Where workflows run, and whose word counts as the check: a label and an app of GitHub.com."""
+RUNNER_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+
+
 @dataclass(frozen=True)
 class NewRepository:
     """A new repository."""
@@ -66,9 +71,12 @@ def init(
     next_: str = NextRoundMode.REVIEW,
     pages: bool = False,
     host: str = Host.GITHUB,
+    runner: str | None = None,
+    checks_app: int | None = None,
 ) -> NewRepository:
     """Create a repository in a new or empty folder, with its first commit on `main`; `pages` publishes its site.
 
+    `runner` is the label of the machines that run the workflows, `checks_app` the id of the server's Actions app.
     Raises UsageError for a folder that is not empty, RepositoryError inside another repository, StorageError;
     nothing is left then.
     """
@@ -78,6 +86,8 @@ def init(
             f"{called!r} is not a valid name for a repository",
             hint="letters, digits, hyphens, underscores and dots: --name",
         )
+    if runner is not None and not RUNNER_LABEL.fullmatch(runner):
+        raise UsageError(f"{runner!r} is not a valid label of a runner", hint="one label: --runner gpu-less")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is not an empty folder", hint="choose another, or empty it")
     storage.output_path(folder)
@@ -88,6 +98,7 @@ def init(
         )
     modes = Controller(controller), GenerateMode(generate), NextRoundMode(next_)
     tree = first_tree(called, *modes, pages=pages, host=Host(host))
+    tree = FileTree({path: _for_server(path, content, runner, checks_app) for path, content in tree})
     commit = ""
 
     def finish(made: Path) -> None:
@@ -128,6 +139,19 @@ def first_tree(
             },
         }
     )
+
+
+def _for_server(path: str, content: bytes, runner: str | None, checks_app: int | None) -> bytes:
+    """Return a file with the runner and the app of the server in the place of those of GitHub.com."""
+    if runner is not None and path.startswith(".github/workflows/"):
+        return content.replace(f"runs-on: {RUNNER}\n".encode(), f"runs-on: {runner}\n".encode())
+    if runner is not None and path == ".gitlab-ci.yml":
+        return content + f"  tags: [{runner}]\n".encode()
+    if checks_app is not None and path.startswith(".github/rulesets/"):
+        return content.replace(
+            f'"integration_id": {CHECKS_APP}'.encode(), f'"integration_id": {checks_app}'.encode()
+        )
+    return content
 
 
 def _repository_around(folder: Path) -> Path | None:
