@@ -398,3 +398,17 @@ def test_the_settings_of_the_page_are_valid_and_have_a_bucket() -> None:
         settings = parse_settings(textwrap.dedent(block).encode(), "sweepledger.yaml")
         assert isinstance(settings, Settings), settings
         assert settings.results.bucket is not None
+
+
+@pytest.mark.parametrize("own", [{}, {"c": "d"}], ids=["without an identity", "with one"])
+def test_expiry_never_has_the_identity_of_the_collector(own: dict[str, str]) -> None:
+    bucket = BucketSettings("s3://sweeps/vision", "hub", collector_identity={"a": "b"}, expiry_identity=own)
+
+    platform = a_platform(in_a_bucket(bucket, keep_days=30))
+
+    expiry, collector = (
+        the("ServiceAccount", name, platform) for name in ("sweep-expiry", "sweep-collector")
+    )
+    assert expiry["metadata"]["annotations"].items() >= own.items()
+    assert "a" not in expiry["metadata"]["annotations"]
+    assert collector["metadata"]["annotations"]["a"] == "b"

@@ -86,6 +86,14 @@ def test_without_budgets_there_is_no_rule_about_them() -> None:
     assert "SweepBudget" in json.dumps(monitoring.rule_groups(SETTINGS))
 
 
+def test_expiry_that_fails_is_told_where_results_expire() -> None:
+    kept = replace(SETTINGS, results=replace(SETTINGS.results, keep_days=None))
+
+    assert "sweep-expiry" not in json.dumps(monitoring.rule_groups(kept))
+    expires = replace(SETTINGS, results=replace(SETTINGS.results, keep_days=30))
+    assert "SweepExpiryLate" in json.dumps(monitoring.rule_groups(expires))
+
+
 def test_without_stores_there_is_no_rule_about_them() -> None:
     rules = json.dumps(monitoring.rule_groups(replace(SETTINGS, results=ResultsSettings())))
 

@@ -201,7 +201,8 @@ def _results(data: RawMapping) -> ResultsSettings:
 
 def _bucket(data: RawMapping) -> BucketSettings:
     identities = {
-        key: MappingProxyType(dict(data.get(key, {}))) for key in ("identity", "collector_identity")
+        key: MappingProxyType(dict(data.get(key, {})))
+        for key in ("identity", "collector_identity", "expiry_identity")
     }
     return BucketSettings(**{**data, **identities})
 

@@ -347,6 +347,8 @@ class BucketSettings:
     """Annotations of the trials' service account."""
     collector_identity: Mapping[str, str] = field(default_factory=_empty_mapping)
     """Annotations of the collector's service account."""
+    expiry_identity: Mapping[str, str] = field(default_factory=_empty_mapping)
+    """Annotations of the service account that deletes what `results.keep` lets go."""
 
     @property
     def cloud(self) -> Cloud:

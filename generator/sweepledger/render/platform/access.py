@@ -40,7 +40,9 @@ def expiry(settings: Settings) -> list[Manifest]:
     """Return the service account of the job that deletes old results, if there is one, without token and rights."""
     if settings.results.keep_days is None:
         return []
-    return [_account(EXPIRY_ACCOUNT, Names.of(settings).trials, settings, _collector_identity(settings))]
+    bucket = settings.results.bucket
+    identity = {} if bucket is None else bucket.expiry_identity
+    return [_account(EXPIRY_ACCOUNT, Names.of(settings).trials, settings, identity)]
 
 
 def sync(settings: Settings) -> list[Manifest]:
@@ -60,8 +62,10 @@ def collector(settings: Settings, source: GitSource) -> list[Manifest]:
         _rule("", ["pods"], [*READ, "patch"] if settings.results.store.holds_pods else READ),
         *(_rule(kind.group, [kind.plural], READ) for kind in objects.custom_kinds(source)),
     ]
+    bucket = settings.results.bucket
+    identity = {} if bucket is None else bucket.collector_identity
     return [
-        _account(COLLECTOR_ACCOUNT, names.collector, settings, _collector_identity(settings)),
+        _account(COLLECTOR_ACCOUNT, names.collector, settings, identity),
         *_granted(COLLECTOR_READS, names.trials, read, subject, settings),
         *_granted("sweep-collector-takes", names.collector, [LEASED], subject, settings),
     ]
@@ -87,11 +91,6 @@ def flux(settings: Settings, source: GitSource) -> list[Manifest]:
         _account(ROOT_ACCOUNT, names.flux, settings),
         *_granted("sweep-root", names.flux, made, (ROOT_ACCOUNT, names.flux), settings),
     ]
-
-
-def _collector_identity(settings: Settings) -> Mapping[str, str]:
-    bucket = settings.results.bucket
-    return {} if bucket is None else bucket.collector_identity
 
 
 def _account(

@@ -13,7 +13,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.notifications import notification_objects
 from sweepledger.render.platform.objects import BANNER, Names, dump_objects, manifest, platform_folder
 from sweepledger.render.platform.source import GitSource
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, SYNC_ACCOUNT
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, EXPIRY_ACCOUNT, SYNC_ACCOUNT
 from sweepledger.structs.names import PLACEHOLDER_DIGEST, shortened
 from sweepledger.structs.settings import Controller, Settings
 
@@ -22,6 +22,8 @@ LATE_RUNS = 2.5
 """Runs without success after which the collector is late: an alert follows the second failure, before the third."""
 SYNC_MINUTES = 60
 """Time that a store may lag behind: twice the longest run."""
+EXPIRY_HOURS = 49
+"""Time without success after which expiry is late: two of its daily runs failed."""
 BATCH_MINUTES = 15
 """Time that a controller may take to apply a merged batch: longer than its retries."""
 PENDING_MINUTES = 60
@@ -90,6 +92,7 @@ def rule_groups(settings: Settings) -> list[dict[str, Any]]:
     rules = [
         *_collector_rules(settings),
         *_sync_rules(settings),
+        *_expiry_rules(settings),
         *_batch_rules(settings),
         *_budget_rules(settings),
     ]
@@ -169,6 +172,19 @@ def _sync_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         "warning",
         "Recorded results have not been written to the stores of results.sync. The records are complete.",
         f"kubectl --namespace {place} logs --selector={COMPONENT_LABEL}={SYNC_ACCOUNT} --all-containers",
+    )
+
+
+def _expiry_rules(settings: Settings) -> Iterator[dict[str, Any]]:
+    if settings.results.keep_days is None:
+        return
+    place = Names.of(settings).trials
+    yield _rule(
+        "SweepExpiryLate",
+        _without_success(f'namespace="{place}",cronjob="{EXPIRY_ACCOUNT}"', EXPIRY_HOURS * 60 * MINUTE),
+        "warning",
+        "Nothing older than results.keep has been deleted for two days. The records are complete.",
+        f"kubectl --namespace {place} logs --selector={COMPONENT_LABEL}={EXPIRY_ACCOUNT} --all-containers",
     )
 
 

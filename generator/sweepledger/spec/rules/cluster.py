@@ -226,7 +226,8 @@ def labels(draft: Draft) -> Iterator[Problem]:
         for key in draft.names(*place):
             yield from _label_key(draft, (*place, key), key, at_key=True)
             yield from _label_value(draft, (*place, key))
-    for place in (("results", "bucket", "identity"), ("results", "bucket", "collector_identity")):
+    for identity in ("identity", "collector_identity", "expiry_identity"):
+        place = ("results", "bucket", identity)
         for key in draft.names(*place):  # annotations: their values may be anything
             yield from _label_key(draft, (*place, key), key, at_key=True)
     for name in draft.names("pools"):

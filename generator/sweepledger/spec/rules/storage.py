@@ -245,7 +245,7 @@ def bucket_access(draft: Draft) -> Iterator[Problem]:
         message = f"must be an egress of the settings, got {safe_repr(egress)}"
         yield draft.problem((*BUCKET, "egress"), message, code="unknown-egress", hint=hint)
     keys = draft.names(*BUCKET)
-    for key in ("identity", "collector_identity"):
+    for key in ("identity", "collector_identity", "expiry_identity"):
         if key in keys and "secret" in keys:
             message, hint = "must not be given with secret", "a client has one credential: delete one of them"
             yield draft.problem((*BUCKET, key), message, code="bucket", hint=hint, at_key=True)
