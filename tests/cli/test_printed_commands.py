@@ -129,6 +129,13 @@ def misnamed(sandbox: Sandbox) -> None:
     written(sandbox, SPEC.replace("name: score", "name: acc"))
 
 
+def hungry(sandbox: Sandbox) -> None:
+    """Let trials take more memory than the sweep gives them."""
+    written(sandbox)
+    sandbox.write("code/train.py", "import time\nheld = b'x' * (400 << 20)\ntime.sleep(3)\n")
+    sandbox.commit("Take more memory")
+
+
 def search(sandbox: Sandbox) -> None:
     written(sandbox, SEARCH)
 
@@ -220,6 +227,11 @@ def merging(sandbox: Sandbox) -> None:
     sandbox.git("merge", "-q", "--no-commit", "--no-ff", "other")
 
 
+def memory_raised(sandbox: Sandbox) -> None:
+    """Raise the limit, as the message says, and let the trials be short."""
+    sandbox.write("sweeps/peak.yaml", SPEC.replace("memory: 64Mi", "memory: 512Mi"))
+
+
 def nobody(sandbox: Sandbox) -> None:
     for key in ("user.name", "user.email"):
         sandbox.git("config", "--unset", key)
@@ -252,6 +264,18 @@ SITUATIONS = {
             "sweep run peak",
         ),
         metric_corrected,
+    ),
+    "too little memory": Situation(
+        (hungry,),
+        "run peak",
+        (
+            "sweep logs TRIAL",
+            "sweep logs peak --failed",
+            "sweep retry peak",
+            "sweep run peak",
+            "sweep run peak --commit-code --update",
+        ),
+        memory_raised,
     ),
     "why trials failed": Situation((misnamed, run), "why peak", ("sweep results peak",)),
     "a new spec": Situation(
@@ -386,7 +410,7 @@ def test_what_a_message_proposes_is_accepted_there(
     commands = {named(command): command for command in COMMAND.findall(text)}
     assert tuple(commands) == situation.proposes, text
     situation.edits(sandbox)
-    sequences = re.findall(r"`([^`]+)`, then `([^`]+)`", text)
+    sequences = dict.fromkeys(re.findall(r"`([^`]+)`, then `([^`]+)`", text))
     seconds = {second for _, second in sequences}
     for sequence in [*sequences, *((command,) for command in commands.values() if command not in seconds)]:
         again()
