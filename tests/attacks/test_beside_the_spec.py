@@ -113,11 +113,6 @@ SIDE_FILES = {
         ".argocd-source.yaml",
         "clusters/.argocd-source.yaml",
         "overlays/active/{batch}/.argocd-source-{batch}.yaml",
-        "code/.argocd-source-x.yaml",
-        "code/.gitattributes",
-        "code/a/b/.gitattributes",
-        "code/data/.GitAttributes",
-        "docs/.krmignore",
     ),
 }
 LAYOUTS = {

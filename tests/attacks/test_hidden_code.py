@@ -68,12 +68,6 @@ def linked(sandbox: Sandbox) -> None:
     (sandbox.root / "code/data").symlink_to("/etc")
 
 
-def submodule(sandbox: Sandbox) -> None:
-    commit = sandbox.git("rev-parse", "HEAD").strip()
-    (sandbox.root / "code/vendor").mkdir()
-    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{commit},code/vendor")
-
-
 CHANGES: dict[str, Callable[[Sandbox], object]] = {
     "a file more": lambda sandbox: sandbox.write("code/sitecustomize.py", EVIL),
     "a file more in a folder": lambda sandbox: sandbox.write("code/json/__init__.py", EVIL),
@@ -82,16 +76,13 @@ CHANGES: dict[str, Callable[[Sandbox], object]] = {
     "another case of a name": renamed,
     "files exchanged": exchanged,
     "a link": linked,
-    "a submodule": submodule,
     "a blank at an end": lambda sandbox: sandbox.write("code/help.py", "HELP = 1 \n"),
     "an emptied file": lambda sandbox: sandbox.write("code/train.py", ""),
     "a list of packages": lambda sandbox: sandbox.write("code/requirements.txt", "evil\n"),
 }
 
 
-@pytest.mark.parametrize(
-    "change", parameters(CHANGES, ("a file more", "an executable file", "a submodule"), "more attacks")
-)
+@pytest.mark.parametrize("change", parameters(CHANGES, ("a file more", "an executable file"), "more attacks"))
 @pytest.mark.parametrize("is_squashed", [False, True], ids=["taken back", "in no commit"])
 def test_no_change_of_the_code_that_is_taken_back_is_locked(
     sandbox: Sandbox, change: str, *, is_squashed: bool

@@ -80,7 +80,8 @@ def faults(command: str) -> str | None:
     if program == "rm":
         return None
     if program == "git":
-        return None if words[0] in {"x", *_verbs_of_git()} else f"git has no {words[0]}"
+        verb = words[2] if words[0] == "-C" else words[0]
+        return None if verb in {"x", "lfs", *_verbs_of_git()} else f"git has no {verb}"
     called = group()
     while hasattr(called, "commands"):
         name = words.pop(0) if words else ""
@@ -251,6 +252,7 @@ class Situation:
     edits: Callable[[Sandbox], None] = lambda _: None
 
 
+NO_REMOTE = ("git remote add origin URL", "git config sweepledger.remote NAME")
 SITUATIONS = {
     "a metric that no trial reports": Situation(
         (misnamed,),
@@ -352,8 +354,8 @@ SITUATIONS = {
         (written, run, emptied_records), "verify peak", ("git log -- results/peak",)
     ),
     "no spec": Situation((without_spec,), "validate", ("sweep new NAME",)),
-    "no remote for a doctor": Situation((written,), "doctor", ("git remote add origin URL",)),
-    "no remote to follow": Situation((written,), "local --once", ("git remote add origin URL",)),
+    "no remote for a doctor": Situation((written,), "doctor", NO_REMOTE),
+    "no remote to follow": Situation((written,), "local --once", NO_REMOTE),
     "no image": Situation((written,), "pin trainer", ("sweep pin trainer --repository R --tag T",)),
     "no repository": Situation((without_repository,), "run peak", ("git init",)),
 }
@@ -418,6 +420,19 @@ def test_what_a_message_proposes_is_accepted_there(
 
 
 NOT_RUN = {
+    "tests of code bytes, clones, signatures, recorded work and renames print it, and most run it": """
+        git -C NEW reset --hard
+        git add --renormalize {path}
+        git config commit.gpgSign false
+        git config gpg.format ssh
+        git config user.signingKey ~/.ssh/id_ed25519
+        git fast-export --all | git -C NEW fast-import
+        git init --object-format=sha1 --initial-branch={} NEW
+        git lfs pull
+        git restore --source={} --staged --worktree -- {}
+        git sparse-checkout add {}
+        sweep rename {} {}
+    """,
     "a cluster, or the files of its platform, prints it": """
         git checkout COMMIT -- base
         git push {} --delete {}

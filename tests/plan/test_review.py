@@ -64,7 +64,7 @@ FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_sec
         (replace(FOUR_A_NODE, nodes=6), 4, 2, 3, 6),
         (replace(FOUR_A_NODE, resources=Resources("500m", "30Gi")), 2, 2, 2, 2),
         (replace(FOUR_A_NODE, pack=Pack(10, 4), retries=0), 16, 8, 2, 8),
-        (replace(FOUR_A_NODE, pack=Pack(10, 2), parallelism=100), 30, 12, 3, 18),
+        (replace(FOUR_A_NODE, pack=Pack(10, 2), parallelism=100), 30, 6, 2, 20),
     ],
     ids=[
         "as wanted",
@@ -74,7 +74,7 @@ FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_sec
         "several pods",
         "memory is scarce",
         "packs",
-        "packs in a pool that ends",
+        "fewer packs than the pool has room for",
     ],
 )
 def test_trials_fill_the_available_nodes(

@@ -31,7 +31,8 @@ def pool_usage(sweep: Sweep, trials: int) -> PoolUsage | None:
     if pool is None or not trials:
         return None
     capacity = node_pool.max_concurrent_trials(run, pool)
-    at_once = min(trials, run.parallelism, trials if capacity is None else capacity)
+    running = min(trials, run.pods_at_once(trials) * run.trials_per_pod)
+    at_once = running if capacity is None else min(running, capacity)
     needed = node_pool.required_nodes(run, pool, trials)
     nodes = needed if pool.max_nodes is None else min(needed, pool.max_nodes)
     hours = run.max_trial_seconds / SECONDS_PER_HOUR * math.ceil(trials / at_once)

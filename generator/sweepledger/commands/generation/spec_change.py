@@ -114,7 +114,11 @@ def renamed_by_hand(
         return
     for name, stored in by_sweep.items():
         last = stored[-1]
-        if (root / last.lock.spec_path).exists() or last.lock.round is not None:
+        if (
+            not batches.readable([last])
+            or (root / last.lock.spec_path).exists()
+            or last.lock.round is not None
+        ):
             continue
         recorded = {trial.digest for trial in last.trials}
         if not recorded <= {trial.digest for trial in search.trials(sweep, expansion, last.lock.program)}:
