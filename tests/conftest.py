@@ -1,7 +1,9 @@
 """Fixtures that everybody shares: real git repositories, and kustomize and a cluster's API server by name."""
 
+import atexit
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -48,6 +50,13 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK):
     if memory.f_bavail * memory.f_frsize >= 2 * 2**30 and not memory.f_flag & os.ST_NOEXEC:
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None
+
+# The copies of the code that trials have lie in the cache of the user; those of other programs stay where they are.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+for program in ("pip", "uv"):
+    os.environ.setdefault(f"{program.upper()}_CACHE_DIR", str(CACHE / program))
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="sweep-cache-")
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 # In the background, or under nohup, these are ignored, and so they would be by every process started here.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

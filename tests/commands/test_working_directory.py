@@ -20,6 +20,7 @@ from sweepledger.commands.reproduce import recipe, reproduce
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.try_ import try_
 from sweepledger.commands.validate import validate
+from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from sweepledger.repo import batches
@@ -134,9 +135,10 @@ pathlib.Path(os.environ["SWEEP_ARTIFACTS"], "before.txt").write_text(repr(before
 
 
 @pytest.fixture
-def on_disk() -> Iterator[Sandbox]:
+def on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     """A sandbox on a disk: writes through mappings are not noted in memory, where each trial has a new copy."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        monkeypatch.setenv("XDG_CACHE_HOME", folder)
         yield Sandbox.create(Path(folder), is_patched=lambda: False)
 
 
@@ -158,7 +160,7 @@ def test_trials_that_follow_each_other_share_what_none_has_changed(
     before = repr([*(f"{name}.py" for name in ("helper", "kept", "train")), ""])
     assert [kept(record) for record in records] == [{"before.txt": sha256(before)}] * 4
     assert len({record["metrics"]["numbers"] for record in records}) < 4
-    assert not [*create_state(sandbox.workspace.repository).glob("pods/*")]
+    assert not StateFolders(create_state(sandbox.workspace.repository)).pods.parent.exists()
 
 
 @pytest.mark.parametrize(

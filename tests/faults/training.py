@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sweepledger.engine.local.volumes import StateFolders
+
 ROOT = Path(__file__).parents[2]
 TRIALS = 6
 EPOCHS = 8
@@ -145,7 +147,7 @@ class Laptop:
         if rows != wanted:
             self.wrong.append(f"recorded {rows}")
         self.wrong += [note for note in self.notes() if note.startswith("twice")]
-        if left := [*self.lab.glob(".sweepledger/pods/*")]:
+        if left := [*StateFolders(self.lab / ".sweepledger").pods.glob("*")]:
             self.wrong.append(f"left behind: {left}")
         status = subprocess.run(
             ["git", "status", "--porcelain"], cwd=self.lab, capture_output=True, text=True, check=True

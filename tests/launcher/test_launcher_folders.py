@@ -5,9 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -174,11 +176,51 @@ def end_attempt(folder: TrialFolder) -> Path | None:
     """Leave the copy of an attempt to the next one as an engine does, and return where it is, if it can be used."""
     (folder.results / "uid-1.json").unlink()
     for noted in (folder.root / "scratch").glob("trial-*/copied"):
-        work = folder.root / "copies" / f"{int(noted.read_text())}-uid-1"
+        work = folder.root / "copies/uid-1"
         work.parent.mkdir()
         (noted.parent / "run/work").rename(work)
+        noted.rename(work.with_name("uid-1.json"))
         return work
     return None
+
+
+def test_a_file_that_another_process_has_open_is_copied_anew(local_folder: TrialFolder) -> None:
+    put(local_folder.code, tracked_txt="as locked")
+    copies = str(local_folder.root / "copies")
+    said(local_folder, "true", SWEEP_COPIES=copies)
+    work = end_attempt(local_folder)
+    if work is None:
+        pytest.skip(f"skipped: {local_folder.root} does not note writes through mappings")
+
+    with (work / "tracked.txt").open("a") as held:
+        held.write(" and more")
+        writer = threading.Thread(target=flush_when_it_runs, args=(held, local_folder.root))
+        writer.start()
+        script = "touch $HERE/runs; until [ -e $HERE/written ]; do sleep 0.02; done; cat tracked.txt"
+        lines = said(local_folder, script, SWEEP_COPIES=copies, SWEEP_POD_UID="uid-2")
+        writer.join()
+
+    assert lines == ["as locked"]
+
+
+def flush_when_it_runs(held: TextIO, folder: Path) -> None:
+    while not (folder / "runs").exists():
+        time.sleep(0.02)
+    held.flush()
+    (folder / "written").touch()
+
+
+def test_folders_that_a_trial_exchanged_are_as_locked_in_the_next(local_folder: TrialFolder) -> None:
+    put(local_folder.code, one__value_txt="1", other__value_txt="2")
+    for path in local_folder.code.glob("*/*.txt"):
+        os.utime(path, ns=(0, 10**18))
+    copies = str(local_folder.root / "copies")
+    said(local_folder, "mv one spare; mv other one; mv spare other", SWEEP_COPIES=copies)
+    end_attempt(local_folder)
+
+    lines = said(local_folder, "cat */value.txt", SWEEP_COPIES=copies, SWEEP_POD_UID="uid-2")
+
+    assert lines == ["12"]
 
 
 def test_bits_links_and_empty_folders_are_as_in_the_code(trial_folder: TrialFolder) -> None:

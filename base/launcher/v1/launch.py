@@ -109,7 +109,9 @@ MOST_FILES = 10_000  # that a path with wildcards may match
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
-COPIED = "copied"  # a file with the time at which the copy of the code was complete
+COPIED = "copied"  # a JSON file with the inode and the time of change of each file of the copy of the code
+MOST_SHARED = 5000  # files of a copy that a later attempt may take
+MOST_WAITS = 40  # times half a millisecond
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - of a link to a longer TMPDIR
 MOST_METRICS = 100
 MOST_POINTS = 200  # of a curve in the record
@@ -966,7 +968,7 @@ def make_folders(trial: str) -> Folders:
     folders = Folders(trial, work, home, temporary)
     earlier = take_copy(trial)
     try:
-        state = copy_code(os.getcwd(), folders.work, earlier)
+        state, copied = copy_code(os.getcwd(), folders.work, earlier)
     except PermissionError as error:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
@@ -974,8 +976,9 @@ def make_folders(trial: str) -> Folders:
     expected = os.environ.get("SWEEP_CODE_STATE")
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
-    if "SWEEP_COPIES" in os.environ:
-        note_time(os.path.join(trial, COPIED))
+    if "SWEEP_COPIES" in os.environ and len(copied) <= MOST_SHARED and notes_each_write(trial):
+        with open(os.path.join(trial, COPIED), "x") as file:
+            json.dump(copied, file)
     return folders
 
 
@@ -985,11 +988,10 @@ def open_folder(path: str, parent: int | None = None) -> int:
 
 
 class Earlier(NamedTuple):
-    """The copy that an ended attempt had. Its files are as new if they have not changed since that began."""
+    """The copy that an ended attempt had, with inode and time of change of each file when it was made."""
 
     folder: str
-    began: int
-    """By the clock of the file system, in nanoseconds."""
+    files: Mapping[str, Sequence[int]]
 
     def open(self, folder: str) -> int:
         """Open a folder of the copy; -1: there is none. Links may name another attempt's."""
@@ -1006,88 +1008,104 @@ class Earlier(NamedTuple):
                 break
         return file
 
-    def copy(self, entry: os.DirEntry[str], place: str, folder: int, target: int) -> os.stat_result:
-        """Copy a file, or move that of the earlier copy; return the state of the original."""
+    def copy(
+        self, path: str, entry: os.DirEntry[str], folder: int, target: int
+    ) -> tuple[os.stat_result, tuple[int, int]]:
+        """Copy a file, or move that of this copy; return the state of the original, and what is new."""
         state = entry.stat(follow_symlinks=False)
-        if self.gives(entry.name, state, folder, target):
-            return state
-        return copy_file(entry.path, os.path.join(place, entry.name))
+        if not self.gives(path, state, folder, target):
+            state = copy_file(entry.path, entry.name, target)
+        made = os.stat(entry.name, dir_fd=target, follow_symlinks=False)
+        return state, (made.st_ino, made.st_ctime_ns)
 
-    def gives(self, name: str, original: os.stat_result, folder: int, target: int) -> bool:
+    def gives(self, path: str, original: os.stat_result, folder: int, target: int) -> bool:
         """Move a file to another folder if it is as it was copied; return whether it was."""
-        if folder < 0:
+        noted, name = self.files.get(path), os.path.basename(path)
+        if folder < 0 or not noted:
             return False
+        file = -1
         try:
-            state = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            is_same = (
-                state.st_ctime_ns <= self.began  # no program can set this time
-                and state.st_mtime_ns == original.st_mtime_ns
-                and state.st_size == original.st_size
-                and state.st_mode == stat.S_IFREG | mode_of_copy(original)
-                and state.st_nlink == 1
-            )
-            if is_same:
-                os.rename(name, name, src_dir_fd=folder, dst_dir_fd=target)
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            state = os.fstat(file)
+            if (
+                [state.st_ino, state.st_ctime_ns] != noted  # no program can set these
+                or state.st_mtime_ns != original.st_mtime_ns
+                or state.st_size != original.st_size
+                or state.st_mode != stat.S_IFREG | mode_of_copy(original)
+                or state.st_nlink != 1
+            ):
+                return False
+            # Granted only if nobody else has the file open, or mapped: whoever has could still write to it.
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            os.rename(name, name, src_dir_fd=folder, dst_dir_fd=target)
         except OSError:
             return False
-        return is_same
+        finally:
+            if file >= 0:
+                os.close(file)
+        return True
 
 
-NO_COPY = Earlier("", 0)
+NO_COPY = Earlier("", {})
 
 
 def take_copy(trial: str) -> Earlier:
     """Take one of the copies that ended attempts had, if there is one."""
     folder, taken = os.environ.get("SWEEP_COPIES", ""), os.path.join(trial, "earlier")
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        began = name.partition("-")[0]
-        with contextlib.suppress(OSError):  # another launcher has taken it
-            os.rename(os.path.join(folder, name), taken)
-            return Earlier(taken, int(began))
+        if name.endswith(".json"):
+            with contextlib.suppress(OSError, ValueError):  # another launcher has taken it
+                os.rename(os.path.join(folder, name), f"{taken}.json")
+                os.rename(os.path.join(folder, name[: -len(".json")]), taken)
+                with open(f"{taken}.json", "rb") as file:
+                    return Earlier(taken, json.load(file))
     return NO_COPY
 
 
-def note_time(path: str) -> None:
-    """Write the time of the file system into a new file, and wait until it is later.
+def notes_each_write(folder: str) -> bool:
+    """Wait for the clock of a file system, and return whether each later write changes the time of its file.
 
-    Remove the file where a write through a mapping does not change the time of its file, as on tmpfs: nobody
-    could see there that a program changed a file.
+    On tmpfs, a write through a mapping that was read before does not. Where the clock has steps of seconds,
+    waiting costs more than a copy.
     """
     import mmap  # noqa: PLC0415 - laptops alone need it
 
+    path = os.path.join(folder, "clock")
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        write_all(file, b"%d" % os.fstat(file).st_ctime_ns)
+        write_all(file, b"0")
         with mmap.mmap(file, 0) as mapped:
             digit, written = mapped[0], os.fstat(file).st_ctime_ns
-            clock = os.path.dirname(path)
-            while os.stat(clock).st_ctime_ns <= written:
+            for _ in range(MOST_WAITS):
+                os.utime(folder)
+                if os.stat(folder).st_ctime_ns > written:
+                    break
                 time.sleep(0.0005)
-                os.utime(clock)
             mapped[0] = digit
-        if os.fstat(file).st_ctime_ns <= written:
-            os.remove(path)
+        return os.fstat(file).st_ctime_ns > written
     except (OSError, ValueError):  # no mappings
-        os.remove(path)
+        return False
     finally:
         os.close(file)
+        os.remove(path)
 
 
-def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> str:
+def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str, dict[str, tuple[int, int]]]:
     """Copy a folder so that no write to the copy reaches the original; return the state of the original.
 
-    Files of an earlier copy that nobody has changed are moved. Folders are always new: a process outside the
-    attempt that still has a folder of the earlier copy does not reach this one.
+    Also return inode and time of change of each copied file. Files of an earlier copy that nobody has changed
+    are moved. Folders are always new: a process outside the attempt that still has a folder of the earlier
+    copy does not reach this one.
     """
     if is_below(source, os.path.dirname(target)):
         raise Refused(f"the working directory {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
-    states, size, waiting = [], 0, [""]
+    states, copied, size, waiting = [], {}, 0, [""]
     while waiting:
         folder = waiting.pop()
         states.append(state_line(folder, os.stat(os.path.join(source, folder))))
         place = os.path.join(target, folder) if folder else target
         os.mkdir(place, 0o700)
-        opened = (earlier.open(folder), open_folder(place))
+        opened, new = earlier.open(folder), open_folder(place)
         with os.scandir(os.path.join(source, folder)) as entries:
             for entry in entries:
                 name = os.path.join(folder, entry.name)
@@ -1097,7 +1115,7 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> str:
                 elif entry.is_dir():
                     waiting.append(name)
                 elif entry.is_file():
-                    state = earlier.copy(entry, place, *opened)
+                    state, copied[name] = earlier.copy(name, entry, opened, new)
                     states.append(state_line(name, state))
                     size += state.st_size
                 if len(states) > MOST_CODE_FILES or size > LARGEST_CODE:
@@ -1105,10 +1123,10 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> str:
                         f"the code has more than {MOST_CODE_FILES} files or {LARGEST_CODE >> 30} GiB, and"
                         " each trial has a copy: keep data in run.data, and the rest out of run.code"
                     )
-        for file in opened:
-            if file >= 0:
-                os.close(file)
-    return digest_of_states(states)
+        os.close(new)
+        if opened >= 0:
+            os.close(opened)
+    return digest_of_states(states), copied
 
 
 def mode_of_copy(original: os.stat_result) -> int:
@@ -1116,13 +1134,13 @@ def mode_of_copy(original: os.stat_result) -> int:
     return 0o600 | original.st_mode & 0o111
 
 
-def copy_file(source: str, target: str) -> os.stat_result:
-    """Copy a file, its time, and whether it can be executed; return the state of the original after it."""
+def copy_file(source: str, target: str, folder: int | None = None) -> os.stat_result:
+    """Copy a file with its time and whether it can be executed; return its state after it."""
     reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         state = os.fstat(reader)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        writer = os.open(target, flags, mode_of_copy(state))
+        writer = os.open(target, flags, mode_of_copy(state), dir_fd=folder)
         try:
             copy_bytes(reader, writer, state.st_size)
             os.utime(writer, ns=(state.st_atime_ns, state.st_mtime_ns))

@@ -66,6 +66,7 @@ def status(
         from sweepledger.commands.reports import why as why_reports
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.engine.cluster.kubectl import Kubectl
+        from sweepledger.engine.local.volumes import StateFolders
         from sweepledger.repo.state import disk_used, state_folder
 
         workspace = Workspace.find(response.current_folder())
@@ -88,7 +89,7 @@ def status(
         if kubectl is not None:
             collector = why_reports.readable_collector(workspace, kubectl)
             return cluster_status.cluster_status_response(statuses, collector, *branch_lines)
-        used, is_whole = disk_used(folder)
+        used, is_whole = disk_used(folder, StateFolders(folder).pods)
         lines = (
             *_origin_lines(status.origin for status in statuses),
             *branch_lines,

@@ -73,9 +73,9 @@ def _paths_with(text: str, part: str) -> Iterator[str]:
         yield text[start:at]
 
 
-def disk_used(folder: Path) -> tuple[int, bool]:
-    """Return the bytes that a folder takes on its disk, and whether all of its files are counted."""
-    waiting, used, count = [folder], 0, 0
+def disk_used(*folders: Path) -> tuple[int, bool]:
+    """Return the bytes that folders take on their disks, and whether all of their files are counted."""
+    waiting, used, count = [*folders], 0, 0
     while waiting:
         with (
             suppress(OSError),

@@ -1,6 +1,9 @@
 """The volumes of a pod as folders below the engine's state."""
 
 import contextlib
+import functools
+import hashlib
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +44,7 @@ class StateFolders:
     @property
     def pods(self) -> Path:
         """One folder per pod that has not ended."""
-        return self.state / "pods"
+        return _pods_folder(self.state)
 
     @property
     def copies(self) -> Path:
@@ -55,6 +58,16 @@ class StateFolders:
     def config(self, job: str) -> Path:
         """Return the folder for the ConfigMaps of a Job, with one folder per volume."""
         return self.state / "jobs" / job
+
+
+@functools.cache
+def _pods_folder(state: Path) -> Path:
+    """Return where pods have their folders: outside of a clone, which programs would take for their project."""
+    state = state.resolve()
+    if not any((folder / ".git").exists() for folder in (state, *state.parents)):
+        return state / "pods"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache.absolute() / "sweepledger" / hashlib.sha256(os.fsencode(state)).hexdigest()[:12] / "pods"
 
 
 def trial_folder(folders: StateFolders, job: JobSpec, row: int) -> Path:
@@ -159,8 +172,8 @@ def _volume_folder(folders: StateFolders, job: JobSpec, uid: str, name: str, dat
 MOST_REPORTED = 4 << 20
 """Bytes that are read of what a running trial reports in a file."""
 _REPORT = "result.json"
-_COPIED, _LONGEST_TIME = "copied", 32
-"""A file of the launcher with the time at which its copy of the code was complete."""
+_COPIED = "copied"
+"""A file of the launcher that says what its copy of the code was, where a later change would be noticed."""
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - where launchers make them
 
 
@@ -192,17 +205,21 @@ def scratch_limits(folders: StateFolders, job: JobSpec, uid: str) -> tuple[tuple
 
 def keep_copy(folders: StateFolders, uid: str, code_state: str) -> None:
     """Keep the copy of the code that an ended pod had: the next launcher takes what nobody has changed in it."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError):
         for noted in (folders.pod(uid) / VOLUMES).glob(f"*/trial-*/{_COPIED}"):
-            began = int(read_regular(noted, _LONGEST_TIME) or b"")
             target = folders.copies / code_state
             target.mkdir(parents=True, exist_ok=True)
-            (noted.parent / "run/work").rename(target / f"{began}-{uid}")
+            (noted.parent / "run/work").rename(target / uid)
+            noted.rename(target / f"{uid}.json")
 
 
 def remove_copies(folders: StateFolders) -> None:
-    """Remove the copies of the code that no pod has."""
+    """Remove the copies of the code that no pod has, and what is empty without them outside of the state folder."""
     remove_pod(folders, folders.copies.name)
+    if not folders.pods.is_relative_to(folders.state):
+        with contextlib.suppress(OSError):
+            folders.pods.rmdir()
+            folders.pods.parent.rmdir()
 
 
 def remove_pod(folders: StateFolders, uid: str) -> None:
