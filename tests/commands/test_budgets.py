@@ -315,6 +315,10 @@ def test_a_resume_is_charged_as_another_attempt_of_each_trial(
         sandbox.push()
         assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [hours]
 
+    spec = sandbox.root / "sweeps/vision-a.yaml"
+    spec.write_text(spec.read_text().replace("resumes:", r'"r\x65sumes":'))
+    sandbox.publish("Spell the key otherwise")
+    assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [6]
     record_batch(sandbox, name, lambda _: 900.0)
 
     (share,) = ledger(sandbox).shares
