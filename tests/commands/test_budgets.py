@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.cancel import pause, resume
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
 from sweepledger.commands.reports.budget import MonthBudget
 from sweepledger.commands.reports.budget import budget as report
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.errors import UsageError
+from sweepledger.errors import SpecError, UsageError
 from sweepledger.plan import BudgetUnit
 from sweepledger.problems import Problem
 from tests.commands.recording import record_batch
@@ -300,3 +301,40 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
 
 def test_without_budgets_there_is_no_ledger(sandbox: Sandbox, run_sweep: Run) -> None:
     assert run_sweep("budget", cwd=sandbox.root).stdout == "sweepledger.yaml has no budgets\n"
+
+
+def test_a_resume_is_charged_as_another_attempt_of_each_trial(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    name = asked(sandbox, 6, 2)
+    for hours in (4, 6):
+        pause(sandbox.workspace, "vision-a")
+        sandbox.push()
+        resume(sandbox.workspace, "vision-a")
+        assert overdrawn(sandbox, month="2026-11") == []
+        sandbox.push()
+        assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [hours]
+
+    spec = sandbox.root / "sweeps/vision-a.yaml"
+    spec.write_text(spec.read_text().replace("resumes:", r'"r\x65sumes":'))
+    sandbox.publish("Spell the key otherwise")
+    assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [6]
+    record_batch(sandbox, name, lambda _: 900.0)
+
+    (share,) = ledger(sandbox).shares
+    assert (share.used.gpu_hours, share.promised.gpu_hours) == (4.5, 0)  # two quarters, and two hours twice
+
+
+def test_a_resume_above_the_budget_is_refused(sandbox: Sandbox, needs_kustomize: None) -> None:
+    asked(sandbox, 5, 3)
+    pause(sandbox.workspace, "vision-a")
+    sandbox.push()
+    spec = sandbox.root / "sweeps/vision-a.yaml"
+
+    with pytest.raises(SpecError, match=r"3 are reserved .* this requests 3 at most"):
+        resume(sandbox.workspace, "vision-a")
+
+    spec.write_text(spec.read_text().replace("paused: true", "paused: false\n    resumes: 1"))
+    generate(sandbox.workspace)
+    (problem,) = overdrawn(sandbox, month="2026-11")
+    assert (problem.file, problem.path) == ("sweeps/vision-a.yaml", "running")

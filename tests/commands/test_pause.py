@@ -62,6 +62,42 @@ def test_a_resumed_batch_says_that_it_is_not_suspended(sandbox: Sandbox, needs_k
     assert codes(sandbox) == []
 
 
+def test_each_resume_counts_and_no_change_takes_the_count_back(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    name, spec = sandbox.merged(), sandbox.root / "sweeps/peak.yaml"
+    for count in (1, 2):
+        pause(sandbox.workspace, "peak")
+        sandbox.push()
+        resume(sandbox.workspace, "peak")
+        assert sandbox.workspace.sweeps(["peak"])[0].running[name].resumes == count
+        assert codes(sandbox) == []
+        sandbox.push()
+    counted = spec.read_text()
+    assert "resumes: 2" in counted
+
+    for fewer in ("resumes: 1", "resumes: 0"):
+        spec.write_text(counted.replace("resumes: 2", fewer))
+        generate(sandbox.workspace)
+        assert codes(sandbox) == ["resumes-lowered"]
+    spec.write_text(counted[: counted.index("running:")])
+    generate(sandbox.workspace)
+    assert codes(sandbox) == ["resumes-lowered"]
+
+
+def test_a_resume_by_hand_has_to_count(sandbox: Sandbox, needs_kustomize: None) -> None:
+    sandbox.merged()
+    pause(sandbox.workspace, "peak")
+    sandbox.push()
+    path = sandbox.root / "sweeps/peak.yaml"
+    paused = path.read_text()
+
+    for state, found in (("false", ["resumes-lowered"]), ("false\n    resumes: 1", [])):
+        path.write_text(paused.replace("paused: true", f"paused: {state}"))
+        generate(sandbox.workspace)
+        assert codes(sandbox) == found
+
+
 def test_the_parallelism_of_a_running_batch_changes_to_at_most_its_trials(
     sandbox: Sandbox, needs_kustomize: None
 ) -> None:
@@ -76,12 +112,12 @@ def test_the_parallelism_of_a_running_batch_changes_to_at_most_its_trials(
 def test_what_a_person_writes_under_running_is_generated_and_taken_back(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     original, spec = stored(sandbox).stored.tree(), (sandbox.root / "sweeps/peak.yaml").read_text()
-    sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{paused: true}}}}\n")
+    sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{parallelism: 1}}}}\n")
 
     assert codes(sandbox) == ["running-not-written"]
     generate(sandbox.workspace)
     assert codes(sandbox) == []
-    sandbox.publish("Pause it")
+    sandbox.publish("Scale it")
     sandbox.write("sweeps/peak.yaml", spec)
     assert codes(sandbox) == ["running-not-written"]
     generate(sandbox.workspace)

@@ -4,21 +4,23 @@ The spec names cancelled batches, whose overlays move to the archive. Its key `r
 file in the folder of each, which the controller applies.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository import batch_records, costs
 from sweepledger.commands.repository.running_batches import as_changes, running_files, running_problems
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import IdleError, SpecError, UsageError
+from sweepledger.problems import Problem
 from sweepledger.render.platform import flux
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import RunningState
+from sweepledger.structs.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,12 @@ def pause(workspace: Workspace, name: str, *, batch: str | None = None) -> Batch
 
 
 def resume(workspace: Workspace, name: str, *, batch: str | None = None) -> BatchesChange:
-    """Commit that paused batches run again. Raises as `pause` does."""
-    return _commit_state(workspace, name, batch, "resume", lambda state: replace(state, paused=False))
+    """Commit that paused batches run again, once more each. Raises as `pause` does, SpecError above a budget."""
+
+    def again(state: RunningState) -> RunningState:
+        return replace(state, paused=False, resumes=state.resumes + 1) if state.paused else state
+
+    return _commit_state(workspace, name, batch, "resume", again)
 
 
 def scale(workspace: Workspace, name: str, parallelism: int, *, batch: str | None = None) -> BatchesChange:
@@ -214,10 +220,14 @@ def _state_change(
     values = {
         name: {"paused": state.paused}
         | ({} if state.parallelism is None else {"parallelism": state.parallelism})
+        | ({"resumes": state.resumes} if state.resumes else {})
         for name, state in states.items()
     }
     parsed, text = edit.set_values("running", values)
-    problems = tuple(running_problems(parsed.sweep, edit.merged, edit.workspace.settings))
+    problems = (
+        *running_problems(parsed.sweep, edit.merged, edit.workspace.settings),
+        *(_overdrawn(edit, parsed.sweep) if verb == "resume" else ()),
+    )
     if problems:
         raise SpecError(problems)
     names = {batch.name for batch in chosen}
@@ -226,3 +236,17 @@ def _state_change(
     written, removed = as_changes(files)
     message = _message(verb, edit.sweep.name, chosen)
     return Change(message, writes={edit.sweep.path: text, **written}, removes=removed)
+
+
+def _overdrawn(edit: SpecEdit, sweep: Sweep) -> Iterator[Problem]:
+    """Yield a problem for each budget that what the resumes repeat exceeds."""
+    settings, repository = edit.workspace.settings, edit.workspace.repository
+    if not settings.budgets:
+        return
+    repeated = tuple(costs.resume_charges(repository, edit.base, sweep, edit.merged, settings))
+    month = costs.month_of(repository, edit.base, None)
+    stored = batches.in_commit(repository, edit.base)
+    ledger = costs.month_ledger(repository, edit.base, settings, month, merged=stored)
+    for balance in costs.requested_balances(ledger, settings.budgets, (), repeated):
+        if balance.is_exceeded:
+            yield costs.overdrawn(sweep.path, "running", balance, month, settings.currency)

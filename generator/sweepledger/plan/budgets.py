@@ -66,12 +66,13 @@ def charge(sweep: str, run: RunConfig, pool: Pool | None, seconds: float) -> Cha
     )
 
 
-def reservation(sweep: str, run: RunConfig, pool: Pool | None, trials: int) -> Charge:
+def reservation(sweep: str, run: RunConfig, pool: Pool | None, trials: int, resumes: int = 0) -> Charge:
     """Return the upper bound for trials: every attempt of each lasts until its timeout, disrupted ones as well.
 
+    After each resume of a paused batch, a trial may repeat an attempt.
     It ignores forecasts: to reserve less, an author lowers the timeout, which is enforced.
     """
-    return charge(sweep, run, pool, trials * run.max_trial_seconds)
+    return charge(sweep, run, pool, trials * (run.max_trial_seconds + resumes * run.timeout_seconds))
 
 
 def balances(

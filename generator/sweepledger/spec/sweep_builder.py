@@ -391,7 +391,11 @@ def _budget(draft: Draft) -> Budget:
 
 def _running(written: Mapping[str, Any]) -> RunningState:
     parallelism = written.get("parallelism")
-    return RunningState(written.get("paused", False), None if parallelism is None else int(parallelism))
+    return RunningState(
+        written.get("paused", False),
+        None if parallelism is None else int(parallelism),
+        int(written.get("resumes", 0)),
+    )
 
 
 def _retry(written: str | Mapping[str, Any]) -> Retry:

@@ -239,3 +239,5 @@ class RunningState:
     """Whether none of its trials may run."""
     parallelism: int | None = None
     """How many of its trials run at once; None: as many as it was made for."""
+    resumes: int = 0
+    """How often it was resumed after a pause: each time, its trials may repeat an attempt."""

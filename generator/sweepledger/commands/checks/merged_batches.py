@@ -24,6 +24,7 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, uncommitted_paths
 from sweepledger.results.paths import records_path, results_folder
 from sweepledger.structs.names import SPECS, SUFFIX, split_batch_name
+from sweepledger.structs.run_config import RunningState
 from sweepledger.structs.sweep import Sweep
 
 
@@ -46,7 +47,7 @@ def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iter
             yield Problem(path, 0, 0, "", "is in the archive as well", "batch-active-twice", hint)
     yield from _running_states(context, sweeps)
     yield from _unmoved_cancelled(context, cancelled)
-    yield from _removed_cancellations(context, sweeps)
+    yield from _removed_entries(context, sweeps)
     yield from _removed_specs(context)
     yield from _overlay_layout(context)
 
@@ -122,10 +123,15 @@ def _unmoved_cancelled(context: CheckContext, cancelled: dict[str, Sweep]) -> It
             yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-not-moved", hint)
 
 
-def _removed_cancellations(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
-    """What a sweep's summary calls cancelled is so by its spec: without the entry it would be missing."""
+def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+    """Compare with the merged spec what results and budgets depend on.
+
+    What a sweep's summary calls cancelled is so by its spec: without the entry it would be missing. What a budget
+    charges for pauses is counted there, too.
+    """
     archived = {batch.name for batch in context.merged if not batch.is_active}
-    for sweep in sweeps if archived else ():
+    active = {batch.name for batch in context.merged if batch.is_active}
+    for sweep in sweeps if context.merged else ():
         former = at_commit.read_sweep(
             context.workspace.repository, context.base, sweep.path, context.settings
         )
@@ -136,6 +142,15 @@ def _removed_cancellations(context: CheckContext, sweeps: Iterable[Sweep]) -> It
                 message = f"must name {name}, which was cancelled: its results depend on this entry"
                 hint = f"restore it; `sweep retry {sweep.name}` requests its trials again"
                 yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-removed", hint)
+        for name, state in former.running.items():
+            least = state.resumes + (name in active and state.paused and not sweep.is_paused(name))
+            found = sweep.running.get(name, RunningState()).resumes
+            if name in archived | active and found < least:
+                message = (
+                    f"must be at least {least}, got {found}: budgets charge what {name} repeats after a pause"
+                )
+                hint = f"restore the entry; `sweep resume {sweep.name}` adds one for each pause that ends"
+                yield Problem(sweep.path, 0, 0, f"running.{name}.resumes", message, "resumes-lowered", hint)
 
 
 def _removed_specs(context: CheckContext) -> Iterator[Problem]:

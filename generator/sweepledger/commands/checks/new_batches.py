@@ -11,7 +11,7 @@ from sweepledger.commands.repository import batch_records, costs, programs
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, UnreadableError
 from sweepledger.formats.batch_yaml import LOCK_FILE
-from sweepledger.plan import Balance, BudgetUnit, counts_towards
+from sweepledger.plan import Balance, Charge, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
@@ -53,11 +53,8 @@ def check_bases_apart(context: CheckContext) -> Iterator[Problem]:
                     yield Problem(path, 0, 0, "", message, "base-with-batch", hint)
 
 
-OVERDRAWN_CODE = "budget-overdrawn"
-
-
 def check_budgets(context: CheckContext, planned: Sequence[Generated]) -> Iterator[Problem]:
-    """Refuse new batches that exceed a budget, by the settings of the base commit.
+    """Refuse new batches and resumes that exceed a budget, by the settings of the base commit.
 
     What was recorded in the month counts, and the upper bound of all batches that are not recorded yet: the second of
     two merges is compared with what the first has left.
@@ -68,18 +65,34 @@ def check_budgets(context: CheckContext, planned: Sequence[Generated]) -> Iterat
     new = [
         generated for generated in planned if generated.batch and (on_merge or generated.batch.name in added)
     ]
-    if not settings.budgets or not new:
+    if not settings.budgets:
         return
-    month = costs.month_of(context.workspace.repository, context.base, context.month)
-    for balance in _balances(context, settings, new, month):
+    repository, merged = context.workspace.repository, batches.by_sweep(context.merged)
+    repeated = [
+        charge
+        for generated in planned
+        for charge in costs.resume_charges(
+            repository, context.base, generated.sweep, merged.get(generated.sweep.name, ()), settings
+        )
+    ]
+    if not new and not repeated:
+        return
+    month = costs.month_of(repository, context.base, context.month)
+    asking = [(generated.sweep.name, "run") for generated in new]
+    asking += [(charge.sweep, "running") for charge in repeated]
+    for balance in _balances(context, settings, new, repeated, month):
         if balance.is_exceeded:
             team = settings.budgets[balance.team]
-            paths = (generated.sweep.path for generated in new if counts_towards(team, generated.sweep.name))
-            yield _overdrawn(next(paths), balance, month, settings.currency)
+            name, key = next(item for item in asking if counts_towards(team, item[0]))
+            yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.currency)
 
 
 def _balances(
-    context: CheckContext, settings: Settings, new: Sequence[Generated], month: str
+    context: CheckContext,
+    settings: Settings,
+    new: Sequence[Generated],
+    repeated: Sequence[Charge],
+    month: str,
 ) -> tuple[Balance, ...]:
     active = {batch.name for batch in context.present if batch.is_active}
     ledger = costs.month_ledger(
@@ -97,21 +110,7 @@ def _balances(
         },
     )
     requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
-    return costs.requested_balances(ledger, settings.budgets, requests)
-
-
-def _overdrawn(path: str, balance: Balance, month: str, currency: str) -> Problem:
-    unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
-    message = (
-        f"budget {balance.team} has {balance.limit:g} {unit} a month: {month} has used {balance.used:.4g}, "
-        f"{balance.reserved:.4g} are reserved by batches that are not recorded yet, "
-        f"this requests {balance.requested:.4g} at most"
-    )
-    hint = (
-        "lower run.timeout or run.retries, try fewer values, or wait for results, of cancelled batches too; "
-        "`sweep budget` shows all"
-    )
-    return Problem(path, 0, 0, "run", message, OVERDRAWN_CODE, hint)
+    return costs.requested_balances(ledger, settings.budgets, requests, repeated)
 
 
 def unreadable_batches(context: CheckContext) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from json import loads
 from typing import Any
 
-from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.formats import excerpts, records_jsonl
 from sweepledger.formats.batch_yaml import LOCK_FILE
@@ -16,6 +16,7 @@ from sweepledger.formats.excerpts import read_lock_excerpt
 from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.plan import (
     Balance,
+    BudgetUnit,
     Charge,
     PlannedTrials,
     TimingHistory,
@@ -25,17 +26,18 @@ from sweepledger.plan import (
     reservation,
     timing_history,
 )
+from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, addition_times, commit_time, is_shallow
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS, batch_of_records
-from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.names import SPECS, SUFFIX, split_batch_name
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record, Status
-from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.run_config import RunConfig, RunningState
 from sweepledger.structs.settings import Settings, TeamBudget
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
@@ -210,7 +212,8 @@ def month_ledger(
 ) -> MonthLedger:
     """Return the charges of a month at a commit.
 
-    Batches in `leaving` reserve nothing any more, but their trials have used this in the month.
+    Batches in `leaving` reserve nothing any more, but their trials have used this in the month. What trials may have
+    repeated after pauses is charged as well: whether they did, nothing observes.
     """
     ending = leaving or {}
     counted = [
@@ -231,6 +234,7 @@ def month_ledger(
     charged = [batch for batch in counted if batch.name in reserved or usage.get(batch.name)]
     batches.prefetch(charged, *FILES)
     batches.prefetch_omitted(charged, *FILES)
+    resumes = _resumes(repository, commit, charged, settings)
     used, promised, unread, doubtful, reported = [], [], [], [], []
     for batch in counted:
         trials_usage = usage.get(batch.name)
@@ -241,26 +245,86 @@ def month_ledger(
             unread.append(batch.name)
             continue
         run, pool, trials = requested
+        resumed = resumes.get(batch.name, 0)
         if trials_usage:
             own = [one for index, one in trials_usage.items() if index in range(trials)]
             seconds = sum(min(one.seconds, run.max_trial_seconds) for one in own)
+            seconds += len(own) * resumed * run.timeout_seconds
             used.append(charge(batch.sweep, run, pool, seconds))
             allowed = run.max_trial_seconds + run.max_starts * ENDING_SECONDS
+            allowed += resumed * (run.timeout_seconds + ENDING_SECONDS)
             if any(one.is_free or one.seconds > allowed for one in own):
                 doubtful.append(batch.name)
             if any(one.is_reported for one in own):
                 reported.append(batch.name)
         if batch.name in reserved:
-            promised.append(reservation(batch.sweep, run, pool, trials))
+            promised.append(reservation(batch.sweep, run, pool, trials, resumed))
     return MonthLedger(month, tuple(used), tuple(promised), tuple(unread), tuple(doubtful), tuple(reported))
 
 
 def requested_balances(
-    ledger: MonthLedger, budgets: Mapping[str, TeamBudget], requests: Iterable[tuple[Sweep, int]]
+    ledger: MonthLedger,
+    budgets: Mapping[str, TeamBudget],
+    requests: Iterable[tuple[Sweep, int]],
+    repeated: Iterable[Charge] = (),
 ) -> tuple[Balance, ...]:
-    """Return what each budget has left after requests for a number of trials each."""
+    """Return what each budget has left after requests for a number of trials each, and what resumes repeat."""
     charges = [reservation(sweep.name, sweep.run, sweep.pool, trials) for sweep, trials in requests]
-    return balances(budgets, used=ledger.used, reserved=ledger.promised, requested=charges)
+    return balances(budgets, used=ledger.used, reserved=ledger.promised, requested=[*charges, *repeated])
+
+
+def resume_charges(
+    repository: Repository,
+    commit: str | None,
+    sweep: Sweep,
+    merged: Iterable[StoredBatch],
+    settings: Settings,
+) -> Iterator[Charge]:
+    """Yield the upper bound of what the active batches of a sweep repeat after resumes that a commit lacks."""
+    if not any(state.resumes for state in sweep.running.values()):
+        return
+    former = at_commit.read_sweep(repository, commit, sweep.path, settings)
+    states = former.running if isinstance(former, Sweep) else {}
+    for batch in merged:
+        if not batch.is_active or batch.name not in sweep.running:
+            continue
+        more = sweep.running[batch.name].resumes - states.get(batch.name, RunningState()).resumes
+        requested = _requested_run(batch, settings) if more > 0 else None
+        if requested is not None:
+            run, pool, trials = requested
+            yield charge(sweep.name, run, pool, trials * more * run.timeout_seconds)
+
+
+def overdrawn(path: str, key: str, balance: Balance, month: str, currency: str) -> Problem:
+    """Return that a key of a spec requests more than a budget has left."""
+    unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
+    message = (
+        f"budget {balance.team} has {balance.limit:g} {unit} a month: {month} has used {balance.used:.4g}, "
+        f"{balance.reserved:.4g} are reserved by batches that are not recorded yet, "
+        f"this requests {balance.requested:.4g} at most"
+    )
+    way = (
+        "cancel the paused batch"
+        if key == "running"
+        else "lower run.timeout or run.retries, try fewer values"
+    )
+    hint = f"{way}, or wait for results, of cancelled batches too; `sweep budget` shows all"
+    return Problem(path, 0, 0, key, message, "budget-overdrawn", hint)
+
+
+def _resumes(
+    repository: Repository, commit: str | None, charged: Iterable[StoredBatch], settings: Settings
+) -> dict[str, int]:
+    """Return how often batches were resumed, by the specs at a commit."""
+    paths = sorted({f"{SPECS}/{batch.sweep}{SUFFIX}" for batch in charged})
+    texts = repository.read(commit, *paths) if paths else {}
+    found: dict[str, int] = {}
+    for path, text in texts.items():
+        if b"resumes" in text or b"\\" in text:  # with an escape, YAML spells the key otherwise
+            sweep = at_commit.read_sweep(repository, commit, path, settings)
+            if isinstance(sweep, Sweep):
+                found |= {name: state.resumes for name, state in sweep.running.items()}
+    return found
 
 
 FILES = (LOCK_FILE, MANIFESTS, LAUNCH_FILE)
