@@ -22,6 +22,8 @@ VALUES: dict[str, Value] = {
     "1": 1,
     "true": True,
     "text true": "true",
+    "nested": [[1, 2], None, True],
+    "0.3": 0.3,
 }
 
 
@@ -52,7 +54,10 @@ def found(condition: str) -> list[str]:
         ("x=1.0", ["1"]),
         ("x=true", ["true", "text true"]),
         ("x=[1,", []),
-        ("x<2", ["1"]),
+        ("x=[[1,2],null,true]", ["nested"]),
+        ("x=3e-1", ["0.3"]),
+        ("x<=0.3", ["0.3"]),
+        ("x<2", ["1", "0.3"]),
     ],
 )
 def test_a_condition_finds_a_value_as_tables_show_it(condition: str, names: list[str]) -> None:

@@ -382,6 +382,21 @@ def test_what_is_no_scalar_is_passed_over(value: bytes, tmp_path: Path) -> None:
     assert (report.metrics, report.details) == ({"loss": 0.5}, {})
 
 
+@pytest.mark.parametrize(
+    ("steps", "restarts"),
+    [((1, 2, 3), 0), ((1, 2, 1, 2, 1, 2), 2), ((10, 20, 5), 1), ((0, 7, 9), 0), ((3, 2, 1), 2)],
+    ids=str,
+)
+def test_steps_of_event_files_that_restart_are_counted(
+    steps: tuple[int, ...], restarts: int, tmp_path: Path
+) -> None:
+    points = b"".join(event(step, ("loss", simple(0.5))) for step in steps)
+
+    report = events(tmp_path, VERSION + points)
+
+    assert (report.reason, report.details) == (None, {"steps_restarted": restarts} if restarts else {})
+
+
 def test_a_record_with_a_wrong_checksum_is_skipped_and_counted(tmp_path: Path) -> None:
     good, bad = event(1, ("loss", simple(0.5))), bytearray(event(2, ("loss", simple(9))))
     bad[-6] ^= 1

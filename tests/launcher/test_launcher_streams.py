@@ -325,6 +325,10 @@ COLOURED = (
     "\x1b]0;loss=9\x07loss=0.5",
     "loss=\x1b(B\x1b[m0.5\x1b(B\x1b[m",
     "loss=0\x1b[1m.5\x1b[0m",
+    "\x1b]133;A\x07loss=\x1b[38;5;196;4m0.5\x1b[24;39m",
+    "\x1bP1;loss=9q\x1b\\loss=0.5",
+    "\x1b_loss=9\x1b\\\x1b^x\x1b\\loss=0.5\x1b[58:5:1m",
+    "\x1b7\x1b[3;1H\x1b[?2026hloss=0.5\x1b[?2026l\x1b8",
 )
 
 
@@ -351,6 +355,20 @@ NO_DECIMALS = (
     *("1,234.5", "1,234", "12,345,678", "1'234", "1'234'567.5", "1\u2019234", "1\u202f234", "1\u00a0234,5"),
     *("0x10", "0b11", "0o17", "1/3", "1/10", "1d-3", "1.5D+2", "1_000", "1_000.5", "0,5", "12,75", "1.2.3"),
     *("1.234,5", "12.345,67", "1.234.567,8", "-1.234,567"),
+    *(
+        "1\u0661",
+        "\u0661",
+        "\u0661.5",
+        "\uff11.5",
+        "5\u00d710",
+        "2^10",
+        "1.2.3e4",
+        "1e3e4",
+        "1.5k",
+        "2M",
+        "3GiB",
+        "0.5MB",
+    ),
 )
 PATTERNS = {
     "all but spaces": r"loss: (?P<value>\S+)",
@@ -374,7 +392,14 @@ def test_a_pattern_finds_no_part_of_a_number_in_another_notation(number: str, pa
     assert (report.metrics, report.reason) == ({}, "metric-missing")
 
 
-@pytest.mark.parametrize("number", ["1,234.5", "0,5", "1'234", "0x10", "1/3", "1d-3", "1_000"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        *("1,234.5", "0,5", "1'234", "0x10", "1/3", "1d-3", "1_000"),
+        *("1.2.3e4", "1e3e4", "2^10", "1\u0661", "1.5k", "2M", "3MiB"),
+    ],
+    ids=ascii,
+)
 @pytest.mark.parametrize("form", ["text", "regex"])
 def test_a_number_in_another_notation_is_named(number: str, form: str) -> None:
     changes = {"patterns": [r"loss: (?P<value>\S+)"]} if form == "regex" else {}
@@ -384,7 +409,18 @@ def test_a_number_in_another_notation_is_named(number: str, form: str) -> None:
     assert message.endswith(f": it printed {f'loss: {number}'!r}, which is no plain decimal number")
 
 
-@pytest.mark.parametrize("line", ["loss: 0.5", "loss 0.5", "epoch 3 - loss: 5e-1 - acc: 1"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "loss: 0.5",
+        "loss 0.5",
+        "epoch 3 - loss: 5e-1 - acc: 1",
+        "loss: 1.234e3",
+        "loss: 0.5 k",
+        "loss: 3ms",
+        "loss: 5Models",
+    ],
+)
 def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:
     assert "which metric.format: regex could find" in printed(f"{line}\n").message
 
@@ -404,6 +440,9 @@ def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:
         ("loss: 0.234,5", r"loss: (?P<value>[\d.]+)", 0.234),
         ("loss: 1.25,2", r"loss: (?P<value>[\d.]+)", 1.25),
         ("took 5.", r"took (?P<value>\d+)", 5.0),
+        ("loss: 1.5k", r"loss: (?P<value>[\d.]+)k", 1.5),
+        ("loss: 1.234e3", r"loss: (?P<value>\S+)", 1234.0),
+        ("loss: 1.5E-2 k", r"loss: (?P<value>\S+)", 0.015),
     ],
 )
 def test_what_follows_a_number_or_is_in_the_pattern_makes_no_other_number(

@@ -222,6 +222,8 @@ def test_of_trials_that_crashed_no_metric_is_expected() -> None:
         pytest.param(((1, 0.9), (2, 0.8), (1, 0.7), (2, 0.6)), True, id="folds"),
         pytest.param(((0, 0.9), (0, 0.8)), True, id="the same step twice"),
         pytest.param(((5, 0.9), (10, None), (3, 0.8)), True, id="a later training"),
+        pytest.param(((100, 0.9), (200, 0.8), (100, 0.7), (200, 0.6), (100, 0.5)), True, id="three folds"),
+        pytest.param(((-2, 0.9), (-1, 0.8), (0, 0.7)), False, id="growing below 0"),
         pytest.param(((0, 0.9), (7, 0.8), (9, 0.7)), False, id="growing, with gaps"),
     ],
 )

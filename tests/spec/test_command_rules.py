@@ -147,6 +147,8 @@ def test_template_syntax_is_found_in_blocks_and_lists() -> None:
         ["${env}", "${interpreter}"],
         ["${interpreter}", "${args_json}"],
         ["${interpreter}", "-u"],
+        ["${env}", "A=1", "${interpreter}", "${args}"],
+        ["${interpreter}", "-O", "${args_no_hyphens}"],
     ],
     ids=" ".join,
 )

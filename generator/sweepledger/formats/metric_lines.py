@@ -25,13 +25,17 @@ _TEXT = re.compile(
     rf"(?<![\w./@|-])({_NAME})\s*=\s*({_DECIMAL})(?![{_GROUPS}][0-9])"
     r"(?=\.?(?:[\s;%|)\]}\"'(\[\x1b]|[,:](?![0-9])|$))"
 )
-_TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
-_MORE_OF_NUMBER = re.compile(rf"[0-9]|[._{_GROUPS}][0-9]|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]")
+_TERMINAL_CODES = re.compile(
+    r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+)
+_MORE_OF_NUMBER = re.compile(
+    rf"\d|[._^\u00d7{_GROUPS}]\d|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]|[kKMGT]i?B?(?!\w)"
+)
 _MORE_OF_WHOLE = re.compile("[,/][0-9]")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+")
 """Of `1.234,5`, if a comma and the rest follow."""
 _REST_OF_THOUSANDS = re.compile(r",[0-9]+(?![.0-9])")
-_LESS_OF_NUMBER = re.compile(rf"[0-9](?:[.,_/{_GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$")
+_LESS_OF_NUMBER = re.compile(rf"\d(?:[.,_/^\u00d7{_GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$")
 _NUMBER = re.compile(_DECIMAL)
 
 Members = Mapping[str, Any]

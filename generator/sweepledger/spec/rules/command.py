@@ -33,7 +33,9 @@ def started_program(draft: Draft) -> Iterator[Problem]:
     """An interpreter, and `env`, are given a program before the arguments of the trial."""
     command = [text for _, text in draft.texts("command")]
     starters = 0
-    while starters < len(command) and command[starters] in STARTERS:
+    while starters < len(command) and (
+        command[starters] in STARTERS or (starters and ASSIGNMENT.match(command[starters]))
+    ):
         starters += 1
     rest = command[starters:]
     options = 0
@@ -49,6 +51,8 @@ def started_program(draft: Draft) -> Iterator[Problem]:
 
 
 STARTERS = frozenset(map(str, (Macro("env"), Macro("interpreter"))))
+ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+"""A variable that `env` sets before it starts the program."""
 PROGRAM_OPTIONS = frozenset({"-m", "-c", "-"})
 """Options after which an interpreter needs no path."""
 ARGUMENTS = frozenset(str(Macro(name)) for name in (*LIST_MACROS, "args_json", "args_json_file", "seed"))
