@@ -8,6 +8,7 @@ GeneratorError
 │   ├── UnreadableError  a generated file cannot be read; carries its Problem      exit 3
 │   └── ContentionError  other writers won the push until the time budget ended   exit 4
 ├── StorageError         disk full, read-only, I/O error; names the file          exit 3
+├── PausedError          all trials of a batch failed at first, so no other starts  exit 5
 ├── ToolError            git or kustomize is missing or failed; shows its output  exit 3
 └── IdleError            nothing is wrong, and there is nothing to do             exit 0
 Any other exception is an internal error: exit 70.
@@ -31,6 +32,12 @@ class GeneratorError(Exception):
         self.hint = hint
         if hint is not None:  # a notebook shows the traceback with its notes, and no hint
             self.add_note(f"hint: {hint}")
+
+
+class PausedError(GeneratorError):
+    """The first trials of a batch failed, so that no other starts until a person has looked."""
+
+    exit_code = 5
 
 
 class SpecError(GeneratorError):

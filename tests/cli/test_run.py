@@ -457,3 +457,83 @@ def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path) -> None:
     assert (data["trial"], data["of"], data["status"]) == (1, 2, "ok")
     assert data["metrics"]["score"] == pytest.approx(1 - (data["assignment"]["x"] - 2) ** 2)
     assert not (lab / "overlays").exists()
+
+
+def start_counting_lab(lab: Path, condition: str, *, limits: str = "") -> Path:
+    """Add a sweep of eight trials that run singly, fail under a condition, and count their starts."""
+    count = lab.parent / "starts"
+    (lab / "train.py").write_text(
+        SCRIPT.replace(
+            "if x == 3:", f"with open({str(count)!r}, 'a') as file:\n    file.write('.')\nif {condition}:"
+        )
+    )
+    git(lab, "commit", "-qam", "Count")
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2,3,4,5,6,7,8", cwd=lab)
+    with (lab / "sweepledger.yaml").open("a") as settings:
+        settings.write(limits)
+    return count
+
+
+def test_a_batch_pauses_after_three_failures_and_continues_when_it_is_run_again(lab: Path) -> None:
+    count = start_counting_lab(lab, "x < 7")
+
+    first = run_sweep("run", "score", "-j", "1", cwd=lab)
+
+    assert first.returncode == 5
+    assert count.read_text() == "." * 3
+    assert (
+        "is paused: 3 trial(s) failed and none is ok, all with: ValueError: x is three; 5 wait"
+        in first.stderr
+    )
+    assert "sweep retry" not in first.stdout
+    second = run_sweep("run", "score", "-j", "1", cwd=lab)
+    assert second.returncode == 5
+    assert count.read_text() == "." * 6
+    assert "3 trial(s) failed" in second.stderr
+    assert "2 wait" in second.stderr
+    third = run_sweep("run", "score", "-j", "1", cwd=lab)
+    assert third.returncode == 0, third.stderr
+    assert count.read_text() == "." * 8
+
+
+@pytest.mark.parametrize(
+    ("condition", "limits"), [("x > 0", "limits: {failures: 0}\n"), ("x != 3", "")], ids=["off", "one is ok"]
+)
+def test_a_batch_does_not_pause_if_the_setting_is_off_or_a_trial_is_ok(
+    lab: Path, condition: str, limits: str
+) -> None:
+    count = start_counting_lab(lab, condition, limits=limits)
+
+    run = run_sweep("run", "score", "-j", "1", cwd=lab)
+
+    assert count.read_text() == "." * 8
+    assert "paused" not in run.stdout + run.stderr
+
+
+def test_bad_hyperparameters_do_not_pause_a_batch(lab: Path) -> None:
+    count = start_counting_lab(lab, "x > 0")
+    (lab / "train.py").write_text(
+        (lab / "train.py").read_text().replace("raise ValueError", "raise SystemExit(42)  #")
+    )
+    git(lab, "commit", "-qam", "Exit with 42")
+
+    run = run_sweep("run", "score", "-j", "1", cwd=lab)
+
+    assert count.read_text() == "." * 8
+    assert "paused" not in run.stdout + run.stderr
+
+
+def test_the_advice_of_a_paused_batch_runs_all_trials_with_the_fixed_code(lab: Path) -> None:
+    start_counting_lab(lab, "x > 0")
+    paused = run_sweep("run", "score", "-j", "1", cwd=lab)
+    cancel = re.search(r"`sweep (cancel score --batch \S+)`", paused.stderr)
+    assert cancel is not None, paused.stderr
+    (lab / "train.py").write_text((lab / "train.py").read_text().replace("x > 0", "x < 0"))
+
+    cancelled = run_sweep(*cancel[1].split(), cwd=lab)
+    run = run_sweep("run", "score", "--commit-code", "--update", "--format", "json", cwd=lab)
+
+    assert cancelled.returncode == 0, cancelled.stderr
+    assert run.returncode == 0, run.stderr
+    assert "paused" not in run.stderr
+    assert run.stderr.count(" ok ") == 8

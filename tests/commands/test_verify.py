@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.commands.verify import Verification, VerificationState, verify
 from sweepledger.errors import IdleError, RepositoryError, UsageError
@@ -308,3 +308,18 @@ def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
         verify(sandbox.workspace, revision="nowhere")
     with pytest.raises(RepositoryError, match="no archived batch of peak has records"):
         rebuild_results(sandbox.workspace.repository, sandbox.head(), "peak")
+
+
+def test_a_shallow_clone_is_refused_at_once_and_verified_with_its_history(
+    sandbox: Sandbox, batch: StoredBatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "shallow"
+    clone = ["git", "clone", "-q", "--depth=1", sandbox.root.as_uri(), str(folder)]
+    subprocess.run(clone, check=True)
+
+    with pytest.raises(RepositoryError, match="this clone is shallow") as refused:
+        verify(Workspace.find(folder))
+
+    assert refused.value.hint == "run `git fetch --unshallow`"
+    subprocess.run(["git", "fetch", "-q", "--unshallow"], cwd=folder, check=True)
+    assert [checked.sweep for checked in verify(Workspace.find(folder)).sweeps] == ["peak"]

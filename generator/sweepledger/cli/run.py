@@ -166,6 +166,7 @@ def _run_response(
     from rich.text import Text
 
     from sweepledger.cli.text import results
+    from sweepledger.errors import PausedError
     from sweepledger.structs.record import Status
 
     shown = _show_events(events, form, is_remote=False)
@@ -186,7 +187,10 @@ def _run_response(
         more = f", the first {SHOWN_TRIALS} of {count}" if count > SHOWN_TRIALS else ""
         lines += [Text(f"{trials.sweep}{more}", "bold"), *results.results_text(trials.first(SHOWN_TRIALS))]
     if failed:
-        lines += [Text(line, "red") for line in _failure_lines(run, rows, failed)]
+        told = list(_failure_lines(run, rows, failed))
+        # The trials of a paused batch are not recorded yet, so that what repeats others refuses them.
+        is_paused = any(isinstance(failure, PausedError) for failure in shown.failures)
+        lines += [Text(line, "red") for line in (told[:1] if is_paused else told)]
     nothing_ok = any(not any(row.status.is_success for row in trials.rows) for trials in ranked)
     code = EXIT_DRIFT if failed and (fail_on_failed or nothing_ok) else 0
     return Response(data, tuple(lines), exit_code=code, failures=shown.failures)

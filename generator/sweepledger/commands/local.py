@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +31,7 @@ from sweepledger.engine.local.events import BatchProgress
 from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.engine.local.store import batch_conditions
-from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UnreadableError
+from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
@@ -38,6 +39,7 @@ from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.structs.metric import Metric
+from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.settings import Settings
 
 
@@ -137,6 +139,7 @@ class DesiredState:
             code_state=code.state,
             data_state=data_state(data),
             earlier=self.outputs(commit, batch).files,
+            failures=settings.limits.failures,
         )
 
 
@@ -250,12 +253,27 @@ Event = (
 
 
 def note_blocked(blocked: BlockedSearches, event: object) -> None:
-    """Add what an event says of the next step of a search."""
+    """Add what an event says of the next step of a search, or of a batch that paused after its first failures."""
     match event:
+        case events.BatchPaused():
+            blocked.paused[event.batch] = paused_error(event)
         case ResultsPushed(commit):
             blocked.add_step(commit.summary.sweep, commit.step)
         case RoundPushed(pushed):
             blocked.add_round(pushed)
+
+
+def paused_error(event: events.BatchPaused) -> PausedError:
+    """Return what a person reads of a batch that paused after its first failures."""
+    sweep, count = (split_batch_name(event.batch) or (event.batch,))[0], len(event.errors)
+    error, times = Counter(event.errors).most_common(1)[0]
+    shared = "all" if times == count else f"{times} of them"
+    cause = f", {shared} with: {error}" if error else ""
+    return PausedError(
+        f"{event.batch} is paused: {count} trial(s) failed and none is ok{cause}; {event.open} wait",
+        hint=f"`sweep run {sweep}` starts those as they are; to run all with other code, `sweep cancel {sweep} "
+        f"--batch {event.batch}`, then `sweep run {sweep} --commit-code --update`",
+    )
 
 
 def local(options: Options) -> Iterator[Event]:
@@ -369,9 +387,11 @@ class _Loop:
     def _is_idle(self) -> bool:
         """Return whether nothing runs, and every batch that can run here has ended or is paused."""
         conditions, progress = batch_conditions(self.options.state), self.engine.progress()
+        held = self.engine.held(self.desired)
         return not self.pending and all(
-            conditions.get(batch.name) or (batch.is_paused and not progress[batch.name].running)
-            for batch in (desired.batch for desired in self.desired)
+            conditions.get(item.batch.name)
+            or ((item.batch.is_paused or item in held) and not progress[item.batch.name].running)
+            for item in self.desired
         )
 
     def _desired(

@@ -24,7 +24,7 @@ from sweepledger.formats.batch_yaml import LOCK_FILE
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Entry, Repository, commits, uncommitted_paths
+from sweepledger.repo.git import UNSHALLOW, Entry, Repository, commits, uncommitted_paths
 from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.structs.names import SPECS, is_sweep_name
 from sweepledger.structs.settings import Settings
@@ -110,9 +110,12 @@ def verify(
     """Verify one sweep's results or all, at HEAD with the work tree, or at another commit.
 
     `signers` is a file of git's allowed signers that replaces those of the settings at the commit: an author
-    who rewrites a history could list their own key. Raises UsageError, or IdleError if nothing is recorded.
+    who rewrites a history could list their own key. Raises UsageError, RepositoryError for a shallow clone, or
+    IdleError if nothing is recorded.
     """
     repository = workspace.repository
+    if repository.is_shallow:
+        raise RepositoryError("this clone is shallow, so who made its records is unknown", hint=UNSHALLOW)
     commit = repository.commit(revision or "HEAD")
     if commit is None:
         raise UsageError(f"{revision or 'HEAD'} is not a commit", hint="try a branch, a tag or HEAD~1")

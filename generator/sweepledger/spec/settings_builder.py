@@ -224,7 +224,8 @@ def _nfs(data: RawMapping) -> Nfs | None:
 
 def _limits(data: RawMapping) -> SweepLimits:
     most, hours = data.get("max_trials"), data.get("max_gpu_hours")
-    return SweepLimits(None if most is None else int(most), None if hours is None else float(hours))
+    limits = SweepLimits(None if most is None else int(most), None if hours is None else float(hours))
+    return replace(limits, failures=int(data["failures"])) if "failures" in data else limits
 
 
 def _submit(data: RawMapping) -> SubmitSettings:

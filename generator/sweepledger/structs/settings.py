@@ -579,6 +579,8 @@ class SweepLimits:
 
     max_trials: int | None = None
     max_gpu_hours: float | None = None
+    failures: int = 3
+    """Number of failed trials without one that is ok after which a batch pauses on a laptop; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ class BlockedSearches:
     """The searches that stand still without an end, by what was pushed last of each."""
 
     by_sweep: dict[str, RoundBlocked] = field(default_factory=dict)
+    paused: dict[str, GeneratorError] = field(default_factory=dict)
+    """Batches that paused after their first failures."""
 
     def add_step(self, sweep: str, step: Step | RoundBlocked | None) -> None:
         """Take the next step of a search: a blocked one may go on later."""
@@ -74,7 +76,8 @@ class BlockedSearches:
     @property
     def failures(self) -> tuple[GeneratorError, ...]:
         """The failures of a command that was to continue these searches."""
-        return tuple(blocked.error for blocked in self.by_sweep.values() if blocked.exit_code)
+        blocked = (blocked.error for blocked in self.by_sweep.values() if blocked.exit_code)
+        return (*blocked, *self.paused.values())
 
 
 def step_after(

@@ -90,6 +90,9 @@ class LocalEngine:
         self._failed_pods = Counter[tuple[str, int]]()
         """By Job and pod of several rows, how many pods have failed here, as a Job controller counts them."""
         self._refused: set[str] = set()
+        self._failures: dict[str, list[str]] = {}
+        """By batch, why each trial failed that failed here."""
+        self._reported: set[str] = set()
         try:
             self.leftovers_killed = self._clear()
             self._entries = {
@@ -181,6 +184,11 @@ class LocalEngine:
         history = list(self._collect())
         for name in self._known:
             self._observe(name)
+        held = self.held(desired)
+        history += self._pauses(held)
+        desired = [
+            replace(item, batch=machine.paused(item.batch)) if item in held else item for item in desired
+        ]
         kept = [name for name, entry in self._entries.items() if entry.batch in untouched]
         for _ in range(MAX_PASSES):
             actions = job_controller.reconcile(
@@ -196,6 +204,25 @@ class LocalEngine:
         if not self._pods:
             volumes.remove_copies(self._folders)
         return tuple(history)
+
+    def held(self, desired: Sequence[DesiredBatch]) -> tuple[DesiredBatch, ...]:
+        """Return the batches of which enough trials have failed here, and none is ok: no further trial starts."""
+        counts = self.progress()
+        return tuple(
+            item
+            for item in desired
+            if 0 < item.failures <= len(self._failures.get(item.batch.name, ()))
+            and (progress := counts.get(item.batch.name)) is not None
+            and not progress.ok + progress.pruned
+        )
+
+    def _pauses(self, held: Sequence[DesiredBatch]) -> Iterator[EngineEvent]:
+        """Yield once for each of these batches that it is paused, when its last running trial has ended."""
+        counts = self.progress()
+        for name in (item.batch.name for item in held):
+            if not counts[name].running and counts[name].open and name not in self._reported:
+                self._reported.add(name)
+                yield events.BatchPaused(name, tuple(self._failures[name]), counts[name].open)
 
     def _observe(self, name: str) -> None:
         """Read all records of a new Job; later only the records of ended pods are read."""
@@ -299,6 +326,8 @@ class LocalEngine:
         row, entry = event.attempt.index, self._entries.get(job.name)
         state = None if entry is None or job.name not in self._known else self._state(job.name, entry)
         if state is None or not job_controller.is_retried(job, state, row, self._clock()):
+            if event.status.kind is Status.FAILED:
+                self._failures.setdefault(job.batch, []).append(event.error)
             yield event
             return
         yield replace(event, attempts=max(job.retries, event.attempt.number) + 1)

@@ -89,7 +89,20 @@ class JobPruned:
     job: str
 
 
-EngineEvent = JobCreated | EditRefused | PodStarted | PodEnded | RetryScheduled | JobFinished | JobPruned
+@dataclass(frozen=True, slots=True)
+class BatchPaused:
+    """The first trials of a batch failed and none is ok, so no further trial starts."""
+
+    batch: str
+    errors: tuple[str, ...]
+    """Why each of them failed."""
+    open: int
+    """Number of trials that do not start."""
+
+
+EngineEvent = (
+    JobCreated | EditRefused | PodStarted | PodEnded | RetryScheduled | JobFinished | JobPruned | BatchPaused
+)
 
 
 @dataclass(frozen=True, slots=True)

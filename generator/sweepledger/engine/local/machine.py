@@ -65,6 +65,11 @@ def count_gpus(listing: str) -> int:
     return sum(line.startswith("GPU ") for line in listing.splitlines())
 
 
+def paused(batch: BatchSpec) -> BatchSpec:
+    """Return the batch so that no further pod starts; those that run go on."""
+    return replace(batch, jobs=tuple(replace(job, is_paused=True) for job in batch.jobs))
+
+
 def without_gpus(batch: BatchSpec) -> BatchSpec:
     """Return the batch with requests for no GPUs; the limits remain, so that records show the difference."""
     return replace(batch, jobs=tuple(_without_gpus(job) for job in batch.jobs))

@@ -52,6 +52,8 @@ class DesiredBatch:
     """The same of the dataset, which they compare after a trial."""
     earlier: Mapping[int, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     """By row, record, output and artifacts of the attempt whose output is read again instead of a training."""
+    failures: int = 0
+    """Number of failed trials without one that is ok after which no further trial starts; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)
