@@ -22,7 +22,7 @@ VALUES: dict[str, Value] = {
     "1": 1,
     "true": True,
     "text true": "true",
-    "nested": [[1, 2], None, True],
+    "nested": [[1, 2], None, True],  # type: ignore[list-item]
     "0.3": 0.3,
 }
 
