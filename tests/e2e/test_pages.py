@@ -12,7 +12,7 @@ from tests.e2e.watching import Watch
 from tests.pages import DOCS, Person, page_steps
 
 PAGE, TUTORIAL = "how-to/try-a-cluster.md", "first-sweep.md"
-VIRTUAL = re.compile(r"^python3 -m (?:venv|pip) .*\n", re.MULTILINE)
+VIRTUAL = re.compile(r"^python3 -I -m (?:venv|pip) .*\n", re.MULTILINE)
 FOR_ARGO_CD = re.compile(r"^kubectl .*# Argo CD: (?P<instead>.*)$", re.MULTILINE)
 WATCHED = re.compile(r"^(?P<command>kubectl .* --watch) .*# Ctrl-C .*$", re.MULTILINE)
 LOOKED_AT = r"timeout --signal=INT 5 \g<command> || test $? = 124"
