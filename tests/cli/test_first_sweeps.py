@@ -232,6 +232,21 @@ def test_a_metric_that_was_misspelt_is_mended_by_a_retry(lab: Path) -> None:
     assert mended.returncode == 0, mended.stdout
 
 
+def test_a_metric_is_not_read_from_output_of_another_environment(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", "--metric", "loss", cwd=lab)
+    run_sweep("run", "fit", cwd=lab)
+    spec = lab / "sweeps/fit.yaml"
+    text = spec.read_text().replace("name: loss", "name: score")
+    spec.write_text(text.replace("\nrun:\n", "\nrun:\n  environment: {MODE: other}\n"))
+    git(lab, "commit", "-q", "-m", "Mend the metric", "sweeps")
+
+    retried = run_sweep("retry", "fit", cwd=lab)
+
+    assert "MODE" in spec.read_text()
+    assert retried.returncode == 0, retried.stderr
+    assert "not trained" not in retried.stdout
+
+
 def test_the_last_output_of_a_failed_trial_is_shown_whatever_its_attempts_are_called(lab: Path) -> None:
     run_sweep("new", "fit", "--command", "python train.py", "--param", "x=3", cwd=lab)
     run_sweep("run", "fit", cwd=lab)

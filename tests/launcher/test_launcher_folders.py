@@ -768,6 +768,46 @@ def test_lines_of_the_code_alone_are_no_result(
     assert record["metrics"] == {}
 
 
+COPY_OF_PARENT = 'cp -R "$SWEEP_PARENT/." "$SWEEP_CHECKPOINTS"'
+ROWS = "step,test_accuracy\n1,0.875\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "path"),
+    [
+        (COPY_OF_PARENT, "$SWEEP_CHECKPOINTS/metrics"),
+        ("mkdir logs; cp metrics logs/now", "logs/*"),
+        ("mkdir logs; mv metrics logs/now", "logs/*"),
+    ],
+    ids=["parent", "copied", "rotated"],
+)
+@pytest.mark.parametrize("added", ["", "2,0.25\n"], ids=["nothing", "a row"])
+def test_of_a_copy_under_another_name_only_what_was_appended_counts(
+    script: str, path: str, added: str, trial_folder: TrialFolder
+) -> None:
+    put(trial_folder.root / "parent", metrics=ROWS)
+    trial_folder.environment["SWEEP_PARENT"] = str(trial_folder.root / "parent")
+    name = path.replace("*", "now")
+
+    record = reported(
+        trial_folder, f"{script}; printf '{added}' >> {name}", ROWS, path=path, format="csv", reduce="max"
+    )
+
+    assert record["metrics"] == ({"test_accuracy": 0.25} if added else {})
+
+
+@pytest.mark.parametrize("earlier", ["step,test_accuracy\n", "step,test_accuracy", "s", ""])
+def test_a_header_or_a_word_that_equals_an_earlier_file_hides_no_row(
+    earlier: str, trial_folder: TrialFolder
+) -> None:
+    put(trial_folder.root / "parent", metrics=earlier)
+    trial_folder.environment["SWEEP_PARENT"] = str(trial_folder.root / "parent")
+
+    record = reported(trial_folder, f"printf '{ROWS}' > now", path="now", format="csv", reduce="max")
+
+    assert record["metrics"] == {"test_accuracy": 0.875}
+
+
 def test_of_an_event_file_of_the_code_only_what_was_appended_counts(trial_folder: TrialFolder) -> None:
     old = VERSION + event(1, ("test_accuracy", simple(0.75)))
     put(trial_folder.code, runs__tfevents=old)

@@ -106,6 +106,7 @@ LARGEST_EVENTS = 1024 * 1024 * KIBIBYTE  # of one event file: pictures are skipp
 LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
+HEAD = 256  # bytes of a file that tell it from most others
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
@@ -2285,13 +2286,15 @@ class Before(NamedTuple):
 
     size: int
     digest: str
+    head: bytes = b""
 
 
 class Files:
     """The files that a trial reports in: $SWEEP_RESULT, or those of metric.path that it has changed.
 
     Only files in the trial's own folders count, after all links. Of a file that was there before, only the
-    appended part counts, or all of it if the trial wrote it anew.
+    appended part counts, or all of it if the trial wrote it anew. The same holds for a copy, under another
+    name, of a file in the trial's folders or its parent's.
     """
 
     def __init__(
@@ -2307,6 +2310,8 @@ class Files:
         self.shown = shown
         """How messages name the files."""
         self.before = {path: before_of(path) for path, _ in self.candidates()} if pattern else {}
+        others = [*roots, os.environ.get("SWEEP_PARENT", "")]
+        self.copied = set(self.earlier(others)) if pattern else set()
         self.starts: dict[str, tuple[tuple[int, int, int], int | None]] = {}
 
     def candidates(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
@@ -2334,15 +2339,47 @@ class Files:
     def start(self, path: str, state: tuple[int, int, int] | None = None) -> int | None:
         """Return where what the trial has written begins in a file; None if it wrote nothing there."""
         before = self.before.get(path)
-        if before is None:
-            return 0
         if state is None:
             return self.starts[path][1] if path in self.starts else 0
         if path not in self.starts or self.starts[path][0] != state:
-            size = state[1]
-            is_longer = size >= before.size and before_of(path, before.size) == before
-            self.starts[path] = (state, 0 if not is_longer else before.size if size > before.size else None)
+            size, end = state[1], self.end_of_earlier(path, state[1])
+            self.starts[path] = (state, None if end == size and (size or before) else end)
         return self.starts[path][1]
+
+    def earlier(self, folders: Sequence[str]) -> Iterator[Before]:
+        """Yield what is in the files that a trial could copy: at most 10,000, and 1 GiB of them in all.
+
+        Files that cannot report, such as weights, are told by their first bytes and not read further.
+        """
+        left = LARGEST_EVENTS
+        walks = (entry for folder in filter(None, folders) for entry in os.walk(folder))
+        paths = (os.path.join(parent, name) for parent, _, names in walks for name in names)
+        for path in itertools.islice(paths, MOST_FILES):
+            head, size = before_of(path, HEAD).head, 0
+            with contextlib.suppress(OSError):
+                size = os.lstat(path).st_size
+            length = int.from_bytes(head[:8], "little")  # of the first event
+            if 0 < size <= left and (length < size if self.is_folder else b"\0" not in head):
+                left -= size
+                yield before_of(path)
+
+    def end_of_earlier(self, path: str, size: int) -> int:
+        """Return where the longest earlier content that a file begins with ends; 0 if there is none.
+
+        In a file of lines, content under another name ends with a line: a word alone hides nothing.
+        """
+        before = self.before.get(path)
+        head = before_of(path, HEAD).head
+        for each in sorted({*self.copied, *([before] if before else [])}, reverse=True):
+            if not each.size <= size or not head.startswith(each.head) or before_of(path, each.size) != each:
+                continue
+            if each == before or self.is_folder or each.size == size:
+                return each.size
+            with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
+                file.seek(each.size - 1)
+                if b"\n" in file.read(2):
+                    return each.size
+        return 0
 
     def header(self, path: str) -> bytes:
         """Return the first line of a file, which names the columns. Raises OSError, ValueError."""
@@ -2352,15 +2389,16 @@ class Files:
 
 def before_of(path: str, most: int | None = None) -> Before:
     """Return size and digest of a file, or of its beginning; of one that cannot be read, those of nothing."""
-    size, digest = 0, new_sha256()
+    size, digest, head = 0, new_sha256(), b""
     with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
         while most is None or size < most:
             chunk = file.read(LARGEST_FILE if most is None else min(LARGEST_FILE, most - size))
             if not chunk:
                 break
+            head = head or chunk[:HEAD]
             size += len(chunk)
             digest.update(chunk)
-    return Before(size, digest.hexdigest())
+    return Before(size, digest.hexdigest(), head)
 
 
 def event_files(path: str) -> Iterator[str]:

@@ -244,7 +244,7 @@ _FIELDS: Mapping[str, _Field] = {
     "finished": _text(TIME),
     "ran": _text("[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}"),
     "code": _text("[0-9a-f]{40}|[0-9a-f]{64}"),
-    "data": _text(f"sha256:{_HEX}", optional=True),
+    "data": _text(f"sha256:{_HEX}|version:[^\\u0000-\\u001f]{{1,1024}}", optional=True),
     "seed": _Field((int,), lambda value: -_LONG <= value < _LONG),
     "node": _text("[A-Za-z0-9._-]{0,253}", optional=True),
     "details": _Field((dict,), lambda _: True),

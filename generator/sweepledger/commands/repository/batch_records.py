@@ -140,7 +140,9 @@ def stored_outputs(
     failed = {
         digest: each
         for digest, each in newest.items()
-        if not each.is_active and _reading(each.lock) != _reading(batch.lock)
+        if not each.is_active
+        and _reading(each.lock) != _reading(batch.lock)
+        and _reaches_program(each) == _reaches_program(batch)
     }
     if not any(trial.digest in failed for trial in batch.trials):
         return none
@@ -179,6 +181,23 @@ def stored_outputs(
 def _reading(lock: BatchLock) -> object:
     """Return what decides which metrics a trial is read for."""
     return lock.metric.name, lock.metric.reported, [metric.name for metric in lock.other_metrics]
+
+
+def _reaches_program(batch: StoredBatch) -> object:
+    """Return what decides how a trial runs: with another environment or other resources it is trained again."""
+    launch = json.loads(batch.read(LAUNCH_FILE))
+    for name in ("generated", "batch", "shards", "metric"):
+        launch.pop(name, None)
+    manifests = [
+        batch.read(name).decode().replace(batch.name, "")
+        for name in batch.lock.files
+        if name.endswith(".yaml") and name != "kustomization.yaml"
+    ]
+    return batch.lock.program.digest, launch, {part for text in manifests for part in _SETTINGS.findall(text)}
+
+
+_SETTINGS = re.compile(r"^( *)((?:env|resources):\n(?:\1[- ].*\n)*)", re.MULTILINE)
+"""What the manifests give to a container."""
 
 
 def _incomplete(folder: Path, record: Record) -> str:
