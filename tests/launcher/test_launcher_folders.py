@@ -402,6 +402,22 @@ def test_git_finds_a_repository_in_the_code(trial_folder: TrialFolder) -> None:
     assert said(trial_folder, "mkdir sub; cd sub; git rev-parse --show-prefix") == ["sub/"]
 
 
+def test_a_command_gets_no_variable_that_leads_to_what_other_trials_have(local_folder: TrialFolder) -> None:
+    put(local_folder.code, tracked_txt="as locked")
+    variables = a_dataset(local_folder)
+    variables |= {"SWEEP_CODE_STATE": folder_state(local_folder.code), "SWEEP_COPIES": "copies"}
+    (local_folder.root / "earlier.json").write_text("{}")
+    variables["SWEEP_EARLIER"] = str(local_folder.root / "earlier.json")
+
+    names = {line.partition("=")[0] for line in said(local_folder, "env | grep ^SWEEP_", **variables)}
+
+    assert names.isdisjoint({"SWEEP_CODE_STATE", "SWEEP_COPIES", "SWEEP_DATA_STATE", "SWEEP_EARLIER"})
+    assert names >= {"SWEEP_DATA", "SWEEP_TRIAL", "SWEEP_RESULT", "SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"}
+    documents = (Path(__file__).parents[2] / "docs").rglob("*.md")
+    documented = "".join(path.read_text("utf-8") for path in documents)
+    assert {name for name in names if name not in documented and "SWEEP_PARAM_" not in name} == set()
+
+
 # ---------------------------------------------------------------------------------- code and data that change
 
 

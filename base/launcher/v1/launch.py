@@ -106,6 +106,8 @@ LARGEST_EVENTS = 1024 * 1024 * KIBIBYTE  # of one event file: pictures are skipp
 LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
+FOR_LAUNCHER = {b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
+"""Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
@@ -2883,7 +2885,7 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
         file.write(assignment.encode())
     for name in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"):
         os.makedirs(given[name], exist_ok=True)
-    variables = dict(os.environb)
+    variables = {name: text for name, text in os.environb.items() if name not in FOR_LAUNCHER}
     variables.update((name.encode(), text.encode("utf-8", "surrogateescape")) for name, text in given.items())
     single = {
         "args_json": assignment,
