@@ -14,7 +14,7 @@ from pathlib import Path
 from sweepledger import process
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.process import LimitExceededError, Limits
-from sweepledger.storage import folder_state, storage_error, storage_errors
+from sweepledger.storage import BY_CONTENT, folder_state, notes_writes, storage_error, storage_errors
 from sweepledger.structs.program import AND
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 from sweepledger.structs.values import listing_digest
@@ -113,8 +113,10 @@ def data_state(folder: Path) -> str:
     """Return what a write to the data changes, as the launcher computes it. Raises StorageError."""
     with storage_errors(folder):
         parts = sorted(path for path in folder.iterdir() if path.is_symlink() and path.is_dir())
-        states = "".join(folder_state(part) for part in (folder, *parts))
-    return hashlib.sha256(states.encode("ascii")).hexdigest()
+        by_content = not all(map(notes_writes, (folder, *parts)))
+        states = "".join(folder_state(part, by_content=by_content) for part in (folder, *parts))
+    state = hashlib.sha256(states.encode("ascii")).hexdigest()
+    return f"{BY_CONTENT}{state}" if by_content else state
 
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
