@@ -5,14 +5,18 @@ lock ends with its process. A temporary file without a lock was therefore left b
 On a file system without locks nothing is removed.
 """
 
+import errno
 import fcntl
 import hashlib
+import mmap
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, cast
 
 from sweepledger.errors import StorageError
 
@@ -223,11 +227,17 @@ def make_read_only(folder: Path) -> None:
                 path.chmod(path.stat().st_mode & 0o555)
 
 
-def folder_state(folder: Path) -> str:
-    """Return a digest of what a write to a folder changes: sizes, times and numbers of all files, not contents.
+BY_CONTENT = "content-"
+"""Begins the state of folders whose files were read."""
 
-    The launcher computes the same of what it copies (`state_of`).
+
+def folder_state(folder: Path, *, by_content: bool | None = None) -> str:
+    """Return a digest of what a write to a folder changes: sizes, times and numbers of all files.
+
+    Also of their contents where the file system does not note each write, or if the caller says so. The launcher
+    computes the same of what it copies (`state_of`).
     """
+    by_content = not notes_writes(folder) if by_content is None else by_content
     lines, waiting = list[str](), [""]
     while waiting:
         place = waiting.pop()
@@ -237,9 +247,43 @@ def folder_state(folder: Path) -> str:
                 name = f"{place}/{entry.name}" if place else entry.name
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(name)
-                else:
-                    lines.append(_state_line(name, entry.stat(follow_symlinks=False)))
-    return hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogateescape")).hexdigest()
+                    continue
+                lines.append(_state_line(name, entry.stat(follow_symlinks=False)))
+                if by_content and entry.is_file(follow_symlinks=False):
+                    with Path(entry.path).open("rb") as file:
+                        lines.append(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}")
+    state = hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{BY_CONTENT}{state}" if by_content else state
+
+
+def notes_writes(folder: Path) -> bool:
+    """Return whether a write through a mapping changes the time of its file in a folder; on tmpfs it does not.
+
+    True where that cannot be tried, as where nobody may write.
+    """
+    with suppress(OSError, ValueError), _unnamed_file(folder) as file:
+        file.write(b"0")
+        file.flush()
+        with mmap.mmap(file.fileno(), 0) as mapped:
+            digit = mapped[0]  # after this read, tmpfs no longer notices a write
+            written = os.fstat(file.fileno()).st_mtime_ns
+            with _unnamed_file(folder) as clock:
+                while os.fstat(clock.fileno()).st_mtime_ns <= written:
+                    time.sleep(0.0005)
+                    os.utime(clock.fileno())
+            mapped[0] = digit
+        return os.fstat(file.fileno()).st_mtime_ns > written
+    return True
+
+
+def _unnamed_file(folder: Path) -> IO[bytes]:
+    """Return a file without a name in the file system of a folder, which stays as it is."""
+    with suppress(OSError, AttributeError):
+        return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), "w+b")
+    parent = folder.resolve().parent
+    if parent.stat().st_dev != folder.stat().st_dev:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(folder))
+    return cast(IO[bytes], tempfile.TemporaryFile(dir=parent))
 
 
 def _state_line(name: str, state: os.stat_result) -> str:

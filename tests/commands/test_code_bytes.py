@@ -201,3 +201,22 @@ def touched() -> Callable[[Path], None]:
         path.write_bytes(content)
 
     return touch
+
+
+@pytest.mark.parametrize("code", [WHOLE, SELECTED])
+@pytest.mark.parametrize(
+    ("target", "leaves"),
+    [("/srv/shared", True), ("../../elsewhere", True), ("deep/data", False), ("../code/deep/data", False)],
+)
+def test_links_out_of_the_code_are_named_and_those_within_are_not(
+    sandbox: Sandbox, code: str, target: str, *, leaves: bool
+) -> None:
+    (sandbox.root / "code").mkdir(exist_ok=True)
+    (sandbox.root / "code/shared").symlink_to(target)
+    started(sandbox, code, code__train_py="", code__deep__data="")
+
+    for command in ("plan score", "generate score"):
+        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        said = answer.stderr + answer.stdout
+        assert (answer.returncode, "[path-outside]" in said) == (0, leaves), said
+        assert (f"code/shared -> {target}" in said) == leaves

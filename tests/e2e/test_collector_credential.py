@@ -16,7 +16,9 @@ from tests.e2e import collecting, outcomes
 from tests.e2e.team import COLLECTOR, REPOSITORY, Batch, Team
 
 COPY = "unprotected"
-REFUSAL = "the collector may push nothing but results, the move of a finished batch and the next round of a search"
+REFUSAL = (
+    "the collector may push nothing but results, the move of a finished batch and the next round of a search"
+)
 MAIN = "HEAD:refs/heads/main"
 STRAY = "results/stray/note.md"
 """Where the collector may write: what is wrong with an attempt is then something else."""

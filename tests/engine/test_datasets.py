@@ -56,10 +56,10 @@ def test_several_datasets_are_linked_in_one_folder_each_prepared_and_verified_by
     )
     both, all_ = SeveralDatasets(parts[:2]), SeveralDatasets(parts)
 
-    folder = datasets.verified_data(both, tmp_path, code=tmp_path)
-    other = datasets.verified_data(all_, tmp_path, code=tmp_path)
+    folder = datasets.verified_data(both, tmp_path, code=tmp_path).folder
+    other = datasets.verified_data(all_, tmp_path, code=tmp_path).folder
 
-    assert datasets.verified_data(both, tmp_path, code=tmp_path) == folder != other
+    assert datasets.verified_data(both, tmp_path, code=tmp_path).folder == folder != other
     assert sorted(path.name for path in folder.iterdir()) == ["images", "labels"]
     assert sorted(path.name for path in other.iterdir()) == ["images", "labels", "others"]
     assert (folder / "labels/content").read_text() == "labels\n"
@@ -72,6 +72,31 @@ def test_of_several_datasets_the_one_with_other_content_is_named(tmp_path: Path)
 
     with pytest.raises(StorageError, match=r"dataset labels: .* contains other data"):
         datasets.verified_data(data, tmp_path, code=tmp_path)
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_data_that_changes_after_it_was_read_is_not_verified(
+    *, is_written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "digits"
+    folder.mkdir()
+    (folder / "a").write_text("1")
+    read = datasets.folder_digest
+    data = Dataset("digits", "claim", read(folder))
+
+    def read_and_write(path: Path) -> str:
+        digest = read(path)
+        if is_written:
+            (path / "a").write_text("later")
+        return digest
+
+    monkeypatch.setattr(datasets, "folder_digest", read_and_write)
+    if is_written:
+        with pytest.raises(StorageError, match=r"digits changed while it was verified"):
+            datasets.verified_data(data, tmp_path, code=tmp_path)
+    else:
+        verified = datasets.verified_data(data, tmp_path, code=tmp_path)
+        assert verified == datasets.VerifiedData(folder, datasets.data_state(folder))
 
 
 @pytest.mark.parametrize(

@@ -444,6 +444,22 @@ def test_git_finds_a_repository_in_the_code(trial_folder: TrialFolder) -> None:
     assert said(trial_folder, "mkdir sub; cd sub; git rev-parse --show-prefix") == ["sub/"]
 
 
+def test_a_command_gets_no_variable_that_leads_to_what_other_trials_have(local_folder: TrialFolder) -> None:
+    put(local_folder.code, tracked_txt="as locked")
+    variables = a_dataset(local_folder)
+    variables |= {"SWEEP_CODE_STATE": folder_state(local_folder.code), "SWEEP_COPIES": "copies"}
+    (local_folder.root / "earlier.json").write_text("{}")
+    variables["SWEEP_EARLIER"] = str(local_folder.root / "earlier.json")
+
+    names = {line.partition("=")[0] for line in said(local_folder, "env | grep ^SWEEP_", **variables)}
+
+    assert names.isdisjoint({"SWEEP_CODE_STATE", "SWEEP_COPIES", "SWEEP_DATA_STATE", "SWEEP_EARLIER"})
+    assert names >= {"SWEEP_DATA", "SWEEP_TRIAL", "SWEEP_RESULT", "SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"}
+    documents = (Path(__file__).parents[2] / "docs").rglob("*.md")
+    documented = "".join(path.read_text("utf-8") for path in documents)
+    assert {name for name in names if name not in documented and "SWEEP_PARAM_" not in name} == set()
+
+
 # ---------------------------------------------------------------------------------- code and data that change
 
 
@@ -463,7 +479,9 @@ def test_the_state_of_the_code_is_what_the_package_computes(trial_folder: TrialF
     record = trial_folder.try_once(SWEEP_CODE_STATE=folder_state(trial_folder.code))
 
     assert record["status"] == "ok"
-    assert launch.state_of(str(trial_folder.code)) == folder_state(trial_folder.code)
+    for by_content in (False, True):
+        state = folder_state(trial_folder.code, by_content=by_content)
+        assert launch.state_of(str(trial_folder.code), state) == state
 
 
 @pytest.mark.parametrize(
@@ -511,7 +529,8 @@ def test_data_that_nobody_changes_is_no_matter(parts: tuple[str, ...], trial_fol
     trial_folder.command = shell(f"cat $SWEEP_DATA/{'/'.join([*parts[:1], 'test.csv'])}; {REPORT}")
 
     assert trial_folder.try_once(**variables)["status"] == "ok"
-    assert launch.state_of_data(variables["SWEEP_DATA"]) == variables["SWEEP_DATA_STATE"]
+    state = variables["SWEEP_DATA_STATE"]
+    assert launch.state_of_data(variables["SWEEP_DATA"], state) == state
 
 
 @pytest.mark.parametrize(
@@ -537,6 +556,40 @@ def test_an_attempt_that_changed_its_data_has_no_result(
     assert (record["status"], record["reason"], record["exit"]) == ("failed", "data-changed", 1)
     assert (record["metrics"], record["details"]["error"]) == ({}, "the dataset changed while the trial ran")
     assert record["peak_memory"] > 0  # what is known of the attempt stays
+
+
+MAPPED = """
+import mmap, os, time
+with open(os.environ["TARGET"], "r+b") as file:
+    mapped = mmap.mmap(file.fileno(), 0)
+    first = mapped[0]
+    time.sleep(0.02)
+    if os.environ["WRITTEN"] == "yes":
+        mapped[0] = first + 1
+"""
+
+
+@pytest.mark.parametrize("written", ["yes", "no"])
+def test_a_write_through_a_mapping_that_was_read_first_is_noticed(
+    written: str, local_folder: TrialFolder
+) -> None:
+    variables = a_dataset(local_folder) | {"WRITTEN": written}
+    put(local_folder.code, program_py=MAPPED, other_txt="1")
+    variables["SWEEP_CODE_STATE"] = folder_state(local_folder.code)
+    local_folder.command = shell(f"{sys.executable} program.py; {REPORT}")
+
+    of_data = local_folder.try_once(**variables, TARGET=f"{variables['SWEEP_DATA']}/test.csv")
+
+    assert of_data["reason"] == ("data-changed" if written == "yes" else None)
+
+    (local_folder.results / "uid-1.json").unlink()
+    del variables["SWEEP_DATA_STATE"]
+    local_folder.command = shell(REPORT)
+    environment = {**os.environ, "WRITTEN": written, "TARGET": str(local_folder.code / "other.txt")}
+    subprocess.run([sys.executable, "-c", MAPPED], env=environment, check=True)
+    of_code = local_folder.try_once(**variables)
+
+    assert of_code["reason"] == ("code-changed" if written == "yes" else None)
 
 
 # ------------------------------------------------------------------------------- workdir, data_at and keep

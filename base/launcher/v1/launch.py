@@ -107,6 +107,8 @@ LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
 HEAD = 256  # bytes of a file that tell it from most others
+FOR_LAUNCHER = {b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
+"""Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
@@ -974,7 +976,9 @@ def make_folders(trial: str) -> Folders:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
         delete_folder(earlier.folder)
-    expected = os.environ.get("SWEEP_CODE_STATE")
+    expected = os.environ.get("SWEEP_CODE_STATE", "")
+    if expected.startswith(BY_CONTENT):
+        state = state_of(os.getcwd(), expected)
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
     if "SWEEP_COPIES" in os.environ and len(copied) <= MOST_SHARED and notes_each_write(trial):
@@ -1177,8 +1181,13 @@ def digest_of_states(states: list[str]) -> str:
     return sha256("\n".join(sorted(states)).encode("utf-8", "surrogateescape"))
 
 
-def state_of(folder: str) -> str:
-    """Return the state of all files below a folder, by which a change is noticed without reading them."""
+BY_CONTENT = "content-"
+"""Begins a state for which all files were read: their file system does not note each write to a file."""
+
+
+def state_of(folder: str, expected: str = "") -> str:
+    """Return the state of all files below a folder, by which a change is noticed, of the expected kind."""
+    kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
     states, waiting = [], [""]
     while waiting:
         parent = waiting.pop()
@@ -1188,23 +1197,26 @@ def state_of(folder: str) -> str:
                 name = os.path.join(parent, entry.name)
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(name)
-                else:
-                    states.append(state_line(name, entry.stat(follow_symlinks=False)))
-    return digest_of_states(states)
+                    continue
+                states.append(state_line(name, entry.stat(follow_symlinks=False)))
+                if kind and entry.is_file(follow_symlinks=False):
+                    states.append(f"{name}\0{describe(entry.path, name)['sha256']}")
+    return kind + digest_of_states(states)
 
 
-def state_of_data(folder: str) -> str:
+def state_of_data(folder: str, expected: str = "") -> str:
     """Return the state of a folder, and of those that links in it name: one for each of several datasets."""
     paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
     parts = [path for path in paths if os.path.islink(path) and os.path.isdir(path)]
-    return sha256("".join(map(state_of, [folder, *parts])).encode("ascii"))
+    kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
+    return kind + sha256("".join(state_of(part, expected) for part in [folder, *parts]).encode("ascii"))
 
 
 def has_data_changed() -> bool:
     """Return whether the data is no longer what it was when the trial began, if somebody said what it was."""
-    expected = os.environ.get("SWEEP_DATA_STATE")
+    expected = os.environ.get("SWEEP_DATA_STATE", "")
     try:
-        return bool(expected) and state_of_data(need("SWEEP_DATA")) != expected
+        return bool(expected) and state_of_data(need("SWEEP_DATA"), expected) != expected
     except OSError:  # some of it is gone
         return True
 
@@ -2939,7 +2951,7 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
         file.write(assignment.encode())
     for name in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"):
         os.makedirs(given[name], exist_ok=True)
-    variables = dict(os.environb)
+    variables = {name: text for name, text in os.environb.items() if name not in FOR_LAUNCHER}
     variables.update((name.encode(), text.encode("utf-8", "surrogateescape")) for name, text in given.items())
     single = {
         "args_json": assignment,

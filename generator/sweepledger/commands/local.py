@@ -19,12 +19,11 @@ from sweepledger.commands.repository.outside_imports import (
     refuse_other_environment,
     started_program,
 )
-from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
+from sweepledger.commands.repository.rendered_manifests import locked_data, parse_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due
 from sweepledger.engine import datasets
-from sweepledger.engine.datasets import data_state
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress
@@ -127,17 +126,17 @@ class DesiredState:
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
-        data = locked_data_folder(batch, (settings,), self.state / DATA, code=code.folder)
+        data = locked_data(batch, (settings,), self.state / DATA, code=code.folder)
         started = started_program(batch, parsed, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
         return DesiredBatch(
             parsed,
             code.folder,
-            data,
+            None if data is None else data.folder,
             python_path,
             code_state=code.state,
-            data_state=data_state(data),
+            data_state="" if data is None else data.state,
             earlier=self.outputs(commit, batch).files,
             failures=settings.limits.failures,
         )

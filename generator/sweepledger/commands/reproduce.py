@@ -17,9 +17,8 @@ from sweepledger.commands.repository.outside_imports import (
     locked_python_path,
     started_program,
 )
-from sweepledger.commands.repository.rendered_manifests import locked_data_folder, parse_at
+from sweepledger.commands.repository.rendered_manifests import locked_data, parse_at
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.datasets import data_state
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.job_spec import BatchSpec
@@ -102,16 +101,16 @@ def _desired_state(
     store_code(repository, program.code, ["HEAD", commit])
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
-    data = locked_data_folder(batch, (settings, workspace.settings), cache, code=code.folder)
+    data = locked_data(batch, (settings, workspace.settings), cache, code=code.folder)
     started = started_program(batch, parsed, code.folder)
     python_path = locked_python_path(batch, started, repository)
     desired = DesiredBatch(
         _single_trial(parsed, index),
         code.folder,
-        data,
+        None if data is None else data.folder,
         python_path,
         code_state=code.state,
-        data_state=data_state(data),
+        data_state="" if data is None else data.state,
     )
     return desired, environment_differences(batch, started)
 

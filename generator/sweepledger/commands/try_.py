@@ -217,5 +217,5 @@ def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) 
     data = workspace.settings.dataset(batch.program.data)
     if data is not None:
         cache = state_folder(workspace.repository) / DATA
-        environment[DATA_VARIABLE] = str(datasets.verified_data(data, cache, code=code))
+        environment[DATA_VARIABLE] = str(datasets.verified_data(data, cache, code=code).folder)
     return environment

@@ -14,7 +14,7 @@ from pathlib import Path
 from sweepledger import process
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.process import LimitExceededError, Limits
-from sweepledger.storage import folder_state, storage_error, storage_errors
+from sweepledger.storage import BY_CONTENT, folder_state, notes_writes, storage_error, storage_errors
 from sweepledger.structs.program import AND
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 from sweepledger.structs.values import listing_digest
@@ -41,14 +41,8 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     A dataset with a version instead of a digest is not verified, which the caller must report. Raises StorageError
     if the content differs from the digest in settings, and ToolError if the command fails.
     """
-    if not folder.is_dir() and not dataset.prepare:
-        raise StorageError(
-            f"dataset {dataset.name}: {folder} is missing",
-            hint=f"put the files there, or set datasets.{dataset.name}.prepare to a command that creates them",
-        )
+    prepared_folder(dataset, folder, code=code)
     try:
-        if not folder.is_dir():
-            _prepare(dataset, folder, code)
         identity = folder_digest(folder) if is_verifiable(dataset.identity) else dataset.identity
     except OSError as error:
         raise storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
@@ -60,16 +54,52 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     return folder
 
 
-def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> Path:
-    """Return the verified folder of a sweep's data; several datasets are links in it. Raises as verified_folder does.
+def prepared_folder(dataset: Dataset, folder: Path, *, code: Path) -> None:
+    """Run the `prepare` command of a dataset if its folder is missing. Raises StorageError, ToolError."""
+    if not folder.is_dir() and not dataset.prepare:
+        raise StorageError(
+            f"dataset {dataset.name}: {folder} is missing",
+            hint=f"put the files there, or set datasets.{dataset.name}.prepare to a command that creates them",
+        )
+    try:
+        if not folder.is_dir():
+            _prepare(dataset, folder, code)
+    except OSError as error:
+        raise storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
 
-    `cache` has the folder of each dataset by its name.
+
+@dataclass(frozen=True, slots=True)
+class VerifiedData:
+    """A folder whose content has the digest of the settings, and its state before that was computed."""
+
+    folder: Path
+    state: str
+    """What a write to the data changes, as the launcher computes it."""
+
+
+def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> VerifiedData:
+    """Return the verified data of a sweep; several datasets are links in a folder. Raises as verified_folder does.
+
+    `cache` has the folder of each dataset by its name. Also raises StorageError if something writes to the data
+    meanwhile.
     """
-    if isinstance(data, Dataset):
-        return verified_folder(data, cache / data.name, code=code)
-    for part in data.parts:
+    parts = (data,) if isinstance(data, Dataset) else data.parts
+    for part in parts:
+        prepared_folder(part, cache / part.name, code=code)
+    folder = cache / data.name if isinstance(data, Dataset) else _folder_of_links(data, cache)
+    state = data_state(folder)
+    for part in parts:
         verified_folder(part, cache / part.name, code=code)
-    # A name of its own for each selection: no other batch changes what this one reads.
+    if data_state(folder) != state:
+        raise StorageError(
+            f"dataset {data.name}: {folder} changed while it was verified",
+            hint="stop what writes to the folder, and try again",
+        )
+    return VerifiedData(folder, state)
+
+
+def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:
+    """Return a folder of its own for each selection, so that no other batch changes what this reads."""
     folder = cache / f"{AND}{hashlib.sha256(data.name.encode()).hexdigest()[:DIGITS]}"
     with storage_errors(folder):
         folder.mkdir(exist_ok=True)
@@ -79,14 +109,14 @@ def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -
     return folder
 
 
-def data_state(folder: Path | None) -> str:
-    """Return what a write to the data changes, as the launcher computes it; empty without data. Raises StorageError."""
-    if folder is None:
-        return ""
+def data_state(folder: Path) -> str:
+    """Return what a write to the data changes, as the launcher computes it. Raises StorageError."""
     with storage_errors(folder):
         parts = sorted(path for path in folder.iterdir() if path.is_symlink() and path.is_dir())
-        states = "".join(folder_state(part) for part in (folder, *parts))
-    return hashlib.sha256(states.encode("ascii")).hexdigest()
+        by_content = not all(map(notes_writes, (folder, *parts)))
+        states = "".join(folder_state(part, by_content=by_content) for part in (folder, *parts))
+    state = hashlib.sha256(states.encode("ascii")).hexdigest()
+    return f"{BY_CONTENT}{state}" if by_content else state
 
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:

@@ -33,7 +33,7 @@ from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.domain import Choice
-from sweepledger.structs.program import REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
+from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest
@@ -226,6 +226,7 @@ def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program
     files = _committed_files(repository, code)
     if files is not None:
         yield from _rewritten_code(repository, parsed, files)
+        yield from _escaping_links(repository, parsed, files, program)
     if not (parsed.sweep.scripts or run.workdir or run.data_places):
         return
     list_folder: ListFolder = _list_nothing
@@ -238,6 +239,34 @@ def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program
         start = run.program_folder if code.selection or run.workdir else code.path
         list_folder = _list_committed(files, links, start)
     yield from _missing_scripts(repository.folder, parsed, list_folder, "committed file")
+
+
+def _escaping_links(
+    repository: Repository, parsed: ParsedSpec, files: Mapping[str, Entry], program: Program
+) -> Iterator[Problem]:
+    """Yield a warning for links that leave the code: all trials share what is there, and no digest covers it."""
+    links = {path: entry.id for path, entry in files.items() if entry.is_link}
+    contents, root = repository.blobs(links.values()), normpath(program.code.path)
+    left = []
+    for path, identity in links.items():
+        target = os.fsdecode(contents[identity])
+        if target.startswith("/"):
+            leaves = program.image == LOCAL_IMAGE  # else the digest of the image covers it
+        else:
+            place = normpath(join(path, "..", target))
+            leaves = place.split("/")[0] == ".." or not (
+                root == REPOSITORY or f"{place}/".startswith(f"{root}/")
+            )
+        if leaves:
+            left.append(f"{path} -> {target}")
+    if left:
+        message = (
+            f"has links out of the code, to what all trials share and no digest covers: {list_names(left)}"
+        )
+        hint = "commit the files in their place, or name the folder under datasets and run.data"
+        yield parsed.source.problem(
+            message, "run", "code_path", code="path-outside", hint=hint, severity=Severity.WARNING
+        )
 
 
 CODE_BYTES = "code-bytes"

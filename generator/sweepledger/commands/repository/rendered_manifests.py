@@ -66,10 +66,10 @@ def _code_clone(lock: BatchLock) -> CodeClone:
     return CodeClone(clone_pods(known), locked_code(lock.program.code))
 
 
-def locked_data_folder(
+def locked_data(
     batch: StoredBatch, settings: Iterable[Settings], cache: Path, *, code: Path
-) -> Path | None:
-    """Return the verified folder of the data that a batch locked; None if it locked none.
+) -> datasets.VerifiedData | None:
+    """Return the verified data that a batch locked; None if it locked none.
 
     The first of several settings that has the data at its digest is used; `cache` is where fetched
     datasets are kept. Raises RepositoryError if none has it, StorageError for wrong data.
