@@ -35,7 +35,7 @@ BASE = f"{GROUP} || github.event.pull_request.base.ref == 'main' && 'HEAD^1' || 
 READ = MappingProxyType({"contents": "read"})
 THIS_MONTH = ' --month "$(date -u +%Y-%m)"'
 """The one command that may stand within another: a base that nobody merges upon stays in its own month."""
-HELPER = """ "!f() { echo username=x-access-token; echo \"password=\$GH_TOKEN\"; }; f""""
+HELPER = r' "!f() { echo username=x-access-token; echo \"password=\$GH_TOKEN\"; }; f"'
 """The program by which git asks for a credential, of one server: it has the token only where a step has it."""
 SWEEP = ("sweep", "../trusted/.venv/bin/sweep", ".venv/bin/sweep")
 
