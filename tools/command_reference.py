@@ -33,7 +33,8 @@ INTRODUCTION = """\
 | 2 | wrong command line |
 | 3 | the environment: no repository, uncommitted code, no tool, a full disk, a blocked search; the rest is done first |
 | 4 | other writers won every push until the time limit |
-| 5 | a check found drift or a policy problem; `sweep verify` found a difference or an unsigned commit |
+| 5 | a check found drift or a policy problem; a run without an `ok` trial, or one that \
+[paused](settings.md#limitsfailures); `sweep verify` found a difference or an unsigned commit |
 | 6 | `sweep next`: all searches have ended |
 | 70 | internal error: please report it |
 | 130 | interrupted |

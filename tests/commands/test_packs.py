@@ -181,6 +181,8 @@ def test_a_pod_that_never_begins_costs_each_of_its_trials_an_attempt(laptop: San
     written(laptop, "packed", PACK, xs="1, 2, 3, 4", retries=1)
     spec = laptop.root / "sweeps/packed.yaml"
     spec.write_text(spec.read_text() + "  interpreter: /bin/false\n")
+    laptop.write("sweepledger.yaml", "version: 1\nlimits: {failures: 0}\n")
+    laptop.commit("Never pause")
 
     played(laptop, "packed")
 
