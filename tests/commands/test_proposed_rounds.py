@@ -1,5 +1,6 @@
 """The rounds that `sweep plan` proposes for a static sweep with early stopping, and that the pasted block runs."""
 
+import csv
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -154,4 +155,5 @@ def test_waves_of_one_run_end_trials_that_fall_behind(sandbox: Sandbox, tmp_path
 
     assert sandbox.git("log", "--format=%s", "-3").count("results(hill)") == 2
     summary = sandbox.git("show", "HEAD:results/hill/summary.csv")
-    assert summary.count(",pruned,median,") == 2
+    ended = {row["params.x"] for row in csv.DictReader(summary.splitlines()) if row["reason"] == "median"}
+    assert {"-1", "-2"} <= ended  # a trial of the first wave that is late on a busy machine may be, too
