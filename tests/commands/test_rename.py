@@ -12,7 +12,7 @@ from sweepledger.commands.verify import verify
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
 from tests.command_line import run_sweep
-from tests.commands.test_run import SPY, playing, starts, subjects
+from tests.commands.test_run import playing, spied, starts, subjects
 from tests.repository import Sandbox
 from tests.searches import begun
 
@@ -20,13 +20,7 @@ from tests.searches import begun
 @pytest.fixture
 def recorded(sandbox: Sandbox) -> Sandbox:
     """A sweep that has run on a laptop; its program tells of every start."""
-    path = sandbox.root / "code/train.py"
-    path.write_text(path.read_text().replace("import argparse", f"{SPY}\nimport argparse"))
-    sandbox.commit("Spy on the program")
-    sandbox.push()
-    sandbox.use_as_laptop()
-    sandbox.spec()
-    list(playing(sandbox))
+    list(playing(spied(sandbox)))
     return sandbox
 
 

@@ -49,6 +49,11 @@ with open(_os.environ["SWEEP_RESULTS"] + "/../../../starts", "a") as _file:
 @pytest.fixture
 def laptop(sandbox: Sandbox) -> Sandbox:
     """A repository without a remote whose program tells of every start; its spec is not committed."""
+    return spied(sandbox)
+
+
+def spied(sandbox: Sandbox) -> Sandbox:
+    """Let the sandbox be such a laptop."""
     path = sandbox.root / "code/train.py"
     path.write_text(path.read_text().replace("import argparse", f"{SPY}\nimport argparse"))
     sandbox.commit("Spy on the program")

@@ -3011,7 +3011,8 @@ def read_again(attempt: Attempt) -> Outcome | None:
     record, metric = read_object(earlier["record"]), attempt.launch["metric"]
     with open_regular(earlier["output"]) as file:
         content = file.read(LARGEST_FILE)
-    write_all(create(attempt.path(f"{attempt.uid}.out")), content)
+    with open(create(attempt.path(f"{attempt.uid}.out")), "wb") as file:
+        file.write(content)
     stream = Stream(metric)
     stream.feed(content)
     stream.finish()

@@ -10,16 +10,14 @@ from sweepledger.commands.repository.base_files import ATTRIBUTE_LINES
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.repo.files import PYTHON_CACHE
-from sweepledger.repo.git import FILE_MODE, Entry
+from sweepledger.repo.git import EXECUTABLE_MODE, FILE_MODE, FILE_MODES, LINK_MODE, SUBMODULE_MODE, Entry
 from sweepledger.repo.package_data import base_folder
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
 from sweepledger.structs.names import file_system_name
 
 GENERATED_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)
 PLACES = frozenset({"sweepledger.yaml", *FOLDERS})
-LINK = "120000"
-FILES = frozenset({FILE_MODE, "100755"})
-KINDS = {LINK: "a symbolic link", "160000": "a submodule", "100755": "an executable file"}
+KINDS = {LINK_MODE: "a symbolic link", SUBMODULE_MODE: "a submodule", EXECUTABLE_MODE: "an executable file"}
 
 LARGEST_CHANGE = 96 * 2**20
 """Maximum total size in bytes of the changed files that are read; the largest batch is smaller."""
@@ -68,7 +66,7 @@ def check_state(context: CheckContext) -> Iterator[Problem]:
 
 def _link_targets(context: CheckContext) -> dict[str, str]:
     repository = context.workspace.repository
-    links = {path: entry.id for path, entry in context.index.items() if entry.mode == LINK}
+    links = {path: entry.id for path, entry in context.index.items() if entry.is_link}
     sizes = repository.sizes(links.values())
     short = {
         path: identity for path, identity in links.items() if 0 < sizes.get(identity, 0) <= LONGEST_TARGET
@@ -97,7 +95,7 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
                 yield from _entry_problems(path, entry)
             rewriting = (
                 _rewriting_line(context.workspace.repository.blobs([entry.id])[entry.id])
-                if entry.mode in FILES
+                if entry.mode in FILE_MODES
                 else None
             )
             if rewriting is not None:

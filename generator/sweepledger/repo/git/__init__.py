@@ -38,6 +38,8 @@ from sweepledger.repo.git.repository import (
     ALL_SCOPES,
     EXECUTABLE_MODE,
     FILE_MODE,
+    FILE_MODES,
+    LINK_MODE,
     SUBMODULE_MODE,
     UNSHALLOW,
     Entry,

@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.repository import (
-    EXECUTABLE_MODE,
-    FILE_MODE,
+    FILE_MODES,
     LITERAL_PATHS,
     UNSHALLOW,
     Repository,
@@ -17,8 +16,6 @@ from sweepledger.repo.git.repository import (
 
 FIELDS = "%H%x00%an%x00%aI%x00%s"
 """Separated by the only character that names, subjects and paths cannot contain."""
-
-REGULAR = frozenset({FILE_MODE, EXECUTABLE_MODE})
 
 
 def reachable_trees(repository: Repository, revisions: Iterable[str | None], path: str) -> frozenset[str]:
@@ -192,7 +189,7 @@ def _parse_commits(fields: Iterator[str]) -> Iterator[Commit]:
         if first.startswith(":"):
             _, mode, _, identity, _ = first.split(" ")
             path = next(fields)
-            if mode in REGULAR:
+            if mode in FILE_MODES:
                 files[path] = identity
         elif first:
             if head:

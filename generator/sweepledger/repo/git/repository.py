@@ -156,6 +156,7 @@ UNMERGED = "U"
 LINK_MODE = "120000"
 SUBMODULE_MODE = "160000"
 EXECUTABLE_MODE = "100755"
+FILE_MODES = frozenset({FILE_MODE, EXECUTABLE_MODE})
 PROMISOR = r"^remote\..*\.promisor$"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 
@@ -287,7 +288,7 @@ class Repository:
     def require_trusted(self, address: str) -> None:
         """Raise RepositoryError unless the user trusts an address that the repository names with a credential.
 
-        Whoever can write the settings could otherwise have it sent to a server of their own.
+        A person who can write the settings could otherwise send it to a server of their own.
         """
         if os.environ.get(TRUSTED_CLONE) == str(self.folder):
             return

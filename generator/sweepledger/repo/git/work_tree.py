@@ -23,7 +23,7 @@ from sweepledger.repo import files
 from sweepledger.repo.git.commit import NO_OBJECT, Change, create_commit
 from sweepledger.repo.git.repository import (
     EXECUTABLE_MODE,
-    FILE_MODE,
+    FILE_MODES,
     LITERAL_PATHS,
     REPOSITORY_SCOPES,
     Entry,
@@ -206,7 +206,6 @@ class Checkout:
 
 
 LEFT_OUT = "S"
-FILE_MODES = frozenset({FILE_MODE, EXECUTABLE_MODE})
 CARRIAGE_RETURN = b"\r\n"
 """What git may change in a file that no filter concerns."""
 
