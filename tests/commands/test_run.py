@@ -358,6 +358,10 @@ def handed_over(sandbox: Sandbox) -> HandedOver:
 def test_an_interrupted_sweep_is_handed_over_and_finished_elsewhere_without_its_finished_trials(
     laptop: Sandbox,
 ) -> None:
+    # On a busy machine all would have ended before the kill.
+    program = laptop.root / "code/train.py"
+    program.write_text(f"{program.read_text()}import time\ntime.sleep(1 if args.x > 1 else 0)\n")
+    laptop.git("commit", "-q", "-m", "Wait", "--", "code")
     drive(laptop, "PodEnded", 1)
     (begun,) = laptop.active()
 
