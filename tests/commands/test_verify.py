@@ -165,17 +165,17 @@ def test_an_edited_table_is_named_by_row_and_column(sandbox: Sandbox, batch: Sto
 
 
 def test_an_edited_lock_is_named_by_its_member(sandbox: Sandbox, batch: StoredBatch) -> None:
-    path = f"overlays/archive/{batch.name}/batch.yaml"
-    edit(sandbox, path, "retries: 0", "retries: 3")
+    path = f"overlays/archive/{batch.name}/batch.json"
+    edit(sandbox, path, '"retries": 0', '"retries": 3')
     sandbox.commit("Claim retries")
 
-    assert (path, "", "retries") in differing_cells(verify(sandbox.workspace))
+    assert (path, "", "run.retries") in differing_cells(verify(sandbox.workspace))
 
 
 def test_a_lock_whose_digests_were_made_to_fit_is_not_the_batch_of_its_name(
     sandbox: Sandbox, batch: StoredBatch
 ) -> None:
-    path = f"overlays/archive/{batch.name}/batch.yaml"
+    path = f"overlays/archive/{batch.name}/batch.json"
     content = newest(sandbox).tree["job.yaml"].replace(b"parallelism: 2", b"parallelism: 3")
     forged = sandbox.write("forged", content.decode())
     sandbox.git("hash-object", "-w", str(forged))

@@ -10,7 +10,7 @@ from sweepledger.commands.generation.next_batch import EditedError, Generated, S
 from sweepledger.commands.repository import batch_records, costs, programs
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, UnreadableError
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.plan import Balance, Charge, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
@@ -301,8 +301,8 @@ def _unknown_parts(context: CheckContext, batch: StoredBatch, sweep: Sweep) -> I
 
 
 def _shown(part: str | Data | EnvironmentLock | None) -> str:
-    if isinstance(part, Data) and part.places:
-        return safe_repr(f"{part.digest} at {', '.join(path for _, path in part.places)}")
+    if isinstance(part, Data) and part.at:
+        return safe_repr(f"{part.digest} at {', '.join(path for path in part.at.values())}")
     return safe_repr(part if part is None or isinstance(part, str) else part.digest)
 
 

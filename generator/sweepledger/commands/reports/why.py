@@ -259,7 +259,7 @@ class BatchObserver:
         collector = self.collector or collector_state.unknown_collector(
             names.collector, settings.results.every_minutes
         )
-        found = causes.explain_batch(observed, lock.trials, lock.pack, collector=collector, now=self.now)
+        found = causes.explain_batch(observed, lock.trials, lock.run.pack, collector=collector, now=self.now)
         return tuple(self._with_merge(group, batch.sweep) for group in found)
 
     @property

@@ -65,8 +65,8 @@ def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Sett
         elif state.parallelism is not None and batch.lock.shape is not Shape.INDEXED:
             message = f"has no parallelism that could change: its shape is {str(batch.lock.shape)!r}"
             hint = "delete the key; in this shape each trial has an object of its own"
-        elif state.parallelism is not None and state.parallelism % batch.lock.trials_per_pod:
-            at_once = batch.lock.trials_per_pod
+        elif state.parallelism is not None and state.parallelism % batch.lock.run.trials_per_pod:
+            at_once = batch.lock.run.trials_per_pod
             message = f"must run a multiple of pack.at_once ({at_once}) trials, got {state.parallelism}"
             hint = "write a multiple of it"
         else:
@@ -75,5 +75,5 @@ def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Sett
 
 
 def _is_queued(lock: BatchLock, settings: Settings) -> bool:
-    pool = settings.pool(lock.pool)
+    pool = settings.pool(lock.run.pool)
     return pool is not None and pool.queue is not None
