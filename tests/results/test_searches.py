@@ -14,8 +14,8 @@ from sweepledger.results.summary import summarise
 from sweepledger.results.tree import report_files, result_files
 from sweepledger.structs.metric import Goal, Metric
 from tests.results.drawings import drawn, marks, paths, words
-from tests.results.searched import a_promotion, a_search, ended, with_curves
-from tests.results.test_readme_of_replicates import CLEAR, replicated
+from tests.results.searched import a_search, ended, with_curves
+from tests.results.test_readme_of_replicates import CLEAR
 
 LONG = with_curves([[0.1, 0.2, 0.3, 0.4]] * 3 + [[0.1, 0.1]] * 3)
 
@@ -42,11 +42,6 @@ def test_without_a_whole_trial_nobody_can_say_what_was_saved() -> None:
 
     assert stopping == EarlyStopping({"hyperband": 6}, whole=None, steps=0, seconds=0.0)
     assert "saved is unknown" in readme(ended(LONG, dict.fromkeys(range(6), "hyperband")))
-
-
-def test_where_nothing_was_ended_nothing_is_said() -> None:
-    assert early(LONG) is None
-    assert "Early stopping" not in readme(LONG)
 
 
 @pytest.mark.parametrize("value", ["x", {"rule": []}, {"rule": "median"}, {"rule": "<b>"}, {}, None, 7])
@@ -87,17 +82,6 @@ def test_the_curve_of_a_promoted_trial_begins_where_its_parent_ended() -> None:
     assert origin_of(child, parent) == parent.points[-1]
     assert origin_of(restarted, parent) is None
     assert replace(child, origin=parent.points[-1]).path == ((2, 0.2), (3, 0.3), (4, 0.4))
-
-
-def test_the_rungs_of_a_promoted_trial_are_one_line() -> None:
-    lines = [*paths(root := drawn("curves", *a_promotion()), "line"), *paths(root, "chosen")]
-    places = [re.findall(r"[ML](\S+ [^ML\s]+)", each) for each in lines]
-
-    ends = {each[-1] for each in places if len(each) == 3}
-    promoted = [each for each in places if len(each) == 7]
-    assert len(ends) == 6
-    assert len(promoted) == 2
-    assert {each[0] for each in promoted} <= ends
 
 
 def _curve(trial: str, parent: str | None, steps: tuple[int, ...]) -> TrialCurve:
@@ -205,13 +189,6 @@ def test_a_line_ends_where_the_steps_begin_again() -> None:
     assert re.findall("[ML]", line) == ["M", "L", "M", "L"]
 
 
-def test_a_trial_that_was_ended_early_ends_in_a_cross() -> None:
-    root = drawn("curves", ended(LONG, {3: "median"}))
-
-    assert len(paths(root, "cross")) == 2, "one is the legend's"
-    assert "stopped early" in words(root)
-
-
 def test_points_that_are_not_finite_leave_no_line_and_one_point_is_no_curve() -> None:
     batch = with_curves([[0.1, 0.3], [0.2, 0.9]])
     gone = tuple(replace(record, curve=((1, None), (2, 0.5))) for record in batch.records)
@@ -237,13 +214,6 @@ def test_each_assignment_has_its_mean_its_interval_and_its_trials_best_first() -
     assert [word for word in words(root) if word.startswith("a ")] == ["a x", "a y"]
 
 
-def test_without_replicates_there_are_no_intervals() -> None:
-    files = report_files(summarise([LONG], description=""))
-
-    assert "figures/intervals.svg" not in files
-    assert "intervals" not in files["README.md"]
-
-
 def test_the_best_so_far_over_what_was_spent_is_a_searchs_alone() -> None:
     root = drawn("spent", *a_search())
 
@@ -251,10 +221,3 @@ def test_the_best_so_far_over_what_was_spent_is_a_searchs_alone() -> None:
     assert "minutes of computing time, all trials together" in words(root)
     assert [path for path in paths(root, "record") if path.count("L") == 5]
     assert "figures/spent.svg" not in report_files(summarise([LONG], description=""))
-
-
-def test_figures_of_a_wide_replicated_sweep_name_only_what_varies() -> None:
-    many = replicated({f"a very long value {number} of many": [number, number + 1] for number in range(40)})
-    root = drawn("intervals", many)
-
-    assert "The best 24 of 40 configurations." in words(root)

@@ -1,12 +1,7 @@
 """Rounds of bayes by egobox: what its model is told, and that spaces of every kind fit it."""
 
-import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from sweepledger.search.adaptive import Observation, Round
 from sweepledger.search.adaptive.rounds import next_round
@@ -14,17 +9,7 @@ from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
 from tests.search.searches import a_search, an_observation, history, searched
 
-ROOT = Path(__file__).parent.parent.parent
-
 BOWL = {"x": {"min": -5.0, "max": 5.0}, "y": {"min": -5.0, "max": 5.0}}
-
-CONDITIONAL: dict[str, Any] = {
-    "optimizer": {"values": ["adam", "sgd"]},
-    "rate": {"min": 1e-6, "max": 1.0, "distribution": "log_uniform_values"},
-    "beta": {"min": 0.5, "max": 0.999, "when": {"optimizer": "adam"}},
-    "momentum": {"min": 0.0, "max": 0.99, "when": {"optimizer": "sgd"}},
-    "depth": {"min": 1, "max": 12, "when": {"optimizer": "sgd"}},
-}
 
 
 def bowl(at: Mapping[str, Any]) -> float:
@@ -92,70 +77,3 @@ def test_a_trial_that_was_stopped_early_is_no_better_than_the_worst_that_was_not
     early = drawn(sweep, [*known, an_observation(stopped, 0.0, status=Status.PRUNED)])
 
     assert early == drawn(sweep, [*known, an_observation(stopped, worst)])
-
-
-@pytest.mark.parametrize(
-    "known",
-    [
-        pytest.param(lambda _: 1.0, id="equal values"),
-        pytest.param(lambda at: 1e300 if at["x"] > 0 else -1e300, id="huge values"),
-        pytest.param(lambda at: None if at["x"] > 0 else 1.0, id="failures"),
-    ],
-)
-def test_odd_results_do_not_end_a_search(known: Any) -> None:
-    sweep = a_bowl()
-
-    assert len(drawn(sweep, history(sweep, known, 24)).suggestions) == 2
-
-
-def test_conditions_constraints_and_small_spaces_are_searched() -> None:
-    sweep = a_bowl(parameters=CONDITIONAL, constraints=["rate < 0.01"])
-
-    def loss(at: Mapping[str, Any]) -> float:
-        kind = 0.0 if at["optimizer"] == "sgd" else 1.0
-        return float(at["rate"] + kind + abs(at.get("depth", 9) - 3))
-
-    trials = searched(sweep, loss, 12)
-
-    assert len(trials) == 24
-    assert all(float(trial.configuration["rate"]) < 0.01 for trial in trials)  # type: ignore[arg-type]
-    assert best(trials) < 1.1
-    grid = a_bowl(parameters={"a": {"values": [1, 2, 3, 4]}, "b": {"values": ["x", "y", "z"]}})
-    assert len(searched(grid, lambda at: float(at["a"]), 99)) == 12
-
-
-def test_several_metrics_are_searched_for_a_pareto_front() -> None:
-    metrics = [{"name": "left", "goal": "minimize"}, {"name": "right", "goal": "minimize"}]
-    sweep = a_bowl(metric=..., metrics=metrics)
-
-    trials = searched(
-        sweep, lambda at: (abs(at["x"] - 1) + abs(at["y"]), abs(at["x"] + 1) + abs(at["y"])), 10
-    )
-
-    late = [trial.configuration for trial in trials[12:]]
-    assert len(late) == 8
-    # The front lies between the two points.
-    assert sum(abs(float(at["y"])) < 1 for at in late) >= 4  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("threads", ["1", "3"])
-def test_the_number_of_threads_does_not_change_a_round(threads: str) -> None:
-    code = """
-from tests.search.test_gaussian_process import a_bowl, bowl, drawn
-from tests.search.searches import history
-sweep = a_bowl()
-print([dict(one.configuration) for one in drawn(sweep, history(sweep, bowl, 40)).suggestions])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={"RAYON_NUM_THREADS": threads, "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    sweep = a_bowl()
-
-    assert done.stdout.strip() == str(
-        [dict(one.configuration) for one in drawn(sweep, history(sweep, bowl, 40)).suggestions]
-    )

@@ -10,7 +10,6 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion, expansion
 from sweepledger.search.blocks import EARLY_CHECK
 from sweepledger.search.estimates import MAX_WORK, estimate_work
-from sweepledger.search.exact_quantiles import truncated_normal
 from sweepledger.search.unit_cube import ParameterAxis, UndrawableError
 from sweepledger.structs.domain import (
     Beta,
@@ -25,7 +24,7 @@ from sweepledger.structs.domain import (
     Uniform,
 )
 from sweepledger.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
-from sweepledger.structs.search_block import Block, ConfigurationList, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import Block, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from tests.sweeps import a_sweep
 
@@ -88,22 +87,6 @@ def test_the_work_of_all_blocks_is_counted_together() -> None:
     assert " in all blocks, " in problem.message
 
 
-def test_the_work_of_comparing_lists_grows_with_their_items() -> None:
-    values = (tuple(range(500)), tuple(range(501)))
-    same = Constraint(Comparison(Name("l", 0), (("==", Name("l", 0)),)), "l == l")
-    space = SearchSpace((Parameter("l", Choice(values)), *tens(5)), constraints=(same,))
-
-    assert codes(refused(GridSearch(space))) == ["too-much-work"]
-
-
-def test_exact_arithmetic_counts_as_more_work() -> None:
-    hard, easy = Normal(100, 50, 1e-6, 2e-6), Normal(100, 50, 1, 200)
-
-    dear, cheap = (estimate_work(random(SearchSpace((Parameter("x", item),)), 10)) for item in (hard, easy))
-
-    assert dear.steps > 10 * cheap.steps
-
-
 def test_hopeless_draws_end_early() -> None:
     space = SearchSpace((UNIT,), constraints=(below(Name("x", 0), 1e-4),))
 
@@ -124,12 +107,6 @@ def test_a_hundred_hopeless_blocks_share_one_work_limit(monkeypatch: pytest.Monk
     looked_at = [int(problem.message.split(" draws")[0].split()[-1]) for problem in problems]
     assert len(problems) == 100
     assert sum(looked_at) * estimate_work(random(space, 100)).steps <= 1.01 * most
-
-
-def test_one_configuration_in_a_thousand_draws_is_enough() -> None:
-    space = SearchSpace((UNIT,), constraints=(below(Name("x", 0), 0.0013),))
-
-    assert len(explored(random(space, 100)).configurations) == 100
 
 
 def test_a_shuffled_grid_above_the_limit_is_rejected() -> None:
@@ -158,15 +135,6 @@ def test_derived_values_are_columns() -> None:
     assert codes(refused(GridSearch(SearchSpace(tens(5), derived=derived)))) == ["too-large-table"]
 
 
-def test_columns_are_counted_after_the_expansion_too() -> None:
-    space = SearchSpace((*tens(5), *(Parameter(f"c{number}", Constant(1)) for number in range(25))))
-    constrained = replace(space, constraints=(below(Name("p0", 0), 8),))
-
-    (problem,) = refused(GridSearch(constrained))
-
-    assert problem.code == "too-large-table"
-
-
 def test_a_long_text_in_every_trial_is_rejected_before_the_expansion() -> None:
     space = SearchSpace((*tens(5), Parameter("text", Constant("x" * 4_000))))
 
@@ -186,20 +154,7 @@ def test_long_texts_in_some_trials_are_rejected_after_the_expansion() -> None:
     assert "64 MiB" in problem.message
 
 
-def test_blocks_that_repeat_each_other_count_once() -> None:
-    texts = Parameter("text", Choice(("y" * 4_000, "z" * 4_000)))
-    grid = GridSearch(SearchSpace((*tens(3), texts), constraints=(below(Name("p0", 0), 99),)))
-
-    assert len(explored(*[grid] * 20).configurations) == 2_000
-
-
 # Draws
-
-
-def test_a_distant_bound_takes_no_longer_than_no_bound() -> None:
-    near = [truncated_normal(0.3, 0, 1, (-2, high), -0.5) for high in (1e308, None)]
-
-    assert near[0] == near[1]
 
 
 @pytest.mark.parametrize("domain", [Beta(2, 1e300), Quantized(Beta(1e16, 1e308), 1)], ids=repr)
@@ -240,21 +195,6 @@ def test_a_derived_value_that_never_exists_has_a_warning() -> None:
     space = replace(conditional(), derived=(DerivedValue("d", sum_of("ab"), "a + b"),))
 
     assert codes(explored(GridSearch(space)).warnings) == ["never-present", "never-present"]
-
-
-def test_few_draws_do_not_show_that_a_parameter_never_exists() -> None:
-    space = SearchSpace((UNIT, *conditional().parameters))
-
-    assert codes(explored(random(space, 20)).warnings) == []
-    assert codes(explored(random(space, 1_000)).warnings) == ["never-present"]
-
-
-def test_one_listed_value_shows_that_a_parameter_exists() -> None:
-    parameters = (Parameter("c", Constant(1), (Condition("a", (2,)),)),)
-    never, once = (ConfigurationList(SearchSpace(parameters), ({"a": 1}, {"a": last})) for last in (3, 2))
-
-    assert codes(explored(never).warnings) == ["never-present"]
-    assert codes(explored(once).warnings) == []
 
 
 def test_a_constraint_that_is_never_evaluated_has_a_warning() -> None:
