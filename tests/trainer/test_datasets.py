@@ -8,7 +8,7 @@ import pytest
 
 from trainer import data
 from trainer.contract import BAD_SWEEP, TrialError
-from trainer.data import MANIFESTS, ROW, ROWS, ROWS_FILE, ROWS_SHA256, SIDE, load, prepare
+from trainer.data import MANIFESTS, ROW, ROWS_FILE, ROWS_SHA256, SIDE, load, prepare
 from trainer.files import Dataset, IdxManifest, Layout, sha256
 
 Put = Callable[[str, bytes], Path]
@@ -51,13 +51,6 @@ def test_the_split_is_stratified_400_to_100_in_each_class(mnist_5k: Dataset) -> 
     assert Counter(mnist_5k.test.labels) == dict.fromkeys(range(10), 100)
     assert len(mnist_5k.train.pixels) == 4000 * SIZE
     assert len(mnist_5k.test.pixels) == 1000 * SIZE
-
-
-def test_no_test_image_is_trained_on(mnist_5k: Dataset) -> None:
-    train, test = mnist_5k.train.pixels, mnist_5k.test.pixels
-    seen = {train[start : start + SIZE] for start in range(0, len(train), SIZE)}
-
-    assert not any(test[start : start + SIZE] in seen for start in range(0, len(test), SIZE))
 
 
 def test_the_first_rows_of_a_class_train_and_the_rest_test(mnist_5k: Dataset, rows: bytes) -> None:
@@ -109,12 +102,6 @@ def test_a_wrong_checksum_names_file_expected_and_actual(
         f"{folder}/{ROWS_FILE}: must have SHA-256 {ROWS_SHA256}, got {sha256(wrong)} ({len(wrong)} bytes)\n"
     )
     assert error.exit_code == BAD_SWEEP
-
-
-def test_an_endless_file_is_not_read_to_its_end(folder_with: Put, rows: bytes) -> None:
-    folder = folder_with(ROWS_FILE, rows + bytes(1000))
-
-    assert f"({ROWS * ROW + 1} bytes)" in str(refusal(folder))
 
 
 def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path) -> None:
