@@ -188,6 +188,12 @@ def test_a_single_result_has_no_interval_and_so_nobody_wins_over_it() -> None:
     )
 
 
+def test_an_assignment_without_rivals_wins() -> None:
+    summary = of(replicates((0.5, 0.6), (None, None)))
+
+    assert (summary.verdict, summary.best) == (Verdict.ALONE, 0.55)
+
+
 def test_the_subject_of_a_commit_tells_mean_and_interval() -> None:
     message = commit_message(of(replicates((0.5, 0.51), (0.1, 0.11))), recorded=[])
 

@@ -14,8 +14,8 @@ from sweepledger.results.summary import summarise
 from sweepledger.results.tree import report_files, result_files
 from sweepledger.structs.metric import Goal, Metric
 from tests.results.drawings import drawn, marks, paths, words
-from tests.results.searched import a_search, ended, with_curves
-from tests.results.test_readme_of_replicates import CLEAR
+from tests.results.searched import a_promotion, a_search, ended, with_curves
+from tests.results.test_readme_of_replicates import CLEAR, replicated
 
 LONG = with_curves([[0.1, 0.2, 0.3, 0.4]] * 3 + [[0.1, 0.1]] * 3)
 
@@ -82,6 +82,17 @@ def test_the_curve_of_a_promoted_trial_begins_where_its_parent_ended() -> None:
     assert origin_of(child, parent) == parent.points[-1]
     assert origin_of(restarted, parent) is None
     assert replace(child, origin=parent.points[-1]).path == ((2, 0.2), (3, 0.3), (4, 0.4))
+
+
+def test_the_rungs_of_a_promoted_trial_are_one_line() -> None:
+    lines = [*paths(root := drawn("curves", *a_promotion()), "line"), *paths(root, "chosen")]
+    places = [re.findall(r"[ML](\S+ [^ML\s]+)", each) for each in lines]
+
+    ends = {each[-1] for each in places if len(each) == 3}
+    promoted = [each for each in places if len(each) == 7]
+    assert len(ends) == 6
+    assert len(promoted) == 2
+    assert {each[0] for each in promoted} <= ends
 
 
 def _curve(trial: str, parent: str | None, steps: tuple[int, ...]) -> TrialCurve:
@@ -221,3 +232,10 @@ def test_the_best_so_far_over_what_was_spent_is_a_searchs_alone() -> None:
     assert "minutes of computing time, all trials together" in words(root)
     assert [path for path in paths(root, "record") if path.count("L") == 5]
     assert "figures/spent.svg" not in report_files(summarise([LONG], description=""))
+
+
+def test_figures_of_a_wide_replicated_sweep_name_only_what_varies() -> None:
+    many = replicated({f"a very long value {number} of many": [number, number + 1] for number in range(40)})
+    root = drawn("intervals", many)
+
+    assert "The best 24 of 40 configurations." in words(root)

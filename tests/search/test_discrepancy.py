@@ -44,3 +44,8 @@ def test_quasi_random_methods_have_less_discrepancy_than_random_draws(sampler: S
     assert even is not None
     assert random is not None
     assert even < random / 2
+
+
+def test_discrepancy_requires_points_and_axes() -> None:
+    assert discrepancy([]) is None
+    assert discrepancy(unit_points(a_space(x=Constant(1)), [{"x": 1}])) is None

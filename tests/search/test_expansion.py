@@ -281,6 +281,15 @@ def test_a_division_by_zero_shows_the_configuration() -> None:
     assert (problem.path, problem.line, problem.column) == ("derived.q", 7, 3)
 
 
+def test_an_earlier_constraint_guards_a_later_one() -> None:
+    guard = Constraint(Comparison(Name("a", 0), (("!=", Literal(0)),)), "a != 0")
+    quotient = Comparison(Arithmetic("/", Literal(1), Name("a", 0)), (("<", Literal(1)),))
+
+    guarded = expansion_of(GridSearch(a_space(guard, Constraint(quotient, "1 / a < 1"), a=Choice((0, 1, 2)))))
+
+    assert values(guarded) == [(2,)]
+
+
 def codes(errors: Sequence[Problem]) -> list[str]:
     return [problem.code for problem in errors]
 
@@ -383,3 +392,25 @@ def test_a_sweep_above_all_limits_reports_its_budget_too(block: Block) -> None:
     errors = problems(block, budget=Budget(max_trials=20))
 
     assert sorted(codes(errors)) == ["budget-exceeded", "too-many-trials"]
+
+
+@pytest.mark.parametrize(
+    ("space", "proposed"),
+    [
+        (a_space(a=IntUniform(1, 4)), True),
+        (a_space(less("a", 3), a=IntUniform(1, 4)), False),
+        (a_space(a=Choice((1, 2, 3, 4), (0.7, 0.1, 0.1, 0.1))), False),
+    ],
+    ids=["all of them", "constrained", "weighted"],
+)
+def test_a_run_cap_is_suggested_only_if_it_is_certain_to_work(space: SearchSpace, *, proposed: bool) -> None:
+    (problem,) = problems(RandomSearch(Sampler.RANDOM, space, seed=0, cap=5))
+
+    assert problem.code == "run-cap-unreached"
+    assert ("set run_cap: 4" in str(problem.hint)) is proposed
+
+
+def test_a_run_cap_above_all_limits_is_one_problem() -> None:
+    draw = RandomSearch(Sampler.RANDOM, a_space(a=Uniform(0, 1)), seed=1, cap=100_001)
+
+    assert codes(problems(draw)) == ["too-many-trials"]

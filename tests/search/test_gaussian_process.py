@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from sweepledger.search.adaptive import Observation, Round
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
@@ -10,6 +12,14 @@ from sweepledger.structs.sweep import Sweep
 from tests.search.searches import a_search, an_observation, history, searched
 
 BOWL = {"x": {"min": -5.0, "max": 5.0}, "y": {"min": -5.0, "max": 5.0}}
+
+CONDITIONAL: dict[str, Any] = {
+    "optimizer": {"values": ["adam", "sgd"]},
+    "rate": {"min": 1e-6, "max": 1.0, "distribution": "log_uniform_values"},
+    "beta": {"min": 0.5, "max": 0.999, "when": {"optimizer": "adam"}},
+    "momentum": {"min": 0.0, "max": 0.99, "when": {"optimizer": "sgd"}},
+    "depth": {"min": 1, "max": 12, "when": {"optimizer": "sgd"}},
+}
 
 
 def bowl(at: Mapping[str, Any]) -> float:
@@ -77,3 +87,33 @@ def test_a_trial_that_was_stopped_early_is_no_better_than_the_worst_that_was_not
     early = drawn(sweep, [*known, an_observation(stopped, 0.0, status=Status.PRUNED)])
 
     assert early == drawn(sweep, [*known, an_observation(stopped, worst)])
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(lambda _: 1.0, id="equal values"),
+        pytest.param(lambda at: 1e300 if at["x"] > 0 else -1e300, id="huge values"),
+        pytest.param(lambda at: None if at["x"] > 0 else 1.0, id="failures"),
+    ],
+)
+def test_odd_results_do_not_end_a_search(known: Any) -> None:
+    sweep = a_bowl()
+
+    assert len(drawn(sweep, history(sweep, known, 24)).suggestions) == 2
+
+
+def test_conditions_constraints_and_small_spaces_are_searched() -> None:
+    sweep = a_bowl(parameters=CONDITIONAL, constraints=["rate < 0.01"])
+
+    def loss(at: Mapping[str, Any]) -> float:
+        kind = 0.0 if at["optimizer"] == "sgd" else 1.0
+        return float(at["rate"] + kind + abs(at.get("depth", 9) - 3))
+
+    trials = searched(sweep, loss, 12)
+
+    assert len(trials) == 24
+    assert all(float(trial.configuration["rate"]) < 0.01 for trial in trials)  # type: ignore[arg-type]
+    assert best(trials) < 1.1
+    grid = a_bowl(parameters={"a": {"values": [1, 2, 3, 4]}, "b": {"values": ["x", "y", "z"]}})
+    assert len(searched(grid, lambda at: float(at["a"]), 99)) == 12

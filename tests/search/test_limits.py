@@ -10,6 +10,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion, expansion
 from sweepledger.search.blocks import EARLY_CHECK
 from sweepledger.search.estimates import MAX_WORK, estimate_work
+from sweepledger.search.exact_quantiles import truncated_normal
 from sweepledger.search.unit_cube import ParameterAxis, UndrawableError
 from sweepledger.structs.domain import (
     Beta,
@@ -135,6 +136,15 @@ def test_derived_values_are_columns() -> None:
     assert codes(refused(GridSearch(SearchSpace(tens(5), derived=derived)))) == ["too-large-table"]
 
 
+def test_columns_are_counted_after_the_expansion_too() -> None:
+    space = SearchSpace((*tens(5), *(Parameter(f"c{number}", Constant(1)) for number in range(25))))
+    constrained = replace(space, constraints=(below(Name("p0", 0), 8),))
+
+    (problem,) = refused(GridSearch(constrained))
+
+    assert problem.code == "too-large-table"
+
+
 def test_a_long_text_in_every_trial_is_rejected_before_the_expansion() -> None:
     space = SearchSpace((*tens(5), Parameter("text", Constant("x" * 4_000))))
 
@@ -155,6 +165,12 @@ def test_long_texts_in_some_trials_are_rejected_after_the_expansion() -> None:
 
 
 # Draws
+
+
+def test_a_distant_bound_takes_no_longer_than_no_bound() -> None:
+    near = [truncated_normal(0.3, 0, 1, (-2, high), -0.5) for high in (1e308, None)]
+
+    assert near[0] == near[1]
 
 
 @pytest.mark.parametrize("domain", [Beta(2, 1e300), Quantized(Beta(1e16, 1e308), 1)], ids=repr)

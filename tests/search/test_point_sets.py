@@ -11,8 +11,9 @@ import pytest
 from scipy.stats import qmc  # type: ignore[import-untyped]
 
 from sweepledger.search import point_sets
+from sweepledger.search.candidates import draw_candidates
 from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
-from sweepledger.structs.search_block import Sampler
+from sweepledger.structs.search_block import RandomSearch, Sampler
 from tests.pythons import require_python
 from tests.search.conformance import (
     PREFIX_STABLE,
@@ -111,6 +112,13 @@ def test_raising_the_count_keeps_the_first_candidates(sampler: Sampler) -> None:
     few, many = draw_assignments(sampler, space, 20), draw_assignments(sampler, space, COUNT)
 
     assert many[:20] == few
+
+
+@every_sampler
+def test_a_space_of_constants_has_one_candidate(sampler: Sampler) -> None:
+    block = RandomSearch(sampler, a_space(x=Constant(1)), seed=1, cap=10)
+
+    assert list(draw_candidates(block)) == [{"x": 1}]
 
 
 @pytest.mark.parametrize("sampler", [Sampler.SOBOL, Sampler.LATIN_HYPERCUBE])

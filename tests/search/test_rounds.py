@@ -14,7 +14,7 @@ from sweepledger.structs.search_block import AdaptiveSearch, Resource, Rounds
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Budget
 from sweepledger.structs.values import canonical_json
-from tests.search.searches import MIXED, a_search, an_observation, history, loss, searched
+from tests.search.searches import MIXED, a_search, an_observation, history, loss, recorded, searched
 
 
 def test_the_expansion_of_a_search_has_no_configurations() -> None:
@@ -143,6 +143,17 @@ def test_a_missing_trial_is_known_but_no_evidence() -> None:
 
     assert isinstance(outcome, Round)
     assert [dict(suggestion.configuration) for suggestion in outcome.suggestions] == [{"a": 2}]
+
+
+def test_rounds_count_redrawn_proposals() -> None:
+    sweep = a_search(constraints=["width == 256 and depth == 6"], rounds={"size": 6, "max": 9})
+    known = history(sweep, loss, 12)
+
+    outcome = next_round(sweep, known, number=3)
+
+    assert isinstance(outcome, Round)
+    assert len(recorded(outcome, loss)) == 6
+    assert outcome.redrawn > 0
 
 
 def test_a_resource_has_rungs_that_end_at_its_maximum() -> None:

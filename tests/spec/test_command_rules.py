@@ -57,6 +57,10 @@ def test_template_syntax_is_refused_wherever_it_could_be_filled_in(sign: str) ->
     }
 
 
+def test_a_workflow_expression_in_a_command_is_reported_once() -> None:
+    assert bad(command=["x", "${{ secrets.X }}"]) == [("command[1]", "template-syntax")]
+
+
 @pytest.mark.parametrize(
     "text", ["`ls`", "; rm -rf /", "&& x", "$HOME", "a { b } c", "%}", "$", "--upload-pack=x", "# x"]
 )

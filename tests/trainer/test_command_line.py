@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.launcher.folders import launch
+from trainer import data
 from trainer.__main__ import main
 from trainer.contract import BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED
 from trainer.data import ROWS_FILE, ROWS_SHA256
@@ -212,6 +213,16 @@ def test_a_misused_command_says_what_it_expects(capsys: Capture, arguments: list
 
     assert code == BAD_SWEEP
     assert message in capsys.readouterr().err
+
+
+def test_help_names_the_workloads_and_their_networks(capsys: Capture) -> None:
+    code = main(["--help"], {})
+
+    output = capsys.readouterr().out
+    assert code == 0
+    assert ", ".join(data.WORKLOADS) in output
+    assert "--network=eidf (fashion-mnist, mnist, mnist-5k): PyTorch's MNIST example" in output
+    assert all(len(line) <= 80 for line in output.splitlines())
 
 
 def test_a_seed_may_be_an_argument(capsys: Capture) -> None:
