@@ -18,30 +18,6 @@ def some(count: int = 5, side: int = 32) -> ImageTensors:
     )
 
 
-@pytest.mark.parametrize(
-    ("workload", "black", "white"),
-    [
-        ("mnist", [-0.1307 / 0.3081], [(1 - 0.1307) / 0.3081]),
-        ("fashion-mnist", [-0.2860 / 0.3530], [(1 - 0.2860) / 0.3530]),
-        (
-            "cifar10",
-            [-0.4914 / 0.2471, -0.4822 / 0.2435, -0.4465 / 0.2616],
-            [(1 - 0.4914) / 0.2471, (1 - 0.4822) / 0.2435, (1 - 0.4465) / 0.2616],
-        ),
-    ],
-)
-def test_black_and_white_have_the_values_of_the_workloads_constants(
-    workload: str, black: list[float], white: list[float]
-) -> None:
-    channels = len(black)
-    tensors = to_tensors(Images(b"\0\xff" * 2 * channels, b"\0", channels, 2), workload, side=2, device=CPU)
-
-    inputs = tensors.normalized(tensors.pixels)
-
-    assert inputs[0, :, 0, 0].tolist() == pytest.approx(black)
-    assert inputs[0, :, 0, 1].tolist() == pytest.approx(white)
-
-
 def test_a_smaller_image_gets_a_black_frame(few: Dataset) -> None:
     framed, plain = (to_tensors(few.train, "mnist", side=side, device=CPU).pixels for side in (32, 28))
 

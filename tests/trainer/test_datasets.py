@@ -8,7 +8,7 @@ import pytest
 
 from trainer import data
 from trainer.contract import BAD_SWEEP, TrialError
-from trainer.data import MANIFESTS, ROW, ROWS_FILE, ROWS_SHA256, SIDE, load, prepare
+from trainer.data import MANIFESTS, ROWS_FILE, ROWS_SHA256, SIDE, load, prepare
 from trainer.files import Dataset, IdxManifest, Layout, sha256
 
 Put = Callable[[str, bytes], Path]
@@ -51,16 +51,6 @@ def test_the_split_is_stratified_400_to_100_in_each_class(mnist_5k: Dataset) -> 
     assert Counter(mnist_5k.test.labels) == dict.fromkeys(range(10), 100)
     assert len(mnist_5k.train.pixels) == 4000 * SIZE
     assert len(mnist_5k.test.pixels) == 1000 * SIZE
-
-
-def test_the_first_rows_of_a_class_train_and_the_rest_test(mnist_5k: Dataset, rows: bytes) -> None:
-    assert sha256(rows) == ROWS_SHA256
-
-    pixels = [rows[start : start + SIZE] for start in range(0, len(rows), ROW)]
-    train = b"".join(pixels[7 * 500 : 7 * 500 + 400])
-    test = b"".join(pixels[7 * 500 + 400 : 8 * 500])
-    assert mnist_5k.train.pixels[7 * 400 * SIZE : 8 * 400 * SIZE] == train
-    assert mnist_5k.test.pixels[7 * 100 * SIZE : 8 * 100 * SIZE] == test
 
 
 def test_prepared_digits_are_those_of_the_package(tmp_path: Path, mnist_5k: Dataset) -> None:
