@@ -246,6 +246,19 @@ def test_a_program_without_data_has_records_without() -> None:
     assert judged.outcomes[0].data is None
 
 
+def test_ok_without_the_metric_is_a_failure() -> None:
+    outcome = evaluate(a_batch(a_record(metrics={"Test_Accuracy": 0.9}))).outcomes[0]
+
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "metric-missing")
+    assert outcome.metric("test_accuracy") is None
+
+
+def test_ok_with_a_metric_that_is_not_finite_diverged() -> None:
+    outcome = evaluate(a_batch(a_record(metrics={"test_accuracy": None}))).outcomes[0]
+
+    assert (outcome.status, outcome.reason) == (Status.DIVERGED, "metric-not-finite")
+
+
 SECOND, THIRD = Metric("latency", Goal.MINIMIZE), Metric("size", Goal.MINIMIZE)
 
 
