@@ -362,17 +362,6 @@ def test_status_says_what_this_clone_takes_of_the_disk(sandbox: Sandbox, run_swe
     assert ".sweepledger takes 5 MiB of the disk" in run_sweep("status", cwd=sandbox.root).stdout
 
 
-def test_try_prints_no_table_of_metrics_for_a_trial_without_metrics(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.spec()
-    sandbox.write("code/train.py", "raise SystemExit(3)")
-
-    done = run_sweep("try", "peak", cwd=sandbox.root)
-
-    assert done.returncode == 1
-    assert "failed (exit-3)" in done.stdout
-    assert "metric" not in done.stdout
-
-
 def test_local_warns_of_batches_that_are_not_on_the_branch(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()
     run_sweep("generate", cwd=sandbox.root)
@@ -402,25 +391,3 @@ def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox, run
     done = run_sweep("log", cwd=sandbox.root)
 
     assert (done.returncode, "\x1b" in done.stdout) == (0, False)
-
-
-def test_the_help_names_every_command(run_sweep: Run, tmp_path: Path) -> None:
-    shown = run_sweep("--help", cwd=tmp_path).stdout
-
-    for command in (
-        "new",
-        "validate",
-        "try",
-        "generate",
-        "check",
-        "local",
-        "collect",
-        "status",
-        "results",
-        "logs",
-        "update",
-        "log",
-        "show",
-    ):
-        assert f" {command} " in shown
-        assert run_sweep(command, "--help", cwd=tmp_path).returncode == 0

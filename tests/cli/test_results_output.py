@@ -261,22 +261,6 @@ def test_a_wide_table_of_sweeps_has_a_column_per_state_and_names_active_batches(
     assert numbered.split()[-1] == "2"
 
 
-def test_few_states_have_columns_at_eighty_columns() -> None:
-    head, row = at(80, SweepStatus("lr", 1, ("lr-b1-3f9a1c2e",), Counter({TrialState.OK: 3})))
-
-    assert head.split()[2:] == ["running", "ok", "diverged", "failed", "missing", "best", "active"]
-    assert row.split() == ["lr", "3", "0", "3", "0", "0", "0", "lr-b1-3f9a1c2e"]
-
-
-def test_states_of_a_cluster_fit_eighty_columns() -> None:
-    counts = {TrialState.QUEUED: 1, TrialState.NODE_LOST: 2, TrialState.STALLED: 3, TrialState.PENDING: 4}
-
-    head, *rows = at(80, a_tally("lr", {**MANY, **counts}))
-
-    assert head.split() == ["sweep", "trials", "best", "active"]
-    assert "2 node lost" in " ".join(" ".join(rows).split())
-
-
 def test_a_new_spec_with_a_mistake_is_named_by_status_and_the_others_are_counted(
     sandbox: Sandbox, run_sweep: Run, tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
 from sweepledger.commands.collect import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.local import Options, local
@@ -154,18 +153,6 @@ def test_a_recorded_batch_that_breaks_stops_its_sweep_and_no_other(
     assert problem.file == f"overlays/archive/{two[0]}/batch.yaml"
 
 
-def test_a_cancelled_batch_that_breaks_is_named_too(
-    sandbox: Sandbox, two: tuple[str, str], results: Path
-) -> None:
-    cancel(sandbox.workspace, "broken")
-    break_lock(sandbox, two[0])
-
-    with pytest.raises(UnrecordedError) as caught:
-        commit_results(target(sandbox), results, {two[1]}, alive=())
-
-    assert batches_of(caught.value.done) == [two[1]]
-
-
 def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
     sandbox: Sandbox, two: tuple[str, str], results: Path, run_sweep: RunSweep
 ) -> None:
@@ -212,30 +199,6 @@ def test_the_status_counts_the_others_and_names_what_is_broken(
     assert (found["good"].trials, found["good"].problems) == (3, ())
     assert (found["broken"].trials, found["broken"].batches, found["broken"].active) == (0, 1, (two[0],))
     assert [problem.file for problem in found["broken"].problems] == [file]
-
-
-def test_the_status_from_a_cluster_does_so_too(
-    sandbox: Sandbox, two: tuple[str, str], results: Path, cluster: Cluster
-) -> None:
-    break_lock(sandbox, two[0])
-    cluster.job(two[1], ends="Complete", trials=3)
-
-    found = standing(sandbox, results, kubectl=Kubectl())
-
-    assert found["good"].counts["ended"] == 3
-    assert len(found["broken"].problems) == 1
-
-
-def test_the_command_status_shows_all_and_ends_with_3(
-    sandbox: Sandbox, two: tuple[str, str], results: Path, run_sweep: RunSweep
-) -> None:
-    file = break_lock(sandbox, two[0])
-
-    said = run_sweep("status", cwd=sandbox.root)
-
-    assert said.returncode == 3
-    assert {"broken", "good"} <= set(said.stdout.split())
-    assert f"{file}:12:1: " in said.stderr
 
 
 def test_a_trial_of_another_batch_is_found_and_one_of_the_broken_is_explained(

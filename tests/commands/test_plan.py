@@ -328,15 +328,6 @@ def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -
     ]
 
 
-@pytest.mark.parametrize("method", ["sobol", "halton", "latin-hypercube"])
-def test_quasi_random_points_are_more_even_than_chance(sandbox: Sandbox, method: str) -> None:
-    (block,) = review_sweep(sandbox, method, 64).blocks
-
-    assert block.discrepancy is not None
-    assert (block.discrepancy.points, block.discrepancy.dimensions) == (64, 2)
-    assert block.discrepancy.value < block.discrepancy.random
-
-
 def test_listed_and_conditional_values_are_no_dimensions_of_the_measure(sandbox: Sandbox) -> None:
     more = "  k: {values: [1, 2]}\n  u: {min: 0.0, max: 1.0, when: {k: 1}}\n"
 
@@ -351,21 +342,6 @@ def test_points_that_constraints_thinned_out_are_not_measured(sandbox: Sandbox) 
 
     assert block.rejected > 0
     assert block.discrepancy is None
-
-
-def test_the_points_of_a_second_block_are_its_own(sandbox: Sandbox) -> None:
-    sandbox.write(
-        "sweeps/drawn.yaml",
-        DRAWN.replace("method: {method}\nrun_cap: {cap}\n", "").format(
-            more="blocks:\n  - {method: random, run_cap: 40}\n  - {method: sobol, run_cap: 64}\n"
-        ),
-    )
-
-    first, second = review(sandbox, "drawn").blocks
-
-    assert (first.method, first.kept, first.discrepancy) == ("random", 40, None)
-    assert second.discrepancy is not None
-    assert second.discrepancy.value < second.discrepancy.random / 10
 
 
 def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:

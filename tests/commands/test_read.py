@@ -17,7 +17,7 @@ from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Mirror, Repository, commits, reachable_trees
+from sweepledger.repo.git import Mirror, Repository, commits
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -111,19 +111,6 @@ def test_a_persons_git_configuration_changes_nothing(sandbox: Sandbox) -> None:
 
 def test_a_path_is_a_name_and_never_a_pattern(sandbox: Sandbox) -> None:
     assert commits(Repository.find(sandbox.root), ":(glob)**") == ()
-
-
-def test_a_tree_of_a_branch_whose_merge_took_the_other_side_is_reachable(sandbox: Sandbox) -> None:
-    sandbox.git("checkout", "-q", "-b", "side")
-    sandbox.write("code/train.py", "side")
-    sandbox.commit("Side")
-    side = sandbox.git("rev-parse", "HEAD:code").strip()
-    sandbox.git("checkout", "-q", "main")
-    sandbox.write("other", "other")
-    sandbox.commit("Main")
-    sandbox.git("merge", "-q", "-s", "ours", "-m", "Merge", "side")
-
-    assert side in reachable_trees(Repository.find(sandbox.root), ("HEAD",), "code")
 
 
 # log

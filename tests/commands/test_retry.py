@@ -180,15 +180,6 @@ def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) 
     assert requested_values(recorded, made.batch) == [2, 3]
 
 
-def test_a_plan_counts_retried_trials_as_new(recorded: Sandbox) -> None:
-    spec = recorded.root / "sweeps/peak.yaml"
-    spec.write_text(f"{spec.read_text()}retry: [{first(recorded)}]\n")
-
-    (review,) = plan(recorded.workspace, ["peak"]).reviews
-
-    assert (review.counts.new, review.counts.recorded) == (2, 2)
-
-
 def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: None) -> None:
     retry(recorded.workspace, "peak")
 

@@ -23,7 +23,7 @@ from sweepledger.structs.domain import (
     Uniform,
 )
 from sweepledger.structs.expression import Comparison, Literal, Name
-from sweepledger.structs.metric import Goal, Metric, MetricSource, Reduce
+from sweepledger.structs.metric import Goal, Metric, MetricSource
 from sweepledger.structs.run_config import Resources, RunConfig
 from sweepledger.structs.search_block import GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
@@ -294,17 +294,6 @@ def test_a_sweep_that_katib_can_say_loses_nothing_of_its_search() -> None:
     assert whats(exported.losses) == [
         "run.code.path: trainer", "$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("reduce", list(Reduce), ids=str)
-def test_which_of_many_values_counts_goes_to_katib_and_back(reduce: Reduce) -> None:
-    metric = Metric("accuracy", Goal.MAXIMIZE, MetricSource.STDOUT, reduce=reduce)
-
-    experiment, _ = export_katib(a_sweep(metric=metric))
-    back = katib.read(yaml.safe_dump(experiment).encode(), name="back")
-
-    assert broken(experiment) == []
-    assert back.spec["metric"].get("reduce", "last") == reduce
 
 
 def test_a_list_becomes_the_grid_of_its_values_and_says_how_many_more_trials_that_is() -> None:

@@ -126,13 +126,6 @@ def test_written_in_the_order_of_the_committed_file_the_sets_are_that_file() -> 
     )
 
 
-def test_eidfs_four_sets_have_150_bytes() -> None:
-    text = exported("mnist-eidf")
-
-    assert text == "".join(f"- hyperparam_set:\n    batch_size: {size}\n" for size in (32, 64, 128, 512))
-    assert len(text.encode()) == 150
-
-
 def test_the_committed_file_and_the_regenerated_one_hold_the_same_trials_in_another_order() -> None:
     committed = hyperparams_yaml.read(exported("cifar10-committed").encode())
     regenerated = hyperparams_yaml.read(exported("cifar10").encode())

@@ -125,14 +125,6 @@ def test_trials_that_are_not_ranked_are_counted_by_reason() -> None:
     )
 
 
-def test_three_varied_parameters_are_listed_as_people_write() -> None:
-    batch = a_grid(
-        {"a": [1, 2], "b": [3, 4], "c": [5, 6]}, lambda v: sum(float(str(each)) for each in v.values())
-    )
-
-    assert "is **12** with `a` 2, `b` 4 and `c` 6: the highest of all 8 trials" in written(batch)
-
-
 def test_a_smaller_metric_is_the_lowest() -> None:
     batch = a_grid({"a": [1, 2]}, lambda v: float(str(v["a"])), metric=Metric("loss", Goal.MINIMIZE))
 
@@ -191,10 +183,6 @@ def test_a_message_is_one_short_line_of_text(error: str, shown: str) -> None:
     assert row[2] == shown
 
 
-def test_all_ok_is_stated() -> None:
-    assert "## Failures\n\nNone: every trial ended ok.\n" in written(a_grid({"a": [1]}, lambda _: 0.5))
-
-
 def test_main_effects_have_a_table_a_parameter() -> None:
     text = written(a_grid({"a": [2, 1], "b": ["x", "y"]}, lambda v: float(str(v["a"])) / 8))
 
@@ -205,14 +193,6 @@ def test_main_effects_have_a_table_a_parameter() -> None:
         "### `b`\n\nImportance: not available. The mean is the same with each value: "
         "the parameter changes nothing, or the program does not use it.\n"
     ) in text
-
-
-def test_single_trials_are_not_compared_as_means() -> None:
-    text = written(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"]))))
-
-    assert "| `a` | not available | | | | | | |\n" in text
-    assert "### `a`\n\nMost of its values have a single trial: see the figure above.\n" in text
-    assert "| `a` | mean |" not in text
 
 
 def test_a_difference_that_is_not_significant_is_not_shown_as_an_effect() -> None:
@@ -226,18 +206,6 @@ def test_a_difference_that_is_not_significant_is_not_shown_as_an_effect() -> Non
     assert "### `a`" not in text
     assert "No more than chance: `b`, `a`. Their means are not listed.\n" in text
     assert "## Main effects" not in text
-
-
-def test_a_mean_has_the_same_digits_in_both_tables() -> None:
-    grid: dict[str, list[Value]] = {"a": [1, 2, 3], "b": [1, 2, 3, 4, 5, 6, 7]}
-    text = written(a_grid(grid, lambda v: 1 / (float(str(v["a"])) + float(str(v["b"])) / 70)))
-
-    (row,) = [row for row in table_of(text, "Parameter importance") if row[0] == "`a`"]
-    section = text.partition("### `a`")[2].partition("### `b`")[0]
-    cells = [row for row in table_of(f"\n## Table\n{section}", "Table") if len(row) > 1]
-    effects = {row[0]: row[1] for row in cells}
-
-    assert (row[3], row[6]) == (effects[row[2]], effects[row[5]])
 
 
 def test_a_parameter_with_many_values_has_the_figure_for_it() -> None:
@@ -279,13 +247,6 @@ def test_of_several_programs_the_report_names_the_ranked_one_and_no_failure_of_a
     ) in text
 
 
-def test_of_one_program_nothing_of_that_is_said() -> None:
-    text = two_programs("tried.py")
-
-    assert "This report ranks" not in text
-    assert "Of earlier programs" not in text
-
-
 def test_failures_are_grouped_by_reason_and_cut() -> None:
     batch = a_grid({"a": list(range(12))}, lambda _: 0.5)
     changes: dict[int, dict[str, Any]] = {
@@ -305,26 +266,6 @@ def test_failures_are_grouped_by_reason_and_cut() -> None:
     ]
     assert rows[3][3].count("`t0") == 5
     assert rows[3][3].endswith(" …")
-
-
-def test_every_batch_has_a_row_of_provenance() -> None:
-    later = a_program(
-        code=Code("src/train", "beef" * 10), data=None, image="registry.example/a@sha256:" + "0" * 64
-    )
-    text = written(
-        a_grid({"a": [1]}, lambda _: 0.5),
-        a_grid({"a": [1]}, lambda _: 0.6, number=2, name="mnist-grid-b2-00000000", program=later),
-    )
-
-    rows = table_of(text, "Provenance")
-
-    assert [row[0] for row in rows[2:]] == ["`mnist-grid-b1-3f9a1c2e`", "`mnist-grid-b2-00000000`"]
-    assert rows[3][3:6] == [
-        "`registry.example/a@sha256:" + "0" * 64 + "`",
-        "`src/train@beefbeefbeef`",
-        "`none`",
-    ]
-    assert "locks of 2 batches" in text
 
 
 def test_an_absent_parameter_is_an_empty_cell() -> None:
@@ -387,10 +328,6 @@ def test_hostile_text_brings_no_markup_of_its_own(place: str) -> None:
     ):
         extra = {"other-metric": {"<tr>": 1, "<td": 2}}.get(place, {}).get(tag, 0)
         assert html.count(tag) == plain.count(tag) + extra, tag
-
-
-def test_a_description_may_be_missing() -> None:
-    assert "\n# mnist-grid\n\nThe best " in written(a_grid({"a": [1]}, lambda _: 0.5), description="")
 
 
 def test_neither_node_nor_time_is_told() -> None:

@@ -44,11 +44,6 @@ def test_without_a_whole_trial_nobody_can_say_what_was_saved() -> None:
     assert "saved is unknown" in readme(ended(LONG, dict.fromkeys(range(6), "hyperband")))
 
 
-def test_where_nothing_was_ended_nothing_is_said() -> None:
-    assert early(LONG) is None
-    assert "Early stopping" not in readme(LONG)
-
-
 @pytest.mark.parametrize("value", ["x", {"rule": []}, {"rule": "median"}, {"rule": "<b>"}, {}, None, 7])
 def test_what_a_trial_writes_into_its_details_is_no_rule(value: object) -> None:
     forged = tuple(
@@ -205,13 +200,6 @@ def test_a_line_ends_where_the_steps_begin_again() -> None:
     assert re.findall("[ML]", line) == ["M", "L", "M", "L"]
 
 
-def test_a_trial_that_was_ended_early_ends_in_a_cross() -> None:
-    root = drawn("curves", ended(LONG, {3: "median"}))
-
-    assert len(paths(root, "cross")) == 2, "one is the legend's"
-    assert "stopped early" in words(root)
-
-
 def test_points_that_are_not_finite_leave_no_line_and_one_point_is_no_curve() -> None:
     batch = with_curves([[0.1, 0.3], [0.2, 0.9]])
     gone = tuple(replace(record, curve=((1, None), (2, 0.5))) for record in batch.records)
@@ -235,13 +223,6 @@ def test_each_assignment_has_its_mean_its_interval_and_its_trials_best_first() -
     assert len(marks(root, "best")) == len(marks(root, "level")) == 1
     assert len(paths(root, "mean")) == 3, "one is the legend's"
     assert [word for word in words(root) if word.startswith("a ")] == ["a x", "a y"]
-
-
-def test_without_replicates_there_are_no_intervals() -> None:
-    files = report_files(summarise([LONG], description=""))
-
-    assert "figures/intervals.svg" not in files
-    assert "intervals" not in files["README.md"]
 
 
 def test_the_best_so_far_over_what_was_spent_is_a_searchs_alone() -> None:

@@ -10,7 +10,7 @@ from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePosition
 from sweepledger.search import Expansion, expansion
 from sweepledger.structs import trial as trials_module
-from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, Quantized, Uniform
+from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, Uniform
 from sweepledger.structs.expression import (
     Arithmetic,
     Call,
@@ -83,28 +83,6 @@ def test_the_last_parameter_varies_fastest() -> None:
     assert values(expansion_of(GridSearch(space))) == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
 
 
-def test_a_zip_group_comes_where_its_first_member_is_written() -> None:
-    space = replace(a_space(a=Choice((1, 2)), b=Choice(("x", "y")), c=Choice((3, 4))), zips=(("c", "a"),))
-
-    assert values(expansion_of(GridSearch(space))) == [(1, "x", 3), (1, "y", 3), (2, "x", 4), (2, "y", 4)]
-
-
-def test_a_child_written_before_its_parent_keeps_the_written_order() -> None:
-    child = Parameter("momentum", Choice((0.8, 0.9)), (Condition("optimizer", ("sgd",)),))
-    space = SearchSpace((child, Parameter("optimizer", Choice(("adam", "sgd")))))
-
-    assert values(expansion_of(GridSearch(space))) == [("adam",), (0.8, "sgd"), (0.9, "sgd")]
-
-
-def test_integers_step_by_one_and_multiples_of_q_stop_before_the_end() -> None:
-    assert values(expansion_of(GridSearch(a_space(n=IntUniform(3, 5))))) == [(3,), (4,), (5,)]
-    assert values(expansion_of(GridSearch(a_space(x=Quantized(Uniform(0.1, 0.4), 0.1))))) == [
-        (0.1,),
-        (0.2,),
-        (0.3,),
-    ]
-
-
 def derived(expression: Expression, *inputs: Value) -> list[object]:
     """Give what an expression of `a` makes of its values."""
     space = replace(a_space(a=Choice(inputs)), derived=(DerivedValue("b", expression, "…"),))
@@ -163,22 +141,6 @@ def test_constraints_compare_the_decimals_that_are_written(
     assert len(expansion.configurations) == trials
 
 
-def test_derived_whole_numbers_keep_all_their_digits() -> None:
-    quotients = derived(Arithmetic("/", A, Literal(1)), 20000000001, 2**53)
-
-    assert quotients == [20000000001, 2**53]
-
-
-def test_derived_values_that_copy_a_value_are_not_rounded() -> None:
-    exact = 0.12345678901234567
-
-    larger = Call("max", (A, Call("exp", (Literal(-9),))))
-
-    assert derived(A, exact) == [exact]
-    assert derived(larger, exact) == [exact]
-    assert derived(ListLiteral((A, Literal(exact / 3))), exact) == [(exact, exact / 3)]
-
-
 def test_a_constraint_that_mentions_an_absent_parameter_is_satisfied() -> None:
     child = Parameter("b", Constant(9), (Condition("a", (1,)),))
     space = SearchSpace((Parameter("a", Choice((1, 2))), child), constraints=(less("b", 5),))
@@ -209,13 +171,6 @@ def test_a_trial_id_depends_on_its_values_only(other: Sweep) -> None:
     sweep = of(GridSearch(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))))
 
     assert set(ids(sweep)) <= set(ids(other))
-
-
-def test_blocks_in_another_order_give_the_same_trials() -> None:
-    grid = GridSearch(a_space(a=IntUniform(0, 9)))
-    draw = RandomSearch(Sampler.RANDOM, a_space(a=IntUniform(0, 99)), seed=1, cap=30)
-
-    assert set(ids(of(grid, draw))) == set(ids(of(draw, grid)))
 
 
 def test_more_draws_keep_the_first_ones() -> None:
@@ -249,16 +204,6 @@ def test_two_trials_with_one_id_are_rejected(monkeypatch: pytest.MonkeyPatch) ->
 # Counts
 
 
-def test_common_configurations_count_for_the_first_block() -> None:
-    both = expansion_of(GridSearch(a_space(a=Choice((1, 2)))), GridSearch(a_space(a=Choice((2, 3)))))
-
-    assert values(both) == [(1,), (2,), (3,)]
-    assert [(count.candidates, count.duplicates, count.kept) for count in both.blocks] == [
-        (2, 0, 2),
-        (2, 1, 1),
-    ]
-
-
 def test_a_list_adds_the_constants_that_it_does_not_name() -> None:
     space = a_space(b=Constant("same"))
 
@@ -269,15 +214,6 @@ def test_a_list_adds_the_constants_that_it_does_not_name() -> None:
         {"b": "own", "a": 2},
     ]
     assert listed.blocks[0].duplicates == 1
-
-
-def test_rejections_of_every_constraint_are_counted() -> None:
-    listed = expansion_of(
-        GridSearch(a_space(less("a", 3), less("b", 2), a=IntUniform(1, 4), b=IntUniform(1, 2)))
-    )
-
-    assert listed.blocks[0].rejected == 6
-    assert listed.blocks[0].rejections == (4, 4)
 
 
 # What is said
@@ -345,35 +281,6 @@ def test_a_division_by_zero_shows_the_configuration() -> None:
     assert (problem.path, problem.line, problem.column) == ("derived.q", 7, 3)
 
 
-def test_the_hint_for_a_derived_value_suggests_no_constraint() -> None:
-    quotient: Expression = Arithmetic("/", Literal(1), Name("a", 0))
-    guard = Constraint(Comparison(Name("a", 0), (("!=", Literal(0)),)), "a != 0")
-    test = Constraint(Comparison(quotient, (("<", Literal(2)),)), "1 / a < 2")
-    zeros = a_space(a=Choice((1, 0)))
-
-    (derived,) = problems(
-        GridSearch(replace(zeros, derived=(DerivedValue("q", quotient, "1 / a"),), constraints=(guard,)))
-    )
-    (constraint,) = problems(GridSearch(replace(zeros, constraints=(test,))))
-
-    assert "`a / b if b != 0 else 0`" in str(derived.hint)
-    assert "before this one" not in str(derived.hint)
-    assert "a constraint before this one" in str(constraint.hint)
-
-
-@pytest.mark.parametrize(
-    ("expression", "value"),
-    [(Comparison(Name("a", 0), ((">", Literal(0)),)), None), (Name("a", 0), 1)],
-    ids=["null > 0", "1 as a test"],
-)
-def test_the_hint_for_a_wrong_type_does_not_mention_division(expression: Expression, value: Value) -> None:
-    (problem,) = problems(GridSearch(a_space(Constraint(expression, "a"), a=Choice((value,)))))
-
-    assert problem.code == "expression-failed"
-    assert "values of one type, or test for null first, as in `a != null and a > 0`" in str(problem.hint)
-    assert "b != 0" not in str(problem.hint)
-
-
 def test_an_earlier_constraint_guards_a_later_one() -> None:
     guard = Constraint(Comparison(Name("a", 0), (("!=", Literal(0)),)), "a != 0")
     quotient = Comparison(Arithmetic("/", Literal(1), Name("a", 0)), (("<", Literal(1)),))
@@ -392,13 +299,6 @@ def test_a_constraint_that_rejects_nothing_has_a_warning() -> None:
 
     assert (warning.code, warning.severity) == ("constraint-everything", Severity.WARNING)
     assert warning.message == "rejects none of 4 combinations: a < 9"
-
-
-def test_few_draws_and_listed_configurations_give_no_warning() -> None:
-    space = a_space(less("a", 90), a=IntUniform(0, 50))
-
-    assert expansion_of(RandomSearch(Sampler.RANDOM, space, seed=1, cap=8)).warnings == ()
-    assert expansion_of(ConfigurationList(a_space(less("a", 90)), ({"a": 1},))).warnings == ()
 
 
 def test_a_latin_hypercube_that_loses_points_has_a_warning() -> None:
@@ -494,17 +394,6 @@ def test_a_sweep_above_all_limits_reports_its_budget_too(block: Block) -> None:
     assert sorted(codes(errors)) == ["budget-exceeded", "too-many-trials"]
 
 
-def test_no_smaller_run_cap_is_suggested_if_it_would_examine_fewer_draws() -> None:
-    space = a_space(less("a", 0.0004), a=Uniform(0, 1))
-
-    (problem,) = problems(RandomSearch(Sampler.RANDOM, space, seed=0, cap=12))
-
-    assert problem.code == "run-cap-unreached"
-    assert "draws gave only" in problem.message
-    assert "set run_cap" not in str(problem.hint)
-    assert str(problem.hint).endswith("at most 12000 draws are examined for a run_cap of 12")
-
-
 @pytest.mark.parametrize(
     ("space", "proposed"),
     [
@@ -519,13 +408,6 @@ def test_a_run_cap_is_suggested_only_if_it_is_certain_to_work(space: SearchSpace
 
     assert problem.code == "run-cap-unreached"
     assert ("set run_cap: 4" in str(problem.hint)) is proposed
-
-
-def test_drawn_numbers_that_rounding_makes_equal_are_explained() -> None:
-    (problem,) = problems(RandomSearch(Sampler.RANDOM, a_space(a=Uniform(1e9, 1e9 + 20)), seed=0, cap=30))
-
-    assert "rounded to 10 significant digits" in str(problem.hint)
-    assert "constraint" not in str(problem.hint)
 
 
 def test_a_run_cap_above_all_limits_is_one_problem() -> None:

@@ -25,7 +25,7 @@ from sweepledger.structs.domain import (
     Uniform,
 )
 from sweepledger.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
-from sweepledger.structs.search_block import Block, ConfigurationList, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import Block, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from tests.sweeps import a_sweep
 
@@ -88,22 +88,6 @@ def test_the_work_of_all_blocks_is_counted_together() -> None:
     assert " in all blocks, " in problem.message
 
 
-def test_the_work_of_comparing_lists_grows_with_their_items() -> None:
-    values = (tuple(range(500)), tuple(range(501)))
-    same = Constraint(Comparison(Name("l", 0), (("==", Name("l", 0)),)), "l == l")
-    space = SearchSpace((Parameter("l", Choice(values)), *tens(5)), constraints=(same,))
-
-    assert codes(refused(GridSearch(space))) == ["too-much-work"]
-
-
-def test_exact_arithmetic_counts_as_more_work() -> None:
-    hard, easy = Normal(100, 50, 1e-6, 2e-6), Normal(100, 50, 1, 200)
-
-    dear, cheap = (estimate_work(random(SearchSpace((Parameter("x", item),)), 10)) for item in (hard, easy))
-
-    assert dear.steps > 10 * cheap.steps
-
-
 def test_hopeless_draws_end_early() -> None:
     space = SearchSpace((UNIT,), constraints=(below(Name("x", 0), 1e-4),))
 
@@ -124,12 +108,6 @@ def test_a_hundred_hopeless_blocks_share_one_work_limit(monkeypatch: pytest.Monk
     looked_at = [int(problem.message.split(" draws")[0].split()[-1]) for problem in problems]
     assert len(problems) == 100
     assert sum(looked_at) * estimate_work(random(space, 100)).steps <= 1.01 * most
-
-
-def test_one_configuration_in_a_thousand_draws_is_enough() -> None:
-    space = SearchSpace((UNIT,), constraints=(below(Name("x", 0), 0.0013),))
-
-    assert len(explored(random(space, 100)).configurations) == 100
 
 
 def test_a_shuffled_grid_above_the_limit_is_rejected() -> None:
@@ -186,13 +164,6 @@ def test_long_texts_in_some_trials_are_rejected_after_the_expansion() -> None:
     assert "64 MiB" in problem.message
 
 
-def test_blocks_that_repeat_each_other_count_once() -> None:
-    texts = Parameter("text", Choice(("y" * 4_000, "z" * 4_000)))
-    grid = GridSearch(SearchSpace((*tens(3), texts), constraints=(below(Name("p0", 0), 99),)))
-
-    assert len(explored(*[grid] * 20).configurations) == 2_000
-
-
 # Draws
 
 
@@ -240,21 +211,6 @@ def test_a_derived_value_that_never_exists_has_a_warning() -> None:
     space = replace(conditional(), derived=(DerivedValue("d", sum_of("ab"), "a + b"),))
 
     assert codes(explored(GridSearch(space)).warnings) == ["never-present", "never-present"]
-
-
-def test_few_draws_do_not_show_that_a_parameter_never_exists() -> None:
-    space = SearchSpace((UNIT, *conditional().parameters))
-
-    assert codes(explored(random(space, 20)).warnings) == []
-    assert codes(explored(random(space, 1_000)).warnings) == ["never-present"]
-
-
-def test_one_listed_value_shows_that_a_parameter_exists() -> None:
-    parameters = (Parameter("c", Constant(1), (Condition("a", (2,)),)),)
-    never, once = (ConfigurationList(SearchSpace(parameters), ({"a": 1}, {"a": last})) for last in (3, 2))
-
-    assert codes(explored(never).warnings) == ["never-present"]
-    assert codes(explored(once).warnings) == []
 
 
 def test_a_constraint_that_is_never_evaluated_has_a_warning() -> None:

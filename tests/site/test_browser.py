@@ -260,19 +260,6 @@ def test_labels_of_charts_meet_neither_each_other_nor_the_edge(visit: Visit) -> 
             assert [one for one in labels if one["left"] < 0 and not one["isTitle"]] == [], kind
 
 
-def test_an_objective_has_the_same_height_in_every_slice(visit: Visit) -> None:
-    page = visit.open(PAGES["sweep"])
-    visit.draw()
-
-    axes = [
-        [(one["text"], one["top"]) for one in labels if one["anchor"] == "end"]
-        for labels in page.evaluate(LABELS, "slice")
-    ]
-    assert len(axes) > 3
-    assert len(axes[0]) > 2
-    assert axes == [axes[0]] * len(axes)
-
-
 def test_labels_of_parallel_coordinates_hide_the_lines_behind_them(visit: Visit) -> None:
     page = visit.open(PAGES["sweep"])
     visit.draw()

@@ -70,13 +70,6 @@ def test_a_value_is_no_document() -> None:
     assert "points.csv:2:1: a: must be at most 4096 characters, got 5000 [value-too-long]" in problem
 
 
-def test_a_file_that_is_not_there_is_told_in_the_spec() -> None:
-    (problem,) = listed_messages(None)
-
-    assert "file: must be a file next to the spec, but there is no 'sweeps/points.csv' [list-file]" in problem
-    assert problem.startswith("sweeps/lr.yaml:")
-
-
 @pytest.mark.parametrize("name", ["../points.csv", "a/points.csv", "/etc/passwd", "points.yaml", ".csv"])
 def test_no_file_is_opened_but_a_csv_beside_the_spec(name: str) -> None:
     names: list[str] = []
@@ -92,16 +85,6 @@ def test_no_file_is_opened_but_a_csv_beside_the_spec(name: str) -> None:
     assert isinstance(sweep, tuple)
     assert [problem.code for problem in sweep] == ["list-file"]
     assert names == []
-
-
-def test_columns_are_held_to_the_rules_of_names() -> None:
-    assert "parameter-name" in listed_messages(b"1a\n2\n")[0]
-    assert "parameter-collision" in listed_messages(b"rate,Rate\n1,2\n")[0]
-
-
-def test_expressions_know_the_columns() -> None:
-    assert isinstance(listed(b"a,b\n1,2\n", constraints=["a < b"]), Sweep)
-    assert "'c'" in listed_messages(b"a,b\n1,2\n", constraints=["a < c"])[0]
 
 
 def test_each_block_may_have_a_file() -> None:

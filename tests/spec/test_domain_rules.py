@@ -77,13 +77,6 @@ def test_what_other_tools_call_a_key_is_recognised(key: str, meant: str) -> None
     assert f"did you mean {meant!r}?" in hints(parameters={"p": {key: 1}})
 
 
-@pytest.mark.parametrize("key", ["mu", "sigma"])
-def test_keys_of_a_distribution_alone_name_the_distributions_that_have_them(key: str) -> None:
-    said = "mu and sigma belong to distribution: normal, log_normal or truncated_normal"
-
-    assert said in hints(parameters={"p": {key: 1}})
-
-
 @pytest.mark.parametrize(
     ("domain", "problem"),
     [

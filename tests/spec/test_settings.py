@@ -454,13 +454,6 @@ def test_settings_are_refused_before_the_cluster_would_refuse_what_they_become(
     assert settings(text) == [found]
 
 
-def test_an_image_without_digest_is_told_how_to_find_it() -> None:
-    found = parse_settings(b"images: {a: {repository: a, tag: b}}", "sweepledger.yaml")
-
-    assert isinstance(found, tuple)
-    assert found[0].hint == "`sweep pin a` finds the digest of its tag"
-
-
 def test_the_settings_of_this_repository_have_no_problem() -> None:
     assert isinstance(parse_settings((ROOT / "sweepledger.yaml").read_bytes(), "sweepledger.yaml"), Settings)
 
@@ -496,28 +489,3 @@ def test_an_endpoint_is_given_to_the_client_of_each_cloud(url: str, names: tuple
         endpoint: "http://s.example",
         in_the_clear: "true",
     }
-
-
-@pytest.mark.parametrize("key", ["claim: c", "path: p", "nfs: {server: a, path: /}", "version: v"])
-def test_a_copy_from_the_bucket_has_no_key_of_a_volume(key: str) -> None:
-    text = f"""\
-datasets: {{d: {{bucket: data/d, size: 2Gi, digest: "{DIGEST}", {key}}}}}
-results: {{store: bucket, bucket: {{url: "s3://sweeps/vision", egress: bucket}}}}
-"""
-
-    found = settings(text)
-
-    assert isinstance(found, list)
-    assert (f"datasets.d.{key.partition(':')[0]}", "data-source") in found
-
-
-@pytest.mark.parametrize("place", ["results", "datasets.d", "clusters.c"])
-def test_an_export_has_an_absolute_path_wherever_it_is_given(place: str) -> None:
-    section, _, name = place.partition(".")
-    export = "nfs: {server: nfs.example.org, path: relative}"
-    inner = f"{{{name}: {{{export}}}}}" if name else f"{{{export}}}"
-
-    found = settings(f"{section}: {inner}\n")
-
-    assert isinstance(found, list)
-    assert f"{place}.nfs.path" in [path for path, _ in found]

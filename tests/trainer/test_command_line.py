@@ -167,7 +167,7 @@ def test_the_same_seed_gives_the_same_bits_in_another_process_and_from_a_prepare
 
 
 def test_bad_values_have_their_own_exit_code(capsys: Capture) -> None:
-    code, lines = problems(capsys, "mnist", "--learning_rate=-1", "--batch_size", "0")
+    code, lines = problems(capsys, "mnist", "--learning_rate=-1", "--batch_size=0")
 
     assert lines == [
         "trainer: --learning_rate: must be greater than 0 and finite, got '-1'",
