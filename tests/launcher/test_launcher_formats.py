@@ -107,16 +107,32 @@ def test_the_newest_file_of_this_attempt_is_read(trial_folder: TrialFolder) -> N
     assert trial_folder.try_once()["metrics"] == {"test_accuracy": 0.3}
 
 
-def test_a_file_that_the_attempt_did_not_change_does_not_count(trial_folder: TrialFolder) -> None:
+UNCHANGED = (
+    ": the file existed before the trial started and its bytes did not change; remove it from the code"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        pytest.param("true", UNCHANGED, id="left alone"),
+        pytest.param("""printf '{"test_accuracy": 0.99}' > metrics.json""", UNCHANGED, id="the same bytes"),
+        pytest.param("mv metrics.json old; cp old metrics.json", UNCHANGED, id="a copy of itself"),
+        pytest.param("rm metrics.json", "", id="removed"),
+    ],
+)
+def test_a_file_that_the_attempt_did_not_change_does_not_count(
+    trial_folder: TrialFolder, command: str, said: str
+) -> None:
     trial_folder.code.mkdir()
     (trial_folder.code / "metrics.json").write_text('{"test_accuracy": 0.99}')
     trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "result", "path": "metrics.json"}}
-    trial_folder.command = shell("true")
+    trial_folder.command = shell(command)
 
     record = trial_folder.try_once()
 
     assert (record["reason"], record["metrics"]) == ("metric-missing", {})
-    assert record["details"]["error"] == "the trial wrote no metrics.json"
+    assert record["details"]["error"] == f"the trial wrote no metrics.json{said}"
 
 
 def test_a_path_may_name_the_folders_of_the_trial(trial_folder: TrialFolder) -> None:

@@ -2321,6 +2321,8 @@ class Files:
         self.result, self.pattern, self.roots, self.is_folder = result, pattern, roots, is_folder
         self.shown = shown
         """How messages name the files."""
+        self.has_unchanged = False
+        """Whether the pattern matches only what was there before."""
         self.before = {path: before_of(path) for path, _ in self.candidates()} if pattern else {}
         others = [*roots, os.environ.get("SWEEP_PARENT", "")]
         self.copied = set(self.earlier(others)) if pattern else set()
@@ -2343,7 +2345,9 @@ class Files:
         """List the files to read: all event files by name, else the newest file."""
         if not self.pattern:
             return [self.result]
-        changed = [(state, path) for path, state in self.candidates() if self.start(path, state) is not None]
+        matches = list(self.candidates())
+        changed = [(state, path) for path, state in matches if self.start(path, state) is not None]
+        self.has_unchanged = bool(matches) and not changed
         if self.is_folder:
             return sorted({path for _, path in changed})
         return [max(changed)[1]] if changed else []
@@ -2452,7 +2456,7 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
             return report_of_events(files, metric)
         paths = files.current()
         if not paths:
-            return no_file(files.shown)
+            return no_file(files.shown, is_unchanged=files.has_unchanged)
         if metric["format"] == "json":
             return report_of_file(paths[0], wanted_of(metric), files.shown)
         return report_of_lines(paths[0], metric, files.shown, files.start(paths[0]) or 0)
@@ -2511,7 +2515,7 @@ def report_of_events(files: Files, metric: Mapping[str, Any]) -> Report:
         except (OSError, ValueError) as error:
             wrong = f"{os.path.basename(path)}: {error}"
     if not paths:
-        return no_file(files.shown)
+        return no_file(files.shown, is_unchanged=files.has_unchanged)
     report = gathered.report(f"there is no {SHOWN['tensorboard'].format(metric['name'])} in {files.shown}")
     if events.skipped:
         report = report._replace(details={"events_skipped": events.skipped})
@@ -2537,9 +2541,12 @@ def format_of_file(path: str, objective: str) -> str:
     return ""
 
 
-def no_file(shown: str) -> Report:
-    """Return the report of a trial that did not write its file."""
-    return Report({}, {}, "metric-missing", f"the trial wrote no {shown}")
+def no_file(shown: str, *, is_unchanged: bool = False) -> Report:
+    """Return the report of a trial that did not write its file, or left one as it was before."""
+    message = f"the trial wrote no {shown}"
+    if is_unchanged:
+        message += ": the file existed before the trial started and its bytes did not change; remove it from the code"
+    return Report({}, {}, "metric-missing", message)
 
 
 def no_result(why: str, shown: str) -> Report:
