@@ -112,6 +112,7 @@ def test_the_newest_file_of_this_attempt_is_read(trial_folder: TrialFolder) -> N
     assert trial_folder.try_once()["metrics"] == {"test_accuracy": 0.3}
 
 
+LINKED = ": there is a link, which is not followed; write the file itself"
 UNCHANGED = (
     ": the file existed before the trial started and its bytes did not change; remove it from the code"
 )
@@ -124,6 +125,9 @@ UNCHANGED = (
         pytest.param("""printf '{"test_accuracy": 0.99}' > metrics.json""", UNCHANGED, id="the same bytes"),
         pytest.param("mv metrics.json old; cp old metrics.json", UNCHANGED, id="a copy of itself"),
         pytest.param("rm metrics.json", "", id="removed"),
+        pytest.param("mv metrics.json a; ln -s a metrics.json", LINKED, id="a link"),
+        pytest.param("ln -sf $SWEEP_TRIAL metrics.json", LINKED, id="a link to another file"),
+        pytest.param("ln -sf nowhere metrics.json", LINKED, id="a link to nothing"),
     ],
 )
 def test_a_file_that_the_attempt_did_not_change_does_not_count(

@@ -2352,8 +2352,8 @@ class Files:
         self.result, self.pattern, self.roots, self.is_folder = result, pattern, roots, is_folder
         self.shown = shown
         """How messages name the files."""
-        self.has_unchanged = False
-        """Whether the pattern matches only what was there before."""
+        self.why = ""
+        """Why nothing that the pattern matches counts."""
         self.before = {path: before_of(path) for path, _ in self.candidates()} if pattern else {}
         others = [*roots, os.environ.get("SWEEP_PARENT", "")]
         self.copied = set(self.earlier(others)) if pattern else set()
@@ -2378,10 +2378,17 @@ class Files:
             return [self.result]
         matches = list(self.candidates())
         changed = [(state, path) for path, state in matches if self.start(path, state) is not None]
-        self.has_unchanged = bool(matches) and not changed
+        if not changed:
+            self.why = UNCHANGED if matches else self.linked()
         if self.is_folder:
             return sorted({path for _, path in changed})
         return [max(changed)[1]] if changed else []
+
+    def linked(self) -> str:
+        """Return that the pattern matches a link, if it does: what a link names may be another trial's."""
+        import glob  # noqa: PLC0415 - rarely needed
+
+        return LINKED if any(map(os.path.islink, glob.iglob(self.pattern, recursive=True))) else ""
 
     def start(self, path: str, state: tuple[int, int, int] | None = None) -> int | None:
         """Return where what the trial has written begins in a file; None if it wrote nothing there."""
@@ -2487,7 +2494,7 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
             return report_of_events(files, metric)
         paths = files.current()
         if not paths:
-            return no_file(files.shown, is_unchanged=files.has_unchanged)
+            return no_file(files.shown, why=files.why)
         if metric["format"] == "json":
             return report_of_file(paths[0], wanted_of(metric), files.shown)
         return report_of_lines(paths[0], metric, files.shown, files.start(paths[0]) or 0)
@@ -2546,7 +2553,7 @@ def report_of_events(files: Files, metric: Mapping[str, Any]) -> Report:
         except (OSError, ValueError) as error:
             wrong = f"{os.path.basename(path)}: {error}"
     if not paths:
-        return no_file(files.shown, is_unchanged=files.has_unchanged)
+        return no_file(files.shown, why=files.why)
     report = gathered.report(f"there is no {SHOWN['tensorboard'].format(metric['name'])} in {files.shown}")
     if events.skipped:
         report = report._replace(details={"events_skipped": events.skipped})
@@ -2572,13 +2579,15 @@ def format_of_file(path: str, objective: str) -> str:
     return ""
 
 
-def no_file(shown: str, *, is_unchanged: bool = False) -> Report:
-    """Return the report of a trial that did not write its file, or left one as it was before."""
-    message = f"the trial wrote no {shown}"
-    if is_unchanged:
-        message += ": the file existed before the trial started and its bytes did not change; "
-        message += "remove it from the code"
-    return Report({}, {}, "metric-missing", message)
+UNCHANGED = (
+    ": the file existed before the trial started and its bytes did not change; remove it from the code"
+)
+LINKED = ": there is a link, which is not followed; write the file itself"
+
+
+def no_file(shown: str, *, why: str = "") -> Report:
+    """Return the report of a trial that did not write its file, or left nothing there that counts."""
+    return Report({}, {}, "metric-missing", f"the trial wrote no {shown}{why}")
 
 
 def no_result(why: str, shown: str) -> Report:
