@@ -77,7 +77,7 @@ def leave(results: Path, batch: StoredBatch, random: Random) -> None:
             code=batch.lock.program.code.tree,
             data=None,
             metrics={"score": random.random(), "loss": random.random()},
-            curve=points,
+            curves={"score": points},
         )
         path = results / batch.name / str(trial.index) / f"{record.uid}.json"
         path.parent.mkdir(parents=True)

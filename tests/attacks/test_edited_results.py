@@ -28,7 +28,7 @@ CODE = re.compile(r'(,"code":"[0-9a-f]+")')
 
 
 def with_curve(points: str) -> Callable[[str], str]:
-    return lambda text: CODE.sub(rf'\1,"curve":{points}', text)
+    return lambda text: CODE.sub(rf'\1,"curves":{{"loss":{points}}}', text)
 
 
 def first_trial(name: str) -> Callable[[str], str]:

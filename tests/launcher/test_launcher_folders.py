@@ -798,7 +798,7 @@ def test_of_a_file_of_the_code_only_what_was_appended_counts(
     )
 
     assert record["metrics"]["test_accuracy"] == 0.3
-    assert [value for _, value in record.get("curve", [])] == (
+    assert [value for _, value in record.get("curves", {}).get("test_accuracy", [])] == (
         [] if metric["format"] == "log" else [0.2, 0.3]
     )
 
@@ -870,7 +870,7 @@ def test_of_an_event_file_of_the_code_only_what_was_appended_counts(trial_folder
         trial_folder, "cat $HERE/added >> runs/tfevents", path="runs", format="tensorboard", reduce="max"
     )
 
-    assert (record["metrics"], record["curve"]) == ({"test_accuracy": 0.25}, [[2, 0.25]])
+    assert (record["metrics"], record["curves"]["test_accuracy"]) == ({"test_accuracy": 0.25}, [[2, 0.25]])
 
 
 def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolder) -> None:
@@ -884,7 +884,7 @@ def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolde
 
     record = trial_folder.try_once()
 
-    assert (record["stopped"]["step"], record["curve"]) == (3, [[2, 0.25], [3, 0.625]])
+    assert (record["stopped"]["step"], record["curves"]["test_accuracy"]) == (3, [[2, 0.25], [3, 0.625]])
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def readme(*batches: BatchRecords) -> str:
 
 
 def early(batch: BatchRecords) -> EarlyStopping | None:
-    return early_stopping(summarise([batch], description="").outcomes)
+    return early_stopping(summarise([batch], description="").outcomes, batch.lock.metric.name)
 
 
 # ------------------------------------------------------------------------------------------------ ended early
@@ -191,8 +191,9 @@ def test_every_curve_is_a_line_and_the_best_lies_on_top() -> None:
 def test_a_line_ends_where_the_steps_begin_again() -> None:
     batch = with_curves([[0.1, 0.3, 0.2, 0.5], [0.2, 0.9, 0.8, 0.9]])
     folds = tuple(
-        replace(one, curve=tuple((1 + at % 2, value) for at, (_, value) in enumerate(one.curve)))
+        replace(one, curves={name: tuple((1 + at % 2, value) for at, (_, value) in enumerate(points))})
         for one in batch.records
+        for name, points in one.curves.items()
     )
 
     (line,) = paths(drawn("curves", replace(batch, records=folds)), "line")
@@ -202,7 +203,9 @@ def test_a_line_ends_where_the_steps_begin_again() -> None:
 
 def test_points_that_are_not_finite_leave_no_line_and_one_point_is_no_curve() -> None:
     batch = with_curves([[0.1, 0.3], [0.2, 0.9]])
-    gone = tuple(replace(record, curve=((1, None), (2, 0.5))) for record in batch.records)
+    gone = tuple(
+        replace(record, curves={batch.lock.metric.name: ((1, None), (2, 0.5))}) for record in batch.records
+    )
 
     assert "figures/curves.svg" not in report_files(summarise([replace(batch, records=gone)], description=""))
 

@@ -145,7 +145,7 @@ def test_the_lines_of_a_trial_are_a_curve_to_the_launcher(capsys: Capture, tmp_p
     stream.finish()
     report = stream.report("on stdout", "")
     assert report.reason is None
-    assert [step for step, _ in report.curve] == [1, 2, 3]
+    assert [step for step, _ in report.curves["test_accuracy"]] == [1, 2, 3]
     assert report.metrics == json.loads((tmp_path / "r").read_text())["metrics"]
     assert report.details["data"]["name"] == "mnist-5k"
 

@@ -118,7 +118,9 @@ MOST_WAITS = 40  # times half a millisecond
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - of a link to a longer TMPDIR
 MOST_METRICS = 100
 MOST_POINTS = 200  # of a curve in the record
-MOST_HELD = 4096  # points of a curve until the trial ends
+MOST_HELD = 4096  # points of the compared curve, and of the objective's, until the trial ends
+HELD_BESIDE = 512  # points of any other curve
+LEAST_POINTS = 8  # of a curve that is thinned for want of room
 LARGEST_STEP = 2**53  # beyond it, readers that use doubles lose digits
 MOST_GUESSES = 1000  # lines that are tried in another format
 LONGEST_PATH = 500  # characters of an artifact's path in JSON
@@ -141,9 +143,10 @@ LOOK = 1.0  # seconds between two looks at a growing file, if there are rules of
 FIRST_PART_BYTES = 4000  # with a digest it fits the termination message
 DETAILS_BYTES = 8 * KIBIBYTE
 CURVE_BYTES = 6 * KIBIBYTE
-ARTIFACTS_BYTES = 12 * KIBIBYTE
+CURVES_BYTES = 10 * KIBIBYTE  # of all curves
+ARTIFACTS_BYTES = 8 * KIBIBYTE
 ENVIRONMENT_BYTES = 64 * KIBIBYTE
-BEYOND_FIRST_PART = ("artifacts", "curve", "details", "environment", "stopped")
+BEYOND_FIRST_PART = ("artifacts", "curves", "details", "environment", "stopped")
 
 NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
 METRIC_NAME = re.compile(NAME)
@@ -1767,16 +1770,17 @@ class Report(NamedTuple):
     details: dict[str, Any]
     reason: str | None  # why there is no objective
     message: str
-    curve: Sequence[list[Any]] = ()  # [step, objective], None if that is not finite
+    curves: Mapping[str, list[list[Any]]] = {}  # [step, value] by metric, the most important first
 
 
 class Curve:
-    """The objective by step, in memory that does not grow with the steps.
+    """A metric by step, in memory that does not grow with the steps.
 
     A place is a step after how often steps have begun again, as they do for each fold of a cross-validation.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_HELD) -> None:
+        self.most = most
         self.points: list[tuple[tuple[int, int], float]] = []
         self.count, self.stride, self.has_steps = 0, 1, False
         self.last_step, self.restarts = -1, 0
@@ -1795,7 +1799,7 @@ class Curve:
         self.last = point = ((self.restarts, place), value)
         if self.count % self.stride == 0:
             self.points.append(point)
-            if len(self.points) > MOST_HELD:
+            if len(self.points) > self.most:
                 self.points = self.points[::2]
                 self.stride *= 2
         self.count += 1
@@ -1804,21 +1808,15 @@ class Curve:
             self.high = point if self.high is None or value > self.high[1] else self.high
         return place, value
 
-    def begin_file(self) -> None:
-        """Take the steps of another file beside those of the first."""
-        self.last_step = -1
-
-    def thinned(self) -> list[list[Any]]:
-        """Return the points for a record, in the order of their steps."""
-        if self.count < 2 and not self.has_steps:  # one number alone is not a curve
-            return []
+    def thinned(self, room: int = CURVE_BYTES) -> list[list[Any]]:
+        """Return the points for a record, in the order of their steps; the fewest may exceed the room."""
         most = MOST_POINTS
         while True:
             points = self.at_most(most)
             size = len(dump(points))
-            if size <= CURVE_BYTES:
+            if size <= room or most == LEAST_POINTS:
                 return points
-            most = max(8, min(most * CURVE_BYTES // size, most - 1))
+            most = max(LEAST_POINTS, min(most * room // size, most - 1))
 
     def at_most(self, most: int) -> list[list[Any]]:
         """Return the first, last, lowest and highest point, and others evenly between them."""
@@ -1854,7 +1852,8 @@ class Gathered:
         self.details: dict[str, Any] = {}
         self.followed = metric.get("curve", self.objective)
         self.curve = Curve()
-        self.own_curve = self.curve if self.followed == self.objective else Curve()
+        self.curves = {self.followed: self.curve}
+        self.curves.setdefault(self.objective, Curve())
 
     def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
         """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
@@ -1863,25 +1862,58 @@ class Gathered:
             is_number = type(value) in AMOUNT and METRIC_NAME.fullmatch(name)
             if is_number and (is_known or len(self.metrics) < MOST_METRICS):
                 self.metrics[name] = float(value)
+                if name not in self.curves:
+                    self.curves[name] = Curve(HELD_BESIDE)
+                point = self.curves[name].add(self.metrics[name], step)
+                if name == self.followed and not self.curve.restarts:  # else steps do not say how far it is
+                    self.on_value(*point)
             elif keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
                 self.details[name] = value
-        if self.own_curve is not self.curve and type(members.get(self.objective)) in AMOUNT:
-            self.own_curve.add(float(members[self.objective]), step)
-        if type(members.get(self.followed)) in AMOUNT and self.followed in self.metrics:
-            point = self.curve.add(self.metrics[self.followed], step)
-            if not self.curve.restarts:  # else its steps say nothing of how far the trial is
-                self.on_value(*point)
 
-    def report(self, missing: str, *, has_curve: bool = True) -> Report:
+    def begin_file(self) -> None:
+        """Take the steps of another file beside those of the first."""
+        for curve in self.curves.values():
+            curve.last_step = -1
+
+    def recorded(self) -> dict[str, list[list[Any]]]:
+        """Return the curves for a record, the most important first; those without room are a detail.
+
+        The compared one comes first, then the objective, the other metrics of the sweep, and the rest by
+        name. What the first leaves is divided equally. One number alone is a curve only if it is compared
+        and has a step.
+        """
+        names = [
+            name
+            for name in dict.fromkeys((self.followed, *self.wanted, *sorted(self.curves)))
+            if name in self.curves
+            for count in [self.curves[name].count]
+            if count > 1 or (count and name == self.followed and self.curve.has_steps)
+        ]
+        kept: dict[str, list[list[Any]]] = {}
+        room = CURVES_BYTES
+        for place, name in enumerate(names):
+            share = CURVE_BYTES if name == self.followed else room // (len(names) - place)
+            points = self.curves[name].thinned(share - len(dump({name: 0})))
+            size = len(dump({name: points}))
+            if size <= room and len(kept) < MOST_METRICS:
+                kept[name] = points
+                room -= size
+        if len(kept) < len(names):
+            self.details["curves_left_out"] = len(names) - len(kept)
+        return kept
+
+    def report(self, missing: str, *, has_curves: bool = True) -> Report:
         """Return the report; `missing` is the message if there is no objective."""
+        curves = self.recorded() if has_curves else {}
         if self.objective not in self.metrics:
-            return Report(self.metrics, self.details, "metric-missing", missing)
+            return Report(self.metrics, self.details, "metric-missing", missing, curves)
         if self.curve.restarts:
             self.details["steps_restarted"] = self.curve.restarts
-        best = {"min": self.own_curve.low, "max": self.own_curve.high}.get(self.reduce)
+        own = self.curves[self.objective]
+        best = {"min": own.low, "max": own.high}.get(self.reduce)
         if best:
             self.metrics[self.objective] = best[1]
-        return Report(self.metrics, self.details, None, "", self.curve.thinned() if has_curve else ())
+        return Report(self.metrics, self.details, None, "", curves)
 
 
 # ------------------------------------------------------------------------------------------- formats of lines
@@ -2078,10 +2110,9 @@ class Stream:
         return self.strict or self.form == "jsonl" or name == self.objective
 
     def has_step(self, members: Mapping[str, Any]) -> bool:
-        """Return whether a line has the step of its objective; else its step is a number like others."""
-        has_one = whole_step(members.get("step")) is not None and self.objective != "step"
-        is_curve = self.objective in members or self.gathered.followed in members
-        return has_one and (self.form in ("jsonl", "csv") or is_curve)
+        """Return whether a line has the step of its numbers; a step alone is a number like others."""
+        has_one = whole_step(members.get("step")) is not None and "step" not in self.gathered.wanted
+        return has_one and (self.form in ("jsonl", "csv") or len(members) > 1)
 
     def finish(self) -> None:
         """Take what follows the last line end. Raises ValueError like `feed`."""
@@ -2096,7 +2127,7 @@ class Stream:
             missing += f": it printed {self.near}"
         elif self.gathered.metrics:
             missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
-        return self.gathered.report(missing + would_find(other), has_curve=self.form != "log")
+        return self.gathered.report(missing + would_find(other), has_curves=self.form != "log")
 
 
 def would_find(form: str) -> str:
@@ -2120,7 +2151,7 @@ class Events:
     def begin(self) -> None:
         """Start with another file."""
         self.buffer, self.ahead, self.is_lost = bytearray(), 0, False
-        self.gathered.curve.begin_file()
+        self.gathered.begin_file()
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of a file. What is damaged is counted."""
@@ -2321,6 +2352,8 @@ class Files:
         self.result, self.pattern, self.roots, self.is_folder = result, pattern, roots, is_folder
         self.shown = shown
         """How messages name the files."""
+        self.why = ""
+        """Why nothing that the pattern matches counts."""
         self.before = {path: before_of(path) for path, _ in self.candidates()} if pattern else {}
         others = [*roots, os.environ.get("SWEEP_PARENT", "")]
         self.copied = set(self.earlier(others)) if pattern else set()
@@ -2343,10 +2376,19 @@ class Files:
         """List the files to read: all event files by name, else the newest file."""
         if not self.pattern:
             return [self.result]
-        changed = [(state, path) for path, state in self.candidates() if self.start(path, state) is not None]
+        matches = list(self.candidates())
+        changed = [(state, path) for path, state in matches if self.start(path, state) is not None]
+        if not changed:
+            self.why = UNCHANGED if matches else self.linked()
         if self.is_folder:
             return sorted({path for _, path in changed})
         return [max(changed)[1]] if changed else []
+
+    def linked(self) -> str:
+        """Return that the pattern matches a link, if it does: what a link names may be another trial's."""
+        import glob  # noqa: PLC0415 - rarely needed
+
+        return LINKED if any(map(os.path.islink, glob.iglob(self.pattern, recursive=True))) else ""
 
     def start(self, path: str, state: tuple[int, int, int] | None = None) -> int | None:
         """Return where what the trial has written begins in a file; None if it wrote nothing there."""
@@ -2452,7 +2494,7 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
             return report_of_events(files, metric)
         paths = files.current()
         if not paths:
-            return no_file(files.shown)
+            return no_file(files.shown, why=files.why)
         if metric["format"] == "json":
             return report_of_file(paths[0], wanted_of(metric), files.shown)
         return report_of_lines(paths[0], metric, files.shown, files.start(paths[0]) or 0)
@@ -2491,7 +2533,7 @@ def report_of_lines(
     report = stream.report(f"in {shown}", other)
     if wrong:
         invalid = no_result(wrong + would_find(other), shown)
-        return invalid._replace(metrics=report.metrics, curve=report.curve)
+        return invalid._replace(metrics=report.metrics, curves=report.curves)
     return report
 
 
@@ -2511,7 +2553,7 @@ def report_of_events(files: Files, metric: Mapping[str, Any]) -> Report:
         except (OSError, ValueError) as error:
             wrong = f"{os.path.basename(path)}: {error}"
     if not paths:
-        return no_file(files.shown)
+        return no_file(files.shown, why=files.why)
     report = gathered.report(f"there is no {SHOWN['tensorboard'].format(metric['name'])} in {files.shown}")
     if events.skipped:
         report = report._replace(details={"events_skipped": events.skipped})
@@ -2537,9 +2579,15 @@ def format_of_file(path: str, objective: str) -> str:
     return ""
 
 
-def no_file(shown: str) -> Report:
-    """Return the report of a trial that did not write its file."""
-    return Report({}, {}, "metric-missing", f"the trial wrote no {shown}")
+UNCHANGED = (
+    ": the file existed before the trial started and its bytes did not change; remove it from the code"
+)
+LINKED = ": there is a link, which is not followed; write the file itself"
+
+
+def no_file(shown: str, *, why: str = "") -> Report:
+    """Return the report of a trial that did not write its file, or left nothing there that counts."""
+    return Report({}, {}, "metric-missing", f"the trial wrote no {shown}{why}")
 
 
 def no_result(why: str, shown: str) -> Report:
@@ -3201,8 +3249,8 @@ def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         "environment": outcome.environment.member if outcome.environment else None,
         "artifacts": artifacts,
     }
-    if report.curve:
-        record["curve"] = report.curve
+    if report.curves:
+        record["curves"] = report.curves
     if outcome.broken:
         record["stopped"] = outcome.broken.member
     if attempt.slot:
@@ -3227,29 +3275,38 @@ def records_of(row: Row, folder: str) -> list[dict[str, Any]]:
 
 
 def brief(record: Mapping[str, Any]) -> str:
-    """Return a termination message: the record, the record with a compressed curve, or its first part."""
+    """Return a termination message: the record, the record with compressed curves, or its first part.
+
+    Of curves for which there is no room, the last are left out first.
+    """
     whole_record = dump(record)
     if len(whole_record) <= TERMINATION_BYTES:
         return whole_record
     digest = {"sha256": sha256(whole_record.encode())}
-    if record.get("curve"):
-        compressed = {name: value for name, value in record.items() if name != "curve"}
+    curves = record.get("curves", {})
+    names, rest = list(curves), {name: value for name, value in record.items() if name != "curves"}
+    for count in range(len(names), -1, -1) if names else ():
+        compressed: dict[str, Any] = {"curves_left_out": len(names) - count} if count < len(names) else {}
         with contextlib.suppress(ImportError):  # slim Pythons lack zlib
-            message = dump({**compressed, **digest, "curve_zlib": compress(record["curve"])})
+            if count:
+                compressed["curves_zlib"] = compress({name: curves[name] for name in names[:count]})
+            message = dump({**rest, **digest, **compressed})
             if len(message) <= TERMINATION_BYTES:
                 return message
     return dump({**first_part(record), **digest})
 
 
-def compress(curve: Sequence[Sequence[Any]]) -> str:
-    """Return a curve in few characters: differences of steps, then values, which keep every digit."""
+def compress(curves: Mapping[str, Sequence[Sequence[Any]]]) -> str:
+    """Return curves in few characters: differences of steps, then values, which keep every digit."""
     import base64  # noqa: PLC0415 - rarely needed
     import zlib  # noqa: PLC0415
 
-    steps = [step for step, _ in curve]
-    differences = [step - before for step, before in zip(steps, [0, *steps])]
-    text = dump([differences, [value for _, value in curve]])
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    columns = {}
+    for name, points in curves.items():
+        steps = [step for step, _ in points]
+        differences = [step - before for step, before in zip(steps, [0, *steps])]
+        columns[name] = [differences, [value for _, value in points]]
+    return base64.b64encode(zlib.compress(dump(columns).encode(), 9)).decode()
 
 
 def conclude(attempt: Attempt, outcome: Outcome) -> int:

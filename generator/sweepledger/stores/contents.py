@@ -29,8 +29,8 @@ class FinishedTrial:
     status: Status
     parameters: Mapping[str, Value]
     metrics: Mapping[str, float]
-    curve: Sequence[CurvePoint]
-    """The objective by step; None: not a finite number."""
+    curves: Mapping[str, Sequence[CurvePoint]]
+    """Metrics by step; None: not a finite number."""
     started: str
     finished: str
     """UTC, ISO 8601 with a final Z."""

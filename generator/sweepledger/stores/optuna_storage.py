@@ -129,7 +129,9 @@ def _frozen(
         system_attrs={},
         # Optuna has intermediate values only where there is one objective.
         intermediate_values={
-            step: math.nan if value is None else value for step, value in trial.curve if is_single
+            step: math.nan if value is None else value
+            for step, value in trial.curves.get(contents.objective.of_curve, ())
+            if is_single
         },
     )
 

@@ -34,6 +34,9 @@ GIT_READ_SECRET = "sweep-git-read"  # noqa: S105 - a Secret's name, not its cont
 GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
 """With the collector's credential and signing key."""
 
+BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
+"""Exit codes of the launcher after which a retry is useless."""
+
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 """The annotation by which Argo CD makes objects of lower numbers first and deletes them last."""

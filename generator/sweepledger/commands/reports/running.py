@@ -108,7 +108,8 @@ def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Itera
     curves: dict[str, Sequence[CurvePoint]] = {}
     if evaluated := evaluate_here(batch, results):
         states |= local_states(evaluated, results, TrialState.PENDING, is_engine_running=is_running)
-        curves |= {one.trial: one.record.curve for one in evaluated.outcomes if one.record}
+        compared = batch.lock.metric.of_curve
+        curves |= {one.trial: one.record.curve(compared) for one in evaluated.outcomes if one.record}
     started = [
         index for index in range(len(batch.rows)) if (results / batch.name / batch.lock.place(index)).is_dir()
     ]

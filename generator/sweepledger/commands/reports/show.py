@@ -1,7 +1,7 @@
 """`sweep show`: one trial, its result, and the commits that made it."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.commands.reports.outputs import log_link
@@ -17,7 +17,7 @@ from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Commit, commits
 from sweepledger.results.paths import records_path, results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.record import Environment, Record
+from sweepledger.structs.record import NO_CURVES, CurvePoint, Environment, Record
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, bytes_digest
 
@@ -44,6 +44,8 @@ class TrialDetails:
     """Whether its batch is marked as made on a laptop."""
     foreign: tuple[str, ...] = ()
     """Foreign evidence that the round of its batch had, in words."""
+    curves: Mapping[str, Sequence[CurvePoint]] = field(default_factory=lambda: NO_CURVES)
+    """The learning curves of its last recorded attempt."""
 
     @property
     def parent(self) -> str | None:
@@ -67,6 +69,7 @@ class TrialDetails:
             "logs": self.logs,
             "attempts": result.attempts if result else 0,
             "metrics": dict(result.metrics) if result else {},
+            "curves": {name: [list(point) for point in points] for name, points in self.curves.items()},
             "provenance": {
                 "spec": {"path": lock.spec_path, "digest": lock.spec_digest},
                 "program": lock.program.as_data() | {"digest": lock.program.digest},
@@ -109,6 +112,7 @@ def show(workspace: Workspace, trial: str) -> TrialDetails:
         last.environment if last else None,
         listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
         _foreign_evidence(workspace, listed.batch.lock, dict(generated_by).get("generated")),
+        last.curves if last else NO_CURVES,
     )
 
 

@@ -259,8 +259,13 @@ class BatchObserver:
         collector = self.collector or collector_state.unknown_collector(
             names.collector, settings.results.every_minutes
         )
-        found = causes.explain_batch(observed, lock.trials, lock.pack, collector=collector, now=self.now)
-        return tuple(self._with_merge(group, batch.sweep) for group in found)
+        found = causes.explain_batch(
+            *(observed, lock.trials, lock.pack),
+            collector=collector,
+            now=self.now,
+            limit=settings.limits.failures,
+        )
+        return tuple(self._with_way_out(group, batch) for group in found)
 
     @property
     def _controller_namespace(self) -> str | None:
@@ -270,10 +275,17 @@ class BatchObserver:
             return Names.of(settings).flux
         return None if settings.argocd.is_remote else settings.argocd.namespace
 
-    def _with_merge(self, group: TrialCauses, sweep: str) -> TrialCauses:
-        """Name the merge that a person still has to do if results commits are proposed as branches."""
-        settings = self.workspace.settings
+    def _with_way_out(self, group: TrialCauses, batch: StoredBatch) -> TrialCauses:
+        """Name what ends a batch that only fails, and the merge of results commits that are proposed as branches."""
+        settings, sweep = self.workspace.settings, batch.sweep
         cause = group.cause
+        if cause.kind is CauseKind.FAILED:
+            ways = (
+                f"`sweep pause {sweep}` holds the other trials back, and `sweep cancel {sweep} --batch {batch.name}` "
+                f"ends the batch; once it is recorded, `sweep retry {sweep} --update` runs its trials with other code"
+            )
+            remedy = "; ".join(filter(None, (ways, cause.remedy)))
+            return replace(group, cause=replace(cause, remedy=remedy))
         if cause.kind is not CauseKind.COLLECTOR_DUE or settings.results.mode is not ResultsMode.BRANCH:
             return group
         remedy = f"merge its branch results/{sweep}/COMMIT of {self.workspace.remote} when it appears"

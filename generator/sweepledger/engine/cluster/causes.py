@@ -12,7 +12,13 @@ from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
 from sweepledger.engine.cluster.pods import Obstacle, PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload, parse_indexes
 from sweepledger.problems import escape_line
-from sweepledger.structs.kubernetes import QUEUE_LABEL, SWEEP_LABEL, TRIALS_QUOTA, Manifest
+from sweepledger.structs.kubernetes import (
+    BAD_HYPERPARAMETERS,
+    QUEUE_LABEL,
+    SWEEP_LABEL,
+    TRIALS_QUOTA,
+    Manifest,
+)
 from sweepledger.structs.quantities import parse_quantity
 from sweepledger.structs.run_config import Pack
 
@@ -214,6 +220,8 @@ class _Explainer:
     """The pod that counts, for trials with pods that have not ended."""
     failures: Mapping[int, TrialPod]
     """The last failed pod, for trials with failed pods."""
+    limit: int
+    """Failed trials without any success from which on the batch itself is in doubt; 0: never."""
 
     def causes(self) -> Iterator[tuple[int, WaitCause]]:
         """Yield the cause for each trial."""
@@ -225,10 +233,11 @@ class _Explainer:
         shared = next((pair for pair in self.objects.workloads if pair[0].index is None), None)
         own = {pair[0].index: pair for pair in self.objects.workloads if pair[0].index is not None}
         failed, held = _held_quota(shared, self.trials, self.pack)
+        doubtful = self._without_success()
         for index in range(self.trials):
             workload = own.get(index, shared)
             if index in ended:
-                cause = self._ended()
+                cause = self._failed(doubtful) if index in doubtful else self._ended()
                 yield index, replace(cause, text=cause.text + held) if index in failed else cause
             elif index in self.alive:
                 yield index, self._with_pod(self.alive[index])
@@ -236,6 +245,36 @@ class _Explainer:
                 yield index, self.objects.missing
             else:
                 yield index, self._without_pod(index, *workload)
+
+    def _without_success(self) -> frozenset[int]:
+        """Return the trials that failed, if they are many and none is ok; of a pack the records alone tell."""
+        workloads = [workload for workload, _ in self.objects.workloads]
+        if (
+            self.pack is not None
+            or not self.limit
+            or any(any(each.succeeded(self.trials)) for each in workloads)
+        ):
+            return frozenset()
+        failed = frozenset(
+            index
+            for each in workloads
+            for index in each.gave_up(self.trials)
+            if self._exit_code(index) != BAD_HYPERPARAMETERS
+        )
+        return failed if len(failed) >= self.limit else frozenset()
+
+    def _failed(self, failed: frozenset[int]) -> WaitCause:
+        trouble = self.collector.trouble(self.now)
+        return WaitCause(
+            CauseKind.FAILED,
+            f"{len(failed)} trials of the batch failed and none is ok{self._last_end(max(failed))}"
+            + (f"; they are not recorded: {shorten(trouble.text)}" if trouble else ""),
+            trouble.remedy if trouble else "",
+        )
+
+    def _exit_code(self, index: int) -> int | None:
+        pod = self.failures.get(index)
+        return None if pod is None else api_objects.int_at(pod.status, "state", "terminated", "exitCode")
 
     def _ended(self) -> WaitCause:
         trouble = self.collector.trouble(self.now)
@@ -308,7 +347,7 @@ class _Explainer:
         reason = api_objects.text_at(pod.status, "state", "terminated", "reason") or api_objects.text_at(
             pod.manifest, "status", "reason"
         )
-        code = api_objects.int_at(pod.status, "state", "terminated", "exitCode")
+        code = self._exit_code(index)
         parts = [part for part in (reason, None if code is None else f"exit code {code}") if part]
         return f"; the last one failed: {shorten(', '.join(parts))}" if parts else ""
 
@@ -343,9 +382,18 @@ POD_RANKS = {phase: rank for rank, phase in enumerate((PodPhase.RUNNING, PodPhas
 
 
 def explain_batch(
-    objects: BatchObjects, trials: int, pack: Pack | None = None, *, collector: CollectorState, now: float
+    objects: BatchObjects,
+    trials: int,
+    pack: Pack | None = None,
+    *,
+    collector: CollectorState,
+    now: float,
+    limit: int = 0,
 ) -> tuple[TrialCauses, ...]:
-    """Return the causes for all trials of a batch, each with its trials, in the order of the first trial."""
+    """Return the causes for all trials of a batch, each with its trials, in the order of the first trial.
+
+    From `limit` failed trials without any success on, these are the cause; 0: never.
+    """
     alive: dict[int, TrialPod] = {}
     failures: dict[int, TrialPod] = {}
     for pod in sorted(objects.pods, key=lambda pod: (pod.created, pod.uid)):
@@ -354,7 +402,7 @@ def explain_batch(
             failures[pod.index] = pod
         elif pod.index not in alive or POD_RANKS[phase] <= POD_RANKS[alive[pod.index].phase(now)]:
             alive[pod.index] = pod
-    explainer = _Explainer(objects, trials, pack, collector, now, alive, failures)
+    explainer = _Explainer(objects, trials, pack, collector, now, alive, failures, limit)
     grouped: dict[WaitCause, list[int]] = {}
     for index, cause in explainer.causes():
         grouped.setdefault(cause, []).append(index)

@@ -13,8 +13,11 @@ from sweepledger.policy.batch_rules.identity import (
 from sweepledger.policy.objects import Container, Finding, Object, Pod
 from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs.kubernetes import (
+    BAD_HYPERPARAMETERS,
+    BAD_SWEEP,
     CODE_CONTAINER,
     COMPLETION_INDEX_VARIABLE,
+    DISRUPTED,
     INDEX_LABEL,
     INDEX_VARIABLE,
     MPI_WORKER_COMMAND,
@@ -29,8 +32,6 @@ from sweepledger.structs.kubernetes import (
 from sweepledger.structs.settings import COLLECTOR_IMAGE
 
 JOB_CODE = "job-not-ours"
-BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
-"""Exit codes of the launcher after which a retry is useless."""
 
 JOB_COUNTS = {"completions": 1, "parallelism": 1, "backoffLimitPerIndex": 0, "maxFailedIndexes": 1}
 """The counts that a Job must have, each with the least that it may be."""
