@@ -1069,7 +1069,7 @@ def take_copy(trial: str) -> Earlier:
         noted = read_object(os.path.join(trial, COPIED))
     for name in os.listdir(trial):
         path = os.path.join(trial, name)
-        is_kept = bool(noted) and (name == COPIED or noted.get(f"/{name}") == note_of(os.lstat(path)))
+        is_kept = noted.get(f"/{name}") == note_of(os.lstat(path))
         if name == "run":
             with contextlib.suppress(OSError):
                 os.rename(os.path.join(path, "work"), earlier)

@@ -223,10 +223,10 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
             or not (trials[0].name.startswith("trial-") and (trials[0] / _COPIED).is_file())
         ):
             return False
-        for path in trials[0].iterdir():
+        for path in (*trials[0].iterdir(), *(pod / name for name in LEFT_FILES)):
             if path.is_symlink() or not path.is_dir():
                 if path.name != _COPIED:
-                    path.unlink()
+                    path.unlink()  # to truncate it would let ext4 write to the disk whenever it is closed
             elif path.name != "run" and any(path.iterdir()):
                 remove_folder(path)
         return True
@@ -236,8 +236,6 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
 def take_pod(folders: StateFolders, left: str, uid: str) -> None:
     """Give a pod the folder that an ended one has left, if it can be given."""
     with contextlib.suppress(OSError):
-        for name in LEFT_FILES:
-            os.close(os.open(folders.pod(left) / name, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW))
         folders.pod(left).rename(folders.pod(uid))
     remove_pod(folders, left)
 
