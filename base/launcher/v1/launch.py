@@ -113,6 +113,7 @@ MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
 COPIED = "copied"  # a JSON file with the inode and the time of change of each file of the copy of the code
+OWN_FOLDERS = ("run", "home", "tmp")  # and of these folders of the attempt
 MOST_SHARED = 5000  # files of a copy that a later attempt may take
 MOST_WAITS = 40  # times half a millisecond
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - of a link to a longer TMPDIR
@@ -966,13 +967,14 @@ def short_link(trial: str) -> str:
 def make_folders(trial: str) -> Folders:
     """Copy the current folder, which has the code, into the folder of an attempt, and add HOME and TMPDIR."""
     work, home, temporary = (os.path.join(trial, name) for name in ("run/work", "home", "tmp"))
+    earlier = take_copy(trial)
     for folder in (os.path.dirname(work), home, temporary):
-        os.mkdir(folder, 0o700)
+        if not os.path.isdir(folder):
+            os.mkdir(folder, 0o700)
     if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
         os.symlink(temporary, short_link(trial))
         temporary = short_link(trial)
     folders = Folders(trial, work, home, temporary)
-    earlier = take_copy(trial)
     try:
         state, copied = copy_code(os.getcwd(), folders.work, earlier)
     except PermissionError as error:
@@ -984,9 +986,8 @@ def make_folders(trial: str) -> Folders:
         state = state_of(os.getcwd(), expected)
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
-    if "SWEEP_COPIES" in os.environ and len(copied) <= MOST_SHARED and notes_each_write(trial):
-        with open(os.path.join(trial, COPIED), "x") as file:
-            json.dump(copied, file)
+    if "SWEEP_COPIES" in os.environ and len(copied) <= MOST_SHARED:
+        note_copy(trial, copied)
     return folders
 
 
@@ -999,7 +1000,7 @@ class Earlier(NamedTuple):
     """The copy that an ended attempt had, with inode and time of change of each file when it was made."""
 
     folder: str
-    files: Mapping[str, Sequence[int]]
+    files: Mapping[str, Any]
 
     def open(self, folder: str) -> int:
         """Open a folder of the copy; -1: there is none. Links may name another attempt's."""
@@ -1016,89 +1017,105 @@ class Earlier(NamedTuple):
                 break
         return file
 
-    def copy(
-        self, path: str, entry: os.DirEntry[str], folder: int, target: int
-    ) -> tuple[os.stat_result, tuple[int, int]]:
-        """Copy a file, or move that of this copy; return the state of the original, and what is new."""
-        state = entry.stat(follow_symlinks=False)
-        if not self.gives(path, state, folder, target):
-            state = copy_file(entry.path, entry.name, target)
-        made = os.stat(entry.name, dir_fd=target, follow_symlinks=False)
-        return state, (made.st_ino, made.st_ctime_ns)
-
-    def gives(self, path: str, original: os.stat_result, folder: int, target: int) -> bool:
-        """Move a file to another folder if it is as it was copied; return whether it was."""
+    def gives(self, path: str, original: os.stat_result, folder: int, target: int) -> os.stat_result | None:
+        """Move a file to another folder, if it is as it was copied, and return its state; else None."""
         noted, name = self.files.get(path), os.path.basename(path)
         if folder < 0 or not noted:
-            return False
-        file = -1
+            return None
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except OSError:
+            return None
+        try:
             state = os.fstat(file)
             if (
-                [state.st_ino, state.st_ctime_ns] != noted  # no program can set these
+                note_of(state) != noted
                 or state.st_mtime_ns != original.st_mtime_ns
                 or state.st_size != original.st_size
                 or state.st_mode != stat.S_IFREG | mode_of_copy(original)
                 or state.st_nlink != 1
             ):
-                return False
+                return None
             # Granted only if nobody else has the file open, or mapped: whoever has could still write to it.
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
             os.rename(name, name, src_dir_fd=folder, dst_dir_fd=target)
+            return os.fstat(file)
         except OSError:
-            return False
+            return None
         finally:
-            if file >= 0:
-                os.close(file)
-        return True
+            os.close(file)
 
 
 NO_COPY = Earlier("", {})
 
 
+def note_of(state: os.stat_result) -> list[int]:
+    """Return what no program can set, and what changes with each change of a file or folder."""
+    return [state.st_ino, state.st_ctime_ns]
+
+
+def attempt_folder() -> str:
+    """Return the folder of an attempt: new, or what an ended one has left in this scratch, by a new name."""
+    scratch = os.path.abspath(need("SWEEP_SCRATCH"))
+    for name in os.listdir(scratch) if "SWEEP_COPIES" in os.environ else ():
+        if name.startswith("trial-"):
+            taken = os.path.join(scratch, f"trial-{os.urandom(8).hex()}")
+            os.rename(os.path.join(scratch, name), taken)
+            return taken
+    return make_temporary_folder("trial-")
+
+
 def take_copy(trial: str) -> Earlier:
-    """Take one of the copies that ended attempts had, if there is one."""
-    folder, taken = os.environ.get("SWEEP_COPIES", ""), os.path.join(trial, "earlier")
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        if name.endswith(".json"):
-            with contextlib.suppress(OSError, ValueError):  # another launcher has taken it
-                os.rename(os.path.join(folder, name), f"{taken}.json")
-                os.rename(os.path.join(folder, name[: -len(".json")]), taken)
-                with open(f"{taken}.json", "rb") as file:
-                    return Earlier(taken, json.load(file))
-    return NO_COPY
+    """Return the copy of the ended attempt that had a folder; of the rest, keep only untouched folders."""
+    earlier, noted = os.path.join(trial, "earlier"), {}
+    with contextlib.suppress(OSError, ValueError):
+        noted = read_object(os.path.join(trial, COPIED))
+    for name in os.listdir(trial):
+        path = os.path.join(trial, name)
+        is_kept = noted.get(f"/{name}") == note_of(os.lstat(path))
+        if name == "run":
+            with contextlib.suppress(OSError):
+                os.rename(os.path.join(path, "work"), earlier)
+        if not is_kept:
+            try:
+                os.unlink(path)
+            except OSError:
+                delete_folder(path)
+    return Earlier(earlier, noted)
 
 
-def notes_each_write(folder: str) -> bool:
-    """Wait for the clock of a file system, and return whether each later write changes the time of its file.
+def note_copy(trial: str, copied: dict[str, list[int]]) -> None:
+    """Write what an attempt's folders and files are, if the file system notes each later write to them.
 
-    On tmpfs, a write through a mapping that was read before does not. Where the clock has steps of seconds,
-    waiting costs more than a copy.
+    On tmpfs, a write through a mapping that was read before is not noted. First, the clock of the file system
+    has to go on: where it has steps of seconds, waiting costs more than a copy.
     """
     import mmap  # noqa: PLC0415 - laptops alone need it
 
-    path = os.path.join(folder, "clock")
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    copied.update((f"/{name}", note_of(os.stat(os.path.join(trial, name)))) for name in OWN_FOLDERS)
+    path, is_noted = os.path.join(trial, COPIED), False
+    file = create(path)
     try:
         write_all(file, b"0")
-        with mmap.mmap(file, 0) as mapped:
+        with contextlib.suppress(OSError, ValueError), mmap.mmap(file, 0) as mapped:  # some have no mappings
             digit, written = mapped[0], os.fstat(file).st_ctime_ns
             for _ in range(MOST_WAITS):
-                os.utime(folder)
-                if os.stat(folder).st_ctime_ns > written:
+                os.utime(trial)
+                if os.stat(trial).st_ctime_ns > written:
                     break
                 time.sleep(0.0005)
             mapped[0] = digit
-        return os.fstat(file).st_ctime_ns > written
-    except (OSError, ValueError):  # no mappings
-        return False
+            is_noted = os.fstat(file).st_ctime_ns > written
+        if is_noted:
+            os.lseek(file, 0, os.SEEK_SET)
+            write_all(file, json.dumps(copied).encode())
+        else:
+            os.unlink(path)
     finally:
         os.close(file)
-        os.remove(path)
 
 
-def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str, dict[str, tuple[int, int]]]:
+def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str, dict[str, list[int]]]:
     """Copy a folder so that no write to the copy reaches the original; return the state of the original.
 
     Also return inode and time of change of each copied file. Files of an earlier copy that nobody has changed
@@ -1123,7 +1140,12 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str
                 elif entry.is_dir():
                     waiting.append(name)
                 elif entry.is_file():
-                    state, copied[name] = earlier.copy(name, entry, opened, new)
+                    state = entry.stat(follow_symlinks=False)
+                    made = earlier.gives(name, state, opened, new)
+                    if made is None:
+                        state = copy_file(entry.path, entry.name, new)
+                        made = os.stat(entry.name, dir_fd=new, follow_symlinks=False)
+                    copied[name] = note_of(made)
                     states.append(state_line(name, state))
                     size += state.st_size
                 if len(states) > MOST_CODE_FILES or size > LARGEST_CODE:
@@ -3090,7 +3112,7 @@ def read_again(attempt: Attempt) -> Outcome | None:
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command in folders of its own, and leave nothing of it outside them."""
-    scratch = make_temporary_folder("trial-")
+    scratch = attempt_folder()
     try:
         return run_command_in(scratch, attempt, signals)
     finally:

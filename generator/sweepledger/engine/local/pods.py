@@ -15,13 +15,12 @@ from sweepledger.engine.local.environment import HostVariables, PathTranslation
 from sweepledger.engine.local.job_controller import PodState
 from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
-from sweepledger.engine.local.volumes import TERMINATION_FILE, StateFolders
+from sweepledger.engine.local.volumes import STDERR_FILE, TERMINATION_FILE, StateFolders
 from sweepledger.engine.termination import ExpectedRecord, Termination
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import write_file
 from sweepledger.structs.record import Status
 
-STDERR_FILE = "stderr"
 EARLIER_FILE = "earlier.json"
 
 STDERR_TAIL_BYTES = 2048
@@ -125,7 +124,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         variables=_devices(pod, capacity)
         | _rows(pod)
         | _thresholds(pod)
-        | _states(pod, folders)
+        | _states(pod)
         | _earlier(pod, pod_folder / EARLIER_FILE),
         python_path=pod.desired.python_path,
     )
@@ -165,11 +164,11 @@ def _thresholds(pod: LocalPod) -> dict[str, str]:
     return {} if pod.desired.thresholds is None else {"SWEEP_THRESHOLDS": str(pod.desired.thresholds)}
 
 
-def _states(pod: LocalPod, folders: StateFolders) -> dict[str, str]:
-    """Return by what the launcher notices that the stored code or the dataset was changed, and copies of the code."""
+def _states(pod: LocalPod) -> dict[str, str]:
+    """Return by what the launcher notices that the stored code or the dataset was changed, and whether copies last."""
     states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.data_state}
     if can_share_copies(pod):
-        states["SWEEP_COPIES"] = str(folders.copies / pod.desired.code_state)
+        states["SWEEP_COPIES"] = "1"
     return {name: state for name, state in states.items() if state}
 
 
