@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from subprocess import CalledProcessError
 
@@ -26,13 +27,36 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from tests.repository import Sandbox
+from tests.repository import Sandbox, copy_repositories, temporary_folder
 from tests.searches import hill, leave
 
 REFUSALS = ("no commit has all results of", "several remotes have a branch main")
 """What a command may answer in an honest history: it says which way out there is, and writes nothing."""
 STEPS = 16
 SWEEPS = ("peak", "hill")
+
+
+OF_A_FORK = ("upstream/main", "upstream/main", "origin/main")
+
+
+@cache
+def _beginning() -> Path:
+    """Return a folder with a team's repository, a fork of it, the collector's clone, and those of three machines."""
+    folder = temporary_folder()
+    team = Sandbox.create(folder)
+    team.spec(xs="1, 2")
+    hill(team, size=2, rounds=2)
+    team.publish("Ask")
+    fork = folder / "fork.git"
+    team.git("clone", "-q", "--bare", str(team.remote), str(fork))
+    for name, remote in (("laptop", team.remote), ("desktop", team.remote), ("author", fork)):
+        team.git("clone", "-q", str(remote), str(folder / name))
+        machine = Sandbox(remote, folder / name)
+        for key, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
+            machine.git("config", key, value)
+    machine.git("remote", "add", "upstream", str(team.remote))
+    machine.git("fetch", "-q", "upstream")
+    return folder
 
 
 @dataclass(frozen=True)
@@ -77,7 +101,7 @@ class History:
     seed: int
     wrong: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
-    _recorded: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    _recorded: dict[str, frozenset[str]] = field(default_factory=dict)
     """Recorded batches of each branch of each repository."""
     _recorded_of: dict[str, frozenset[str]] = field(default_factory=dict)
     """The same, by commit."""
@@ -118,31 +142,16 @@ class History:
         return self.wrong
 
     def _begin(self) -> None:
-        team = Sandbox.create(self.folder)
-        team.write("sweepledger.yaml", "version: 1\n")
-        team.spec(xs="1, 2")
-        hill(team, size=2, rounds=2)
-        team.publish("Ask")
-        self.team, self.fork = team.remote, self.folder / "fork.git"
-        team.git("clone", "-q", "--bare", str(self.team), str(self.fork))
-        self.collector = team
+        """Copy the repositories that every history begins with, which each process makes once."""
+        copy_repositories(_beginning(), self.folder)
+        self.team, self.fork = self.folder / "remote.git", self.folder / "fork.git"
+        self.collector = Sandbox(self.team, self.folder / "work tree")
         hook = self.chance.randrange(3)
         self.machines = [
-            self._clone("laptop", self.team, has_hook=hook == 0),
-            self._clone("desktop", self.team, has_hook=hook == 1),
-            self._clone("author", self.fork, has_hook=hook == 2),
+            Machine(self.team, self.folder / "laptop", name="laptop", has_hook=hook == 0),
+            Machine(self.team, self.folder / "desktop", name="desktop", has_hook=hook == 1),
+            Machine(self.fork, self.folder / "author", name="author", has_hook=hook == 2, bases=OF_A_FORK),
         ]
-        author = self.machines[-1]
-        author.git("remote", "add", "upstream", str(self.team))
-        author.git("fetch", "-q", "upstream")
-
-    def _clone(self, name: str, remote: Path, *, has_hook: bool) -> Machine:
-        bases = ("origin/main",) if remote == self.team else ("upstream/main", "upstream/main", "origin/main")
-        machine = Machine(remote, self.folder / name, name=name, has_hook=has_hook, bases=bases)
-        self.collector.git("clone", "-q", str(remote), str(machine.root))
-        for key, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
-            machine.git("config", key, value)
-        return machine
 
     # What people do.
 
@@ -300,26 +309,28 @@ class History:
     def _look(self) -> None:
         """Compare the recorded batches of each branch with those before, and the work trees with HEAD."""
         for machine in self.machines:
-            repository = machine.workspace.repository
+            repository = Repository(machine.root)
             for branch in (machine.root / ".git/refs/heads").iterdir():
-                self._compare(machine.name, repository, f"refs/heads/{branch.name}")
+                now = self._recorded_at(repository, branch.read_text().strip())
+                self._compare(f"{branch.name} of {machine.name}", now)
             present = {batch.name for batch in batches.in_work_tree(machine.root) if not batch.is_active}
             if gone := self._recorded_at(repository, "HEAD") - present:
                 self._say(f"{sorted(gone)} gone from the work tree of {machine.name}")
         for name, remote in (("team", self.team), ("fork", self.fork)):
-            self._compare(name, Repository(remote), "refs/heads/main")
+            loose = remote / "refs/heads/main"
+            tip = loose.read_text().strip() if loose.is_file() else "refs/heads/main"
+            self._compare(f"main of {name}", self._recorded_at(Repository(remote), tip))
 
-    def _compare(self, name: str, repository: Repository, branch: str) -> None:
-        now = self._recorded_at(repository, branch)
-        if gone := self._recorded.get((name, branch), frozenset()) - now:
-            self._say(f"{sorted(gone)} gone from {branch} of {name}")
-        self._recorded[name, branch] = now
+    def _compare(self, branch: str, now: frozenset[str]) -> None:
+        if gone := self._recorded.get(branch, frozenset()) - now:
+            self._say(f"{sorted(gone)} gone from {branch}")
+        self._recorded[branch] = now
 
     def _recorded_at(self, repository: Repository, revision: str) -> frozenset[str]:
-        commit = repository.commit(revision)
+        commit = revision if revision in self._recorded_of else repository.commit(revision)
         if commit is not None and commit not in self._recorded_of:
-            files = repository.files(commit, "results")
-            stored = batches.archived_in_commit(repository, commit)
+            files = repository.files(commit, "results", batches.ARCHIVE)
+            stored = batches.of_entries(repository, files)
             names = (batch.name for batch in stored if records_file(batch) in files)
             self._recorded_of[commit] = frozenset(names)
         return self._recorded_of.get(commit or "", frozenset())
