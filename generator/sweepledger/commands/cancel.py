@@ -97,7 +97,7 @@ def _is_retried(edit: SpecEdit, batch: StoredBatch) -> bool:
 
 def _cancelled(edit: SpecEdit) -> dict[str, str]:
     """Return the batches that are cancelled and not recorded, each with what has to happen next."""
-    pending = batch_records.unrecorded_batches(edit.workspace.repository, edit.base, edit.merged)
+    pending = batch_records.unrecorded_batches(edit.workspace.repository, edit.results, edit.merged)
     archived = {batch.name for batch in edit.committed if not batch.is_active}
     unpushed = [batch.name for batch in edit.merged if batch.is_active and batch.name in archived]
     unpushed = [name for name in unpushed if name in edit.sweep.cancel]
@@ -109,6 +109,7 @@ def _refuse_all(edit: SpecEdit, cancelled: Mapping[str, str], *, replace: bool) 
     if cancelled:
         name, pending = next(iter(cancelled.items()))
         _refuse(edit, name, pending, replace=replace)
+    edit.refuse_proposals()
     raise UsageError(
         f"{edit.sweep.name} has no active batch to cancel",
         hint=f"`sweep status {edit.sweep.name}` shows the state of its batches",
@@ -210,6 +211,7 @@ def _active_batches(edit: SpecEdit, name: str | None) -> tuple[StoredBatch, ...]
         if batch.is_active and batch.name in here and name in {None, batch.name}
     )
     if not active:
+        edit.refuse_proposals()
         raise UsageError(f"{edit.sweep.name} has no active batch", hint=hint)
     return active
 
