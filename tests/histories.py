@@ -4,6 +4,7 @@ Each step is a real git command or a command of the product; nothing is run: tri
 would. After each step, `History` looks for recorded batches that are gone and finished trials that are requested again.
 """
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from subprocess import CalledProcessError
 
+from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed, update
@@ -20,9 +22,10 @@ from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.retry import retry
 from sweepledger.commands.run import SweepRun
 from sweepledger.commands.verify import verify
-from sweepledger.errors import GeneratorError, RepositoryError, UsageError
+from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -33,6 +36,9 @@ from tests.searches import hill, leave
 REFUSALS = ("no commit has all results of", "several remotes have a branch main")
 """What a command may answer in an honest history: it says which way out there is, and writes nothing."""
 STEPS = 16
+FAILING = 7
+"""Of 16 batches, those whose trials fail."""
+FAILED: dict[str, object] = {"status": "failed", "reason": "exit-1", "metrics": {}}
 SWEEPS = ("peak", "hill")
 
 
@@ -105,7 +111,8 @@ class History:
     """Recorded batches of each branch of each repository."""
     _recorded_of: dict[str, frozenset[str]] = field(default_factory=dict)
     """The same, by commit."""
-    _trials: dict[str, frozenset[str]] = field(default_factory=dict)
+    _ok: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Trials that ended ok, by the id of a file of records."""
 
     def play(self, steps: int = STEPS) -> list[str]:
         """Make a history; return what was wrong, in words."""
@@ -113,7 +120,7 @@ class History:
         self._begin()
         moves: list[Callable[[Machine], None]] = [
             *[self.run, self.generate, self.synchronize] * 4,
-            *[self.edit, self.go_on, self.push, self.propose] * 2,
+            *[self.edit, self.go_on, self.push, self.propose, self.retry, self.cancel] * 2,
             *[
                 self.collect,
                 self.save,
@@ -189,6 +196,26 @@ class History:
         machine.save("Change the code")
         self._judge(machine, [update(machine.workspace, "peak")])
 
+    def retry(self, machine: Machine) -> None:
+        """Request failed and cancelled trials again; with the current code, as other trials."""
+        if self.chance.random() < 0.5:
+            self.run(machine)
+        machine.save("Before a retry")
+        finished = self._finished(machine.workspace.repository, "HEAD")
+        with suppress(IdleError, UsageError, RepositoryError):
+            made = retry(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
+            asked = {row.trial for batch in _overlays((made,)) for row in batch.rows}
+            if again := asked & finished:
+                self._say(f"retry requests {sorted(again)} again")
+
+    def cancel(self, machine: Machine) -> None:
+        machine.save("Before a cancellation")
+        before = self._recorded_at(machine.workspace.repository, "HEAD")
+        with suppress(IdleError, UsageError, RepositoryError):
+            made = cancel(machine.workspace, self.chance.choice(SWEEPS), replace=self.chance.random() < 0.5)
+            if ended := before.intersection(made.batches):
+                self._say(f"cancel ends {sorted(ended)}, which are recorded")
+
     def plan(self, machine: Machine) -> None:
         reviews = {review.sweep.name: review for review in plan(machine.workspace).reviews}
         made = generate(machine.workspace, ["peak"], check=True)[0]
@@ -208,8 +235,7 @@ class History:
             self.edit(machine)
         machine.save("Before a run")
         run = SweepRun.prepare(machine.workspace, (name,))
-        here = batches.in_commit(machine.workspace.repository, "HEAD")
-        finished = self._finished(here, machine.workspace.repository, "HEAD")
+        finished = self._finished(machine.workspace.repository, "HEAD")
         planned = run.commit_batches().generated
         asked = {row.trial for batch in _overlays(planned) for row in batch.rows}
         if again := asked & finished:
@@ -220,7 +246,7 @@ class History:
         if any(batch.name in merged for batch in active):
             return
         for batch in active:
-            leave(machine.volume, batch)
+            self._leave(machine.volume, batch)
         target = Target(repository, branch=machine.git("branch", "--show-current").strip(), is_laptop=True)
         commit_results(target, machine.volume, ())
 
@@ -254,6 +280,8 @@ class History:
         machine.save("Before a branch")
         if machine.git("branch", "--show-current").strip() != "main":
             machine.git("switch", "-q", "main")
+        elif self.chance.random() < 0.3:
+            machine.git("switch", "-q", "--detach")
         elif not machine.try_git("switch", "-q", "-c", "ask"):
             machine.git("switch", "-q", "ask")
 
@@ -301,8 +329,13 @@ class History:
         repository = self.collector.workspace.repository
         volume = self.folder / "volume"
         for batch in batches.active_in_commit(repository, "refs/remotes/origin/main"):
-            leave(volume, batch)
-        commit_results(Target(repository, "origin", "main"), volume, ())
+            self._leave(volume, batch)
+        commit_results(Target(repository, "origin", "main"), volume, (), alive=())
+
+    def _leave(self, volume: Path, batch: StoredBatch) -> None:
+        """Leave a record of every trial of a batch: in some, all failed."""
+        fails = batch.sweep == "peak" and int(batch.name[-1], 16) < FAILING
+        leave(volume, batch, **(FAILED if fails else {}))
 
     # What must hold.
 
@@ -335,16 +368,15 @@ class History:
             self._recorded_of[commit] = frozenset(names)
         return self._recorded_of.get(commit or "", frozenset())
 
-    def _finished(
-        self, stored: tuple[StoredBatch, ...], repository: Repository, revision: str
-    ) -> frozenset[str]:
-        recorded = self._recorded_at(repository, revision)
-        return frozenset().union(*(self._ids(batch) for batch in stored if batch.name in recorded))
-
-    def _ids(self, batch: StoredBatch) -> frozenset[str]:
-        if batch.name not in self._trials:
-            self._trials[batch.name] = frozenset(row.trial for row in batch.rows)
-        return self._trials[batch.name]
+    def _finished(self, repository: Repository, revision: str) -> frozenset[str]:
+        """Return the trials that a commit has records of which say ok."""
+        files = repository.files(repository.commit(revision), "results")
+        records = [entry.id for path, entry in files.items() if "/records/" in path]
+        new = [identity for identity in records if identity not in self._ok]
+        for identity, content in repository.blobs(new).items():
+            lines = (json.loads(line) for line in content.splitlines())
+            self._ok[identity] = frozenset(line["trial"] for line in lines if line.get("status") == "ok")
+        return frozenset().union(*(self._ok[identity] for identity in records))
 
     def _judge(self, machine: Machine, made: object) -> None:
         """Compare the proposed batches of the planned sweeps with what is finished in HEAD and the base commit."""
@@ -354,12 +386,10 @@ class History:
         merged = {batch.name for batch in batches.in_commit(repository, base)}
         finished = frozenset[str]()
         for commit in (repository.commit("HEAD"), base):
-            finished |= self._finished(
-                batches.archived_in_commit(repository, commit), repository, commit or ""
-            )
+            finished |= self._finished(repository, commit or "")
         for batch in batches.in_work_tree(machine.root):
             is_proposed = batch.is_active and batch.name not in merged and batch.sweep in planned
-            if is_proposed and (again := self._ids(batch) & finished):
+            if is_proposed and (again := finished & {row.trial for row in batch.rows}):
                 self._say(f"{batch.name} requests {sorted(again)} again")
 
     def _base(self, workspace: Workspace) -> str | None:
