@@ -29,13 +29,15 @@ from sweepledger.errors import GeneratorError, IdleError, RepositoryError, Usage
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository
+from sweepledger.repo.git import Repository, rebased_commit
 from tests.repository import Sandbox, copy_repositories, temporary_folder
 from tests.searches import hill, leave
 
 REFUSALS = ("no commit has all results of", "several remotes have a branch main")
 """What a command may answer in an honest history: it says which way out there is, and writes nothing."""
 STEPS = 16
+LAST_KEY = "timeout: 1m\n"
+"""The end of a spec before `cancel` and `retry` add to it."""
 FAILING = 7
 """Of 16 batches, those whose trials fail."""
 FAILED: dict[str, object] = {"status": "failed", "reason": "exit-1", "metrics": {}}
@@ -163,11 +165,15 @@ class History:
     # What people do.
 
     def edit(self, machine: Machine) -> None:
-        if self.chance.random() < 0.3:
-            hill(machine, size=2, rounds=self.chance.randint(2, 4))
+        """Write another spec, with the batches that the former one cancels or retries."""
+        name = "hill" if self.chance.random() < 0.3 else "peak"
+        before = (machine.root / f"sweeps/{name}.yaml").read_text()
+        if name == "hill":
+            path = hill(machine, size=2, rounds=self.chance.randint(2, 4))
         else:
             values = self.chance.sample(range(1, 7), self.chance.randint(1, 4))
-            machine.spec(xs=", ".join(map(str, sorted(values))))
+            path = machine.spec(xs=", ".join(map(str, sorted(values))))
+        path.write_text(path.read_text() + before[before.index(LAST_KEY) + len(LAST_KEY) :])
 
     def revert(self, machine: Machine) -> None:
         machine.git("checkout", "-q", "HEAD", "--", "sweeps")
@@ -273,6 +279,7 @@ class History:
             with suppress(RepositoryError, UsageError):
                 self._judge(machine, generate_changed(machine.workspace).generated)
             machine.save("Merge")
+            machine.try_git("commit", "-q", "-m", "Merge")  # where both sides have the same files
         else:
             machine.git("merge", "--abort")
 
@@ -312,7 +319,9 @@ class History:
                 else:
                     self._judge(machine, [update(machine.workspace, words[1], base=base)])
             self._judge(machine, generate_changed(machine.workspace, base=base).generated)
-            machine.save("Follow the hints")
+            machine.git("add", "--all")
+            if not machine.is_clean():  # without the hook, whose base is that of the clone
+                machine.git("commit", "-q", "-m", "Follow the hints")
             errors = self._errors(machine, base)
         if errors:
             self._say(f"check refuses: {[str(problem) for problem in errors]}")
@@ -384,6 +393,9 @@ class History:
         repository, base = workspace.repository, self._base(workspace)
         planned = {generated.sweep.name for generated in made if isinstance(generated, Generated)}  # type: ignore[attr-defined]
         merged = {batch.name for batch in batches.in_commit(repository, base)}
+        # A rebase that is stopped brings recorded batches back as they were requested, and moves them afterwards.
+        repeated = batches.archived_in_commit(repository, rebased_commit(repository))
+        merged |= {batch.name for batch in repeated}
         finished = frozenset[str]()
         for commit in (repository.commit("HEAD"), base):
             finished |= self._finished(repository, commit or "")

@@ -525,3 +525,17 @@ def test_a_proposal_that_is_not_merged_is_not_cancelled_and_the_hint_says_how_it
     unpushed.spec(xs="1, 2, 3")
     generate(unpushed.workspace)
     assert unpushed.active() == []
+
+
+def test_a_cancellation_whose_entry_was_lost_from_the_spec_is_named_again(sandbox: Sandbox) -> None:
+    name = sandbox.merged(xs="1, 2")
+    cancel(sandbox.workspace, "peak")
+    sandbox.spec(xs="1, 2")
+    sandbox.commit("Lose the entry")
+    assert "batch-moved" in {problem.code for problem in check(sandbox.workspace).problems}
+
+    cancel(sandbox.workspace, "peak")
+
+    assert sandbox.workspace.sweeps(["peak"])[0].cancel == (name,)
+    assert archived(sandbox) == [name]
+    assert check(sandbox.workspace).problems == ()

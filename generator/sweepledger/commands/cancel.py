@@ -82,7 +82,9 @@ def cancellation(edit: SpecEdit, chosen: tuple[StoredBatch, ...], *, replace: bo
     ]
     unnamed = [batch for batch in chosen if batch.name not in edit.sweep.cancel]
     _, text = edit.append(*(("cancel", batch.name) for batch in unnamed), *retries)
-    moves, written, left = batches.archiving(chosen)
+    folders = {batch.folder for batch in edit.committed}
+    # A batch that HEAD has archived already, for which the spec lost its entry, is only named again.
+    moves, written, left = batches.archiving(batch for batch in chosen if batch.folder in folders)
     return Change(
         message=_message("cancel", edit.sweep.name, chosen),
         writes={**written, edit.sweep.path: text},
