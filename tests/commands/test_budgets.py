@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import pause, resume
+from sweepledger.commands.cancel import pause, resume, scale
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
@@ -51,13 +51,13 @@ def taken(sandbox: Sandbox, hours: int) -> str:
     return asked(sandbox, hours, hours)
 
 
-def ask(sandbox: Sandbox, name: str, trials: int) -> str:
+def ask(sandbox: Sandbox, name: str, trials: int, shape: str = "jobs") -> str:
     """Ask for so many trials of an hour and a GPU each."""
     spec = sandbox.spec(name, xs=", ".join(map(str, range(trials))), parallelism=trials)
     text = (
         spec.read_text()
         .replace("memory: 256Mi", "memory: 256Mi, gpu: 1")
-        .replace("timeout: 1m", "timeout: 1h\n  max_disruptions: 0")
+        .replace("timeout: 1m", f"timeout: 1h\n  max_disruptions: 0\n  shape: {shape}")
     )
     spec.write_text(text)
     (made,) = [
@@ -323,6 +323,25 @@ def test_a_resume_is_charged_as_another_attempt_of_each_trial(
 
     (share,) = ledger(sandbox).shares
     assert (share.used.gpu_hours, share.promised.gpu_hours) == (4.5, 0)  # two quarters, and two hours twice
+
+
+def test_fewer_trials_at_once_are_charged_like_a_resume_and_more_are_not(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    budget(sandbox, 6)
+    ask(sandbox, "vision-a", 2, shape="indexed")
+    sandbox.publish("Ask")
+    for parallelism, hours in ((1, 4), (2, 4), (1, 6)):
+        scale(sandbox.workspace, "vision-a", parallelism)
+        assert overdrawn(sandbox, month="2026-11") == []
+        sandbox.push()
+        assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [hours]
+    scale(sandbox.workspace, "vision-a", 2)
+    sandbox.push()
+
+    with pytest.raises(SpecError, match=r"6 are reserved .* this requests 2 at most"):
+        scale(sandbox.workspace, "vision-a", 1)
+    pause(sandbox.workspace, "vision-a")
 
 
 def test_a_resume_above_the_budget_is_refused(sandbox: Sandbox, needs_kustomize: None) -> None:

@@ -9,17 +9,16 @@ from pathlib import Path
 
 from sweepledger.commands.generation.next_batch import (
     Generated,
-    StoredBatches,
     added_files,
     plan_batches,
     plan_each,
-    stored_batches,
     with_code_warnings,
     write_batches,
 )
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.running_batches import as_changes
 from sweepledger.commands.repository.settled_specs import settled_specs
+from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import GeneratorError, SpecError, UsageError
 from sweepledger.problems import Problem

@@ -6,11 +6,11 @@ from functools import cached_property
 
 from sweepledger import search
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.generation.next_batch import StoredBatches, stored_batches
 from sweepledger.commands.generation.packs import propose_pack
 from sweepledger.commands.generation.waves import propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
 from sweepledger.commands.repository.costs import Timing
+from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.bounds import remaining_bounds
 from sweepledger.commands.rounds.evidence import foreign_labels

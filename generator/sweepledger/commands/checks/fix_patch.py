@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import CheckContext, specs_to_read
 from sweepledger.commands.generation import next_batch
-from sweepledger.commands.generation.next_batch import EditedError, Generated, StoredBatches, added_files
+from sweepledger.commands.generation.next_batch import EditedError, Generated, added_files
 from sweepledger.commands.repository import batch_builder
+from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.problems import Problem, Severity

@@ -6,8 +6,9 @@ from dataclasses import replace
 from sweepledger.commands.checks import builds
 from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
-from sweepledger.commands.generation.next_batch import EditedError, Generated, StoredBatches
+from sweepledger.commands.generation.next_batch import EditedError, Generated
 from sweepledger.commands.repository import batch_records, costs, programs
+from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, UnreadableError
 from sweepledger.formats.batch_yaml import LOCK_FILE

@@ -207,7 +207,7 @@ class BatchObserver:
     def _outside(self, batch: StoredBatch, committed: StoredBatch | None) -> WaitCause:
         """Return the cause for a batch that the controller does not run."""
         settings = self.workspace.settings
-        if not batch.is_active and (self.workspace.root / batch_records.records_file(batch)).is_file():
+        if not batch.is_active and batch_records.read_records_files(self.workspace.root, batch):
             return WaitCause(
                 CauseKind.RECORDED,
                 "its batch is recorded",
@@ -377,7 +377,7 @@ def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchEx
 
 
 def _is_unrecorded(observer: BatchObserver, batch: StoredBatch) -> bool:
-    return not (observer.workspace.root / batch_records.records_file(batch)).is_file()
+    return not batch_records.read_records_files(observer.workspace.root, batch)
 
 
 def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:

@@ -304,7 +304,7 @@ def overdrawn(path: str, key: str, balance: Balance, month: str, currency: str) 
         f"this requests {balance.requested:.4g} at most"
     )
     way = (
-        "cancel the paused batch"
+        "pause or cancel the batch"
         if key == "running"
         else "lower run.timeout or run.retries, try fewer values"
     )
