@@ -75,7 +75,7 @@ class ImportedSpec:
         return {
             "spec": self.text,
             "path": self.path if self.is_written else None,
-            "losses": [{"what": loss.what, "why": loss.why} for loss in self.losses],
+            "losses": [{"part": loss.what, "reason": loss.why} for loss in self.losses],
         }
 
 
@@ -164,7 +164,7 @@ class ExportedSweep:
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
-        losses = [{"what": loss.what, "why": loss.why} for loss in self.losses]
+        losses = [{"part": loss.what, "reason": loss.why} for loss in self.losses]
         return {"text": self.text, "path": self.path, "losses": losses}
 
 

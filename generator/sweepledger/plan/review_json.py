@@ -21,11 +21,11 @@ def forecast_as_data(forecast: Forecast | None) -> dict[str, Any] | None:
         "source": str(forecast.source),
         "trials": forecast.trials,
         "records": forecast.records,
-        "by": list(forecast.parameters),
+        "parameters": list(forecast.parameters),
         "trial_seconds": _quantiles(forecast.trial_seconds),
         "trial_hours": _quantiles(forecast.hours),
         "money": _quantiles(forecast.money),
-        "done_seconds": _quantiles(forecast.completion),
+        "completion_seconds": _quantiles(forecast.completion),
         "ahead": forecast.ahead,
         "uncounted": forecast.uncounted,
         "reason": forecast.reason,
@@ -51,7 +51,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "path": sweep.path,
         "description": sweep.description,
         "trials": len(review.trials),
-        "assignments": review.coverage.configurations,
+        "configurations": review.coverage.configurations,
         "replicates": sweep.replicates,
         "new": review.counts.new,
         "running": review.counts.running,
@@ -89,7 +89,6 @@ def review_as_data(review: Review) -> dict[str, Any]:
 def _cost(cost: Cost) -> dict[str, Any]:
     return {
         "trials": cost.trials,
-        "hours": cost.hours,
         "trial_hours": cost.hours,
         "gpu_hours": cost.gpu_hours,
         "wall_hours": cost.wall_hours,
@@ -103,9 +102,9 @@ def balance_as_data(balance: Balance) -> dict[str, Any]:
         "unit": str(balance.unit),
         "limit": balance.limit,
         "used": balance.used,
-        "promised": balance.reserved,
-        "asked": balance.requested,
-        "left": balance.remaining,
+        "reserved": balance.reserved,
+        "requested": balance.requested,
+        "remaining": balance.remaining,
         "exceeded": balance.is_exceeded,
     }
 
@@ -140,7 +139,7 @@ def _block(block: BlockReview) -> dict[str, Any]:
         "kept": block.kept,
         "acceptance": block.acceptance,
         "constraints": [
-            {"text": constraint.text, "rejected": constraint.rejected, "unasked": constraint.unevaluated}
+            {"text": constraint.text, "rejected": constraint.rejected, "unevaluated": constraint.unevaluated}
             for constraint in block.constraints
         ],
         "discrepancy": block.discrepancy
@@ -151,7 +150,7 @@ def _block(block: BlockReview) -> dict[str, Any]:
 def _parameter(parameter: ParameterCoverage) -> dict[str, Any]:
     return {
         "name": parameter.name,
-        "assignments": parameter.present,
+        "configurations": parameter.present,
         "derived": parameter.is_derived,
         "conditional": parameter.is_conditional,
         "zipped_with": list(parameter.zipped_with),
@@ -182,7 +181,7 @@ def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
     match difference:
         case Difference():
             return {
-                "former": difference.former,
+                "previous": difference.former,
                 "problems": [],
                 "added": len(difference.added),
                 "removed": len(difference.removed),
@@ -192,7 +191,7 @@ def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
             }
         case UnreadableSpec():
             return {
-                "former": difference.former,
+                "previous": difference.former,
                 "problems": [problem.as_data() for problem in difference.problems],
                 "added": None,
                 "removed": None,
@@ -206,6 +205,6 @@ def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
 
 def _trials(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     return [
-        {"trial": trial.id, "params": dict(trial.assignment), "replicate": trial.replicate}
+        {"trial": trial.id, "configuration": dict(trial.assignment), "replicate": trial.replicate}
         for trial in trials
     ]
