@@ -108,3 +108,9 @@ def test_a_replaced_word_is_noticed(key: str) -> None:
     module = ast.parse(f'def as_data(self): return {{"{key}": 1}}')
 
     assert replaced_words(frozenset(written_keys(module))) == [key]
+
+
+def test_no_code_of_a_problem_is_a_word_that_the_glossary_replaces() -> None:
+    page = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
+
+    assert replaced_words(frozenset(re.findall(r"^### `([^`]+)`$", page, re.MULTILINE))) == []

@@ -231,7 +231,7 @@ def test_a_parameter_that_never_exists_has_a_warning() -> None:
     result = explored(GridSearch(conditional()))
 
     assert [(problem.code, problem.severity) for problem in result.warnings] == [
-        ("never-present", Severity.WARNING)
+        ("when-unreachable", Severity.WARNING)
     ]
     assert result.warnings[0].message == "exists in none of 3 configurations"
 
@@ -239,21 +239,21 @@ def test_a_parameter_that_never_exists_has_a_warning() -> None:
 def test_a_derived_value_that_never_exists_has_a_warning() -> None:
     space = replace(conditional(), derived=(DerivedValue("d", sum_of("ab"), "a + b"),))
 
-    assert codes(explored(GridSearch(space)).warnings) == ["never-present", "never-present"]
+    assert codes(explored(GridSearch(space)).warnings) == ["when-unreachable", "when-unreachable"]
 
 
 def test_few_draws_do_not_show_that_a_parameter_never_exists() -> None:
     space = SearchSpace((UNIT, *conditional().parameters))
 
     assert codes(explored(random(space, 20)).warnings) == []
-    assert codes(explored(random(space, 1_000)).warnings) == ["never-present"]
+    assert codes(explored(random(space, 1_000)).warnings) == ["when-unreachable"]
 
 
 def test_one_listed_value_shows_that_a_parameter_exists() -> None:
     parameters = (Parameter("c", Constant(1), (Condition("a", (2,)),)),)
     never, once = (ConfigurationList(SearchSpace(parameters), ({"a": 1}, {"a": last})) for last in (3, 2))
 
-    assert codes(explored(never).warnings) == ["never-present"]
+    assert codes(explored(never).warnings) == ["when-unreachable"]
     assert codes(explored(once).warnings) == []
 
 
@@ -289,7 +289,7 @@ def test_a_domain_whose_draws_are_equal_by_their_digits_is_refused(domain: Domai
 
     (problem,) = refused(random(space, cap=2))
 
-    assert problem.code == "range-narrow"
+    assert problem.code == "single-value"
     assert "narrow" in problem.message
 
 

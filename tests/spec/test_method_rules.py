@@ -129,7 +129,7 @@ def test_beside_a_list_parameters_are_constants() -> None:
     [({"a": 1}, {"a": 1.0}), ({"a": 1, "b": "x"}, {"b": "x", "a": 1}), ({"a": []}, {"a": []})],
 )
 def test_equal_assignments_are_one(first: dict[str, Any], second: dict[str, Any]) -> None:
-    assert listed(assignments=[{"c": 1}, first, second]) == [("assignments[2]", "duplicate-assignment")]
+    assert listed(assignments=[{"c": 1}, first, second]) == [("assignments[2]", "duplicate-value")]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
 
 def test_a_file_is_held_to_the_rules_of_a_spec() -> None:
     assert from_file(b"a,b\n1,x\n1,\n") == []
-    assert from_file(b"a,b\n1,x\n2,x\n1.0,x\n") == [("sweeps/x.csv", 4, "duplicate-assignment")]
+    assert from_file(b"a,b\n1,x\n2,x\n1.0,x\n") == [("sweeps/x.csv", 4, "duplicate-value")]
     assert from_file(b"trial,b\n1,x\n") == [("sweeps/x.csv", 1, "parameter-name")]
     assert from_file(b"a,A\n1,x\n") == [("sweeps/x.csv", 1, "parameter-collision")]
     assert from_file(b"a,b\n1,x\n", derived={"b": "a"}) == [("sweeps/x.csv", 1, "parameter-collision")]

@@ -204,10 +204,10 @@ def test_several_datasets_have_one_name_in_any_order_and_one_is_itself() -> None
 
 def test_each_of_several_datasets_is_one_of_the_settings() -> None:
     assert bad(run={"data": ["mnist", "cifra", "x"]}) == [
-        ("run.data[1]", "unknown-dataset"),
-        ("run.data[2]", "unknown-dataset"),
+        ("run.data[1]", "not-in-settings"),
+        ("run.data[2]", "not-in-settings"),
     ]
-    assert bad(run={"data": "cifar+mnist"}) == [("run.data", "unknown-dataset")]
+    assert bad(run={"data": "cifar+mnist"}) == [("run.data", "not-in-settings")]
     assert bad(run={"data": []}) == [("run.data", "out-of-range")]
     assert bad(run={"data": ["mnist", 1]}) == [("run.data[1]", "wrong-type")]
 
@@ -246,7 +246,7 @@ def test_no_trial_asks_for_the_api_server_whose_address_is_for_the_collector() -
 
     assert isinstance(sweep, tuple)
     assert [(problem.path, problem.code, problem.hint) for problem in sweep] == [
-        ("run.egress[1]", "unknown-egress", "known: 'store'")
+        ("run.egress[1]", "not-in-settings", "known: 'store'")
     ]
 
 
@@ -381,7 +381,7 @@ def test_the_default_image_is_held_to_the_shape_and_the_code() -> None:
     clone = {"mode": "clone"}
     usual = replace(SETTINGS, defaults=Defaults(image="train"))
 
-    assert with_settings(SETTINGS, code=clone, shape="mpi-job") == ["code-mode", "shape-image"]
+    assert with_settings(SETTINGS, code=clone, shape="mpi-job") == ["code-mode", "image-missing"]
     assert isinstance(with_settings(usual, code=clone, shape="mpi-job"), Sweep)
     assert with_settings(replace(usual, code=None), code=clone) == ["code-mode"]
 
@@ -525,7 +525,7 @@ def test_what_applies_overlays_to_a_cluster_needs_an_image(controller: str) -> N
     assert with_settings(followed, image="local") == ["image-missing"]
     assert isinstance(with_settings(followed, image="train"), Sweep)
     assert isinstance(with_settings(replace(followed, defaults=Defaults("train"))), Sweep)
-    assert with_settings(followed, shape="mpi-job") == ["shape-image"]
+    assert with_settings(followed, shape="mpi-job") == ["image-missing"]
 
 
 def test_shared_memory_may_be_all_of_the_memory() -> None:
