@@ -476,7 +476,7 @@ def test_the_pool_shows_shares_of_gpus() -> None:
     shown = plan.pool_usage(review.pool_usage)
 
     assert "(1 CPU, 4 GiB, 1/4 GPU by mps) · 2 at once · 1 node" in shown
-    assert review.new_cost.gpu_hours == review.new_cost.hours / 4
+    assert review.new_cost.gpu_hours == review.new_cost.trial_hours / 4
 
 
 def test_the_pool_shows_pods_gpus_and_price() -> None:

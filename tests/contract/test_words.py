@@ -14,11 +14,12 @@ from sweepledger.commands.reports.compare import Spent
 from sweepledger.commands.reports.explain import Proposal
 from sweepledger.commands.verification.commit_audit import UnsignedChange
 from sweepledger.commands.verification.file_diff import FileDifference
+from sweepledger.exchange.conversion import Loss
 from sweepledger.formats.evidence_jsonl import ForeignEvidence
 from sweepledger.plan.changes import FileChange, OutdatedPart
 from sweepledger.plan.coverage import Discrepancy
 from sweepledger.plan.forecast import Quantiles
-from sweepledger.plan.upper_bounds import RoundBounds
+from sweepledger.plan.upper_bounds import Cost, RoundBounds
 from sweepledger.results.causes import FactorFinding
 from sweepledger.results.inference import Interval
 from sweepledger.structs.run_config import Pack
@@ -36,10 +37,11 @@ REPLACED = frozenset(
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "cli/author.py": [ForeignEvidence],
     "cli/verification.py": [FileDifference],
+    "commands/exchange.py": [Loss, Loss],
     "commands/verify.py": [FileDifference, UnsignedChange],
     "commands/reports/compare.py": [Interval, Spent, Interval],
     "commands/reports/explain.py": [FactorFinding, Proposal],
-    "plan/review_json.py": [Quantiles, OutdatedPart, Pack, RoundBounds, FileChange, Discrepancy],
+    "plan/review_json.py": [Quantiles, OutdatedPart, Cost, Cost, Pack, RoundBounds, FileChange, Discrepancy],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 

@@ -440,7 +440,7 @@ def _print_losses(losses: "Sequence[Loss]") -> None:
 
     table = Table("not carried over", "instead, or why", box=None, pad_edge=False, title_justify="left")
     for loss in losses:
-        table.add_row(_cell(loss.what), _cell(loss.why))
+        table.add_row(_cell(loss.part), _cell(loss.reason))
     response.open_console(stderr=True).print(table)
 
 

@@ -9,7 +9,7 @@ from sweepledger.plan.changes import CodeChange, Difference, UnreadableSpec
 from sweepledger.plan.coverage import Histogram, ParameterCoverage, ValueCounts
 from sweepledger.plan.forecast import Forecast, Quantiles
 from sweepledger.plan.review import BlockReview, Review
-from sweepledger.plan.upper_bounds import Cost, PoolUsage
+from sweepledger.plan.upper_bounds import PoolUsage
 from sweepledger.structs.trial import Trial
 
 
@@ -60,8 +60,8 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "outdated": [asdict(part) for part in review.outdated],
         "code": [_code_change(change) for change in review.code],
         "cost": {
-            "all": _cost(review.whole_cost),
-            "new": _cost(review.new_cost),
+            "all": asdict(review.whole_cost),
+            "new": asdict(review.new_cost),
             "timeout_seconds": sweep.run.timeout_seconds,
             "attempts": sweep.run.attempts,
             "max_disruptions": sweep.run.max_disruptions,
@@ -83,15 +83,6 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "first": _trials(review.first),
         "last": _trials(review.last),
         "difference": _difference(review.difference),
-    }
-
-
-def _cost(cost: Cost) -> dict[str, Any]:
-    return {
-        "trials": cost.trials,
-        "trial_hours": cost.hours,
-        "gpu_hours": cost.gpu_hours,
-        "wall_hours": cost.wall_hours,
     }
 
 
@@ -178,29 +169,17 @@ def _values(values: ValueCounts | Histogram) -> dict[str, Any]:
 
 
 def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
-    match difference:
-        case Difference():
-            return {
-                "previous": difference.former,
-                "problems": [],
-                "added": len(difference.added),
-                "removed": len(difference.removed),
-                "unchanged": difference.unchanged,
-                "added_trials": _trials(difference.added[:MAX_TRIALS]),
-                "removed_trials": _trials(difference.removed[:MAX_TRIALS]),
-            }
-        case UnreadableSpec():
-            return {
-                "previous": difference.former,
-                "problems": [problem.as_data() for problem in difference.problems],
-                "added": None,
-                "removed": None,
-                "unchanged": None,
-                "added_trials": [],
-                "removed_trials": [],
-            }
-        case _:
-            assert_never(difference)
+    readable = difference if isinstance(difference, Difference) else None
+    unreadable = difference if isinstance(difference, UnreadableSpec) else None
+    return {
+        "previous": difference.former,
+        "problems": [problem.as_data() for problem in unreadable.problems] if unreadable else [],
+        "added": len(readable.added) if readable else None,
+        "removed": len(readable.removed) if readable else None,
+        "unchanged": readable.unchanged if readable else None,
+        "added_trials": _trials(readable.added[:MAX_TRIALS]) if readable else [],
+        "removed_trials": _trials(readable.removed[:MAX_TRIALS]) if readable else [],
+    }
 
 
 def _trials(trials: Iterable[Trial]) -> list[dict[str, Any]]:

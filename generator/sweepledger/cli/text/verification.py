@@ -188,7 +188,7 @@ def _statistics_table(comparison: SweepComparison) -> RenderableType:
             for after in points
         ]
         table.add_row(f"best after {part:.0%}".replace("%", " %"), *cells)
-    table.add_row("hours of trials", *(number_text(side.spent.hours) for side in sides))
+    table.add_row("hours of trials", *(number_text(side.spent.trial_hours) for side in sides))
     for name in ("gpu_hours", "money"):
         amounts = [getattr(side.spent, name) for side in sides]
         if any(amounts):

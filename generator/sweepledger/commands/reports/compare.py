@@ -31,7 +31,7 @@ from sweepledger.structs.values import SECONDS_PER_HOUR, Value, canonical_json
 class Spent:
     """What the trials of one side took: the attempts that count, and no more than these."""
 
-    hours: float
+    trial_hours: float
     gpu_hours: float | None
     """None if the resources of a batch are unknown."""
     money: float | None
