@@ -309,7 +309,7 @@ class History:
         if not machine.is_clean():
             machine.git("commit", "-q", "-m", "Propose")
         errors = self._errors(machine, base)
-        if errors and {problem.code for problem in errors} <= {"batch-vanished", "code-not-shown"}:
+        if errors and {problem.code for problem in errors} <= {"batch-vanished", "program-not-shown"}:
             for (
                 problem
             ) in errors:  # it was merged, or the code changed, since it was proposed: the hint helps

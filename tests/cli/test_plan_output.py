@@ -140,11 +140,11 @@ def test_a_program_sees_everything(changed: Sandbox, run_sweep: Run) -> None:
     document = json.loads(done.stdout)
     assert (done.returncode, document["status"], document["problems"]) == (0, "ok", [])
     assert document["data"]["base"] == changed.git("rev-parse", "HEAD").strip()
-    assert document["data"]["settled"] == []
+    assert document["data"]["unchanged"] == []
     (sweep,) = document["data"]["sweeps"]
     assert (sweep["new"], sweep["running"], sweep["recorded"]) == (1, 2, 0)
     assert sweep["constants"] == {"bias": 0.5}
-    assert sweep["cost"]["new"].keys() == {"trials", "hours", "trial_hours", "gpu_hours", "wall_hours"}
+    assert sweep["cost"]["new"].keys() == {"trials", "trial_hours", "gpu_hours", "wall_hours"}
     assert (sweep["cost"]["new"]["trials"], sweep["cost"]["timeout_seconds"]) == (1, 60)
     assert sweep["parameters"][0]["counts"] == [
         {"value": 2, "count": 1},
@@ -152,13 +152,13 @@ def test_a_program_sees_everything(changed: Sandbox, run_sweep: Run) -> None:
         {"value": 4, "count": 1},
     ]
     assert sweep["difference"] == {
-        "former": "sweeps/peak.yaml",
+        "previous": "sweeps/peak.yaml",
         "problems": [],
         "added": 1,
         "removed": 1,
         "unchanged": 2,
-        "added_trials": [{"trial": "tdf1b139f3a1", "params": {"x": 4, "bias": 0.5}, "replicate": 0}],
-        "removed_trials": [{"trial": "t2a9f071af67", "params": {"x": 1, "bias": 0.5}, "replicate": 0}],
+        "added_trials": [{"trial": "tdf1b139f3a1", "configuration": {"x": 4, "bias": 0.5}, "replicate": 0}],
+        "removed_trials": [{"trial": "t2a9f071af67", "configuration": {"x": 1, "bias": 0.5}, "replicate": 0}],
     }
 
 
@@ -476,7 +476,7 @@ def test_the_pool_shows_shares_of_gpus() -> None:
     shown = plan.pool_usage(review.pool_usage)
 
     assert "(1 CPU, 4 GiB, 1/4 GPU by mps) · 2 at once · 1 node" in shown
-    assert review.new_cost.gpu_hours == review.new_cost.hours / 4
+    assert review.new_cost.gpu_hours == review.new_cost.trial_hours / 4
 
 
 def test_the_pool_shows_pods_gpus_and_price() -> None:

@@ -82,23 +82,23 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.pull()
     assert ask("status", "peak")["sweeps"][0]["ok"] == 3
     trials = ask("results", "peak", "--top", "1")["trials"]
-    assert [(trial["metrics"]["score"], trial["params"]) for trial in trials] == [
+    assert [(trial["metrics"]["score"], trial["configuration"]) for trial in trials] == [
         (0.5, {"x": 2, "bias": 0.5})
     ]
     best = trials[0]["trial"]
     assert ask("logs", best)["attempts"][0]["stdout"] == "x=2.0 bias=0.5\n"
     shown = ask("show", best[:6])
-    assert shown["assignment"] == {"x": 2, "bias": 0.5}
-    assert [commit["did"] for commit in shown["commits"]] == ["asked", "generated", "recorded"]
+    assert shown["configuration"] == {"x": 2, "bias": 0.5}
+    assert [commit["action"] for commit in shown["commits"]] == ["requested", "generated", "recorded"]
     entries = ask("log", "peak")["entries"]
     assert [(entry["kind"], entry["best"], entry["change"]) for entry in entries] == [
         ("spec", None, None),
         ("batch", None, None),
         ("results", 0.5, None),
     ]
-    assert ask("collect") == {"collected": [], "asked": []}
+    assert ask("collect") == {"collected": [], "requested": []}
     assert ask("update", "peak")["sweeps"][0]["batch"] is None
-    assert ask("new", "other")["path"] == "sweeps/other.yaml"
+    assert ask("new", "other")["paths"] == ["sweeps/other.yaml", ".gitattributes"]
 
 
 def test_log_shows_the_change_of_the_best_metric(recorded: Sandbox, run_sweep: Run) -> None:

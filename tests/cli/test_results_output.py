@@ -80,7 +80,7 @@ def test_names_are_whole_on_a_narrow_terminal_and_what_is_long_is_folded(
 
     names = [line.split()[0] for line in output.splitlines() if not line.startswith(" ")]
     assert names[:4] == ["trial", "values", "status", "attempts"]
-    assert {"spec", "code", "asked", "generated", "recorded"} <= {*names}
+    assert {"spec", "code", "requested", "generated", "recorded"} <= {*names}
 
 
 def test_an_attempt_that_printed_nothing_is_named() -> None:
@@ -111,7 +111,7 @@ def test_a_failed_trial_shows_the_error_of_its_last_attempt(
 
     assert shown == [[["error", "no", "number", r"\x1b[31mscore"]], [], []]
     output = run_sweep("show", batch.rows[0].trial, "--format", "json", cwd=sandbox.root)
-    assert json.loads(output.stdout)["data"]["said"] == "no number \x1b[31mscore"
+    assert json.loads(output.stdout)["data"]["message"] == "no number \x1b[31mscore"
 
 
 def test_results_say_why_trials_failed(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:

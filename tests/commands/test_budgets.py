@@ -1,4 +1,4 @@
-"""Budgets: what a month used up, what is promised, and merges that would take more."""
+"""Budgets: what a month used up, what is reserved, and merges that would take more."""
 
 import json
 import subprocess
@@ -244,8 +244,8 @@ def test_a_cancelled_batch_keeps_its_reservation_until_it_is_recorded(
     record_batch(sandbox, name, lambda _: 600.0)
     (after,) = ledger(sandbox).shares
 
-    assert (before.used.gpu_hours, before.promised.gpu_hours) == (0, 3)
-    assert (after.used.gpu_hours, after.promised.gpu_hours) == (0.5, 0)
+    assert (before.used.gpu_hours, before.reserved.gpu_hours) == (0, 3)
+    assert (after.used.gpu_hours, after.reserved.gpu_hours) == (0.5, 0)
 
 
 def cancel(sandbox: Sandbox, sweep: str, name: str) -> None:
@@ -290,7 +290,7 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
     ]
     answer = run_sweep("budget", "--month", "2026-11", "--format", "json", cwd=sandbox.root)
     (team,) = json.loads(answer.stdout)["data"]["budgets"]
-    assert (team["team"], team["limit"], team["used"], team["promised"], team["left"]) == (
+    assert (team["team"], team["limit"], team["used"], team["reserved"], team["remaining"]) == (
         "vision",
         5,
         1,
@@ -313,16 +313,16 @@ def test_a_resume_is_charged_as_another_attempt_of_each_trial(
         resume(sandbox.workspace, "vision-a")
         assert overdrawn(sandbox, month="2026-11") == []
         sandbox.push()
-        assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [hours]
+        assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [hours]
 
     spec = sandbox.root / "sweeps/vision-a.yaml"
     spec.write_text(spec.read_text().replace("resumes:", r'"r\x65sumes":'))
     sandbox.publish("Spell the key otherwise")
-    assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [6]
+    assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [6]
     record_batch(sandbox, name, lambda _: 900.0)
 
     (share,) = ledger(sandbox).shares
-    assert (share.used.gpu_hours, share.promised.gpu_hours) == (4.5, 0)  # two quarters, and two hours twice
+    assert (share.used.gpu_hours, share.reserved.gpu_hours) == (4.5, 0)  # two quarters, and two hours twice
 
 
 def test_fewer_trials_at_once_are_charged_like_a_resume_and_more_are_not(

@@ -303,7 +303,7 @@ def test_secrets_are_looked_at_by_key_and_never_by_value(
 
     done = run_sweep("doctor", "--format", "json", cwd=Path(sandbox.root))
 
-    document = {finding["what"]: finding for finding in json.loads(done.stdout)["data"]["findings"]}
+    document = {finding["check"]: finding for finding in json.loads(done.stdout)["data"]["findings"]}
     assert document[f"Secret {platform}/tracker"]["state"] == "ok"
     assert value not in done.stdout + done.stderr
     assert done.returncode == 5

@@ -455,7 +455,7 @@ def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results:
     assert "deleted the folders of 0 of 1 batch(es)" in completed.stdout
     data = json.loads(answered.stdout)["data"]
     assert (data["dry_run"], data["keep_days"]) == (True, KEEP)
-    assert [(item["name"], item["state"], item["volumes"]) for item in data["batches"]] == [
+    assert [(item["batch"], item["state"], item["volumes"]) for item in data["batches"]] == [
         (name, "kept", ["results"])
     ]
     assert data["unknown"] == [str(results / "notes")]

@@ -118,7 +118,7 @@ def test_a_slurm_array_has_the_resources_limits_and_time_of_the_batch(sandbox: S
     assert int(limit.removeprefix("--time=")) >= 2, "two timeouts of a minute"
     assert str(sandbox.root) not in exported.text, "the script has no path of this machine"
     assert exported.text == export_batch(sandbox.workspace, "slurm", "peak").text
-    assert [loss.what for loss in exported.losses] == ["network and rights"]
+    assert [loss.part for loss in exported.losses] == ["network and rights"]
 
 
 @pytest.mark.parametrize("text", ["it's", 'a "b"', "$HOME `id`", "two\nlines", "~", "*"])

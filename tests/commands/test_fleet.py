@@ -112,7 +112,7 @@ def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: 
     sandbox.commit("Ask for one more")
 
     assert [(one.code, one.severity) for one in check(sandbox.workspace).problems] == [
-        ("unknown-cluster", Severity.WARNING)
+        ("not-in-settings", Severity.WARNING)
     ]
     ask(sandbox, "other", None)
     with pytest.raises(RepositoryError, match="no cluster can run the next batch of other"):

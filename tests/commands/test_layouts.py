@@ -184,4 +184,4 @@ def test_code_that_is_selected_from_no_commit_is_refused(script: Sandbox) -> Non
 
     codes = {problem.code for problem in check(script.workspace).problems}
 
-    assert codes & {"code-not-shown", "code-unreachable"}
+    assert codes & {"program-not-shown", "code-unreachable"}

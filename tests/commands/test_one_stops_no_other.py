@@ -167,7 +167,7 @@ def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
     assert f"{file}:12:1: must be YAML" in said.stderr
     assert "[batch-unreadable]\n  hint: restore the folder from git" in said.stderr
     answered = json.loads(again.stdout)
-    assert (answered["status"], answered["data"]) == ("error", {"collected": [], "asked": []})
+    assert (answered["status"], answered["data"]) == ("error", {"collected": [], "requested": []})
     assert [(one["file"], one["line"]) for one in answered["problems"]] == [(file, 12)]
 
 

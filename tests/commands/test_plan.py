@@ -348,7 +348,7 @@ def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
     result = review_sweep(sandbox, "random", 10, "replicates: 3")
 
     assert result.coverage.configurations == 10
-    assert (result.new_cost.trials, result.new_cost.hours, result.new_cost.gpu_hours) == (
+    assert (result.new_cost.trials, result.new_cost.trial_hours, result.new_cost.gpu_hours) == (
         30,
         90,
         0,

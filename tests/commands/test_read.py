@@ -178,12 +178,12 @@ def test_a_trial_shows_the_commit_that_asked_for_its_batch(sandbox: Sandbox, tmp
 
     shown = dict(show.show(sandbox.workspace, trial_of(second)).commits)
 
-    assert shown["asked"].id == widened
+    assert shown["requested"].id == widened
     assert shown["generated"].subject == "Ask for a sweep"
     assert shown["recorded"].subject.startswith("results(peak)")
     before = dict(show.show(sandbox.workspace, trial_of(first)).commits)
-    assert before["asked"].subject == "Ask for a sweep"
-    assert before["asked"].id == before["generated"].id
+    assert before["requested"].subject == "Ask for a sweep"
+    assert before["requested"].id == before["generated"].id
 
 
 def test_without_the_very_spec_the_last_one_before_the_batch_is_shown(sandbox: Sandbox) -> None:
@@ -197,7 +197,7 @@ def test_without_the_very_spec_the_last_one_before_the_batch_is_shown(sandbox: S
 
     shown = dict(show.show(sandbox.workspace, trial_of(newest(sandbox))).commits)
 
-    assert shown["asked"].subject == "Ask for a sweep"
+    assert shown["requested"].subject == "Ask for a sweep"
 
 
 # A trial by its id

@@ -107,7 +107,7 @@ def test_status_and_validate_tell_of_rounds(sandbox: Sandbox, run_sweep: Run) ->
     assert ["hill", "1", "of", "5", "0", "of", "15", "waits", "for", "the", "results", "of", name] in [
         line.split() for line in output.splitlines()
     ]
-    assert data["sweeps"][0]["search"]["says"] == f"waits for the results of {name}"
+    assert data["sweeps"][0]["search"]["message"] == f"waits for the results of {name}"
     assert sizes == [
         "sweeps/hill.yaml: ok, at most 5 rounds of at most 3 trials, 15 in all",
         "sweeps/peak.yaml: ok, 3 trials",

@@ -185,7 +185,7 @@ def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: 
 
     codes = {problem.code for problem in check(recorded.workspace).problems}
 
-    assert not codes & {"drift", "trial-asked-twice"}
+    assert not codes & {"drift", "trial-repeated"}
 
 
 def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(recorded: Sandbox) -> None:
@@ -195,9 +195,7 @@ def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(rec
 
     problems = check(recorded.workspace).problems
 
-    assert {"drift", "trial-asked-twice"} <= {
-        problem.code for problem in problems if made.batch in problem.file
-    }
+    assert {"drift", "trial-repeated"} <= {problem.code for problem in problems if made.batch in problem.file}
 
 
 def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(recorded: Sandbox) -> None:

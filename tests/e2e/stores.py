@@ -59,7 +59,7 @@ def proof(team: Team) -> dict[str, str]:
     """Let `sweep doctor` prove the store from inside a pod; give what it finds."""
     output = team.sweep("doctor", "--prove", "--format=json", check=False).stdout
     listed = json.loads(output)["data"]["findings"]
-    (finding,) = [finding for finding in listed if finding["what"] == "a trial may write results"]
+    (finding,) = [finding for finding in listed if finding["check"] == "a trial may write results"]
     assert isinstance(finding, dict)
     return finding
 

@@ -66,7 +66,7 @@ def test_a_platform_is_applied_and_applied_again_by_an_account_with_the_document
     # What was just applied, Argo CD may not have looked at yet.
     until("nothing is absent", lambda: not _absent(_findings(team)), seconds=PATIENCE, pause=2)
 
-    unseen = {finding["what"] for finding in _findings(team) if finding["state"] == "not checked"}
+    unseen = {finding["check"] for finding in _findings(team) if finding["state"] == "not checked"}
     # Its collector runs every half hour, so it may not have run yet.
     assert {what.partition(" ")[0] for what in unseen} <= {"Secret", "PersistentVolume", "a", "collector"}
 

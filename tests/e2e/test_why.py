@@ -55,7 +55,7 @@ class Explanation:
         counts: dict[str, int] = {}
         for group in groups:
             counts[group["cause"]] = counts.get(group["cause"], 0) + group["count"]
-        says, remedies = (" | ".join(str(group[key]) for group in groups) for key in ("says", "remedy"))
+        says, remedies = (" | ".join(str(group[key]) for group in groups) for key in ("message", "remedy"))
         return cls(counts, says, remedies)
 
 

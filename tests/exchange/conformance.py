@@ -278,7 +278,7 @@ def written(name: str, content: bytes) -> str | None:
         text = spec_text(imported, name)
     except (ForeignError, ToolError):
         return None
-    assert all(loss.what and loss.why for loss in imported.losses)
+    assert all(loss.part and loss.reason for loss in imported.losses)
     return text
 
 

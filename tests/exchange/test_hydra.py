@@ -53,7 +53,7 @@ def brought(imported: Imported) -> Sweep:
 
 
 def loss_reasons(imported: Imported) -> dict[str, str]:
-    return {loss.what: loss.why for loss in imported.losses}
+    return {loss.part: loss.reason for loss in imported.losses}
 
 
 def arguments(sweep: Sweep) -> list[list[str]]:

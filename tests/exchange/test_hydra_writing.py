@@ -30,7 +30,7 @@ def sent(text: str) -> tuple[dict[str, str], Exported]:
 
 
 def whys(exported: Exported) -> dict[str, str]:
-    return {loss.what: loss.why for loss in exported.losses}
+    return {loss.part: loss.reason for loss in exported.losses}
 
 
 def run(params: dict[str, str]) -> list[list[str]]:
@@ -72,7 +72,7 @@ def test_a_drawn_sweep_goes_out_for_the_sweeper_that_knows_intervals() -> None:
     for key in ("lr", "width", "drop"):
         again = brought(read({key: sweeper["params"][key], "z": "interval(0,1)"}))
         assert again.blocks[0].space[key].domain == sweep.blocks[0].space[key].domain
-    whats = {loss.what for loss in exported.losses}
+    whats = {loss.part for loss in exported.losses}
     assert {"seed", "method: sobol", "parameters.noise", "parameters.act", "metric: loss"} <= whats
 
 
@@ -86,7 +86,7 @@ def test_a_list_goes_out_as_its_values_and_says_how_many_trials_that_makes() -> 
     exported = hydra.write(sweep, expansion.configurations)
 
     assert yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"] == {"a": "1,3", "b": "2,4"}
-    assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in exported.losses}["trials"]
+    assert "all 4 combinations, not these 2" in {loss.part: loss.reason for loss in exported.losses}["trials"]
 
 
 def test_integers_that_are_drawn_keep_both_ends_and_come_back_as_integers() -> None:

@@ -546,7 +546,7 @@ def test_the_note_on_a_step_is_that_of_the_algorithm(algorithm: str, words: str 
         parameters=a_parameter("double", min="0.1", max="0.5", step="0.1"),
     )
 
-    notes = [loss.why for loss in katib.read(content, name="one").losses if ".step: " in loss.what]
+    notes = [loss.reason for loss in katib.read(content, name="one").losses if ".step: " in loss.part]
 
     assert len(notes) == (words is not None)
     assert words is None or words in notes[0]

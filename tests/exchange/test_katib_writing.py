@@ -150,7 +150,7 @@ def test_a_grid_has_no_ranges_of_fractions_since_katib_adds_them_up_as_floats() 
     assert broken(experiment) == []
     assert experiment["spec"]["parameters"][0]["feasibleSpace"] == {"list": ["0.1", "0.2", "0.3"]}
     assert experiment["spec"]["maxTrialCount"] == size(experiment["spec"]) == 18
-    assert not [loss for loss in exported.losses if "combinations" in loss.why]
+    assert not [loss for loss in exported.losses if "combinations" in loss.reason]
 
 
 def test_every_failed_trial_is_allowed_and_no_more_run_at_once_than_there_are() -> None:
@@ -302,7 +302,7 @@ def test_a_list_becomes_the_grid_of_its_values_and_says_how_many_more_trials_tha
     experiment, exported = export_katib(a_sweep(blocks=(a_list(rows),)))
 
     assert experiment["spec"]["maxTrialCount"] == 4
-    assert "all 4 combinations of the values, not 3 configurations" in exported.losses[0].why
+    assert "all 4 combinations of the values, not 3 configurations" in exported.losses[0].reason
 
 
 def test_a_sweep_in_which_nothing_varies_still_has_a_parameter() -> None:

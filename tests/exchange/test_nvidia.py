@@ -159,7 +159,7 @@ def test_a_grid_says_its_parameters_slowest_first_and_constants_as_one_value() -
     assert list(imported.spec["parameters"]) == [
         "batch_norm", "max_learning_rate", "momentum", "data_aug_cutout_size", "batch_size",
     ]  # fmt: skip
-    assert "in the same order" in imported.losses[-1].why
+    assert "in the same order" in imported.losses[-1].reason
 
 
 def test_shuffled_combinations_are_a_grid_too_and_the_report_says_that_the_order_differs() -> None:
@@ -168,8 +168,8 @@ def test_shuffled_combinations_are_a_grid_too_and_the_report_says_that_the_order
     imported = nvidia.read(dumped(rows).encode(), name="shuffled")
 
     assert imported.spec["method"] == "grid"
-    assert imported.losses[-1].what == "4 hyperparam_set items"
-    assert "in another order" in imported.losses[-1].why
+    assert imported.losses[-1].part == "4 hyperparam_set items"
+    assert "in another order" in imported.losses[-1].reason
 
 
 def test_items_that_are_no_product_become_a_list_in_their_order() -> None:

@@ -102,7 +102,7 @@ def parsed(imported: Imported) -> Sweep:
 
 
 def loss_reasons(imported: Imported) -> dict[str, str]:
-    return {loss.what: loss.why for loss in imported.losses}
+    return {loss.part: loss.reason for loss in imported.losses}
 
 
 def exported(sweep: Sweep) -> dict[str, Any]:
@@ -478,7 +478,7 @@ def test_what_wandb_cannot_say_is_named_on_the_way_out() -> None:
 
     result = wandb.write(sweep, ())
 
-    whats = [loss.what for loss in result.losses]
+    whats = [loss.part for loss in result.losses]
     for what in (
         "zip: a, b",
         "when of c",
@@ -502,7 +502,7 @@ def test_other_ways_to_draw_become_random_and_are_named(method: str) -> None:
     result = wandb.write(sweep, ())
 
     assert yaml.safe_load(result.text)["method"] == "random"
-    assert {"seed", f"method: {method}"} <= {loss.what for loss in result.losses}
+    assert {"seed", f"method: {method}"} <= {loss.part for loss in result.losses}
 
 
 def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
@@ -517,7 +517,9 @@ def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
     sent = wandb.write(sweep, expansion.configurations)
 
     assert yaml.safe_load(sent.text)["parameters"] == {"a": {"values": [1, 3]}, "b": {"values": [2, 4]}}
-    assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in sent.losses}["method: list"]
+    assert (
+        "all 4 combinations, not these 2" in {loss.part: loss.reason for loss in sent.losses}["method: list"]
+    )
 
 
 def test_further_blocks_are_named() -> None:
@@ -528,7 +530,7 @@ def test_further_blocks_are_named() -> None:
     sweep = parse_sweep(text.encode(), "sweeps/q.yaml", Settings())
     assert isinstance(sweep, Sweep)
 
-    assert "block 2 (grid)" in [loss.what for loss in wandb.write(sweep, ()).losses]
+    assert "block 2 (grid)" in [loss.part for loss in wandb.write(sweep, ()).losses]
 
 
 def test_quoted_text_stays_text_and_a_bare_exponent_is_the_number_that_was_meant() -> None:

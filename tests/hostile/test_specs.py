@@ -231,7 +231,7 @@ REFUSED: dict[str, list[tuple[list[bytes], set[str]]]] = {
         ([parameter("{values: [{a: 1}]}")], {"wrong-type"}),
     ],
     "N19": [
-        ([parameter("{value: 1, when: {other: 1}}")], {"when-cycle"}),
+        ([parameter("{value: 1, when: {other: 1}}")], {"dependency-cycle"}),
         ([parameter("{value: 1, when: {nobody: 1}}")], {"unknown-parameter"}),
     ],
     "N20": [([SPEC.encode() + b"labels: {a: b}\n", run("{annotations: {a: b}}")], {"unknown-key"})],

@@ -347,7 +347,7 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
     (changed,) = pod_templates(other)
     changed["metadata"]["annotations"]["eks.amazonaws.com/skip-containers"] = "code"
     assert [problem.code for problem in policy.check_batch(name, WITH_IDENTITY, other, file="x")] == [
-        "placement-not-ours"
+        "batch-manifest"
     ]
     account = the("ServiceAccount", "sweep-trial", a_platform(WITH_IDENTITY))
     assert account["metadata"]["annotations"].items() >= IDENTITY.items()

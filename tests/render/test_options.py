@@ -63,7 +63,7 @@ def test_a_finalizer_that_the_store_does_not_ask_for_is_refused_as_is_the_lack_o
 
     problems = policy.check_batch(name, WITHOUT_FILES, manifests, file="x")
 
-    assert {problem.code for problem in problems} == {"pod-not-ours"}
+    assert {problem.code for problem in problems} == {"batch-manifest"}
     assert all('must be ["sweepledger.dev/record"]' in problem.message for problem in problems)
 
 

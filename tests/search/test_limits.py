@@ -202,7 +202,7 @@ def test_a_parameter_that_never_exists_has_a_warning() -> None:
     result = explored(GridSearch(conditional()))
 
     assert [(problem.code, problem.severity) for problem in result.warnings] == [
-        ("never-present", Severity.WARNING)
+        ("when-unreachable", Severity.WARNING)
     ]
     assert result.warnings[0].message == "exists in none of 3 configurations"
 
@@ -210,7 +210,7 @@ def test_a_parameter_that_never_exists_has_a_warning() -> None:
 def test_a_derived_value_that_never_exists_has_a_warning() -> None:
     space = replace(conditional(), derived=(DerivedValue("d", sum_of("ab"), "a + b"),))
 
-    assert codes(explored(GridSearch(space)).warnings) == ["never-present", "never-present"]
+    assert codes(explored(GridSearch(space)).warnings) == ["when-unreachable", "when-unreachable"]
 
 
 def test_a_constraint_that_is_never_evaluated_has_a_warning() -> None:
@@ -245,7 +245,7 @@ def test_a_domain_whose_draws_are_equal_by_their_digits_is_refused(domain: Domai
 
     (problem,) = refused(random(space, cap=2))
 
-    assert problem.code == "range-narrow"
+    assert problem.code == "single-value"
     assert "narrow" in problem.message
 
 

@@ -224,7 +224,7 @@ def test_a_sweep_at_two_commits_is_compared_with_why_it_moved(visit: Visit) -> N
     assert expected is not None
     assert f"interval of B less A {expected.low:.6g} to {expected.high:.6g}: more than noise" in noise
     assert page.locator("#why").inner_text().startswith("code (")
-    assert page.locator("#causes tbody tr").count() == 5
+    assert page.locator("#factors tbody tr").count() == 5
     assert page.locator("#command").inner_text() == "sweep explain peak@a1a1a1a1 peak@e5e5e5e5"
     assert visit.faults == []
 

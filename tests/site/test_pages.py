@@ -218,7 +218,7 @@ def test_a_sweep_that_ran_new_code_says_what_moved_its_best_value() -> None:
     pages = sweep_pages(a_history(summary=a_repeated_summary()), COMMIT["id"])
 
     (move,) = json.loads(pages.files["data.json"])["moves"]
-    code = next(one for one in move["causes"] if one["cause"] == "code")
+    code = next(one for one in move["factors"] if one["factor"] == "code")
     assert (move["before"], move["after"]) == ("a1" * 20, "e5" * 20)
     assert move["verdict"] == "code"
     assert code["interval"][0] < code["effect"] < code["interval"][1]

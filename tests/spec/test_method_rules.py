@@ -103,7 +103,7 @@ def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
 
 def test_a_file_is_held_to_the_rules_of_a_spec() -> None:
     assert from_file(b"a,b\n1,x\n1,\n") == []
-    assert from_file(b"a,b\n1,x\n2,x\n1.0,x\n") == [("sweeps/x.csv", 4, "duplicate-assignment")]
+    assert from_file(b"a,b\n1,x\n2,x\n1.0,x\n") == [("sweeps/x.csv", 4, "duplicate-value")]
     assert from_file(b"trial,b\n1,x\n") == [("sweeps/x.csv", 1, "parameter-name")]
     assert from_file(b"a,A\n1,x\n") == [("sweeps/x.csv", 1, "parameter-collision")]
     assert from_file(b"a,b\n1,x\n", derived={"b": "a"}) == [("sweeps/x.csv", 1, "parameter-collision")]

@@ -193,10 +193,10 @@ def test_several_datasets_have_one_name_in_any_order_and_one_is_itself() -> None
 
 def test_each_of_several_datasets_is_one_of_the_settings() -> None:
     assert bad(run={"data": ["mnist", "cifra", "x"]}) == [
-        ("run.data[1]", "unknown-dataset"),
-        ("run.data[2]", "unknown-dataset"),
+        ("run.data[1]", "not-in-settings"),
+        ("run.data[2]", "not-in-settings"),
     ]
-    assert bad(run={"data": "cifar+mnist"}) == [("run.data", "unknown-dataset")]
+    assert bad(run={"data": "cifar+mnist"}) == [("run.data", "not-in-settings")]
     assert bad(run={"data": []}) == [("run.data", "out-of-range")]
     assert bad(run={"data": ["mnist", 1]}) == [("run.data[1]", "wrong-type")]
 

@@ -304,12 +304,12 @@ def test_branches_are_plain_names(name: str) -> None:
     ],
 )
 def test_other_branches_are_refused(name: str) -> None:
-    assert settings(f'branch: "{name}"') == [("branch", "git-name")]
+    assert settings(f'branch: "{name}"') == [("branch", "name-form")]
 
 
 def test_a_git_name_is_taken_up_to_the_longest_length() -> None:
     assert settings(f"branch: {'a' * 200}") == Settings(branch="a" * 200)
-    assert settings(f"branch: {'a' * 201}") == [("branch", "git-name")]
+    assert settings(f"branch: {'a' * 201}") == [("branch", "name-form")]
 
 
 @pytest.mark.parametrize("digest", ["", "x", DIGEST[7:], DIGEST.upper(), DIGEST + "0", DIGEST[:-1], "md5:0"])
@@ -411,7 +411,7 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("egress: {a: {cidrs: [203.0.113.0/33], ports: [443]}}", ("egress.a.cidrs[0]", "cidr")),
         ("secrets: {a: {secret: a, key: a, variable: PATH}}", ("secrets.a.variable", "environment-name")),
         ("secrets: {a: {secret: a, key: a, variable: A-B}}", ("secrets.a.variable", "environment-name")),
-        ("secrets: {a: {secret: a, key: .., variable: A}}", ("secrets.a.key", "secret-key")),
+        ("secrets: {a: {secret: a, key: .., variable: A}}", ("secrets.a.key", "name-form")),
         ("results: {nfs: {server: a b, path: /a}}", ("results.nfs.server", "nfs")),
         ("results: {nfs: {server: a, path: /a/../b}}", ("results.nfs.path", "nfs")),
         (
@@ -420,7 +420,7 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ),
         (
             f"{EGRESS}\nresults: {{sync: {{optuna: {{to: 'mysql+pymysql://db/o', egress: api-server}}}}}}",
-            ("results.sync.optuna.egress", "unknown-egress"),
+            ("results.sync.optuna.egress", "not-in-settings"),
         ),
         ("results: {every: 60m}", ("results.every", "duration")),
         ("results: {every: 90s}", ("results.every", "duration")),

@@ -95,10 +95,10 @@ def test_a_condition_that_always_holds_is_a_warning() -> None:
 def test_conditions_do_not_run_in_circles() -> None:
     inside = {"g": {"when": {"g.a": 1}, "parameters": {"a": {"values": [1, 2]}}}}
 
-    assert bad(parameters=with_("x", {"x": 1})) == [("parameters.x.when.x", "when-cycle")]
-    assert bad(parameters=inside) == [("parameters.g.when['g.a']", "when-cycle")]
+    assert bad(parameters=with_("x", {"x": 1})) == [("parameters.x.when.x", "dependency-cycle")]
+    assert bad(parameters=inside) == [("parameters.g.when['g.a']", "dependency-cycle")]
     assert [code for _, code in bad(parameters=with_("x", {"y": 1}, y=with_("y", {"x": 1})["y"]))] == [
-        "when-cycle"
+        "dependency-cycle"
     ]
 
 
@@ -209,8 +209,8 @@ def test_other_constraints_are_refused(text: str, code: str) -> None:
 def test_derived_values_use_each_other_in_any_order_but_not_in_circles() -> None:
     assert good(parameters=PARAMETERS, derived={"a": "b + 1", "b": "width"})
     assert bad(parameters=PARAMETERS, derived={"a": "b", "b": "a", "c": "c"}) == [
-        ("derived.a", "derived-cycle"),
-        ("derived.c", "derived-cycle"),
+        ("derived.a", "dependency-cycle"),
+        ("derived.c", "dependency-cycle"),
     ]
 
 

@@ -84,7 +84,7 @@ def new(
             starter = Starter(words, tuple(parameters or ()), metric, goal)
         paths = [workspace.display_path(path) for path in command.new(workspace, name, starter)]
         then = f"edit it, then `sweep try {name}`" if starter is None else f"`sweep run {name}`"
-        return Response({"path": paths[0], "paths": paths}, (f"wrote {', '.join(paths)}\nnext: {then}",))
+        return Response({"paths": paths}, (f"wrote {', '.join(paths)}\nnext: {then}",))
 
     response.respond("new", form, work)
 
@@ -243,7 +243,7 @@ def generate(
             *author.settled_text(made.settled),
             *([] if workspace.spec_paths() else [NO_SPECS]),
         )
-        data = {**generated_data(made.generated), "settled": sorted(path.stem for path in made.settled)}
+        data = {**generated_data(made.generated), "unchanged": sorted(path.stem for path in made.settled)}
         unread = () if names else workspace.unread_specs()
         return _generation_response(made, data, text, unread, EXIT_DRIFT * has_drift)
 
@@ -440,7 +440,7 @@ def _print_losses(losses: "Sequence[Loss]") -> None:
 
     table = Table("not carried over", "instead, or why", box=None, pad_edge=False, title_justify="left")
     for loss in losses:
-        table.add_row(_cell(loss.what), _cell(loss.why))
+        table.add_row(_cell(loss.part), _cell(loss.reason))
     response.open_console(stderr=True).print(table)
 
 

@@ -136,7 +136,7 @@ def _collect_here(target: "Target", volume: Path, state: Path, over: frozenset[s
     collection = collect_from_state(target, volume, state, over=over)
     data = {
         "collected": list(map(results_commit_data, collection.collected)),
-        "asked": list(map(envelopes.pushed_round_data, collection.rounds)),
+        "requested": list(map(envelopes.pushed_round_data, collection.rounds)),
     }
     lines = (
         *results.collected_text(collection.collected),
@@ -363,10 +363,10 @@ def rename(
         lines.append(f"next: `sweep results {new}`")
         data = {
             "sweep": new,
-            "former": name,
+            "previous": name,
             "batches": list(renamed.batches),
             "trials": renamed.trials,
-            "left": renamed.left,
+            "remaining": renamed.left,
             "commit": renamed.commit,
         }
         return Response(data, tuple(lines))
@@ -431,7 +431,7 @@ def _expire_response(expired: "Expired", *, dry_run: bool) -> Response:
         "keep_days": expired.keep_days,
         "batches": [
             {
-                "name": expiry.batch,
+                "batch": expiry.batch,
                 "state": str(expiry.state),
                 "volumes": list(expiry.volumes),
                 "reason": expiry.reason or None,

@@ -464,7 +464,7 @@ def pin(
             "image": name,
             "reference": pinned.reference,
             "digest": pinned.digest,
-            "before": pinned.before,
+            "previous": pinned.before,
             "changed": pinned.is_new,
         }
         return Response(data, tuple(lines))

@@ -623,7 +623,7 @@ def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":
     if budget.shares:
         shares = new_table("sweep", "GPU hours", "reserved", money, "reserved")
         for share in budget.shares:
-            used, reserved = share.used, share.promised
+            used, reserved = share.used, share.reserved
             amounts = (used.gpu_hours, reserved.gpu_hours, used.money, reserved.money)
             shares.add_row(share.sweep, *map(_amount_cell, amounts))
         yield Text("")

@@ -160,8 +160,8 @@ def explain(
 ) -> None:
     """Say why the best value of B differs from that of A: code, data, environment, values, budget, or seed noise.
 
-    Each cause has a test over the recorded trials; all tests together name a cause by mistake in 5 % of the cases.
-    Where the trials cannot separate causes, it proposes the smallest sweeps that would, as specs.
+    Each factor has a test over the recorded trials; all tests together name a factor by mistake in 5 % of the cases.
+    Where the trials cannot separate factors, it proposes the smallest sweeps that would, as specs.
     """
 
     def work() -> Response:

@@ -185,7 +185,7 @@ class Recipe:
             "ran": self.ran,
             "data": self.lock.program.as_data()["data"],
             "workdir": self.lock.program.workdir,
-            "assignment": dict(self.assignment),
+            "configuration": dict(self.assignment),
             "seed": self.seed,
             "command": list(self.command),
             "lines": list(self.lines),
@@ -253,15 +253,15 @@ class Reproduction:
             "equal": self.is_equal,
             "environment": {
                 "recorded": record_json.as_object(self.recorded_environment),
-                "found": record_json.as_object(self.environment),
+                "rerun": record_json.as_object(self.environment),
                 "differences": list(self.environment_differences),
             },
-            "status": {"recorded": self.recorded, "found": str(self.record.status) if self.record else None},
+            "status": {"recorded": self.recorded, "rerun": str(self.record.status) if self.record else None},
             "metrics": [
                 {
                     "name": metric.name,
                     "recorded": metric.recorded,
-                    "found": metric.measured,
+                    "rerun": metric.measured,
                     "file": metric.where,
                     "equal": metric.is_equal,
                     "timing": metric.is_timing,

@@ -68,7 +68,7 @@ class Tried:
         return {
             "trial": self.number,
             "of": self.of,
-            "assignment": dict(self.trial.assignment),
+            "configuration": dict(self.trial.assignment),
             "status": str(self.record.status) if self.record else str(Status.MISSING),
             "reason": self.record.reason if self.record else None,
             "metrics": dict(self.record.metrics) if self.record else {},

@@ -14,9 +14,9 @@ from sweepledger.structs.values import Value
 class Loss:
     """A part that could not be converted exactly, with the reason."""
 
-    what: str
+    part: str
     """The part of the source, such as `early_terminate`."""
-    why: str
+    reason: str
     """What was written instead, and why."""
 
 
@@ -54,7 +54,7 @@ class Writer(Protocol):
 def export_banner(sweep: Sweep, tool: str, losses: Iterable[Loss]) -> str:
     """Return the comment above an exported file: its sweep, and what the tool does differently."""
     lines = [f"Exported from the sweep {sweep.name}. Differences in {tool}:"]
-    return "\n".join([*lines, *(f"- {loss.what}: {loss.why}" for loss in losses)])
+    return "\n".join([*lines, *(f"- {loss.part}: {loss.reason}" for loss in losses)])
 
 
 def block_losses(block: Block, tool: str) -> Iterator[Loss]:

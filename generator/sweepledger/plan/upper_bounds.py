@@ -81,7 +81,7 @@ class Cost:
     """Upper bound for trials: every attempt of each lasts until its timeout, disrupted ones as well."""
 
     trials: int
-    hours: float
+    trial_hours: float
     """Hours of single trials, one after the other."""
     gpu_hours: float
     wall_hours: float

@@ -362,8 +362,8 @@ def _absent_names(explored: Exploration, source: SourceMap) -> Iterator[Problem]
     for parameter in space.parameters:
         if parameter.name in explored.never_present:
             hint = "its conditions, and those of the parameters they mention, are never true together"
-            yield _warning(source, message, "parameters", parameter.name, code="never-present", hint=hint)
+            yield _warning(source, message, "parameters", parameter.name, code="when-unreachable", hint=hint)
     for derived in space.derived:
         if derived.name in explored.never_present:
             hint = "the values that it is computed from never exist together"
-            yield _warning(source, message, "derived", derived.name, code="never-present", hint=hint)
+            yield _warning(source, message, "derived", derived.name, code="when-unreachable", hint=hint)

@@ -184,7 +184,7 @@ def _narrow_domains(space: SearchSpace, source: SourceMap) -> Iterator[Problem]:
 
 
 def _narrow(source: SourceMap, parameter: str, message: str, hint: str) -> Problem:
-    return source.problem(message, "parameters", parameter, code="range-narrow", hint=hint)
+    return source.problem(message, "parameters", parameter, code="single-value", hint=hint)
 
 
 def _too_few(source: SourceMap, block: Block, distinct: int, cap: int) -> Problem:

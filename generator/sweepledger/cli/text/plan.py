@@ -175,7 +175,7 @@ def cost_bound(review: Review) -> str:
 
 def _hours_text(cost: Cost) -> str:
     gpu = f", {_amount_with_unit(cost.gpu_hours, 'GPU hour')}" if cost.gpu_hours else ""
-    return f"{_amount_with_unit(cost.hours, 'trial hour')}{gpu}"
+    return f"{_amount_with_unit(cost.trial_hours, 'trial hour')}{gpu}"
 
 
 def _amount_with_unit(amount: float, noun: str) -> str:

@@ -21,7 +21,6 @@ from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Controller, Settings
 
-FLUX_FILE_CODE = "flux-file"
 EXTRA = bootstrap.EXTRA_FOLDER
 
 
@@ -41,7 +40,7 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
     existing |= set(_batch_files_elsewhere(context))
     for path in sorted(expected.keys() - existing):
         message = "is missing: Flux would not apply this batch"
-        yield Problem(path, 0, 0, "", message, FLUX_FILE_CODE, "run `sweep generate`")
+        yield Problem(path, 0, 0, "", message, "drift", "run `sweep generate`")
     merged = {
         flux.batch_file(batch.name, batch.lock.cluster)
         for batch in batches.readable(batch for batch in context.merged if batch.is_active)
@@ -52,12 +51,12 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
         is_new = is_left or not context.is_merged_content(path, files.read_file(root / path))
         if is_flux or is_new:
             severity = Severity.ERROR if is_new else Severity.WARNING
-            yield Problem(path, 0, 0, "", "belongs to no active batch", FLUX_FILE_CODE, "remove it", severity)
+            yield Problem(path, 0, 0, "", "belongs to no active batch", "drift", "remove it", severity)
     for path in sorted(existing & expected.keys()):
         content = files.read_file(root / path)
         if content != expected[path] and not context.is_merged_content(path, content):
             hint = "remove it and run `sweep generate`"
-            yield Problem(path, 0, 0, "", "is not what the generator writes", FLUX_FILE_CODE, hint)
+            yield Problem(path, 0, 0, "", "is not what the generator writes", "drift", hint)
 
 
 def _batch_files_elsewhere(context: CheckContext) -> Iterator[str]:

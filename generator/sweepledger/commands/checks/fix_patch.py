@@ -79,7 +79,7 @@ def _octal(byte: int) -> str:
     return chr(byte) if chr(byte).isascii() and chr(byte).isprintable() else f"\\{byte:03o}"
 
 
-FIXABLE_CODES = frozenset({"drift", "pending", "batch-forged", "flux-file"})
+FIXABLE_CODES = frozenset({"drift", "pending", "batch-forged"})
 """Codes of problems that `sweep generate` could fix."""
 
 

@@ -250,7 +250,7 @@ def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterat
         for trial in batch.trials:
             if trial.digest in listed:
                 message = f"{trial.id} is in {listed[trial.digest]} already"
-                yield Problem(batch.folder, 0, 0, "", message, "trial-asked-twice", "run `sweep generate`")
+                yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
                 break
 
 
@@ -280,7 +280,7 @@ def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch
         return None
     known = "the last commit's" if merged is None else f"the last commit's or that of {merged.name}"
     message = f"must be {known}, so that the change shows what runs; got {code} at {code.tree[:12]}"
-    return _program_problem(batch, "code.tree", message, "code-not-shown")
+    return _program_problem(batch, "code.tree", message, "program-not-shown")
 
 
 def _unknown_parts(context: CheckContext, batch: StoredBatch, sweep: Sweep) -> Iterator[Problem]:

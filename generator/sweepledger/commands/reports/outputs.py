@@ -205,7 +205,7 @@ class FetchedArtifacts:
             "uid": self.uid,
             "folder": str(self.folder),
             "files": [{"path": file.path, "bytes": file.bytes, "sha256": file.sha256} for file in self.files],
-            "left_out": self.left_out,
+            "omitted": self.left_out,
         }
 
 

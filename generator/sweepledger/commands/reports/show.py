@@ -60,12 +60,12 @@ class TrialDetails:
             "sweep": lock.sweep,
             "batch": lock.name,
             "index": self.index,
-            "assignment": dict(self.assignment),
+            "configuration": dict(self.assignment),
             "round": lock.round,
             "parent": self.parent,
             "status": result.status if result else "missing",
             "reason": result.reason if result else None,
-            "said": self.message,
+            "message": self.message,
             "logs": self.logs,
             "attempts": result.attempts if result else 0,
             "metrics": dict(result.metrics) if result else {},
@@ -84,7 +84,7 @@ class TrialDetails:
             },
             "commits": [
                 {
-                    "did": did,
+                    "action": did,
                     "commit": commit.id,
                     "author": commit.author,
                     "date": commit.date,
@@ -150,7 +150,7 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
         for part in (before, after)
     )
     for commit in (same or same_after or before)[-1:]:
-        yield "asked", commit
+        yield "requested", commit
     yield from (("generated", commit) for commit in history[generated : generated + 1])
     yield from (
         ("recorded", commit) for commit in [commit for commit in history if records in commit.files][:1]

@@ -46,7 +46,7 @@ class BatchExplanation:
                     "cause": str(group.cause.kind),
                     "count": len(group.indexes),
                     "trials": [self.ids[index] for index in group.indexes if index < len(self.ids)],
-                    "says": group.cause.text,
+                    "message": group.cause.text,
                     "remedy": group.cause.remedy or None,
                 }
                 for group in self.causes

@@ -177,7 +177,7 @@ class MonthLedger:
     month: str
     used: tuple[Charge, ...] = ()
     """A charge for each batch that was recorded in the month."""
-    promised: tuple[Charge, ...] = ()
+    reserved: tuple[Charge, ...] = ()
     """A charge for each batch that is active, or cancelled and not recorded yet."""
     unread: tuple[str, ...] = ()
     """Batches that cannot be read: they are not charged."""
@@ -222,7 +222,7 @@ def month_ledger(
         if any(counts_towards(team, batch.sweep) for team in settings.budgets.values())
     ]
     cancelled = {batch.name for batch in batch_records.unrecorded_batches(repository, commit, counted)}
-    reserved = {
+    unfinished = {
         batch.name
         for batch in counted
         if (batch.is_active or batch.name in cancelled) and batch.name not in ending
@@ -231,14 +231,14 @@ def month_ledger(
     for name, part in _recorded_usage(repository, commit, counted, month):
         usage[name] = {**usage.get(name, {}), **part}  # no trial is in two files
     usage |= ending
-    charged = [batch for batch in counted if batch.name in reserved or usage.get(batch.name)]
+    charged = [batch for batch in counted if batch.name in unfinished or usage.get(batch.name)]
     batches.prefetch(charged, *FILES)
     batches.prefetch_omitted(charged, *FILES)
     resumes = _resumes(repository, commit, charged, settings)
-    used, promised, unread, doubtful, reported = [], [], [], [], []
+    used, reserved, unread, doubtful, reported = [], [], [], [], []
     for batch in counted:
         trials_usage = usage.get(batch.name)
-        if batch.name not in reserved and not trials_usage:
+        if batch.name not in unfinished and not trials_usage:
             continue
         requested = _requested_run(batch, settings)
         if requested is None:
@@ -257,9 +257,9 @@ def month_ledger(
                 doubtful.append(batch.name)
             if any(one.is_reported for one in own):
                 reported.append(batch.name)
-        if batch.name in reserved:
-            promised.append(reservation(batch.sweep, run, pool, trials, resumed))
-    return MonthLedger(month, tuple(used), tuple(promised), tuple(unread), tuple(doubtful), tuple(reported))
+        if batch.name in unfinished:
+            reserved.append(reservation(batch.sweep, run, pool, trials, resumed))
+    return MonthLedger(month, tuple(used), tuple(reserved), tuple(unread), tuple(doubtful), tuple(reported))
 
 
 def requested_balances(
@@ -270,7 +270,7 @@ def requested_balances(
 ) -> tuple[Balance, ...]:
     """Return what each budget has left after requests for a number of trials each, and what resumes repeat."""
     charges = [reservation(sweep.name, sweep.run, sweep.pool, trials) for sweep, trials in requests]
-    return balances(budgets, used=ledger.used, reserved=ledger.promised, requested=[*charges, *repeated])
+    return balances(budgets, used=ledger.used, reserved=ledger.reserved, requested=[*charges, *repeated])
 
 
 def resume_charges(

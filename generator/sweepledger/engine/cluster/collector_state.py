@@ -89,7 +89,7 @@ class CollectorState:
         trouble = self.trouble(now)
         return {
             "last_success": None if self.last_success is None else format_time(self.last_success),
-            "says": None if trouble is None else trouble.text,
+            "message": None if trouble is None else trouble.text,
             "hint": None if trouble is None else trouble.remedy,
         }
 

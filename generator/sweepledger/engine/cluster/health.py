@@ -57,9 +57,9 @@ class HealthFinding:
         """Return the finding as JSON data."""
         return {
             "part": self.part,
-            "what": self.what,
+            "check": self.what,
             "state": str(self.state),
-            "says": self.details,
+            "message": self.details,
             "hint": self.hint,
         }
 

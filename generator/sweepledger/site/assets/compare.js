@@ -289,9 +289,9 @@ function showExplanation(a, b) {
   $("explained").textContent = "With proposals of sweeps that separate what is not separated yet:";
   $("why-part").hidden = false;
   $("why").textContent = `${move.verdict} (best of B less best of A: ${short(move.moved)})`;
-  const rows = move.causes.map(({ cause, state, effect, interval, probability, trials, why }) => {
-    const cells = [state, effect === null ? "" : short(effect), interval ? interval.map(short).join(" to ") : "", probability === null ? "" : short(probability), trials ? String(trials) : "", why];
-    return el("tr", { className: state === "equal" ? "same-value" : "" }, el("th", { scope: "row" }, cause), ...cells.map((text) => el("td", {}, text)));
+  const rows = move.factors.map(({ factor, state, effect, interval, probability, trials, reason }) => {
+    const cells = [state, effect === null ? "" : short(effect), interval ? interval.map(short).join(" to ") : "", probability === null ? "" : short(probability), trials ? String(trials) : "", reason];
+    return el("tr", { className: state === "equal" ? "same-value" : "" }, el("th", { scope: "row" }, factor), ...cells.map((text) => el("td", {}, text)));
   });
-  $("causes").tBodies[0].replaceChildren(...rows);
+  $("factors").tBodies[0].replaceChildren(...rows);
 }

@@ -55,7 +55,7 @@ def cycles(draft: Draft) -> Iterator[Problem]:
             else:
                 message = f"must not lead back to itself, got {' needs '.join(map(repr, chain))}"
             hint = "one of them must exist without a condition"
-            yield draft.problem(place, message, code="when-cycle", hint=hint, at_key=True)
+            yield draft.problem(place, message, code="dependency-cycle", hint=hint, at_key=True)
 
 
 def reachable(draft: Draft) -> Iterator[Problem]:

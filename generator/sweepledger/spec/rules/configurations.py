@@ -67,7 +67,7 @@ def distinct_configurations(draft: Draft) -> Iterator[Problem]:
             if other != place:
                 message = f"must differ from {format_path(other[len(section.path) :])}, got the same values"
                 hint = "to run a configuration several times, set replicates"
-                yield draft.problem(place, message, code="duplicate-assignment", hint=hint)
+                yield draft.problem(place, message, code="duplicate-value", hint=hint)
 
 
 def column_names(draft: Draft) -> Iterator[Problem]:
@@ -96,7 +96,7 @@ def distinct_rows(draft: Draft) -> Iterator[Problem]:
                 message = f"must differ from line {other + 2}, got the same values"
                 hint = "to run a configuration several times, set replicates"
                 name = next(iter(row), section.table.names[0])
-                yield section.table.problem(number, name, message, code="duplicate-assignment", hint=hint)
+                yield section.table.problem(number, name, message, code="duplicate-value", hint=hint)
 
 
 def _lists(draft: Draft) -> Iterator[Section]:

@@ -79,7 +79,7 @@ def cycles(draft: Draft) -> Iterator[Problem]:
                 message = f"must be computed from other values, got {chain[0]!r} itself"
             else:
                 message = f"must not depend on itself, got {' needs '.join(map(repr, chain))}"
-            yield draft.problem(texts[chain[0]].path, message, code="derived-cycle")
+            yield draft.problem(texts[chain[0]].path, message, code="dependency-cycle")
 
 
 def _result_type(draft: Draft, text: WrittenExpression, kinds: ValueTypes) -> Iterator[Problem]:

@@ -309,7 +309,7 @@ def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
         )
         hint = "choose store: volume, claim or bucket in sweepledger.yaml, or a method such as tpe with "
         hint += "early_terminate; or resource.continues: false, if promoted trials may begin anew"
-        yield draft.problem(("method",), message, code="store-checkpoints", hint=hint)
+        yield draft.problem(("method",), message, code="store-unsupported", hint=hint)
 
 
 def population_continues(draft: Draft) -> Iterator[Problem]:

@@ -205,7 +205,7 @@ def dataset(draft: Draft) -> Iterator[Problem]:
             hint = (
                 did_you_mean(name, known) or "the settings have none: add it to datasets in sweepledger.yaml"
             )
-            yield draft.problem(place, message, code="unknown-dataset", hint=hint, at_key=has_places)
+            yield draft.problem(place, message, code="not-in-settings", hint=hint, at_key=has_places)
     copied = [name for _, name in named if name in known and known[name].bucket]
     mounted = [name for _, name in named if name in known and not known[name].bucket]
     if copied and mounted:
