@@ -85,6 +85,7 @@ def test_a_pod_runs_the_command_that_its_manifest_shows(shape: Shape, index: int
         "PLACE": "here",
         "SWEEP_LAUNCH": str(tmp_path / "launch.json"),
         "SWEEP_TABLE": str(tmp_path),
+        "SWEEP_CODE": str(tmp_path / "code"),
         "SWEEP_RESULTS": str(tmp_path / "results"),
         "SWEEP_SCRATCH": str(tmp_path / "scratch"),
         "SWEEP_INDEX": shown["SWEEP_INDEX"],
@@ -94,7 +95,7 @@ def test_a_pod_runs_the_command_that_its_manifest_shows(shape: Shape, index: int
     arguments = [in_the_pod(argument) for argument in container["args"]]
     run = subprocess.run(
         [*PYTHON, str(tmp_path / "launch.py"), *arguments],
-        cwd=tmp_path / "code",
+        cwd=tmp_path / "scratch",
         env=variables,
         check=False,
         capture_output=True,

@@ -137,6 +137,27 @@ def test_another_interpreter_is_asked_for_its_folders(
     assert launch.list_distributions(str(other)) == b"elsewhere==4.0\n"
 
 
+def test_an_interpreter_imports_nothing_of_a_folder_that_trials_write_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "venv", symlinks=False)
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch/site.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path / "scratch")
+    python = str(tmp_path / "venv/bin/python")
+
+    assert launch.ask_for_sites(python, str(tmp_path / "venv"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_relative_interpreter_is_in_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tool").write_text("")
+    (tmp_path / "tool").chmod(0o755)
+    monkeypatch.setenv("SWEEP_CODE", str(tmp_path))
+
+    assert launch.which("./tool") == f"{tmp_path}/./tool"
+
+
 @pytest.mark.parametrize("interpreter", ["no-such-python", "false", "true"])
 def test_for_an_interpreter_that_cannot_run_the_launchers_own_counts(interpreter: str) -> None:
     assert launch.list_distributions(interpreter) == launch.list_distributions(sys.executable)
