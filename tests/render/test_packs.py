@@ -71,6 +71,15 @@ def test_a_pod_has_room_for_the_trials_that_run_at_once_which_share_its_gpus(tmp
     assert trial["command"] == ["python3", PACK_PATH]
 
 
+def test_trials_that_share_a_pod_share_no_folder_for_temporary_files(tmp_path: Path) -> None:
+    (trial,) = pod_of(built(packed(), tmp_path, FULL_SETTINGS))["containers"]
+    (alone,) = pod_of(built(packed(None), tmp_path, FULL_SETTINGS))["containers"]
+
+    shared, own = ({mount["mountPath"] for mount in each["volumeMounts"]} for each in (trial, alone))
+    assert own - shared == {"/tmp"}  # noqa: S108 - inside the pod
+    assert trial["securityContext"]["readOnlyRootFilesystem"] is True
+
+
 def test_a_pod_has_room_for_a_copy_of_the_code_for_each_trial_that_runs_at_once(tmp_path: Path) -> None:
     disk = 64 << 20
     limits = []
