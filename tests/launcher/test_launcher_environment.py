@@ -137,17 +137,13 @@ def test_another_interpreter_is_asked_for_its_folders(
     assert launch.list_distributions(str(other)) == b"elsewhere==4.0\n"
 
 
-def test_an_interpreter_imports_nothing_of_a_folder_that_trials_write_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    venv.create(tmp_path / "venv", symlinks=False)
-    (tmp_path / "scratch").mkdir()
-    (tmp_path / "scratch/site.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    monkeypatch.chdir(tmp_path / "scratch")
-    python = str(tmp_path / "venv/bin/python")
+def test_an_interpreter_is_asked_without_the_folder_that_trials_write_to(tmp_path: Path) -> None:
+    """Before Python 3.11, a file `site.py` in the current folder would be imported."""
+    other = tmp_path / "python9"
+    other.write_text('#!/bin/sh\n[ "$1" = -I ] && printf "a\\nb\\nc\\n"\n')
+    other.chmod(0o755)
 
-    assert launch.ask_for_sites(python, str(tmp_path / "venv"))
-    assert not (tmp_path / "ran").exists()
+    assert launch.ask_for_sites(str(other), "") == [["a"], ["b"], ["c"]]
 
 
 def test_a_relative_interpreter_is_in_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
