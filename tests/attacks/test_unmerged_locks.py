@@ -52,6 +52,12 @@ FORGERIES = {
     "an image of another registry": image(f"evil.example/train@{OTHER}"),
     "another image of the same repository": image(f"registry.example.org/train@{OTHER}"),
     "no image": image("local"),
+    "less disk than the code takes": Forgery(
+        "code.disk", "retries: 0", lambda program: replace(program, code=replace(program.code, disk=1 << 12))
+    ),
+    "no disk for the code": Forgery(
+        "code.disk", "retries: 0", lambda program: replace(program, code=replace(program.code, disk=0))
+    ),
     "other data": Forgery("data", "data: mnist", lambda program: replace(program, data=Data("mnist", OTHER))),
     "another environment": Forgery(
         "environment",

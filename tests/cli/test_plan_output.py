@@ -48,6 +48,7 @@ peak: 3 trials: 1 new, 2 running, 0 recorded
   time   unknown: no trial of this program is recorded; set run.expected_minutes for an estimate
   cost   at most 0.1 trial hours (1 new trial × 1m × (1 attempt + 5 disruptions)), about 0.0167 hours \
 at parallelism 2; 0.3 trial hours for all 3
+  disk   4112 MiB a pod · 2064 MiB for what it runs, of which 16 MiB for its copy of the code
   note   without replicates, the effect of a configuration cannot be separated from seed noise
   block  method  candidates  rejected  duplicates  kept  accepted
   1      grid    3           0         0           3     100 %

@@ -27,7 +27,7 @@ RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 BROKEN: dict[str, tuple[Callable[[str], str], int]] = {
     "no YAML": (lambda text: text.replace('shape: "', 'shape: "a" "'), 12),
-    "anchors": (lambda text: text.replace("retries: 0", "retries: &r 0"), 29),
+    "anchors": (lambda text: text.replace("retries: 0", "retries: &r 0"), 30),
     "cut short": (lambda text: text[: text.index("trials:")], 1),
     "a wrong kind": (lambda text: text.replace("trials: 3", "trials: three"), 13),
     "a word that is none": (lambda text: text.replace('goal: "maximize"', 'goal: "most"'), 16),

@@ -56,6 +56,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     environment = {
         "SWEEP_LAUNCH": str(folder / "launch.json"),
         "SWEEP_TABLE": str(folder),
+        "SWEEP_CODE": str(folder / "code"),
         "SWEEP_RESULTS": str(folder / "results"),
         "SWEEP_SCRATCH": str(folder / "scratch"),
         "SWEEP_POD_UID": "uid-1",
@@ -65,7 +66,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     for name in ("scratch", "code"):
         (folder / name).mkdir()
     launcher = [*PYTHON, str(folder / "launch.py")]
-    subprocess.run(launcher, env=environment, cwd=folder / "code", check=True, capture_output=True)
+    subprocess.run(launcher, env=environment, cwd=folder / "scratch", check=True, capture_output=True)
     content = (folder / "results/uid-1.json").read_bytes()
     jsonschema.validate(json.loads(content), SCHEMA)
     record = record_json.read(content)

@@ -73,7 +73,7 @@ def trials_see_only_their_own_files(team: Team, store: str) -> None:
     for name, report in {**{report: report for report in REPORTS}, "packed": "lines"}.items():
         run: dict[str, Any] = {**RUN, "shape": "indexed", "environment": {"LINGER": "3"}}
         if name == "packed":
-            run["pack"] = {"trials": 2, "at_once": 2}
+            run |= {"pack": {"trials": 2, "at_once": 2}, "parallelism": 2}
         text = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in run.items())
         sweep = f"{store}-{name}"
         made = spec(sweep, report, "3, 1", text, python="python3").replace(

@@ -360,7 +360,7 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
 
     subprocess.run(
         [sys.executable, "../launch.py"],
-        cwd=tmp_path / "code",
+        cwd=tmp_path / "scratch",
         env=environment(tmp_path),
         check=True,
         capture_output=True,
@@ -376,6 +376,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         "SWEEP_LAUNCH": str(folder / "launch.json"),
         "SWEEP_TABLE": str(folder),
+        "SWEEP_CODE": str(folder / "code"),
         "SWEEP_RESULTS": str(folder / "results"),
         "SWEEP_SCRATCH": str(folder / "scratch"),
         "SWEEP_POD_UID": "uid-1",

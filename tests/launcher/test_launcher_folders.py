@@ -462,6 +462,26 @@ def test_python_imports_from_the_copy_what_pythonpath_has_of_the_code(
     assert outside == str(trial_folder.root / "alias" / "outside.py")
 
 
+def test_a_relative_pythonpath_is_in_the_code_wherever_the_launcher_starts(trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, package__named_py="")
+    put(trial_folder.root, package__named_py="raise SystemExit('not of the code')")
+    trial_folder.command = [sys.executable, "-c", f"import named, os\nprint(named.__file__)\n{RESULT}"]
+
+    run = trial_folder.run(PYTHONPATH="package", PYTHONSAFEPATH="1")
+
+    assert run.code == 0, run.err
+    assert run.out.decode().startswith(str(trial_folder.root / "scratch"))
+
+
+def test_an_image_without_the_code_is_refused(trial_folder: TrialFolder) -> None:
+    record = trial_folder.try_once(SWEEP_CODE=str(trial_folder.root / "none"))
+
+    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+    assert record["details"]["error"] == (
+        f"SWEEP_CODE: there is no folder {trial_folder.root}/none: the image must have the code there"
+    )
+
+
 def test_git_finds_no_repository_around_the_scratch(trial_folder: TrialFolder) -> None:
     subprocess.run(["git", "init", "--quiet", trial_folder.root], check=True)
 

@@ -12,7 +12,7 @@ from sweepledger.render import base_files
 from sweepledger.render.manifest import merge_all
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
-from sweepledger.structs.run_config import CodeMode, Resources, Shape
+from sweepledger.structs.run_config import CodeMode, Pack, Resources, Shape
 from sweepledger.structs.settings import BucketSettings, Dataset, Egress, ResultsSettings, ResultsStore
 from tests.render.building import built, job_of, pod_of, pod_templates, rendered, unordered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
@@ -104,7 +104,8 @@ def test_every_component_is_chosen_by_some_batch() -> None:
         name
         for pool in ("queued", "sliced")
         for settings in (FULL_SETTINGS, WITHOUT_FILES, IN_A_BUCKET, WITH_ITS_DATA, ON_A_CLAIM)
-        for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool)), settings)
+        for pack in (None, Pack(2))
+        for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool, pack=pack)), settings)
     }
 
     newest: dict[str, str] = {}

@@ -9,6 +9,7 @@ Arguments: none, or `--` and the command that a reviewer has read, which runs on
 Environment
   SWEEP_LAUNCH    path of launch.json: columns, shards, command, metric, seed, timeout, limits and options
   SWEEP_TABLE     folder of the table's files; only the one with the row is opened, and its digest is verified
+  SWEEP_CODE      folder of the locked code; the command starts in a private copy of it, and never here
   SWEEP_RESULTS   the trial's own folder on the results volume, created if it is missing
   SWEEP_SCRATCH   folder for temporary files
   SWEEP_INDEX     row, counted from 0; default: JOB_COMPLETION_INDEX
@@ -28,7 +29,6 @@ Environment
                   without a metric; its output is read by the metric of launch.json, and no command starts
   SWEEP_COPIES    folder of copies of the code that ended attempts had; what nobody has changed is used again
 
-The current folder has the code. The command starts in a private copy of it.
 
 Environment of the command, in addition to all of the above
   SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
@@ -107,7 +107,7 @@ LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
 HEAD = 256  # bytes of a file that tell it from most others
-FOR_LAUNCHER = {b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
+FOR_LAUNCHER = {b"SWEEP_CODE", b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
 """Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
@@ -964,8 +964,13 @@ def short_link(trial: str) -> str:
     return os.path.join(SHORT_FOLDER, SHORT_PREFIX + os.path.basename(trial))
 
 
+def code_folder() -> str:
+    """Return the folder of the locked code, after all links."""
+    return os.path.realpath(need("SWEEP_CODE"))
+
+
 def make_folders(trial: str) -> Folders:
-    """Copy the current folder, which has the code, into the folder of an attempt, and add HOME and TMPDIR."""
+    """Copy the code into the folder of an attempt, and add HOME and TMPDIR."""
     work, home, temporary = (os.path.join(trial, name) for name in ("run/work", "home", "tmp"))
     earlier = take_copy(trial)
     for folder in (os.path.dirname(work), home, temporary):
@@ -975,15 +980,17 @@ def make_folders(trial: str) -> Folders:
         os.symlink(temporary, short_link(trial))
         temporary = short_link(trial)
     folders = Folders(trial, work, home, temporary)
+    expected, code = os.environ.get("SWEEP_CODE_STATE", ""), code_folder()
+    if not expected and not os.path.isdir(code):
+        raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
     try:
-        state, copied = copy_code(os.getcwd(), folders.work, earlier)
+        state, copied = copy_code(code, folders.work, earlier)
     except PermissionError as error:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
         delete_folder(earlier.folder)
-    expected = os.environ.get("SWEEP_CODE_STATE", "")
     if expected.startswith(BY_CONTENT):
-        state = state_of(os.getcwd(), expected)
+        state = state_of(code, expected)
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
     if "SWEEP_COPIES" in os.environ and len(copied) <= MOST_SHARED:
@@ -1123,7 +1130,7 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str
     copy does not reach this one.
     """
     if is_below(source, os.path.dirname(target)):
-        raise Refused(f"the working directory {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
+        raise Refused(f"SWEEP_CODE: {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
     states, copied, size, waiting = [], {}, 0, [""]
     while waiting:
         folder = waiting.pop()
@@ -1313,7 +1320,7 @@ def read_environment(launch: Mapping[str, Any]) -> Environment:
     """Return the lock file that launch.json names, else the distributions that the command can import."""
     if "environment" not in launch:
         return Environment("distributions", list_distributions(launch["interpreter"]))
-    path = launch["environment"]["lock"]
+    path = os.path.join(code_folder(), launch["environment"]["lock"])
     try:
         with open(path, "rb") as file:
             return Environment("lock", file.read())
@@ -1376,6 +1383,8 @@ def venv_of(path: str) -> tuple[str, bool]:
 def which(program: str) -> str:
     """Return the path of a program as a shell would find it; nothing if there is none."""
     if os.path.dirname(program):
+        if not os.path.isabs(program):
+            program = os.path.join(code_folder(), program)
         return program if os.access(program, os.X_OK) else ""
     paths = (
         os.path.join(folder, program) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder
@@ -1397,7 +1406,7 @@ def ask_for_sites(path: str, venv: str) -> list[list[str]] | None:
     """Return what another interpreter says of its folders; None if it cannot be run."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         answer = subprocess.run(
-            [path, "-E", "-S", "-c", f"venv = {venv!r}{SITES}"],
+            [path, "-I", "-S", "-c", f"venv = {venv!r}{SITES}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -3039,8 +3048,9 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     variables[b"PWD"] = os.fsencode(place)
     if b"PYTHONPATH" in variables:
         paths = os.fsdecode(variables[b"PYTHONPATH"]).split(os.pathsep)
-        absolute = (os.path.abspath(path) if path else path for path in paths)
-        own = (moved(path, os.getcwd(), folders.work) for path in absolute)
+        code = code_folder()
+        absolute = (os.path.normpath(os.path.join(code, path)) if path else path for path in paths)
+        own = (moved(path, code, folders.work) for path in absolute)
         variables[b"PYTHONPATH"] = os.fsencode(os.pathsep.join(own))
     roots = (scratch, given["SWEEP_ARTIFACTS"], given["SWEEP_CHECKPOINTS"])
     files = files_of(launch["metric"], given["SWEEP_RESULT"], variables, place, roots)
@@ -3148,7 +3158,7 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     report = complete_report(read_report(of_stdout, command.files, metric), wanted)
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
-        keep_written(launch["keep"], command.folders.work, os.getcwd(), kept)
+        keep_written(launch["keep"], command.folders.work, code_folder(), kept)
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         verdict = Verdict("ok", None, 0)

@@ -30,6 +30,7 @@ from sweepledger.plan import (
     Note,
     OutdatedPart,
     PlannedTrials,
+    PodDisk,
     Rejection,
     Review,
     RoundBounds,
@@ -44,15 +45,18 @@ from sweepledger.plan import (
     outdated_parts,
 )
 from sweepledger.problems import Problem
+from sweepledger.render import pod
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.paths import results_folder
 from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.batch import Batch
 from sweepledger.structs.domain import Continuous
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.program import Code, Program
+from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import Block, RandomSearch, Sampler
 from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore, Settings
 from sweepledger.structs.space import SearchSpace
@@ -226,7 +230,13 @@ class _PlanContext:
             self.written(sweep),
             bounds,
             self.timing.next_cluster(sweep),
+            None if unlocked or not counts.new else self.disk(sweep, program),
         )
+
+    def disk(self, sweep: Sweep, program: Program) -> PodDisk:
+        """Return what the pods of its next batch may write on their nodes."""
+        batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
+        return PodDisk(pod.disk(batch, self.workspace.settings), pod.scratch(batch), program.code.disk)
 
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program

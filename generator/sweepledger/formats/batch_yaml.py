@@ -133,7 +133,7 @@ def _is_code(value: Any) -> bool:
         CodeSelection.from_data(selection)
     except (KeyError, ValueError):
         return False
-    return "selection" not in value or value.get("path") == "."
+    return _is_count(value.get("disk", 0)) and ("selection" not in value or value.get("path") == ".")
 
 
 def _is_program(value: Any) -> bool:
@@ -162,7 +162,7 @@ _FORMS: tuple[_Form, ...] = (
     (("program", "code", "path"), "text", _is_text),
     (("program", "code", "tree"), "text", _is_text),
     (("program",), "with a path and a digest of its environment, and a workdir, if any", _is_program),
-    (("program", "code"), "with a valid selection, if any, at '.'", _is_code),
+    (("program", "code"), "with a valid selection at '.' and a size on disk, if any", _is_code),
     (("program", "data"), "a name, a digest and places, if any, or null", _is_data),
     (("seed_base",), "a whole number", lambda value: type(value) is int),
     (("retries",), "a whole number", _is_count),

@@ -76,6 +76,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "budgets": [balance_as_data(balance) for balance in review.balances],
         "notes": [{"kind": note.kind, "text": note.text} for note in review.notes],
         "pool": pool_usage_as_data(review.pool_usage),
+        "disk": None if review.disk is None else asdict(review.disk),
         "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
         "blocks": [_block(block) for block in review.blocks],
         "parameters": [_parameter(parameter) for parameter in review.coverage.parameters],

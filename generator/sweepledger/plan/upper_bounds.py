@@ -41,6 +41,17 @@ def pool_usage(sweep: Sweep, trials: int) -> PoolUsage | None:
 
 
 @dataclass(frozen=True, slots=True)
+class PodDisk:
+    """The bytes that a pod may write on its node."""
+
+    total: int
+    scratch: int
+    """Those of its trials, copies of the code included."""
+    copy: int
+    """Those of one copy of the code; every trial has one."""
+
+
+@dataclass(frozen=True, slots=True)
 class RoundBounds:
     """Upper bounds for the rounds that a merge approves in addition to the existing ones."""
 

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -168,6 +168,8 @@ class Code:
     """Git's id of the tree at `path`, which a squash, a rebase or a docs commit does not change."""
     selection: CodeSelection | None = None
     """None: everything in the folder."""
+    disk: int = field(default=0, compare=False)
+    """Bytes of disk that a copy of it may take; 0: unknown."""
 
     def __str__(self) -> str:
         return f"{self.path}/" if self.selection is None else str(self.selection)
@@ -175,13 +177,13 @@ class Code:
     def as_data(self) -> dict[str, Any]:
         """Return the code as in batch.yaml."""
         selected = {} if self.selection is None else {"selection": self.selection.as_data()}
-        return {"path": self.path, "tree": self.tree} | selected
+        return {"path": self.path, "tree": self.tree} | selected | ({"disk": self.disk} if self.disk else {})
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> "Code":
         """Return the code from the data of `as_data`. Raises KeyError, TypeError or ValueError."""
         selection = CodeSelection.from_data(data["selection"]) if "selection" in data else None
-        return cls(data["path"], data["tree"], selection)
+        return cls(data["path"], data["tree"], selection, data.get("disk", 0))
 
 
 AND = "+"

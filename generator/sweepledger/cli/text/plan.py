@@ -32,6 +32,7 @@ from sweepledger.plan import (
     Forecast,
     Histogram,
     ParameterCoverage,
+    PodDisk,
     PoolUsage,
     Quantiles,
     Rejection,
@@ -45,6 +46,7 @@ from sweepledger.results.display import format_number, one_line
 from sweepledger.structs import node_pool
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
     Block,
@@ -255,6 +257,14 @@ def _memory_text(quantity: str) -> str:
     return f"{amount} {quantity.removeprefix(amount)}B"
 
 
+def disk_text(disk: PodDisk, at_once: int) -> str:
+    """Return what a pod may write on its node, and how much of it is for its trials and their copies of the code."""
+    sizes = (disk.total, disk.scratch, disk.copy)
+    total, scratch, copy = (_memory_text(format_bytes(size)) for size in sizes)
+    each = "its copy" if at_once == 1 else f"each of {at_once:,} copies"
+    return f"{total} a pod · {scratch} for what it runs, of which {copy} for {each} of the code"
+
+
 def discrepancy_text(discrepancy: Discrepancy) -> str:
     """Return the discrepancy of a block's points, and the expected one of random points."""
     points = count_text(discrepancy.points, "point")
@@ -336,6 +346,8 @@ def summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]:
     yield "cost", cost_bound(review)
     if usage := pool_usage(review.pool_usage):
         yield "pool", usage
+    if review.disk is not None:
+        yield "disk", disk_text(review.disk, review.sweep.run.trials_per_pod)
     if review.cluster is not None:
         yield "cluster", review.cluster
     yield from (("budget", line) for line in budget_lines(review, planned.month, planned.currency))

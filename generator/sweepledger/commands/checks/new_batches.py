@@ -264,8 +264,10 @@ def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Ite
         problem = _code_problem(context, batch, merged)
         if problem is not None:
             yield problem
-        elif batch.sweep in sweeps and (merged is None or batch.lock.program != merged.lock.program):
-            yield from _unknown_parts(context, batch, sweeps[batch.sweep])
+        elif batch.sweep in sweeps and (
+            merged is None or batch.lock.program.as_data() != merged.lock.program.as_data()
+        ):
+            yield from _unknown_parts(context, batch, sweeps[batch.sweep], merged)
 
 
 def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch | None) -> Problem | None:
@@ -283,7 +285,9 @@ def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch
     return _program_problem(batch, "code.tree", message, "program-not-shown")
 
 
-def _unknown_parts(context: CheckContext, batch: StoredBatch, sweep: Sweep) -> Iterator[Problem]:
+def _unknown_parts(
+    context: CheckContext, batch: StoredBatch, sweep: Sweep, merged: StoredBatch | None
+) -> Iterator[Problem]:
     """Yield a problem for each part of a program that is not what spec, settings and the last commit give.
 
     The image of a spec that names none, the data and the content of a lock file are only in the lock.
@@ -294,6 +298,11 @@ def _unknown_parts(context: CheckContext, batch: StoredBatch, sweep: Sweep) -> I
     except RepositoryError as error:
         yield _program_problem(batch, "", str(error), "program-not-shown")
         return
+    shown = (given.code, merged.lock.program.code) if merged else (given.code,)
+    sizes = sorted({code.disk for code in shown if code.tree == program.code.tree})
+    if program.code.disk not in sizes:
+        message = f"must be what the code takes, {' or '.join(map(str, sizes))}, got {program.code.disk}"
+        yield _program_problem(batch, "code.disk", message, "program-not-shown")
     for part in ("image", "data", "environment", "workdir"):
         wanted, got = getattr(given, part), getattr(program, part)
         if got != wanted:

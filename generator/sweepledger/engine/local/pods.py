@@ -38,7 +38,7 @@ class DesiredBatch:
 
     batch: BatchSpec
     code: Path
-    """Folder of the code tree, which is the container's working directory."""
+    """Folder of the code tree, of which launchers make a copy for each trial."""
     data: Path | None = None
     """Folder of the dataset, or of folders of several by their names; None if the batch has none."""
     python_path: tuple[Path, ...] = ()
@@ -116,7 +116,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
     variables = environment.declared_variables(job, identity)
     mounted = volumes.prepare_mounts(folders, job, uid, variables=variables, data=pod.desired.data)
     pod_folder = folders.pod(uid)
-    translate = PathTranslation({**mounted, job.pod.working_dir: pod.desired.code})
+    translate = PathTranslation({**mounted, job.pod.code: pod.desired.code})
     extras = HostVariables(
         scratch=pod_folder,
         termination_log=pod_folder / TERMINATION_FILE,
@@ -131,10 +131,11 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
     return Launch(
         uid=uid,
         argv=(
-            *(translate(environment.expand(word, variables)) for word in job.pod.command),
+            translate(environment.program_path(job.pod.command[0], job.pod.code)),
+            *(translate(environment.expand(word, variables)) for word in job.pod.command[1:]),
             *(environment.expand(word, variables) for word in job.pod.arguments),
         ),
-        cwd=pod.desired.code,
+        cwd=pod_folder,
         environment=environment.process_environment(variables, identity, translate, extras),
         stderr=pod_folder / STDERR_FILE,
         cpus=pod.cpus,

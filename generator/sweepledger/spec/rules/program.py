@@ -12,6 +12,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
+from sweepledger.structs.kubernetes import CODE_PATH
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, SWEEP_NAMES, PathPattern
 from sweepledger.structs.run_config import CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
@@ -42,7 +43,7 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(place, message, code="interpreter", hint="for example python3")
     elif draft.settings.controller is not Controller.NONE:
         clones = draft.get("run", "code", "mode", kind=str) == CodeMode.CLONE
-        if not names.is_interpreter(text, (names.CODE_FOLDER,) if clones else ()):
+        if not names.is_interpreter(text, (f"{CODE_PATH}/",) if clones else ()):
             message = (
                 "must be a name or an absolute path inside the image, where no trial can write,"
                 f" got {safe_repr(text)}"
