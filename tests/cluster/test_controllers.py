@@ -161,7 +161,7 @@ def git(cluster: Machine) -> Forge:
 def team(
     request: pytest.FixtureRequest, cluster: Machine, git: Forge, tmp_path_factory: pytest.TempPathFactory
 ) -> Followed:
-    """A repository made, filled and applied as `sweep bootstrap` and the page that it writes say."""
+    """A repository made, filled and applied as `sweep cluster bootstrap` and the page that it writes say."""
     folder = tmp_path_factory.mktemp(request.param)
     team = Followed(cluster, git, folder / "clone", request.param)
     url = git.create(team.repository)
@@ -169,7 +169,9 @@ def team(
     team.write("sweepledger.yaml", SETTINGS.format(namespace=team.namespace, digest="a" * 64) + POOLS)
     team.run("git", "remote", "add", "origin", git.url(team.repository, user="ana"))
     document = json.loads(
-        team.sweep("bootstrap", team.controller, "--repo", url, "--branch", "main", "--format", "json")
+        team.sweep(
+            "cluster", "bootstrap", team.controller, "--repo", url, "--branch", "main", "--format", "json"
+        )
     )
     team.pushed("Bootstrap")
     *before, last = steps(team.root)
@@ -269,7 +271,7 @@ def test_what_leaves_git_leaves_the_platform(team: Followed) -> None:
     assert "requests.cpu" in team.quota()
 
     team.write("sweepledger.yaml", (team.root / "sweepledger.yaml").read_text().replace(POOLS, ""))
-    team.sweep("bootstrap", team.controller)
+    team.sweep("cluster", "bootstrap", team.controller)
     team.pushed("Bound no cpu")
     if team.controller == "flux":  # which leaves the platform to a person
         team.run(*steps(team.root)[0])

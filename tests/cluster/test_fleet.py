@@ -92,7 +92,9 @@ def fleet(
     team.write("sweepledger.yaml", f"{settings}controller: {team.controller}\n{CLUSTERS.format(us=us)}")
     team.run("git", "remote", "add", "origin", git.url(team.repository, user="ana"))
     document = json.loads(
-        team.sweep("bootstrap", team.controller, "--repo", url, "--branch", "main", "--format", "json")
+        team.sweep(
+            "cluster", "bootstrap", team.controller, "--repo", url, "--branch", "main", "--format", "json"
+        )
     )
     team.pushed("Bootstrap")
     if team.controller == "argocd":

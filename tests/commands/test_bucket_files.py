@@ -1,4 +1,4 @@
-"""`sweep fetch`, `sweep logs` and `sweep expire` of a batch in a real bucket, as their users call them."""
+"""`sweep fetch`, `sweep logs` and `sweep cluster expire` of a batch in a real bucket, as their users call them."""
 
 import os
 import re

@@ -57,7 +57,7 @@ def test_trials_of_one_machine_are_recorded_shown_fetched_reproduced_and_kept(
     else:
         sweep(laptop, "generate", "peak")
         laptop.publish("Request trials")
-        sweep(laptop, "local", "--once")
+        sweep(laptop, "cluster", "local", "--once")
         laptop.pull()
     (batch,) = batches.in_work_tree(laptop.root)
     assert not batch.is_active, "its results are recorded"

@@ -458,7 +458,7 @@ def test_an_image_without_digest_is_told_how_to_find_it() -> None:
     found = parse_settings(b"images: {a: {repository: a, tag: b}}", "sweepledger.yaml")
 
     assert isinstance(found, tuple)
-    assert found[0].hint == "`sweep pin a` finds the digest of its tag"
+    assert found[0].hint == "`sweep cluster pin a` finds the digest of its tag"
 
 
 def test_the_settings_of_this_repository_have_no_problem() -> None:

@@ -187,7 +187,7 @@ def try_(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Run one trial from the work tree on this machine, without committing or recording anything."""
+    """Run one trial of the work tree here, and record nothing."""
 
     def work() -> Response:
         from sweepledger.cli.text import author
@@ -217,7 +217,7 @@ def generate(
     base: BaseOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Write the next batch of each sweep: the trials that no batch lists yet.
+    """Write the next batch of each sweep: trials that no batch has.
 
     If you name no sweep, those of valid specs are written, and the problems of the others are reported.
     """
@@ -363,7 +363,10 @@ def import_(
     output: OutputOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Convert another tool's file to a spec, and list what could not be converted."""
+    """Convert another tool's file to a spec.
+
+    It lists what could not be converted.
+    """
 
     def work() -> Response:
         from sweepledger.commands import exchange as command
@@ -394,9 +397,10 @@ def export(
     output: OutputOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Convert a sweep to another tool's file, and list what could not be converted.
+    """Convert a sweep or a batch to another tool's file.
 
-    With slurm and shell, its committed batch becomes a script that runs it, and `sweep collect` records it.
+    It lists what could not be converted. With slurm and shell, its committed batch becomes a script that runs it, and
+    `sweep cluster collect` records it.
     """
 
     def work() -> Response:

@@ -63,10 +63,11 @@ def verify(
     signers: SignersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Recompute results from records and locks, offline, compare them, and check the signatures.
+    """Recompute results from records, and check the signatures.
 
-    Prints for each sweep: verified, differs (with file, row and column) or unsigned. Exits with 5 if
-    something differs, or if signers are listed and a commit that changed results has no valid signature.
+    It reads records and locks, offline, and compares what follows from them with what is committed. Prints for each
+    sweep: verified, differs (with file, row and column) or unsigned. Exits with 5 if something differs, or if signers
+    are listed and a commit that changed results has no valid signature.
     """
 
     def work() -> Response:
@@ -110,7 +111,7 @@ def reproduce(
 ) -> None:
     """Show the code, image, data, values and seed of a trial, and the commands that run it again.
 
-    With --run, the trial runs as a local process, like under `sweep local`, and nothing is recorded. Exits
+    With --run, the trial runs as a local process, like under `sweep cluster local`, and nothing is recorded. Exits
     with 1 if its status or any metric differs from the record, even in the last bit.
     """
 
@@ -133,10 +134,11 @@ def reproduce(
 
 
 def compare(a: SweepAtCommitArgument, b: SweepAtCommitArgument, form: FormatOption = Format.TEXT) -> None:
-    """Compare two recorded sweeps, or two versions of one: best, mean of the best five, cost, and best so far.
+    """Compare two recorded sweeps, or two versions of one.
 
-    Intervals are a bootstrap over configurations. Configurations that both contain are shown side by side. If metric,
-    goal or data differ, the numbers are shown without a ranking, with the reason.
+    It shows best, mean of the best five, cost, and best so far. Intervals are a bootstrap over configurations.
+    Configurations that both contain are shown side by side. If metric, goal or data differ, the numbers are shown
+    without a ranking, with the reason.
     """
 
     def work() -> Response:
@@ -193,7 +195,7 @@ def fetch(
 ) -> None:
     """Copy a trial's artifacts, and verify the checksums in its record.
 
-    Artifacts are read from the state folder of `sweep local`, or a volume mounted there; with --by-pod, from
+    Artifacts are read from the state folder of `sweep cluster local`, or a volume mounted there; with --by-pod, from
     the cluster's volume through a short-lived pod.
     """
 

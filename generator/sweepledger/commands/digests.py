@@ -1,4 +1,4 @@
-"""`sweep pin` and `sweep data digest`: images and data by content, for the settings."""
+"""`sweep cluster pin` and `sweep cluster data`: images and data by content, for the settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def pin(workspace: Workspace, name: str, *, repository: str | None = None, tag: 
     registry_repository = repository or (image.repository if image else None)
     if registry_repository is None:
         names = ", ".join(sorted(workspace.settings.images)) or "none yet"
-        hint = f"images: {names}; `sweep pin {name} --repository R --tag T` adds it"
+        hint = f"images: {names}; `sweep cluster pin {name} --repository R --tag T` adds it"
         raise UsageError(f"{SETTINGS_FILE} has no image {name!r}", hint=hint)
     requested_tag = tag or (image.tag if image else None)
     if requested_tag is None:

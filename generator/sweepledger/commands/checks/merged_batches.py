@@ -149,7 +149,7 @@ def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator
                 message = (
                     f"must be at least {least}, got {found}: budgets charge what {name} repeats after a pause"
                 )
-                hint = f"restore the entry; `sweep resume {sweep.name}` adds one for each pause that ends"
+                hint = f"restore the entry; `sweep cluster resume {sweep.name}` adds one for each pause that ends"
                 yield Problem(sweep.path, 0, 0, f"running.{name}.resumes", message, "resumes-lowered", hint)
 
 

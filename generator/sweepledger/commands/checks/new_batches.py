@@ -204,7 +204,7 @@ def _was_never_generated(context: CheckContext, sweep: Sweep) -> bool:
 
 def _round_problems(generated: Generated, step: Step) -> Iterator[Problem]:
     """Yield a problem if a proposed round is not the one that the records give. A round need not be proposed."""
-    regenerate = f"remove it and run `sweep next {generated.sweep.name}`"
+    regenerate = f"remove it and run `sweep cluster next {generated.sweep.name}`"
     for stale in generated.stale:
         if isinstance(step, RoundDue) and stale.lock.engine not in {None, step.round.engine}:
             engines = f"drawn by {stale.lock.engine}; here is {step.round.engine}"
