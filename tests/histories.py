@@ -13,7 +13,7 @@ from subprocess import CalledProcessError
 
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, generate_changed, update
+from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
@@ -178,7 +178,7 @@ class History:
         with (machine.root / "code/train.py").open("a") as program:
             program.write(f"# {self.chance.random()}\n")
         machine.save("Change the code")
-        self._judge(machine, [update(machine.workspace, "peak")])
+        self._judge(machine, generate(machine.workspace, ["peak"], update=True))
 
     def plan(self, machine: Machine) -> None:
         reviews = {review.sweep.name: review for review in plan(machine.workspace).reviews}
@@ -273,7 +273,7 @@ class History:
                 if program == "git":
                     machine.git(*words)
                 else:
-                    self._judge(machine, [update(machine.workspace, words[1], base=base)])
+                    self._judge(machine, generate(machine.workspace, [words[1]], base=base, update=True))
             self._judge(machine, generate_changed(machine.workspace, base=base).generated)
             machine.save("Follow the hints")
             errors = self._errors(machine, base)

@@ -30,7 +30,7 @@ The [glossary](glossary.md) defines the terms.
 | code | meaning |
 |---|---|
 | 0 | success; warnings do not change it |
-| 1 | problems in specs or settings; a failed trial of `sweep try`; a difference in `sweep reproduce --run` |
+| 1 | problems in specs or settings; a failed trial of `sweep try`; a difference in `sweep show --reproduce --run` |
 | 2 | wrong command line |
 | 3 | the environment: no repository, uncommitted code, no tool, a full disk, a blocked search; the rest is done first |
 | 4 | other writers won every push until the time limit |
@@ -42,7 +42,7 @@ The [glossary](glossary.md) defines the terms.
 
 ## JSON output
 
-All commands but `schema` take `--format text|json`. With `--format json`, a command prints one object: `version` (1),
+All commands take `--format text|json`. With `--format json`, a command prints one object: `version` (1),
 `command`, `status` (`ok`, `problems` or `error`), `data`, which depends on the command, and `problems`. A problem has
 `code`, `file`, `line`, `column`, `path`, `message`, `hint` and `severity`;
 [problems.md](problems.md) describes every code. Progress is printed to standard error.

@@ -22,7 +22,7 @@ STATE = {
     ("cluster collect", "--state"),
     ("cluster local", "--state"),
     ("run", "--state"),
-    ("fetch", "--state"),
+    ("show", "--state"),
 }
 STATE |= {("logs", "--state"), ("results", "--state"), ("site", "--state"), ("status", "--state")}
 """State folders; `tests/attacks/test_state_in_git.py` tries them."""
@@ -30,7 +30,7 @@ WRITTEN: dict[tuple[str, str], tuple[str, ...]] = {
     ("check", "--report"): ("check", "--report", "{place}"),
     ("check", "--summary"): ("check", "--summary", "{place}"),
     ("export", "--output"): ("export", "wandb", "peak", "--output", "{place}"),
-    ("fetch", "--to"): ("fetch", "{trial}", "--state", "{state}", "--to", "{place}"),
+    ("show", "--fetch"): ("show", "{trial}", "--state", "{state}", "--fetch", "{place}"),
     ("import", "--output"): ("import", "csv", "{source}", "--output", "{place}"),
     ("cluster init", "folder"): ("cluster", "init", "{place}"),
     ("cluster metrics", "--to"): ("cluster", "metrics", "--to", "{place}"),
@@ -39,15 +39,13 @@ WRITTEN: dict[tuple[str, str], tuple[str, ...]] = {
     ("sync", "--to"): ("sync", "parquet", "peak", "--to", "{place}"),
 }
 """Options by which a command writes, and a call that does; `{place}` is where."""
-FOLDERS = {"check --report", "fetch --to", "site --out", "sync --to"}
+FOLDERS = {"check --report", "show --fetch", "site --out", "sync --to"}
 FURTHER = {
     "model card": (("sync", "model-card", "peak"), "README.md"),
     "tensorboard": (("sync", "tensorboard", "peak"), "runs"),
     "below the folder": (("check", "--report", "out"), "out/check.json/x"),
-    "below the folder of artifacts": (("fetch", "{trial}", "--state", "{state}"), "artifacts/{trial}/plots"),
-    "the folder of a trial": (("fetch", "{trial}", "--state", "{state}"), "artifacts/{trial}"),
     "below a chosen folder": (
-        ("fetch", "{trial}", "--state", "{state}", "--to", "models"),
+        ("show", "{trial}", "--state", "{state}", "--fetch", "models"),
         "models/plots",
     ),
 }
@@ -128,7 +126,9 @@ def test_nor_through_one_below_the_folder_or_at_a_default(
 @pytest.mark.parametrize(
     "place", ["{tmp}/out", "../out", "{tmp}/mine/out"], ids=["absolute", "relative", "by a link"]
 )
-@pytest.mark.parametrize("output", ["fetch --to", "cluster metrics --to", "results --to", "check --summary"])
+@pytest.mark.parametrize(
+    "output", ["show --fetch", "cluster metrics --to", "results --to", "check --summary"]
+)
 def test_a_path_that_a_person_chooses_outside_is_written(
     output: str, place: str, sandbox: Sandbox, words: dict[str, str], tmp_path: Path
 ) -> None:

@@ -292,10 +292,10 @@ SITUATIONS = {
     "code that changed after the run": Situation(
         (written, run, program_edited, committed),
         "run peak",
-        ("sweep update peak", "sweep run peak --update"),
+        ("sweep generate peak --update", "sweep run peak --update"),
     ),
     "code that changed, and a plan": Situation(
-        (written, run, program_edited, committed), "plan peak", ("sweep update peak",)
+        (written, run, program_edited, committed), "plan peak", ("sweep generate peak --update",)
     ),
     "nothing is recorded": Situation((written,), "results peak", ("sweep status peak",)),
     "nothing is generated": Situation((written,), "why peak", ("sweep generate peak",)),
@@ -478,7 +478,7 @@ NOT_RUN = {
         sweep show {}
         sweep sync parquet NAME
         sweep try {}
-        sweep update NAME
+        sweep generate NAME --update
         sweep validate {}
         sweep verify {}
     """,
@@ -486,7 +486,9 @@ NOT_RUN = {
         sweep cluster collect --ended {}
         sweep import --help
         sweep cluster local --without-gpu
-        sweep reproduce TRIAL --run
+        sweep generate --update
+        sweep show --fetch
+        sweep show TRIAL --reproduce --run
         sweep results --output csv
         sweep status NAME
     """,
@@ -497,7 +499,7 @@ NOT_RUN = {
         sweep generate [a-z0-9-]+
         sweep import wandb FILE
         sweep cluster pin trainer --tag v1
-        sweep schema settings
+        sweep validate --schema settings
         sweep submit {example}
         sweep try {name}
     """,

@@ -97,7 +97,7 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
         ("results", 0.5, None),
     ]
     assert ask("cluster", "collect") == {"collected": [], "asked": []}
-    assert ask("update", "peak")["sweeps"][0]["batch"] is None
+    assert ask("generate", "peak", "--update")["sweeps"][0]["batch"] is None
     assert ask("new", "other")["path"] == "sweeps/other.yaml"
 
 
@@ -319,7 +319,7 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
                 (["validate", "--format", "json"], 0),
                 (["generate", "--help"], 0),
                 (["--version"], 0),
-                (["schema"], 0),
+                (["validate", "--schema", "sweep"], 0),
                 (["validate"], 0),
                 (["plan"], 0),
                 (["generate", "--check", "--format", "json"], 5),

@@ -173,7 +173,7 @@ EVERY = (
         "log score",
         "why score",
         "show score",
-        "update score",
+        "generate score --update",
         "cluster next score",
     ),
 )

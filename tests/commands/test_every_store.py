@@ -64,7 +64,7 @@ def test_trials_of_one_machine_are_recorded_shown_fetched_reproduced_and_kept(
     trial = batch.rows[1].trial
 
     assert f"trained {trial}" in sweep(laptop, "logs", trial)
-    sweep(laptop, "fetch", trial)
-    assert (laptop.root / "artifacts" / trial / "model").read_text() == f"weights of {trial}"
-    assert "equal to the last bit" in sweep(laptop, "reproduce", trial, "--run")
+    sweep(laptop, "show", trial, "--fetch", "artifacts")
+    assert (laptop.root / "artifacts/model").read_text() == f"weights of {trial}"
+    assert "equal to the last bit" in sweep(laptop, "show", trial, "--reproduce", "--run")
     sweep(laptop, "verify", "peak")

@@ -64,7 +64,7 @@ Show everything that is recorded about this trial, or run it again and compare, 
 
 ```sh
 sweep show t00000000000
-sweep reproduce t00000000000 --run
+sweep show t00000000000 --reproduce --run
 ```
 
 ## Top 1

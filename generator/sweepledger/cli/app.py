@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sweepledger import __version__
-from sweepledger.cli.author import export, generate, import_, new, schema, try_, update, validate, warm_start
+from sweepledger.cli.author import export, generate, import_, new, try_, validate, warm_start
 from sweepledger.cli.lifecycle import (
     cancel,
     collect,
@@ -25,10 +25,10 @@ from sweepledger.cli.lifecycle import (
 )
 from sweepledger.cli.platform import bootstrap, data, doctor, init, pin, upgrade
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
-from sweepledger.cli.results import budget, log, logs, metrics, results, show, site, status, sync, why
+from sweepledger.cli.results import budget, log, logs, metrics, results, site, status, sync, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
-from sweepledger.cli.verification import compare, explain, fetch, reproduce, verify
+from sweepledger.cli.verification import compare, show, verify
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "new": new,
@@ -39,19 +39,15 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "try": try_,
     "run": run,
     "generate": generate,
-    "update": update,
     "check": check,
     "submit": submit,
     "status": status,
     "why": why,
     "results": results,
     "show": show,
-    "reproduce": reproduce,
-    "fetch": fetch,
     "logs": logs,
     "log": log,
     "compare": compare,
-    "explain": explain,
     "site": site,
     "retry": retry,
     "cancel": cancel,
@@ -59,7 +55,6 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "verify": verify,
     "export": export,
     "sync": sync,
-    "schema": schema,
 }
 """Each command of `sweep`, in the order of use."""
 

@@ -1,4 +1,4 @@
-"""Commands for authors: new, validate, try, generate, update, schema, import, export."""
+"""Commands for authors: new, validate, try, generate, import, export."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -150,16 +150,31 @@ def validate(
         list[str] | None,
         typer.Argument(metavar="[PATH]...", help="Sweeps or files; default: all of sweeps/."),
     ] = None,
+    schema: Annotated[
+        SchemaFile | None,
+        typer.Option(
+            "--schema",
+            help="Check nothing; print the JSON Schema of specs or of sweepledger.yaml, for editors.",
+        ),
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Check specs, and print every problem with its location."""
+    if schema is not None and not paths:
+        from sweepledger.spec.schemas import schema_text
+
+        print(schema_text(schema), end="")
+        return
 
     def work() -> Response:
         from sweepledger.cli import envelopes
         from sweepledger.cli.text import values
         from sweepledger.commands import validate as command
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.errors import UsageError
 
+        if schema is not None:
+            raise UsageError("--schema checks no spec", hint="name no sweep")
         validation = command.validate(Workspace.find(response.current_folder()), paths or ())
         sweeps = [
             {"name": sweep.name, "path": sweep.path, **envelopes.size_data(size)}
@@ -210,6 +225,12 @@ def generate(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 5 if anything was written, for hooks.")
     ] = False,
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update", help="Request all trials of the named sweeps again if code, image or data changed."
+        ),
+    ] = False,
     push: Annotated[
         bool,
         typer.Option("--push", help="Commit on the branch; requires `generate: on-merge` in the settings."),
@@ -228,13 +249,16 @@ def generate(
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.errors import UsageError
 
-        if push and (check_only or exit_code or base is not None):
-            raise UsageError("--push cannot be combined with --check, --exit-code or --base")
+        if push and (check_only or exit_code or update or base is not None):
+            raise UsageError("--push cannot be combined with --check, --exit-code, --update or --base")
+        if update and not names:
+            raise UsageError("--update needs the names of sweeps: all of their trials run again")
         workspace = Workspace.find(response.current_folder())
         if push:
             return _push_batches(workspace, names or ())
         if names:
-            made = command.Generation(command.generate(workspace, names, check=check_only, base=base))
+            generated = command.generate(workspace, names, check=check_only, base=base, update=update)
+            made = command.Generation(generated)
         else:
             made = command.generate_changed(workspace, check=check_only, base=base)
         has_drift = (check_only or exit_code) and any(item.is_pending for item in made.generated)
@@ -279,34 +303,8 @@ def _generation_response(
     return Response(data, text, problems, code, made.failures)
 
 
-def update(name: SweepArgument, base: BaseOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Update a sweep to the current code, image and data; if they changed, add a batch with all trials."""
-
-    def work() -> Response:
-        from sweepledger.cli.text import author
-        from sweepledger.commands import generate as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        generated = command.update(Workspace.find(response.current_folder()), name, base=base)
-        text = author.generated_text([generated], check=False)
-        return Response(generated_data([generated]), text, _warnings([generated]))
-
-    response.respond("update", form, work)
-
-
 def _warnings(generated: "Iterable[Generated]") -> tuple[Problem, ...]:
     return tuple(sorted(warning for item in generated for warning in item.warnings))
-
-
-def schema(
-    file: Annotated[
-        SchemaFile, typer.Argument(help="File type: a spec (sweep), or sweepledger.yaml (settings).")
-    ] = SchemaFile.SWEEP,
-) -> None:
-    """Print the JSON Schema with which editors complete and explain keys."""
-    from sweepledger.spec.schemas import schema_text
-
-    print(schema_text(file), end="")
 
 
 class ImportFormat(StrEnum):

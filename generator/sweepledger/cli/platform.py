@@ -471,7 +471,7 @@ def pin(
         lines = [f"{name}: {pinned.reference}" + ("" if pinned.is_new else " (unchanged)")]
         if pinned.is_new:
             lines.append(
-                "next: commit sweepledger.yaml; `sweep update NAME` updates a sweep to the new image"
+                "next: commit sweepledger.yaml; `sweep generate NAME --update` updates a sweep to the new image"
             )
         data = {
             "image": name,

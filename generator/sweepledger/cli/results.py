@@ -1,4 +1,4 @@
-"""Commands that read results: results, logs, log, show, status, why, budget, metrics, site, sync."""
+"""Commands that read results: results, logs, log, status, why, budget, metrics, site, sync."""
 
 import sys
 import time
@@ -24,7 +24,6 @@ from sweepledger.cli.options import (
     PatienceOption,
     StateOption,
     SweepOrSpecArgument,
-    TrialArgument,
     reader_pod,
 )
 from sweepledger.cli.response import Format, Response
@@ -486,20 +485,6 @@ def log(
         return Response({"entries": entries}, results.log_text(history.entries, history.sweep))
 
     response.respond("log", form, work)
-
-
-def show(trial: TrialArgument, form: FormatOption = Format.TEXT) -> None:
-    """Show one trial: its values, result, provenance and commits."""
-
-    def work() -> Response:
-        from sweepledger.cli.text import results as text
-        from sweepledger.commands.reports import show as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        details = command.show(Workspace.find(response.current_folder()), trial)
-        return Response(details.as_data(), text.trial_text(details))
-
-    response.respond("show", form, work)
 
 
 def budget(base: BaseOption = None, month: MonthOption = None, form: FormatOption = Format.TEXT) -> None:

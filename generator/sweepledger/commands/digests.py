@@ -35,10 +35,9 @@ class Pinned:
 def pin(workspace: Workspace, name: str, *, repository: str | None = None, tag: str | None = None) -> Pinned:
     """Resolve an image's tag at its registry, and write tag and digest to the settings.
 
-    With `repository` the image may be new, or moves there. Images of the workspace need no digest. Sweeps use
-    the new digest after `sweep update`; merged batches keep theirs. Raises UsageError for an unknown image or
-    tag, SpecError for an invalid name or repository, ToolError if the registry cannot be asked; nothing is
-    written then.
+    With `repository` the image may be new, or moves there. Images of the workspace need no digest. Sweeps use the new
+    digest after `sweep generate --update`; merged batches keep theirs. Raises UsageError for an unknown image or tag,
+    SpecError for an invalid name or repository, ToolError if the registry cannot be asked; nothing is written then.
     """
     image = workspace.settings.images.get(name)
     registry_repository = repository or (image.repository if image else None)

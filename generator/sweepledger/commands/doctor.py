@@ -152,7 +152,7 @@ def _bucket_finding(bucket: BucketSettings, repository: Repository) -> HealthFin
     try:
         found = bucket_results(bucket, repository).names()
     except GeneratorError as error:
-        hint = "`sweep fetch` and `sweep logs` need it here; trials and collector have their own credentials"
+        hint = "`sweep show --fetch` and `sweep logs` need it here; trials and collector have their own credentials"
         return HealthFinding("storage", what, HealthStatus.NOT_CHECKED, str(error), error.hint or hint)
     return HealthFinding("storage", what, HealthStatus.OK, f"{len(found)} folders are there")
 

@@ -1,4 +1,4 @@
-"""`sweep reproduce`: the recipe of a recorded trial, and whether a rerun has the same result."""
+"""`sweep show --reproduce`: the recipe of a recorded trial, and whether a rerun has the same result."""
 
 import re
 import shlex

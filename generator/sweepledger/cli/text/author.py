@@ -1,4 +1,4 @@
-"""The output of `generate`, `update` and `try`."""
+"""The output of `generate` and `try`."""
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path

@@ -309,7 +309,13 @@ def _shown(part: str | Data | EnvironmentLock | None) -> str:
 def _program_problem(batch: StoredBatch, part: str, message: str, code: str) -> Problem:
     path = ".".join(filter(None, ("program", part)))
     return Problem(
-        f"{batch.folder}/{LOCK_FILE}", 0, 0, path, message, code, f"run `sweep update {batch.sweep}`"
+        f"{batch.folder}/{LOCK_FILE}",
+        0,
+        0,
+        path,
+        message,
+        code,
+        f"run `sweep generate {batch.sweep} --update`",
     )
 
 

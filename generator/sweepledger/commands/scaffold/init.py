@@ -163,7 +163,7 @@ def _repository_around(folder: Path) -> Path | None:
 
 
 FIRST_SETTINGS = b"""\
-# Settings of this repository, for every sweep in it: `sweep schema settings` prints every key.
+# Settings of this repository, for every sweep in it: `sweep validate --schema settings` prints every key.
 version: 1
 """
 

@@ -187,7 +187,10 @@ def _image_remedy(message: str) -> str:
             "check the Secret that `image_pull_secret` names; `sweep cluster doctor` says whether it exists"
         )
     if ABSENT_IMAGE.search(message):
-        return "push the image again, or pin another with `sweep cluster pin` and `sweep update`, and cancel this batch"
+        return (
+            "push the image again, or pin another with `sweep cluster pin` and `sweep generate --update`, and cancel "
+            "this batch"
+        )
     return "check that the nodes reach the registry: `kubectl describe pod NAME` lists the attempts"
 
 
