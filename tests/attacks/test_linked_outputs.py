@@ -13,7 +13,11 @@ from tests.commands.test_fetch import FILES, record, recorded
 from tests.repository import Sandbox
 
 READ = {
-    *(("cluster collect", "--results"), ("cluster data", "path"), ("import", "file"), ("warm-start", "file")),
+    *(
+        ("cluster collect", "--results"),
+        ("cluster data", "path"),
+        ("import", "file"),
+    ),
     *(("cluster expire", option) for option in ("--results", "--checkpoints", "--artifacts")),
     *(("sync", "--credentials"), ("verify", "--signers")),
 }

@@ -485,6 +485,7 @@ NOT_RUN = {
     "it names an option in a sentence": """
         sweep cluster collect --ended {}
         sweep import --help
+        sweep import trials
         sweep cluster local --without-gpu
         sweep generate --update
         sweep show --fetch

@@ -114,7 +114,9 @@ def test_foreign_trials_are_labelled_and_never_results(
 ) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
 
-    done = run_sweep("warm-start", "hill", str(tmp_path / "old.csv"), "--as", "mine", cwd=search.root)
+    done = run_sweep(
+        *("import", "trials", str(tmp_path / "old.csv"), "--name", "hill", "--as", "mine"), cwd=search.root
+    )
     (early,) = generate(search.workspace)
     search.commit("Start from old")
     text = run_sweep("cluster", "next", "hill", "--check", cwd=search.root)

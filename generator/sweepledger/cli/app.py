@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sweepledger import __version__
-from sweepledger.cli.author import export, generate, import_, new, try_, validate, warm_start
+from sweepledger.cli.author import export, generate, import_, new, try_, validate
 from sweepledger.cli.lifecycle import (
     cancel,
     collect,
@@ -33,7 +33,6 @@ from sweepledger.cli.verification import compare, show, verify
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "new": new,
     "import": import_,
-    "warm-start": warm_start,
     "validate": validate,
     "plan": plan,
     "try": try_,

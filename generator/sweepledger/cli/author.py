@@ -89,62 +89,6 @@ def new(
     response.respond("new", form, work)
 
 
-def warm_start(
-    name: SweepArgument,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="CSV, JSON Lines, or a storage of Optuna: a SQLite database or a journal."
-        ),
-    ],
-    evidence: Annotated[
-        str | None,
-        typer.Option("--as", metavar="EVIDENCE", help="Name of the evidence; default: that of the file."),
-    ] = None,
-    study: Annotated[
-        str | None,
-        typer.Option("--study", metavar="STUDY", help="Study in a storage of Optuna that has several."),
-    ] = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Let a search start from finished trials of another tool.
-
-    Writes them to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and names them under `start` in the spec.
-    """
-
-    def work() -> Response:
-        from dataclasses import asdict
-
-        from sweepledger.commands import warm_start as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        workspace = Workspace.find(response.current_folder())
-        written = command.warm_start(workspace, name, file, evidence=evidence, study=study)
-        count = len(written.evidence.trials)
-        data = {
-            "sweep": written.sweep,
-            "path": written.path,
-            "foreign": {
-                key: value
-                for key, value in asdict(written.evidence).items()
-                if key in {"format", "source", "digest"}
-            },
-            "trials": count,
-            "ok": written.ok,
-            "outside": written.outside,
-        }
-        outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
-        source = response.escape_control_characters(written.evidence.source)
-        lines = (
-            f"wrote {written.path}: {count} foreign trials of {source}, {written.ok} of them ok{outside}",
-            "nobody can verify them: review the file like a spec",
-            f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`",
-        )
-        return Response(data, lines)
-
-    response.respond("warm-start", form, work)
-
-
 def validate(
     paths: Annotated[
         list[str] | None,
@@ -308,7 +252,7 @@ def _warnings(generated: "Iterable[Generated]") -> tuple[Problem, ...]:
 
 
 class ImportFormat(StrEnum):
-    """Formats of other tools that can be imported."""
+    """Formats of other tools that can be imported; trials are no spec, but what a search starts from."""
 
     WANDB = "wandb"
     KATIB = "katib"
@@ -319,6 +263,7 @@ class ImportFormat(StrEnum):
     NVIDIA = "nvidia"
     CSV = "csv"
     JSONL = "jsonl"
+    TRIALS = "trials"
 
 
 class ExportFormat(StrEnum):
@@ -356,19 +301,45 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to import; `-` reads standard input.")],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="Name the sweep; default: the name in the file."),
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Name the sweep; default: the name in the file. Of trials: the search that starts from them.",
+        ),
     ] = None,
     output: OutputOption = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option("--as", metavar="EVIDENCE", help="Of trials: name them; default: the name of the file."),
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option(
+            "--study", metavar="STUDY", help="Of trials: study in a storage of Optuna that has several."
+        ),
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Convert another tool's file to a spec.
+    """Convert another tool's file to a spec, or trials to evidence.
 
-    It lists what could not be converted.
+    It lists what could not be converted. With trials, FILE has finished trials: CSV, JSON Lines, or a storage of
+    Optuna (a SQLite database or a journal). They are written to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and
+    named under `start` in the spec of --name, a search that starts from them.
     """
 
     def work() -> Response:
         from sweepledger.commands import exchange as command
+        from sweepledger.errors import UsageError
 
+        if foreign is ImportFormat.TRIALS:
+            from sweepledger.commands.repository.workspace import Workspace
+
+            if name is None or output is not None:
+                raise UsageError("trials need --name, the search that starts from them, and no --output")
+            workspace = Workspace.find(response.current_folder())
+            return _import_trials(workspace, name, Path(file), evidence, study)
+        if evidence is not None or study is not None:
+            raise UsageError(f"--as and --study are for trials, got {foreign}")
         source = _read_standard_input() if file == "-" else command.ForeignFile.read(Path(file))
         imported = command.import_(
             foreign, source, folder=response.current_folder(), name=name, output=output
@@ -381,6 +352,38 @@ def import_(
         return Response(imported.as_data(), problems=imported.problems, exit_code=code)
 
     response.respond("import", form, work)
+
+
+def _import_trials(
+    workspace: "Workspace", name: str, file: Path, evidence: str | None, study: str | None
+) -> Response:
+    """Write finished trials of another tool next to the spec of the search that starts from them."""
+    from dataclasses import asdict
+
+    from sweepledger.commands import warm_start as command
+
+    written = command.warm_start(workspace, name, file, evidence=evidence, study=study)
+    count = len(written.evidence.trials)
+    data = {
+        "sweep": written.sweep,
+        "path": written.path,
+        "foreign": {
+            key: value
+            for key, value in asdict(written.evidence).items()
+            if key in {"format", "source", "digest"}
+        },
+        "trials": count,
+        "ok": written.ok,
+        "outside": written.outside,
+    }
+    outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
+    source = response.escape_control_characters(written.evidence.source)
+    lines = (
+        f"wrote {written.path}: {count} foreign trials of {source}, {written.ok} of them ok{outside}",
+        "nobody can verify them: review the file like a spec",
+        f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`",
+    )
+    return Response(data, lines)
 
 
 def export(
