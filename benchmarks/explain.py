@@ -1,4 +1,4 @@
-"""How often `sweep explain` names a planted factor, and how often it calls noise noise.
+"""How often `sweep compare --explain` names a planted factor, and how often it calls noise noise.
 
     python benchmarks/explain.py [SEED]      the bars: 20 of 20, and noise in at least 940 of 1,000
 

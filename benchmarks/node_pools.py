@@ -291,7 +291,7 @@ def _record_an_earlier_sweep(made: Fleet) -> None:
     results = made.machine.folder / "results"
     for record in records:
         leave_record(results, record)
-    made.team.sweep("collect", "--push", "--cluster", f"--results={results}")
+    made.team.sweep("cluster", "collect", "--push", "--cluster", f"--results={results}")
     made.team.git("pull", "-q", "--ff-only", "origin", "main")
 
 

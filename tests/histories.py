@@ -16,7 +16,7 @@ from subprocess import CalledProcessError
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, generate_changed, update
+from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
@@ -200,7 +200,7 @@ class History:
         with (machine.root / "code/train.py").open("a") as program:
             program.write(f"# {self.chance.random()}\n")
         machine.save("Change the code")
-        self._judge(machine, [update(machine.workspace, "peak")])
+        self._judge(machine, generate(machine.workspace, ["peak"], update=True))
 
     def retry(self, machine: Machine) -> None:
         """Request failed and cancelled trials again; with the current code, as other trials."""
@@ -317,7 +317,7 @@ class History:
                 if program == "git":
                     machine.git(*words)
                 else:
-                    self._judge(machine, [update(machine.workspace, words[1], base=base)])
+                    self._judge(machine, generate(machine.workspace, [words[1]], base=base, update=True))
             self._judge(machine, generate_changed(machine.workspace, base=base).generated)
             machine.git("add", "--all")
             if not machine.is_clean():  # without the hook, whose base is that of the clone

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sweepledger.commands.check import check
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from tests.repository import Sandbox
 from tests.tiers import parameters
 
@@ -22,7 +22,7 @@ def locked_in_between(sandbox: Sandbox, *, xs: str = "1, 2") -> str:
     sandbox.write("code/train.py", EVIL)
     sandbox.commit("Tidy up")
     sandbox.spec(xs=xs)
-    generated = update(sandbox.workspace, "peak")
+    generated = generate(sandbox.workspace, ["peak"], update=True)[0]
     sandbox.commit("Ask for a sweep")
     sandbox.write("code/train.py", honest)
     sandbox.commit("Tidy up again")
@@ -94,7 +94,7 @@ def test_no_change_of_the_code_that_is_taken_back_is_locked(
     sandbox.git("add", "--all")
     sandbox.git("commit", "-q", "-m", "Tidy up")
     sandbox.spec()
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.commit("Ask for a sweep")
     sandbox.git("rm", "-rqf", "code")
     sandbox.git("checkout", "-q", start, "--", "code")
@@ -116,7 +116,7 @@ def test_a_first_batch_does_not_run_the_code_of_another_sweep(sandbox: Sandbox) 
     sandbox.commit("Another program")
     sandbox.merged("other")
     sandbox.spec()
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.write("code/train.py", honest)
     sandbox.commit("Ask for a sweep")
 
@@ -131,13 +131,13 @@ def test_a_later_batch_does_not_run_the_code_of_any_but_the_newest(sandbox: Sand
     sandbox.write("code/train.py", honest)
     sandbox.commit("The program")
     sandbox.spec(xs="1, 2, 3")
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.publish("Ask again")
     first = sandbox.git("rev-list", "--max-count=1", "HEAD", "--", "code/train.py").strip()
     sandbox.git("checkout", "-q", f"{first}~1", "--", "code")
     sandbox.commit("For a moment")
     sandbox.spec(xs="1, 2, 3, 4")
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.write("code/train.py", honest)
     sandbox.commit("Ask once more")
 

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from sweepledger.commands.check import check
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.repository import programs
 from sweepledger.structs.program import Data, EnvironmentLock, Program
 from tests.repository import Sandbox
@@ -91,7 +91,7 @@ def test_a_new_batch_runs_what_settings_and_spec_give(
     sandbox.commit("Ask for a sweep")
 
     assert problems(sandbox) == [("program-not-shown", f"program.{forgery.part}")]
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     assert problems(sandbox) == []
 
 

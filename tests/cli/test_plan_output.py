@@ -363,7 +363,7 @@ def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox, run_swee
 
     text = run_sweep("plan", "peak", cwd=changed.root).stdout
 
-    assert f"  {output}`sweep update peak` runs all trials with the new version\n" in text
+    assert f"  {output}`sweep generate peak --update` runs all trials with the new version\n" in text
     removed = before_lines(changed)
     assert (
         f"  code   changed since the lock, and this does not run: 1 file: code/train.py +1 -{removed}\n"
@@ -382,7 +382,7 @@ def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sand
     for number in range(7):
         sandbox.write(f"code/more {number}.py", "pass\n")
     sandbox.commit("Add files")
-    assert run_sweep("update", "peak", cwd=sandbox.root).returncode == 0
+    assert run_sweep("generate", "peak", "--update", cwd=sandbox.root).returncode == 0
 
     text = run_sweep("plan", "peak", cwd=sandbox.root).stdout
     data = json.loads(run_sweep("plan", "peak", "--format", "json", cwd=sandbox.root).stdout)

@@ -32,13 +32,9 @@ run: {code: {path: code}}
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"), [((), "sweep"), (("sweep",), "sweep"), (("settings",), "settings")]
-)
-def test_the_schema_is_printed_anywhere(
-    tmp_path: Path, run_sweep: Run, arguments: tuple[str, ...], name: str
-) -> None:
-    done = run_sweep("schema", *arguments, cwd=tmp_path)
+@pytest.mark.parametrize("name", ["sweep", "settings"])
+def test_the_schema_is_printed_anywhere(tmp_path: Path, run_sweep: Run, name: str) -> None:
+    done = run_sweep("validate", "--schema", name, cwd=tmp_path)
 
     assert done.returncode == 0
     assert json.loads(done.stdout) == load_schema(name)

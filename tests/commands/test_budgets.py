@@ -177,7 +177,7 @@ def test_no_trial_is_charged_for_more_than_it_was_allowed(
 
     assert share.used.gpu_hours == pytest.approx(1.75)  # an hour, and three quarters
     assert ledger(sandbox).doubtful == (name,)
-    shown = run_sweep("budget", "--month", "2026-11", cwd=sandbox.root).stderr
+    shown = run_sweep("cluster", "budget", "--month", "2026-11", cwd=sandbox.root).stderr
     assert f"results/vision-a/records/{name}.jsonl: warning: a trial took more time than" in shown
     assert "[times-absurd]" in shown
 
@@ -275,7 +275,7 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
     ask(sandbox, "vision-b", 3)
     sandbox.publish("Ask for more")
 
-    done = run_sweep("budget", "--month", "2026-11", cwd=sandbox.root)
+    done = run_sweep("cluster", "budget", "--month", "2026-11", cwd=sandbox.root)
 
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in done.stdout.splitlines() if "not observed" not in line]
@@ -288,7 +288,7 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
         ["vision-a", "1.00", "0.00", "1.00", "0.00"],
         ["vision-b", "0.00", "3.00", "0.00", "3.00"],
     ]
-    answer = run_sweep("budget", "--month", "2026-11", "--format", "json", cwd=sandbox.root)
+    answer = run_sweep("cluster", "budget", "--month", "2026-11", "--format", "json", cwd=sandbox.root)
     (team,) = json.loads(answer.stdout)["data"]["budgets"]
     assert (team["team"], team["limit"], team["used"], team["reserved"], team["remaining"]) == (
         "vision",
@@ -300,7 +300,7 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
 
 
 def test_without_budgets_there_is_no_ledger(sandbox: Sandbox, run_sweep: Run) -> None:
-    assert run_sweep("budget", cwd=sandbox.root).stdout == "sweepledger.yaml has no budgets\n"
+    assert run_sweep("cluster", "budget", cwd=sandbox.root).stdout == "sweepledger.yaml has no budgets\n"
 
 
 def test_a_resume_is_charged_as_another_attempt_of_each_trial(
@@ -335,7 +335,7 @@ def test_fewer_trials_at_once_are_charged_like_a_resume_and_more_are_not(
         scale(sandbox.workspace, "vision-a", parallelism)
         assert overdrawn(sandbox, month="2026-11") == []
         sandbox.push()
-        assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [hours]
+        assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [hours]
     scale(sandbox.workspace, "vision-a", 2)
     sandbox.push()
 

@@ -162,7 +162,7 @@ def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None
     report = check(sandbox.workspace)
 
     assert codes(report) == ["code-unreachable"]
-    assert report.problems[0].hint == "run `sweep update peak`"
+    assert report.problems[0].hint == "run `sweep generate peak --update`"
 
 
 def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

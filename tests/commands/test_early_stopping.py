@@ -59,7 +59,7 @@ run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, timeout: 2m}
 
 
 def played(sandbox: Sandbox) -> None:
-    """Merge what is asked for, and let `sweep local` run it."""
+    """Merge what is asked for, and let `sweep cluster local` run it."""
     if sandbox.git("status", "--porcelain", "code"):
         sandbox.commit("Write the code")
     for made in generate(sandbox.workspace):

@@ -1,4 +1,4 @@
-"""`sweep explain`: factors that were planted in a repository, and proposals that are valid specs."""
+"""`sweep compare --explain`: factors that were planted in a repository, and proposals that are valid specs."""
 
 import subprocess
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.explain import explain_sweeps, write_proposals
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
@@ -25,7 +25,7 @@ DATASETS = "".join(f"  {name}: {{digest: '{digest}', claim: {name}}}\n" for name
 
 def record_again(sandbox: Sandbox, volume: Path, name: str, gain: float) -> None:
     """Run the trials of a sweep again with the current code, each better by `gain` and a little noise."""
-    assert update(sandbox.workspace, name)
+    assert generate(sandbox.workspace, [name], update=True)
     sandbox.commit("Request again")
     batch = batches.of_sweep(batches.in_work_tree(sandbox.root), name)[-1]
     data = batch.lock.program.data
@@ -50,7 +50,7 @@ def test_better_code_is_named_with_its_files(
     sandbox.commit("Better code")
     record_again(sandbox, tmp_path / "v", "peak", 0.05)
 
-    text = run_sweep("explain", f"peak@{before}", "peak", cwd=sandbox.root).stdout
+    text = run_sweep("compare", f"peak@{before}", "peak", "--explain", cwd=sandbox.root).stdout
     data = explain_sweeps(sandbox.workspace, f"peak@{before}", "peak").as_data()
 
     assert "why: code" in text

@@ -99,7 +99,7 @@ def test_a_batch_that_its_scheduler_has_given_up_is_recorded_with_the_missing_tr
     assert [row["status"] for row in rows] == ["missing"] * 3
     with pytest.raises(UsageError, match="no active batch 'peak-b9-00000000' is committed"):
         collect(sandbox, frozenset({"peak-b9-00000000"}))
-    refused = run_sweep("collect", "--ended", batch, "--cluster", cwd=sandbox.root)
+    refused = run_sweep("cluster", "collect", "--ended", batch, "--cluster", cwd=sandbox.root)
     assert (refused.returncode, "--ended cannot be combined" in refused.stderr) == (2, True)
 
 

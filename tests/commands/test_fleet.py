@@ -204,7 +204,7 @@ def test_each_object_that_stays_is_named_with_its_cluster(
     bootstrapped(sandbox)
     with_settings(sandbox, LOST)
     sandbox.commit("Give us up")
-    again = ("bootstrap", "flux", "--repo", URL, "--branch", "main")
+    again = ("cluster", "bootstrap", "flux", "--repo", URL, "--branch", "main")
 
     printed = run_sweep(*again, cwd=sandbox.root).stdout
     sandbox.git("checkout", "-q", "--", "clusters")
@@ -305,7 +305,7 @@ Collect = Callable[[str], Collection]
 
 @pytest.fixture
 def collect(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> Collect:
-    """What `sweep collect --push --cluster --in NAME` does in one of the clusters."""
+    """What `sweep cluster collect --push --cluster --in NAME` does in one of the clusters."""
     founded(sandbox, namespace=cluster.namespace)
 
     def run(name: str) -> Collection:

@@ -36,7 +36,7 @@ def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(
     config = (sandbox.root / ".git/config").read_text()
 
     done = run_sweep(
-        "local", "--once", cwd=sandbox.root, GIT_DIR=str(sandbox.root / ".git"), GIT_WORK_TREE="/"
+        "cluster", "local", "--once", cwd=sandbox.root, GIT_DIR=str(sandbox.root / ".git"), GIT_WORK_TREE="/"
     )
 
     assert done.returncode == 0, done.stderr

@@ -157,7 +157,7 @@ def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
     sandbox: Sandbox, two: tuple[str, str], results: Path, run_sweep: RunSweep
 ) -> None:
     file = break_lock(sandbox, two[0])
-    words = ("collect", "--push", f"--results={results}")
+    words = ("cluster", "collect", "--push", f"--results={results}")
 
     said = run_sweep(*words, cwd=sandbox.root)
     again = run_sweep(*words, "--format=json", cwd=sandbox.root)
@@ -274,7 +274,7 @@ def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(
     good = merged(sandbox, "pear")
     hook(sandbox, "pre-receive", REFUSE.format("apple"))
 
-    done = run_sweep("local", "--once", "--format=json", cwd=sandbox.root)
+    done = run_sweep("cluster", "local", "--once", "--format=json", cwd=sandbox.root)
 
     (problem,) = json.loads(done.stdout)["problems"]
     assert (done.returncode, problem["code"]) == (3, "repository-error")
@@ -288,12 +288,12 @@ def test_every_refusal_is_named(
 ) -> None:
     hook(sandbox, "pre-receive", REFUSE.format("p[a-z]*"))
 
-    done = run_sweep("collect", "--push", f"--results={results}", cwd=sandbox.root)
+    done = run_sweep("cluster", "collect", "--push", f"--results={results}", cwd=sandbox.root)
 
     assert done.returncode == 3
     assert f"recorded {three[0]}" in done.stdout
-    assert "sweep collect: pear is not recorded: git push failed" in done.stderr
-    assert "sweep collect: plum is not recorded: git push failed" in done.stderr
+    assert "sweep cluster collect: pear is not recorded: git push failed" in done.stderr
+    assert "sweep cluster collect: plum is not recorded: git push failed" in done.stderr
 
 
 def test_where_a_person_merges_one_refused_branch_stops_no_other(

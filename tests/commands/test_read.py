@@ -270,7 +270,7 @@ def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
     assert idle.value.hint == "`sweep status tower` says where it stands"
 
 
-@pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "in the mirror of sweep local"])
+@pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "in the mirror of sweep cluster local"])
 def test_results_that_were_not_pulled_yet_are_pointed_to(
     sandbox: Sandbox, tmp_path: Path, run_sweep: Callable[..., CompletedProcess[str]], *, fetched: bool
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sweepledger.commands.cancel import cancel, pause
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, generate_changed, update
+from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
@@ -131,7 +131,7 @@ def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sa
         program.write("# changed\n")
     unpushed.commit("Change the code")
 
-    made = update(unpushed.workspace, "peak")
+    made = generate(unpushed.workspace, ["peak"], update=True)[0]
 
     assert (new_trials(made), archived(unpushed)) == ([1, 2, 3], before)
 

@@ -332,7 +332,7 @@ def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox)
 
     (problem,) = raised.value.problems
     assert problem.code == "image-missing"
-    assert "`sweep update peak`" in (problem.hint or "")
+    assert "`sweep generate peak --update`" in (problem.hint or "")
 
 
 def test_the_command_takes_statuses_as_words(

@@ -98,7 +98,7 @@ PLANTS: Mapping[str, Plant] = {
     "why-secret": Plant(
         {"volume": 1},
         says='secret "absent" not found',
-        remedy="`sweep doctor`",
+        remedy="`sweep cluster doctor`",
         run={**LONG, "secrets": ["absent"]},
     ),
     "why-gpu": Plant(
@@ -119,7 +119,7 @@ def planted(team: Team, controller: Controller) -> Iterator[Team]:
     team.pull()
     team.write("sweepledger.yaml", (team.root / "sweepledger.yaml").read_text() + SETTINGS)
     team.write(FAILS_ONCE, FAILS_ONCE_PROGRAM)
-    team.sweep("bootstrap", team.controller)
+    team.sweep("cluster", "bootstrap", team.controller)
     team.commit("Name a Secret that is not there")
     team.apply_platform()
     team.server.apply(QUOTA)

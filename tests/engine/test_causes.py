@@ -89,14 +89,14 @@ NO_ACCESS = 'failed to pull image "r.example/t": 401 Unauthorized'
             id="no node has the labels of the pool",
         ),
         pytest.param(
-            *(CauseKind.VOLUME, "sweep-results", "sweep doctor"),
+            *(CauseKind.VOLUME, "sweep-results", "sweep cluster doctor"),
             a_pod(
                 phase="Pending", status=condition("PodScheduled", "False", UNCLAIMED, reason="Unschedulable")
             ),
             id="a claim is missing, which the scheduler says",
         ),
         pytest.param(
-            *(CauseKind.IMAGE, "NotFound", "sweep pin"),
+            *(CauseKind.IMAGE, "NotFound", "sweep cluster pin"),
             waiting("ImagePullBackOff", NO_IMAGE),
             id="the image is not in its registry",
         ),
@@ -106,7 +106,7 @@ NO_ACCESS = 'failed to pull image "r.example/t": 401 Unauthorized'
             id="the registry refuses the nodes",
         ),
         pytest.param(
-            *(CauseKind.VOLUME, 'secret "wandb" not found', "sweep doctor"),
+            *(CauseKind.VOLUME, 'secret "wandb" not found', "sweep cluster doctor"),
             waiting("CreateContainerConfigError", 'secret "wandb" not found'),
             id="a Secret is missing",
         ),
@@ -190,7 +190,7 @@ WEBHOOK = 'Error creating: admission webhook "gpu.example.org" denied the reques
         (f"{POD}maximum cpu usage per Container is 500m, but limit is 1", "LimitRange"),
         (f"{POD}cpu max limit to request ratio per Pod is 1, but provided ratio is 2.0", "LimitRange"),
         (WEBHOOK, "webhook gpu.example.org"),
-        (NO_ADMISSION, "`sweep doctor`"),
+        (NO_ADMISSION, "`sweep cluster doctor`"),
     ],
     ids=[
         "our quota",

@@ -47,7 +47,8 @@ def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> ForeignFile:
 
 
 def test_every_format_is_offered() -> None:
-    assert tuple(ImportFormat) == tuple(IMPORTS) == tuple(READERS)
+    assert tuple(ImportFormat) == (*IMPORTS, "trials")
+    assert tuple(IMPORTS) == tuple(READERS)
     assert tuple(ExportFormat) == (*EXPORTS, *BATCH_FORMATS)
     assert tuple(WRITERS) == EXPORTS
 

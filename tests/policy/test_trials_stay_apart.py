@@ -1,6 +1,6 @@
 """Trials write into their own folders, run where the settings let them, and reach what the settings open.
 
-`sweep submit` and `sweep local` ask nobody else.
+`sweep submit` and `sweep cluster local` ask nobody else.
 """
 
 import copy

@@ -369,14 +369,14 @@ def test_the_platform_has_no_volume_for_results_and_lets_the_collector_reach_the
     env = {variable["name"]: variable["value"] for variable in collect["env"]}
 
     assert not any(b"kind: PersistentVolume" in content for _, content in tree)
-    assert collect["command"] == ["sweep", "collect", "--push", "--cluster"]
+    assert collect["command"] == ["sweep", "cluster", "collect", "--push", "--cluster"]
     assert (env["AWS_REGION"], env["SWEEP_STORE_SECRETS"]) == ("eu-central-1", "/sweep/store-credentials")
     assert named(pod["volumes"], "store-credentials")["secret"]["secretName"] == "sweep-bucket"
     opened = the("NetworkPolicy", "allow-egress-hub", tree, "research-collector")["spec"]
     assert opened["policyTypes"] == ["Egress"]
     expiry = the("CronJob", "sweep-expiry", tree)["spec"]["jobTemplate"]["spec"]["template"]
     (expire,) = expiry["spec"]["containers"]
-    assert expire["command"] == ["sweep", "expire", "--remote=origin"]
+    assert expire["command"] == ["sweep", "cluster", "expire", "--remote=origin"]
     assert expiry["metadata"]["labels"]["sweepledger.dev/egress-hub"] == "true"
     assert "persistentVolumeClaim" not in json.dumps(expiry["spec"])
     readme = tree.files["clusters/README.md"].decode()

@@ -191,7 +191,7 @@ def test_a_repository_of_another_hash_is_refused_and_the_hint_works(tmp_path: Pa
 
 
 def test_a_new_repository_has_a_hash_that_locks_can_name(tmp_path: Path) -> None:
-    made = run_sweep("init", "lab", cwd=tmp_path, GIT_DEFAULT_HASH="sha256")
+    made = run_sweep("cluster", "init", "lab", cwd=tmp_path, GIT_DEFAULT_HASH="sha256")
 
     assert made.returncode == 0, made.stderr
     assert run_sweep("check", cwd=tmp_path / "lab").returncode == 0

@@ -127,7 +127,7 @@ def test_processes_and_containers_are_ranked_together_with_a_warning() -> None:
     assert of(mixed).best == 0.7
     (warning,) = of(mixed).warnings
     assert warning == (
-        "2 of the ranked trials ran as processes of `sweep local` and 1 in containers, "
+        "2 of the ranked trials ran as processes of `sweep cluster local` and 1 in containers, "
         "which alone can make results differ"
     )
 

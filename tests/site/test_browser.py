@@ -203,7 +203,7 @@ def test_the_page_of_a_trial_leads_to_better_ones_and_to_the_comparison(visit: V
 
     page.locator("#better").click()
     page.locator("h1", has_text="u00000000002").wait_for()
-    assert page.locator("#command").inner_text().endswith("sweep reproduce u00000000002")
+    assert page.locator("#command").inner_text().endswith("sweep show u00000000002 --reproduce")
     assert page.locator("#curve canvas").count() == 1
     assert page.locator("#beside figcaption").all_inner_texts() == ["loss"]
     assert page.locator("#beside .line").count() == 1
@@ -225,7 +225,7 @@ def test_a_sweep_at_two_commits_is_compared_with_why_it_moved(visit: Visit) -> N
     assert f"interval of B less A {expected.low:.6g} to {expected.high:.6g}: more than noise" in noise
     assert page.locator("#why").inner_text().startswith("code (")
     assert page.locator("#factors tbody tr").count() == 5
-    assert page.locator("#command").inner_text() == "sweep explain peak@a1a1a1a1 peak@e5e5e5e5"
+    assert page.locator("#command").inner_text() == "sweep compare peak@a1a1a1a1 peak@e5e5e5e5 --explain"
     assert visit.faults == []
 
 

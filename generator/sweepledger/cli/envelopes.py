@@ -188,7 +188,7 @@ def charge_data(charge: "Charge") -> dict[str, float]:
 
 
 def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
-    """Return what `sweep bootstrap` wrote, and the remaining manual steps."""
+    """Return what `sweep cluster bootstrap` wrote, and the remaining manual steps."""
     return {
         "written": list(result.written),
         "removed": list(result.removed),

@@ -1,4 +1,4 @@
-"""`sweep cancel`, `pause`, `resume` and `scale`: one commit that ends merged batches, or says how they run now.
+"""`sweep cancel`, `sweep cluster pause`, `resume` and `scale`: a commit that ends batches, or says how they run now.
 
 The spec names cancelled batches, whose overlays move to the archive. Its key `running` says how the others run, and a
 file in the folder of each, which the controller applies.

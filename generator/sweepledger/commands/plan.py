@@ -316,7 +316,7 @@ class _PlanContext:
         return programs.missing_scripts(self.workspace.repository, parsed, program)
 
     def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
-        """Compare the program with the one that `sweep update` would lock."""
+        """Compare the program with the one that `sweep generate --update` would lock."""
         code, repository = programs.requested_code(sweep), self.workspace.repository
         if code not in self.trees:
             head = repository.commit("HEAD")

@@ -1,4 +1,4 @@
-"""`sweep reproduce`: the recipe of a recorded trial, and whether a rerun has the same result."""
+"""`sweep show --reproduce`: the recipe of a recorded trial, and whether a rerun has the same result."""
 
 import re
 import shlex
@@ -55,7 +55,7 @@ class Rerun:
 def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
     """Run one row of a batch under its own launcher, with its locked code.
 
-    Everything is kept in a temporary folder: neither git nor `sweep local` see it. Raises SpecError if this
+    Everything is kept in a temporary folder: neither git nor `sweep cluster local` see it. Raises SpecError if this
     machine cannot run it, RepositoryError, StorageError for wrong data, ToolError.
     """
     if batch.lock.shape.is_distributed:
@@ -127,7 +127,7 @@ def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:
     commits = [commit for commit, _ in at_commit.file_versions(workspace.repository, "HEAD", *paths)]
     if not commits:
         raise RepositoryError(
-            f"{batch.folder} is in no commit", hint="commit it, and run it by `sweep local`"
+            f"{batch.folder} is in no commit", hint="commit it, and run it by `sweep cluster local`"
         )
     return commits[-1]
 

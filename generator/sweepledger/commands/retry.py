@@ -121,7 +121,7 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
     if parsed.sweep.rounds is not None or any(each.lock.round is not None for each in stored):
         raise UsageError(
             f"{name} has rounds, in which all trials run one program",
-            hint=f"`sweep update {name}` begins anew",
+            hint=f"`sweep generate {name} --update` begins anew",
         )
     base, program = batches.newest_of_all(stored), programs.current_program(workspace, parsed.sweep)
     if base is None or base.lock.program.digest == program.digest:

@@ -52,7 +52,7 @@ def parse(
 def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Settings | tuple[Problem, ...]:
     """Return the repository's settings, or their problems; an empty file is valid. Warnings are in both.
 
-    With `unpinned`, an image may lack its digest, which is then empty: `sweep pin` adds it.
+    With `unpinned`, an image may lack its digest, which is then empty: `sweep cluster pin` adds it.
     """
     reading = read_document(content, path)
     document = reading.document

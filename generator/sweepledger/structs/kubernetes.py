@@ -69,7 +69,7 @@ ROOT_ACCOUNT = "sweep-root"
 EXPIRY_ACCOUNT = "sweep-expiry"
 """The service account of the job that deletes old results, and the name of its CronJob."""
 TRIALS_QUOTA = "sweep-trials"
-"""The ResourceQuota of the trials' namespace, which `sweep bootstrap` computes from the pools."""
+"""The ResourceQuota of the trials' namespace, which `sweep cluster bootstrap` computes from the pools."""
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
 TRIAL_USER = 65532

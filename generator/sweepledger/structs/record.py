@@ -65,7 +65,7 @@ RETRYABLE_STATUSES = frozenset(status.kind for status in Status if not status.is
 """Statuses that `sweep retry` retries."""
 
 RAN_PROCESS = "process"
-"""Value of `ran` for `sweep local` and `sweep try`."""
+"""Value of `ran` for `sweep cluster local` and `sweep try`."""
 RAN_NOTHING = "nothing"
 """Value of `ran` for a pod whose container never started."""
 

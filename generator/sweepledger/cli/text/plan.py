@@ -192,7 +192,7 @@ def outdated_text(review: Review) -> str:
         f"{change.name} {_short_digest(change.locked)} → {_short_digest(change.current) or 'none'}".strip()
         for change in review.outdated
     ]
-    hint = f"`sweep update {review.sweep.name}` runs all trials with the new version"
+    hint = f"`sweep generate {review.sweep.name} --update` runs all trials with the new version"
     return f"{parts} changed since the lock ({', '.join(changes)}): {hint}"
 
 

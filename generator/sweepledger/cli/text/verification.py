@@ -100,7 +100,7 @@ def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
         rows["environment"] = f"{program.environment.path} {program.environment.digest}"
     for name, text in rows.items():
         table.add_row(Text(name, "bold"), Text(escape_control_characters(text)))
-    command = Text(f"  sweep reproduce {recipe.lock.sweep}/{recipe.trial} --run")
+    command = Text(f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run")
     lines = (Text(f"  {escape_control_characters(line)}") for line in recipe.lines)
     return (table, Text("with the launcher:", "bold"), command, Text("manually:", "bold"), *lines)
 

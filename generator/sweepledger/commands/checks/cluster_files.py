@@ -116,10 +116,10 @@ CONTROLLERS = (Controller.ARGOCD, Controller.FLUX)
 
 
 def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[Problem]:
-    """Compare the platform's files with settings and record; nothing if `sweep bootstrap` never ran."""
+    """Compare the platform's files with settings and record; nothing if `sweep cluster bootstrap` never ran."""
     settings = context.workspace.settings
     yield from settings.warnings
-    way_out = f"run `sweep bootstrap {settings.controller}` and commit what it writes"
+    way_out = f"run `sweep cluster bootstrap {settings.controller}` and commit what it writes"
     try:
         recorded = bootstrap.read_bootstrap(context.workspace.root)
         source = bootstrap.recorded_source(recorded) if recorded else None
@@ -133,12 +133,14 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         return
     if settings.controller not in CONTROLLERS:
         message = f"is for {recorded.controller}, but the settings say controller: {settings.controller}"
-        other_hint = f"run `sweep bootstrap {recorded.controller}`, or remove what it wrote"
+        other_hint = f"run `sweep cluster bootstrap {recorded.controller}`, or remove what it wrote"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
         return
     if recorded.branch != settings.branch:
         message = f"follows branch {recorded.branch!r}, but the settings say {settings.branch!r}"
-        other_hint = f"run `sweep bootstrap {settings.controller} --branch` with the one that is meant"
+        other_hint = (
+            f"run `sweep cluster bootstrap {settings.controller} --branch` with the one that is meant"
+        )
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
     yield from _source_problems(context, recorded)
     try:
@@ -158,7 +160,7 @@ def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Pro
     named = context.workspace.settings.repository
     if named == recorded.url:
         return
-    hint = f"`sweep bootstrap {recorded.controller} --repo URL` writes both"
+    hint = f"`sweep cluster bootstrap {recorded.controller} --repo URL` writes both"
     if named is not None:
         message = f"follows {recorded.url}, but {SETTINGS_FILE} names {named}"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "url", message, "repository-changed", hint)
@@ -195,7 +197,7 @@ def _file_problems(compared: bootstrap.PlatformComparison, fix: str, severity: S
                 yield Problem(path, 0, 0, "", message, "drift", fix)
     for path in compared.edited:
         message = "was edited by hand: no setting reaches it any more"
-        hint = f"set it in {SETTINGS_FILE} and run `sweep bootstrap` with --force; your own objects go to {EXTRA}"
+        hint = f"set it in {SETTINGS_FILE} and run `sweep cluster bootstrap` with --force; own objects go to {EXTRA}"
         yield Problem(path, 0, 0, "", message, "platform-edited", hint, severity)
     for path in compared.foreign:
         message = "is not a file of the platform, but a cluster may apply it"

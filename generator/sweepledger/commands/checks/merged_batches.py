@@ -148,8 +148,8 @@ def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator
             if name in archived | active.keys() and after.resumes < least:
                 message = f"must be at least {least}, got {after.resumes}: budgets charge what {name} repeats"
                 hint = (
-                    f"restore the entry; `sweep resume {sweep.name}` adds one for each pause that ends, "
-                    "`sweep scale` for fewer at once"
+                    f"restore the entry; `sweep cluster resume {sweep.name}` adds one for each pause that ends, "
+                    "`sweep cluster scale` for fewer at once"
                 )
                 yield Problem(sweep.path, 0, 0, f"running.{name}.resumes", message, "resumes-lowered", hint)
 

@@ -205,7 +205,7 @@ def _was_never_generated(context: CheckContext, sweep: Sweep) -> bool:
 
 def _round_problems(generated: Generated, step: Step) -> Iterator[Problem]:
     """Yield a problem if a proposed round is not the one that the records give. A round need not be proposed."""
-    regenerate = f"remove it and run `sweep next {generated.sweep.name}`"
+    regenerate = f"remove it and run `sweep cluster next {generated.sweep.name}`"
     for stale in generated.stale:
         if isinstance(step, RoundDue) and stale.lock.engine not in {None, step.round.engine}:
             engines = f"drawn by {stale.lock.engine}; here is {step.round.engine}"
@@ -319,7 +319,13 @@ def _shown(part: str | Data | EnvironmentLock | None) -> str:
 def _program_problem(batch: StoredBatch, part: str, message: str, code: str) -> Problem:
     path = ".".join(filter(None, ("program", part)))
     return Problem(
-        f"{batch.folder}/{LOCK_FILE}", 0, 0, path, message, code, f"run `sweep update {batch.sweep}`"
+        f"{batch.folder}/{LOCK_FILE}",
+        0,
+        0,
+        path,
+        message,
+        code,
+        f"run `sweep generate {batch.sweep} --update`",
     )
 
 

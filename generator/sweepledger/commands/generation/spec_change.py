@@ -79,7 +79,7 @@ def spec_change_problems(
             f"must be an image of the cluster because controller is {str(settings.controller)!r}; "
             f"{LOCAL_IMAGE!r} is locked"
         )
-        hint = f"`sweep update {parsed.sweep.name}` locks the current image, and requests every trial again"
+        hint = f"`sweep generate {parsed.sweep.name} --update` locks the current image, and requests every trial again"
         yield Problem(parsed.sweep.path, 0, 0, "run.image", message, code="image-missing", hint=hint)
     yield from _changed_hypercube(repository, settings, parsed, merged)
 

@@ -1,4 +1,4 @@
-"""`sweep budget`: what each team has used and reserved in a month, and what remains. Reads only git."""
+"""`sweep cluster budget`: what each team has used and reserved in a month, and what remains. Reads only git."""
 
 from collections import defaultdict
 from dataclasses import dataclass

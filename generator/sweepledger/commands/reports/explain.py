@@ -1,4 +1,4 @@
-"""`sweep explain`: why the best value of one sweep differs from that of another, from the trials that are recorded.
+"""`sweep compare --explain`: why the best value of a sweep differs from another, from recorded trials.
 
 Where these cannot separate factors, the smallest sweeps that would are proposed as specs.
 """

@@ -1,7 +1,7 @@
 """The trials of active batches while they run: state, objective by step and last output, which git does not have yet.
 
-They are read from the results folder of `sweep run` and `sweep local`, or with kubectl from the pods' logs. Everything
-read was written by trials, and is text and numbers only.
+They are read from the results folder of `sweep run` and `sweep cluster local`, or with kubectl from the pods' logs.
+Everything read was written by trials, and is text and numbers only.
 """
 
 import time

@@ -295,7 +295,7 @@ class BatchObserver:
         """Return the cause for a merged batch if no cluster is read."""
         if self.workspace.settings.controller is Controller.NONE:
             has_remote = self.workspace.repository.remote_url(self.workspace.remote) is not None
-            either = " or `sweep local`" if has_remote else ""
+            either = " or `sweep cluster local`" if has_remote else ""
             return WaitCause(
                 CauseKind.UNKNOWN,
                 f"it is merged; {SETTINGS_FILE} names no controller that would run it in a cluster",

@@ -308,7 +308,7 @@ def overdrawn(path: str, key: str, balance: Balance, month: str, currency: str) 
         if key == "running"
         else "lower run.timeout or run.retries, try fewer values"
     )
-    hint = f"{way}, or wait for results, of cancelled batches too; `sweep budget` shows all"
+    hint = f"{way}, or wait for results, of cancelled batches too; `sweep cluster budget` shows all"
     return Problem(path, 0, 0, key, message, "budget-overdrawn", hint)
 
 

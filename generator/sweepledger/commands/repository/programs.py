@@ -420,7 +420,8 @@ def _missing_workdir(root: Path, parsed: ParsedSpec, paths: Collection[str]) -> 
     folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {REPOSITORY}
     is_here = os.path.isdir(root / folder)  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
     hint = (
-        f"it exists here: commit its files, and select them by run.code; `sweep update {parsed.sweep.name}` locks them"
+        f"it exists here: commit its files, and select them by run.code; `sweep generate {parsed.sweep.name} "
+        "--update` locks them"
         if is_here
         else did_you_mean(folder, folders)
     )
@@ -554,7 +555,10 @@ def _missing_script_hint(root: Path, sweep: Sweep, script: Script, list_folder: 
     if _has_script(_list_work_tree(root / folder), script.path):
         if selection is not None and not selection.selector()(str(PurePosixPath(folder, script.path))):
             return "it exists here, but run.code does not select it: change paths, include or exclude"
-        return f"it exists here: commit it; `sweep update {sweep.name}` locks the new code for a batch that exists"
+        return (
+            f"it exists here: commit it; `sweep generate {sweep.name} --update` locks the new code for a batch that "
+            "exists"
+        )
     inside = script.path.removeprefix(f"{folder}/")
     if inside != script.path and _has_script(list_folder, inside):
         return f"the path begins inside {folder}/: write {inside}"

@@ -1,4 +1,4 @@
-"""A committed spec that `sweep cancel`, `retry` or `pause` changes, with its batches."""
+"""A committed spec that `sweep cancel`, `retry` or `cluster pause` changes, with its batches."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

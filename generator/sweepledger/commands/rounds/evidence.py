@@ -268,7 +268,7 @@ def foreign_evidence(
             try:
                 yield name, evidence_jsonl.read(contents[path])
             except ValueError as error:
-                hint = "write it again with `sweep warm-start`, or remove it from `start`"
+                hint = "write it again with `sweep import trials`, or remove it from `start`"
                 problem = Problem(path, 0, 0, "", str(error), "evidence-unreadable", hint)
                 raise UnreadableError(problem) from error
 

@@ -120,7 +120,7 @@ def shorten(message: str) -> str:
 REMEDIES: Mapping[CauseKind, str] = {
     CauseKind.UNSCHEDULABLE: "wait for nodes, or `sweep cancel` the batch with --replace and lower "
     "`run.resources` or choose another `run.pool`",
-    CauseKind.VOLUME: "`sweep doctor` says which claims and Secrets are missing",
+    CauseKind.VOLUME: "`sweep cluster doctor` says which claims and Secrets are missing",
     CauseKind.NODE_LOST: "it continues when the node returns; if the node is gone, `kubectl delete node NAME`, and the "
     "trial is tried again",
 }
@@ -140,7 +140,9 @@ def creation_remedy(message: str) -> str:
         named_quota = f"ResourceQuota {TRIALS_QUOTA if named is None else named[1]}"
         is_ours = named is None or named[1] == TRIALS_QUOTA
         raised = (
-            "raise `max_nodes` of the pool, and run `sweep bootstrap`" if is_ours else f"raise {named_quota}"
+            "raise `max_nodes` of the pool, and run `sweep cluster bootstrap`"
+            if is_ours
+            else f"raise {named_quota}"
         )
         if "must specify" in message:
             return f"trials do not specify all that the quota limits: ask the platform team to change {named_quota}"
@@ -159,7 +161,7 @@ def creation_remedy(message: str) -> str:
     if webhook := WEBHOOK.search(message):
         return f"webhook {webhook[1]} is none of sweepledger: change what it names, {changed}; or ask the platform team"
     return (
-        f"the message names the rule: change the spec or the settings, {changed}; `sweep doctor` compares the "
+        f"the message names the rule: change the spec or the settings, {changed}; `sweep cluster doctor` compares the "
         "platform with the repository"
     )
 
@@ -187,9 +189,14 @@ IMAGE_ACCESS = re.compile(r"unauthorized|denied|no basic auth|forbidden|authenti
 
 def _image_remedy(message: str) -> str:
     if IMAGE_ACCESS.search(message):
-        return "check the Secret that `image_pull_secret` names; `sweep doctor` says whether it exists"
+        return (
+            "check the Secret that `image_pull_secret` names; `sweep cluster doctor` says whether it exists"
+        )
     if ABSENT_IMAGE.search(message):
-        return "push the image again, or pin another one with `sweep pin` and `sweep update`, and cancel this batch"
+        return (
+            "push the image again, or pin another with `sweep cluster pin` and `sweep generate --update`, and cancel "
+            "this batch"
+        )
     return "check that the nodes reach the registry: `kubectl describe pod NAME` lists the attempts"
 
 
@@ -417,14 +424,16 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
         command = f"kubectl --namespace {namespace} patch job {name} {RESUME}"
         sweep = api_objects.text_at(manifest, "metadata", "labels", SWEEP_LABEL)
         remedy = (
-            f"`sweep resume {sweep}` if its spec pauses it; else `{command}`" if sweep else f"`{command}`"
+            f"`sweep cluster resume {sweep}` if its spec pauses it; else `{command}`"
+            if sweep
+            else f"`{command}`"
         )
         return WaitCause(CauseKind.SUSPENDED, "its Job is suspended, and no queue holds it", remedy)
     if entry is None:
         return WaitCause(
             CauseKind.SUSPENDED,
             f"it waits in queue {queue}, of which Kueue says nothing",
-            "`sweep doctor` says whether the queue exists, and whether the cluster has Kueue",
+            "`sweep cluster doctor` says whether the queue exists, and whether the cluster has Kueue",
         )
     checks = _check_messages(entry)
     if api_objects.value_at(entry, "spec", "active") is False:
@@ -522,14 +531,14 @@ def _without_application(application_set: Manifest | None) -> WaitCause:
         return WaitCause(
             CauseKind.NOT_SYNCED,
             "the cluster has no ApplicationSet of this repository",
-            "apply the files of the platform as clusters/README.md says; `sweep doctor` lists what is missing",
+            "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
     failed = api_objects.condition(application_set, "ErrorOccurred")
     if failed.get("status") == "True":
         return WaitCause(
             CauseKind.NOT_SYNCED,
             f"Argo CD: {shorten(api_objects.text_at(failed, 'message'))}",
-            "check the repository's address and the Secret of its credential: `sweep doctor` lists both",
+            "check the repository's address and the Secret of its credential: `sweep cluster doctor` lists both",
         )
     return WaitCause(
         CauseKind.NOT_SYNCED,
@@ -570,7 +579,7 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
         return WaitCause(
             CauseKind.NOT_SYNCED,
             f"the cluster has no {title}",
-            "apply the files of the platform as clusters/README.md says; `sweep doctor` lists what is missing",
+            "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
     if api_objects.value_at(manifest, "spec", "suspend") is True:
         kind, _, name = title.partition(" ")

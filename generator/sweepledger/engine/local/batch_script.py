@@ -171,7 +171,8 @@ def _banner(prepared: PreparedBatch, kind: str, use: str) -> tuple[str, ...]:
         "#!/usr/bin/env bash",
         f"# Batch {prepared.batch.name} as {kind}. Do not edit: `sweep export` writes it again.",
         f"# {use}",
-        f"# `sweep collect` records what has ended; `sweep collect --ended {prepared.batch.name}` the rest as missing.",
+        "# `sweep cluster collect` records what has ended; trials without a record are recorded as missing by",
+        f"# `sweep cluster collect --ended {prepared.batch.name}`.",
     )
 
 

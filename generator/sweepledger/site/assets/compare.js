@@ -283,7 +283,7 @@ function within(angle, freedom) {
 function showExplanation(a, b) {
   $("explain-part").hidden = false;
   $("explained").textContent = "This tests code, data, environment, values and budget, and proposes the sweep that separates them:";
-  $("command").textContent = `sweep explain ${a.name} ${b.name}`;
+  $("command").textContent = `sweep compare ${a.name} ${b.name} --explain`;
   const move = a.data === b.data && a.data.moves.find(({ before, after }) => before === a.commit && after === b.commit);
   if (!move) return;
   $("explained").textContent = "With proposals of sweeps that separate what is not separated yet:";

@@ -54,7 +54,7 @@ function show(trial) {
   $("commits").replaceChildren(...commitItems(trial));
   showCode(trial);
   showArtifacts(details);
-  $("command").textContent = `sweep show ${id}\nsweep reproduce ${id}`;
+  $("command").textContent = `sweep show ${id}\nsweep show ${id} --reproduce`;
   drawCurve(trial);
   drawBeside(details.curves ?? {});
 }

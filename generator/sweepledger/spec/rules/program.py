@@ -330,12 +330,12 @@ def named_images(draft: Draft) -> Iterator[Problem]:
 
 
 def pinned_images(draft: Draft) -> Iterator[Problem]:
-    """A named image has a digest; `sweep pin` skips this rule."""
+    """A named image has a digest; `sweep cluster pin` skips this rule."""
     for name in draft.names("images"):
         place: DocumentPath = ("images", name)
         if draft.get(*place, kind=dict) is not None and "digest" not in draft.names(*place):
             tagged = "" if "tag" in draft.names(*place) else " --tag TAG"
-            hint = f"`sweep pin {name}{tagged}` finds the digest of its tag"
+            hint = f"`sweep cluster pin {name}{tagged}` finds the digest of its tag"
             yield draft.problem(
                 (*place, "digest"), "must be given", code="missing-key", hint=hint, at_key=True
             )

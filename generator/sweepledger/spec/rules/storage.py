@@ -32,7 +32,7 @@ def identities(draft: Draft) -> Iterator[Problem]:
         if draft.get(*place, kind=dict) is None:
             continue
         if not {"digest", "version"} & {*keys}:
-            message, hint = "must be given unless version is", "`sweep data digest PATH` computes it"
+            message, hint = "must be given unless version is", "`sweep cluster data PATH` computes it"
             yield draft.problem((*place, "digest"), message, code="missing-key", hint=hint, at_key=True)
         if {"digest", "version"} <= {*keys}:
             message, hint = "must not be given with digest", "the digest is more exact: delete the version"
