@@ -71,7 +71,7 @@ def first_container(manifest: Any) -> Any:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_pod_runs_the_command_that_its_manifest_shows(shape: Shape, index: int, tmp_path: Path) -> None:
     command = (*PYTHON, "-c", DUMP, *(f"${{{macro}}}" for macro in MACROS))
-    sweep = a_sweep(blocks=(GridSearch(SPACE),), metric=Metric("score", Goal.MAXIMIZE), command=command)
+    sweep = a_sweep(design=GridSearch(SPACE), metric=Metric("score", Goal.MAXIMIZE), command=command)
     bases = real_bases()
     made = overlay(a_batch(shape, sweep=sweep), bases, SETTINGS)
     for path, content in (*made.tree, ("launch.py", bases.launcher)):

@@ -104,7 +104,7 @@ def test_every_section_has_an_example() -> None:
 
 
 def test_the_method_and_the_macros_are_all_named() -> None:
-    assert {f"`{method}`" for method in SCHEMA["$defs"]["searchKeys"]["properties"]["method"]["enum"]} <= set(
+    assert {f"`{method}`" for method in SCHEMA["properties"]["method"]["enum"]} <= set(
         re.findall(r"`[a-z0-9-]+`", PAGE)
     )
     assert all(

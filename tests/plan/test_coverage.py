@@ -62,16 +62,6 @@ def test_a_choice_reduced_to_one_value_by_constraints_is_not_a_constant() -> Non
     assert counts(result) == {"x": {1: 2, 2: 0}}
 
 
-def test_a_constant_that_two_blocks_set_differently_varies() -> None:
-    first = SearchSpace((Parameter("warmup", Constant(0)),))
-    second = SearchSpace((Parameter("warmup", Constant(5)),))
-
-    result = coverage(of_space(first, second), [{"warmup": 0}, {"warmup": 5}, {"warmup": 5}])
-
-    assert result.constants == ()
-    assert counts(result) == {"warmup": {0: 1, 5: 2}}
-
-
 def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None:
     optimizer = Parameter("optimizer", Choice(("adam", "sgd")))
     momentum = when("momentum", Choice((0.8, 0.9)), "optimizer", "sgd")

@@ -317,7 +317,7 @@ def test_pods_of_a_trial_may_reach_each_other(shape: Shape) -> None:
 
 def test_what_kubernetes_would_fill_in_is_escaped() -> None:
     space = SearchSpace((Parameter("text", Constant("a $(HOME) b $$ c")), Parameter("x", Choice((1, 2)))))
-    batch = a_batch(Shape.TF_JOB, sweep=a_sweep(blocks=(GridSearch(space),)))
+    batch = a_batch(Shape.TF_JOB, sweep=a_sweep(design=GridSearch(space)))
 
     (container, *_) = containers(batch)
 

@@ -232,9 +232,9 @@ def test_chunks_follow_each_other_and_are_powers_of_two() -> None:
 
 @every_sampler
 def test_only_sobol_counts_that_are_no_power_of_two_are_unbalanced(sampler: Sampler) -> None:
-    blocks = {cap: RandomSearch(sampler, a_space(x=UNIT), 1, cap) for cap in (1, 64, 100)}
+    designs = {cap: RandomSearch(sampler, a_space(x=UNIT), 1, cap) for cap in (1, 64, 100)}
 
-    expansions = {cap: explore(a_sweep(blocks=(block,))) for cap, block in blocks.items()}
+    expansions = {cap: explore(a_sweep(design=design)) for cap, design in designs.items()}
 
     messages = {
         cap: [problem.message for problem in expansion.warnings]

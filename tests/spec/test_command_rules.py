@@ -78,7 +78,7 @@ def test_shell_text_is_data(text: str) -> None:
     sweep = good(description=text, command=["x", text], parameters={"p": {"value": text}})
 
     assert sweep.command == ("x", text)
-    assert sweep.blocks[0].space.parameters == (Parameter("p", Constant(text)),)
+    assert sweep.design.space.parameters == (Parameter("p", Constant(text)),)
 
 
 def warned(**changes: Any) -> list[tuple[str, str]]:
@@ -129,12 +129,12 @@ def test_the_warning_of_an_unused_seed_names_programs_that_need_no_change() -> N
     assert str(warning.hint).startswith("no change is needed if the program reads SWEEP_SEED")
 
 
-def test_template_syntax_is_found_in_blocks_and_lists() -> None:
-    block = {"method": "list", "parameters": {"a": {"value": "$(A)"}}, "assignments": [{"b": "{{b}}"}]}
+def test_template_syntax_is_found_in_parameters_and_lists() -> None:
+    values = {"parameters": {"a": {"value": "$(A)"}}, "assignments": [{"b": "{{b}}"}]}
 
-    assert bad(method=..., parameters=..., blocks=[block]) == [
-        ("blocks[0].parameters.a.value", "template-syntax"),
-        ("blocks[0].assignments[0].b", "template-syntax"),
+    assert bad(method="list", **values) == [
+        ("parameters.a.value", "template-syntax"),
+        ("assignments[0].b", "template-syntax"),
     ]
 
 
