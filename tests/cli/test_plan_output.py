@@ -16,8 +16,8 @@ from sweepledger.cli.text import plan, plan_markdown
 from sweepledger.cli.text.values import value_text
 from sweepledger.commands.plan import Planned
 from sweepledger.plan import (
-    BlockReview,
     CodeChange,
+    DesignReview,
     Difference,
     FileChange,
     Rejection,
@@ -50,8 +50,8 @@ peak: 3 trials: 1 new, 2 running, 0 recorded
 at parallelism 2; 0.3 trial hours for all 3
   disk   4112 MiB a pod · 2064 MiB for what it runs, of which 16 MiB for its copy of the code
   note   without replicates, the effect of a configuration cannot be separated from seed noise
-  block  method  candidates  rejected  duplicates  kept  accepted
-  1      grid    3           0         0           3     100 %
+  method  candidates  rejected  duplicates  kept  accepted
+  grid    3           0         0           3     100 %
   parameter  trials  values
   x          3       2 ×1  3 ×1  4 ×1
   fixed  bias=0.5
@@ -91,7 +91,7 @@ def a_review(sweep: Sweep, **changes: Any) -> Review:
         sweep,
         trials,
         TrialCounts(len(trials), 0, 0),
-        tuple(BlockReview(block.method, 4, 2, 0, 2) for block in sweep.blocks),
+        DesignReview(sweep.method, 4, 2, 0, 2),
         coverage(sweep, expansion.configurations),
         difference(None, (), trials),
     )
@@ -99,7 +99,7 @@ def a_review(sweep: Sweep, **changes: Any) -> Review:
 
 
 def of_parameters(*parameters: Parameter, **changes: Any) -> Sweep:
-    return a_sweep(blocks=(GridSearch(SearchSpace(parameters)),), **changes)
+    return a_sweep(design=GridSearch(SearchSpace(parameters)), **changes)
 
 
 def comment(*reviews: Review) -> str:
@@ -192,8 +192,8 @@ def a_hostile_review() -> Review:
     )
     warning = Problem(sweep.path, 1, 1, "", HOSTILE, "some-code", severity=Severity.WARNING)
     made = a_review(sweep, problems=(warning,), unlocked=HOSTILE)
-    block = replace(made.blocks[0], constraints=(Rejection(HOSTILE, 1),))
-    return replace(made, blocks=(block,), difference=difference(sweep.path, (), made.trials))
+    design = replace(made.design, constraints=(Rejection(HOSTILE, 1),))
+    return replace(made, design=design, difference=difference(sweep.path, (), made.trials))
 
 
 def test_untrusted_text_is_not_interpreted_as_markup() -> None:
@@ -208,7 +208,7 @@ def test_untrusted_text_is_not_interpreted_as_markup() -> None:
         for token, after in zip(rendered(text), rendered(text)[1:], strict=False)
         if token.type == "heading_open"
     ]
-    assert headings == ["lr: 2 trials", "Blocks", "Coverage", "Trials", "Difference", "Warnings"]
+    assert headings == ["lr: 2 trials", "Candidates", "Coverage", "Trials", "Difference", "Warnings"]
 
 
 def test_names_of_changed_files_notify_nobody() -> None:

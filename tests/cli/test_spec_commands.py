@@ -127,37 +127,6 @@ def test_only_a_regular_file_is_opened(sandbox: Sandbox, run_sweep: Run, kind: s
     assert "there is no 'sweeps/points.csv' [list-file]" in done.stderr
 
 
-def test_generate_describes_every_block(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.write(
-        "sweeps/mixed.yaml",
-        REPEATED.replace("name: repeated", "name: mixed")
-        .replace("method: grid\n", "")
-        .replace("replicates: 2\n", "")
-        .replace("parameters: {x: {values: [1, 2]}}", "parameters: {bias: {value: 0}}\nblocks:")
-        .replace(
-            "blocks:",
-            "blocks:\n"
-            "- {method: grid, parameters: {x: {values: [1, 2]}}, constraints: [x < 2]}\n"
-            "- {method: random, seed: 1, run_cap: 2, parameters: {x: {min: 0, max: 0.5}}}",
-        ),
-    )
-    sandbox.commit("Ask")
-
-    done = run_sweep("generate", cwd=sandbox.root)
-
-    words = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, done.stderr
-    assert words[2:9] == [
-        "block 1 grid",
-        "bias 0",
-        "x 1, 2",
-        "constraint x < 2",
-        "block 2 random, 2 by seed 1",
-        "bias 0",
-        "x 0 … 0.5, uniform",
-    ]
-
-
 @pytest.mark.parametrize("arguments", [("validate",), ("generate",)])
 def test_without_any_spec_the_command_that_writes_one_is_named(
     sandbox: Sandbox, run_sweep: Run, arguments: tuple[str, ...]

@@ -311,17 +311,17 @@ def test_planning_writes_nothing(sandbox: Sandbox) -> None:
     assert sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts) == before
 
 
-# Blocks
+# Candidates
 
 
 def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -> None:
     spec = sandbox.spec(xs="1, 2, 3, 4")
     spec.write_text(spec.read_text() + "constraints: [x > 1, x > 2, bias < 1]\n")
 
-    (block,) = review(sandbox).blocks
+    design = review(sandbox).design
 
-    assert (block.candidates, block.rejected, block.kept, block.acceptance) == (4, 2, 2, 0.5)
-    assert [(rejection.text, rejection.rejected) for rejection in block.constraints] == [
+    assert (design.candidates, design.rejected, design.kept, design.acceptance) == (4, 2, 2, 0.5)
+    assert [(rejection.text, rejection.rejected) for rejection in design.constraints] == [
         ("x > 1", 1),
         ("x > 2", 2),
         ("bias < 1", 0),
@@ -331,17 +331,17 @@ def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -
 def test_listed_and_conditional_values_are_no_dimensions_of_the_measure(sandbox: Sandbox) -> None:
     more = "  k: {values: [1, 2]}\n  u: {min: 0.0, max: 1.0, when: {k: 1}}\n"
 
-    (block,) = review_sweep(sandbox, "sobol", 64, more).blocks
+    design = review_sweep(sandbox, "sobol", 64, more).design
 
-    assert block.discrepancy is not None
-    assert block.discrepancy.dimensions == 2
+    assert design.discrepancy is not None
+    assert design.discrepancy.dimensions == 2
 
 
 def test_points_that_constraints_thinned_out_are_not_measured(sandbox: Sandbox) -> None:
-    (block,) = review_sweep(sandbox, "sobol", 16, "constraints: [x < z]").blocks
+    design = review_sweep(sandbox, "sobol", 16, "constraints: [x < z]").design
 
-    assert block.rejected > 0
-    assert block.discrepancy is None
+    assert design.rejected > 0
+    assert design.discrepancy is None
 
 
 def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
@@ -361,7 +361,7 @@ def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox
     sandbox.write("sweeps/peak.yaml", spec.replace("bias: {value: 0.5}", conditional))
     sandbox.commit("Ask")
 
-    (block,) = review(sandbox).blocks
+    design = review(sandbox).design
 
-    assert [(rejection.rejected, rejection.unevaluated) for rejection in block.constraints] == [(1, 2)]
-    assert rejection_text(block.constraints[0]) == "1 rejected (2 not checked) by"
+    assert [(rejection.rejected, rejection.unevaluated) for rejection in design.constraints] == [(1, 2)]
+    assert rejection_text(design.constraints[0]) == "1 rejected (2 not checked) by"

@@ -48,7 +48,7 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> tuple[StoredBatch, Record]:
     """Render a batch, run one of its rows under the launcher, read the record back."""
     command = (*PYTHON, "-c", DUMP, "${args}", "s=${seed}")
-    sweep = a_sweep(blocks=(GridSearch(SPACE),), metric=Metric("score", Goal.MAXIMIZE), command=command)
+    sweep = a_sweep(design=GridSearch(SPACE), metric=Metric("score", Goal.MAXIMIZE), command=command)
     sweep = replace(sweep, replicates=replicates, run=replace(sweep.run, seed_base=40))
     made = overlay(a_batch(shape, sweep=sweep), REAL, SETTINGS)
     for path, content in (*made.tree, ("launch.py", REAL.launcher)):

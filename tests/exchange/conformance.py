@@ -285,7 +285,7 @@ def written(name: str, content: bytes) -> str | None:
 def explore_written(text: str, content: bytes) -> None:
     """Read an imported spec as any spec, which has a sweep or problems, and list its trials."""
     parsed = parse(text.encode(), "sweeps/imported.yaml", Settings(), beside=lambda _: content)
-    if isinstance(parsed, ParsedSpec) and parsed.sweep.blocks[0] is not None:
+    if isinstance(parsed, ParsedSpec) and parsed.sweep.design is not None:
         assert isinstance(search.explore(parsed.sweep, parsed.source), Expansion | tuple)
 
 

@@ -38,7 +38,7 @@ def read(text: str) -> Imported:
 
 
 def csv_text(rows: list[dict[str, Value]]) -> str:
-    return csv.write(a_sweep(blocks=(a_list(rows),)), rows).text
+    return csv.write(a_sweep(design=a_list(rows)), rows).text
 
 
 @given(ROWS)
@@ -159,7 +159,7 @@ def test_bytes_that_are_no_utf8_are_refused() -> None:
 def test_values_that_no_file_beside_a_spec_can_say_are_named() -> None:
     rows: list[dict[str, Value]] = [{"list": [1, "a"], "lines": "x\ny", "plain": 1}]
 
-    exported = csv.write(a_sweep(blocks=(a_list(rows),)), rows)
+    exported = csv.write(a_sweep(design=a_list(rows)), rows)
 
     assert exported.text == 'list,lines,plain\n"[1, ""a""]","x\ny",1\n'
     assert whats(exported.losses) == ["metric, command, run", "list", "lines"]
@@ -168,7 +168,7 @@ def test_values_that_no_file_beside_a_spec_can_say_are_named() -> None:
 def test_a_text_that_a_spreadsheet_would_run_is_named() -> None:
     rows: list[dict[str, Value]] = [{"a": "=cmd|' /C calc'!A0", "b": -1, "c": "x=1"}]
 
-    sent = csv.write(a_sweep(blocks=(a_list(rows),)), rows)
+    sent = csv.write(a_sweep(design=a_list(rows)), rows)
 
     assert [loss.part for loss in sent.losses if "formula" in loss.reason] == ["a"]
 

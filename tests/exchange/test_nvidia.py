@@ -188,7 +188,7 @@ def test_a_missing_key_is_an_absent_parameter_in_both_directions() -> None:
     imported = nvidia.read(dumped(rows).encode(), name="absent")
 
     assert assignments_of(sweep_of(imported)) == tuple(rows)
-    assert nvidia.write(a_sweep(blocks=(a_grid(),)), rows).text == dumped(rows)
+    assert nvidia.write(a_sweep(design=a_grid()), rows).text == dumped(rows)
 
 
 def test_equal_items_are_one_and_the_report_counts_them() -> None:
@@ -269,7 +269,7 @@ def test_more_items_than_a_spec_can_hold_are_refused_unless_they_are_a_grid() ->
 
 
 def test_writing_names_what_the_file_cannot_hold() -> None:
-    sweep = a_sweep(blocks=(a_grid(lr=[0.1, 0.2]),), replicates=3)
+    sweep = a_sweep(design=a_grid(lr=[0.1, 0.2]), replicates=3)
 
     losses = nvidia.write(sweep, assignments_of(sweep)).losses
 

@@ -1,7 +1,7 @@
 import pytest
 
 from sweepledger.plan import ValueCounts, coverage
-from sweepledger.structs.domain import Choice, Constant, IntUniform, Uniform
+from sweepledger.structs.domain import Choice, IntUniform, Uniform
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.values import Value
 from tests.plan.spaces import column, counts, of_domains, of_space, when
@@ -39,16 +39,6 @@ def test_a_choice_reduced_to_one_value_by_constraints_is_not_a_constant() -> Non
 
     assert result.constants == ()
     assert counts(result) == {"x": {1: 2, 2: 0}}
-
-
-def test_a_constant_that_two_blocks_set_differently_varies() -> None:
-    first = SearchSpace((Parameter("warmup", Constant(0)),))
-    second = SearchSpace((Parameter("warmup", Constant(5)),))
-
-    result = coverage(of_space(first, second), [{"warmup": 0}, {"warmup": 5}, {"warmup": 5}])
-
-    assert result.constants == ()
-    assert counts(result) == {"warmup": {0: 1, 5: 2}}
 
 
 def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None:

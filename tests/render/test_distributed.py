@@ -170,7 +170,7 @@ def test_a_trial_of_one_pod_has_no_workers(shape: Shape) -> None:
 
 def test_what_kubernetes_would_fill_in_is_escaped() -> None:
     space = SearchSpace((Parameter("text", Constant("a $(HOME) b $$ c")), Parameter("x", Choice((1, 2)))))
-    batch = a_batch(Shape.TF_JOB, sweep=a_sweep(blocks=(GridSearch(space),)))
+    batch = a_batch(Shape.TF_JOB, sweep=a_sweep(design=GridSearch(space)))
 
     (container, *_) = containers(batch)
 

@@ -57,7 +57,7 @@ def test_text_of_the_spec_that_looks_like_the_name_without_its_digest_stays(shap
 def test_changing_one_value_renames_only_that_trial(shape: Shape) -> None:
     def ids(*rates: float) -> set[str]:
         space = SearchSpace((Parameter("learning_rate", Choice(rates)),))
-        return {trial.id for trial in a_batch(shape, sweep=a_sweep(blocks=(GridSearch(space),))).trials}
+        return {trial.id for trial in a_batch(shape, sweep=a_sweep(design=GridSearch(space))).trials}
 
     assert len(ids(0.1, 0.2) & ids(0.1, 0.3)) == 1
 

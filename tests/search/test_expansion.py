@@ -21,7 +21,7 @@ from sweepledger.structs.expression import (
     Name,
 )
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
-from sweepledger.structs.search_block import Block, ConfigurationList, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import ConfigurationList, Design, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import Value
@@ -31,10 +31,10 @@ from tests.written_specs import good
 SOURCE = SourceMap(
     "sweeps/lr.yaml",
     {
-        ("blocks", 0): SourcePosition("parameters", 4, 1),
-        ("blocks", 0, "constraints", 0): SourcePosition("constraints[0]", 9, 5),
-        ("blocks", 0, "constraints", 1): SourcePosition("constraints[1]", 10, 5),
-        ("blocks", 0, "derived", "q"): SourcePosition("derived.q", 7, 3),
+        ("search",): SourcePosition("parameters", 4, 1),
+        ("search", "constraints", 0): SourcePosition("constraints[0]", 9, 5),
+        ("search", "constraints", 1): SourcePosition("constraints[1]", 10, 5),
+        ("search", "derived", "q"): SourcePosition("derived.q", 7, 3),
         ("budget", "max_trials"): SourcePosition("budget.max_trials", 6, 3),
     },
 )
@@ -49,18 +49,18 @@ def less(name: str, limit: float) -> Constraint:
     return Constraint(Comparison(Name(name, 0), (("<", Literal(limit)),)), f"{name} < {limit}")
 
 
-def of(*blocks: Block, **changes: object) -> Sweep:
-    return a_sweep(blocks=blocks, **changes)
+def of(design: Design, **changes: object) -> Sweep:
+    return a_sweep(design=design, **changes)
 
 
-def expansion_of(*blocks: Block, **changes: object) -> Expansion:
-    made = search.explore(of(*blocks, **changes))
+def expansion_of(design: Design, **changes: object) -> Expansion:
+    made = search.explore(of(design, **changes))
     assert isinstance(made, Expansion), made
     return made
 
 
-def problems(*blocks: Block, **changes: object) -> tuple[Problem, ...]:
-    made = search.explore(of(*blocks, **changes), SOURCE)
+def problems(design: Design, **changes: object) -> tuple[Problem, ...]:
+    made = search.explore(of(design, **changes), SOURCE)
     assert isinstance(made, tuple), made
     return made
 
@@ -136,7 +136,7 @@ TENTHS = {"min": 0, "max": 1, "step": 0.1}
 def test_constraints_compare_the_decimals_that_are_written(
     parameters: dict[str, object], constraint: str, trials: int
 ) -> None:
-    expansion = expansion_of(*good(method="grid", parameters=parameters, constraints=[constraint]).blocks)
+    expansion = expansion_of(good(method="grid", parameters=parameters, constraints=[constraint]).design)
 
     assert len(expansion.configurations) == trials
 
@@ -162,10 +162,9 @@ def test_a_constraint_that_mentions_an_absent_parameter_is_satisfied() -> None:
         ),
         of(GridSearch(a_space(a=Choice((0, 1, 2, 3)), b=Choice(("x", "y", "z"))))),
         of(GridSearch(a_space(a=Choice((1.0, 2.0)), b=Choice(("x", "y"))))),
-        of(GridSearch(a_space(c=Choice((7,)))), GridSearch(a_space(a=Choice((1, 2)), b=Choice(("x", "y"))))),
         of(GridSearch(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))), replicates=3),
     ],
-    ids=["order", "name", "values", "kind of number", "moved block", "replicates"],
+    ids=["order", "name", "values", "kind of number", "replicates"],
 )
 def test_a_trial_id_depends_on_its_values_only(other: Sweep) -> None:
     sweep = of(GridSearch(a_space(a=Choice((1, 2)), b=Choice(("x", "y")))))
@@ -213,7 +212,7 @@ def test_a_list_adds_the_constants_that_it_does_not_name() -> None:
         {"b": "same", "a": 1},
         {"b": "own", "a": 2},
     ]
-    assert listed.blocks[0].duplicates == 1
+    assert listed.count.duplicates == 1
 
 
 # What is said
@@ -261,7 +260,7 @@ def test_a_list_adds_the_constants_that_it_does_not_name() -> None:
     ids=["nothing", "one of two", "no test", "small space", "small rest", "cap of a grid", "million million"],
 )
 def test_a_block_without_configurations_is_a_problem_at_its_position(
-    block: Block, code: str, message: str
+    block: Design, code: str, message: str
 ) -> None:
     (problem,) = problems(block)
 
@@ -317,13 +316,6 @@ def test_an_unbalanced_number_of_sobol_points_has_a_warning() -> None:
         "unbalanced-count"
     ]
     assert expansion_of(RandomSearch(Sampler.SOBOL, space, seed=1, cap=16)).warnings == ()
-
-
-def test_problems_of_all_blocks_are_reported_together() -> None:
-    empty = GridSearch(a_space(less("a", 0), a=IntUniform(1, 4)))
-    large = GridSearch(a_space(a=IntUniform(1, 4)), cap=1)
-
-    assert sorted(codes(problems(empty, large))) == ["constraint-nothing", "too-many-trials"]
 
 
 # Limits
@@ -388,7 +380,7 @@ def test_a_plain_grid_is_compared_with_its_budget_before_the_expansion(
     ],
     ids=["trials", "combinations", "constrained"],
 )
-def test_a_sweep_above_all_limits_reports_its_budget_too(block: Block) -> None:
+def test_a_sweep_above_all_limits_reports_its_budget_too(block: Design) -> None:
     errors = problems(block, budget=Budget(max_trials=20))
 
     assert sorted(codes(errors)) == ["budget-exceeded", "too-many-trials"]

@@ -22,7 +22,7 @@ def test_the_expansion_of_a_search_has_no_configurations() -> None:
 
     assert isinstance(expansion, Expansion)
     assert expansion.configurations == ()
-    assert [count.kept for count in expansion.blocks] == [0]
+    assert expansion.count.kept == 0
 
 
 def test_a_search_without_a_feasible_configuration_is_rejected() -> None:

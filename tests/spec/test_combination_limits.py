@@ -50,23 +50,10 @@ def test_what_is_zipped_counts_once() -> None:
     assert bad(parameters=parameters) == [("parameters", "too-many-trials")]
 
 
-def test_a_part_of_a_large_grid_may_be_taken() -> None:
-    sides = {"a": {"min": 1, "max": 10**6}, "b": {"min": 1, "max": 10**6}}
-
-    assert good(parameters=sides, grid_order="shuffled", seed=0, run_cap=10)
-
-
 def test_a_grid_with_conditions_is_counted_exactly_by_the_search() -> None:
     halves = {f"p{n}": {**axis(400), "when": {"half": n}} for n in range(2)}
 
     assert good(parameters={"half": {"values": [0, 1]}, **halves})
-
-
-def test_a_list_that_blocks_share_is_counted_in_each() -> None:
-    shared = {"a": {"linspace": [0, 1, 50_000]}}
-    blocks = [{"method": "random", "seed": seed, "run_cap": 3} for seed in range(3)]
-
-    assert bad(method=..., parameters=shared, blocks=blocks) == [("blocks", "too-many-values")]
 
 
 def test_assignments_name_no_more_than_a_file_has_columns() -> None:

@@ -68,7 +68,7 @@ def test_shell_text_is_data(text: str) -> None:
     sweep = good(description=text, command=["x", text], parameters={"p": {"value": text}})
 
     assert sweep.command == ("x", text)
-    assert sweep.blocks[0].space.parameters == (Parameter("p", Constant(text)),)
+    assert sweep.design.space.parameters == (Parameter("p", Constant(text)),)
 
 
 def warned(**changes: Any) -> list[tuple[str, str]]:

@@ -22,9 +22,9 @@ def listed(content: bytes | None, **changes: Any) -> Sweep | tuple[Problem, ...]
 def assignments(content: bytes) -> list[dict[str, Any]]:
     sweep = listed(content)
     assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
-    (block,) = sweep.blocks
-    assert isinstance(block, ConfigurationList)
-    return [dict(assignment) for assignment in block.assignments]
+    design = sweep.design
+    assert isinstance(design, ConfigurationList)
+    return [dict(assignment) for assignment in design.assignments]
 
 
 def listed_messages(content: bytes | None, **changes: Any) -> list[str]:
@@ -87,36 +87,7 @@ def test_no_file_is_opened_but_a_csv_beside_the_spec(name: str) -> None:
     assert names == []
 
 
-def test_each_block_may_have_a_file() -> None:
-    spec = a_spec(
-        method=..., parameters=..., blocks=[{"method": "list", "file": f"{name}.csv"} for name in "ab"]
-    )
-    files = {"a.csv": b"x\n1\n", "b.csv": b"y\n2\n"}
-
-    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", SETTINGS, beside=files.get)
-
-    assert isinstance(sweep, Sweep)
-    assert sweep.columns == ("x", "y")
-
-
 def test_problems_of_a_file_are_told_in_its_own_time() -> None:
     results = listed_messages(b"a\n" + b'"${x}i"\n' * 20_000)
 
     assert len(results) == 51
-
-
-def test_a_file_that_many_blocks_name_is_read_once_and_counts_each_time() -> None:
-    names: list[str] = []
-
-    def beside(name: str) -> bytes | None:
-        names.append(name)
-        return b"a\n" + b"".join(b"%d\n" % number for number in range(30_000))
-
-    blocks = [{"method": "list", "file": "a.csv"}] * 100
-    spec = a_spec(method=..., parameters=..., blocks=blocks)
-
-    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
-
-    assert isinstance(sweep, tuple)
-    assert names == ["a.csv"]
-    assert [(problem.path, problem.code) for problem in sweep] == [("blocks[3].file", "too-large")]

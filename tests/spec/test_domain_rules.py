@@ -153,13 +153,11 @@ def test_what_just_fits_is_taken(domain: dict[str, Any]) -> None:
     assert paths_and_codes(domain) == []
 
 
-def test_zipped_values_may_repeat_where_every_search_zips_them() -> None:
-    shared = {"a": {"values": [1, 1]}, "b": {"values": [1, 2]}}
-    zipped, plain = {"method": "grid", "zip": [["a", "b"]]}, {"method": "grid"}
+def test_only_zipped_values_may_repeat() -> None:
+    parameters = {"a": {"values": [1, 1]}, "b": {"values": [1, 2]}}
 
-    assert good(parameters=shared, zip=[["a", "b"]])
-    assert good(method=..., parameters=shared, blocks=[zipped])
-    sweep = parsed(a_spec(method=..., parameters=shared, blocks=[zipped, plain]))
+    assert good(parameters=parameters, zip=[["a", "b"]])
+    sweep = parsed(a_spec(parameters=parameters))
     assert isinstance(sweep, tuple)
     assert [(problem.path, problem.code) for problem in sweep] == [
         ("parameters.a.values[1]", "duplicate-value")
@@ -204,7 +202,7 @@ def test_counts_that_make_integers_are_proposed(domain: dict[str, Any], advice: 
 def test_a_count_makes_integers_alone_or_floats_alone(domain: dict[str, Any], values: str) -> None:
     sweep = good(method="grid", parameters={"p": domain})
 
-    assert repr(grid_values(sweep.blocks[0].space.parameters[0].domain)) == values
+    assert repr(grid_values(sweep.design.space.parameters[0].domain)) == values
 
 
 @pytest.mark.parametrize(

@@ -91,14 +91,14 @@ def problems(path: Path) -> tuple[Problem, ...]:
 
 
 def asked_for(path: Path) -> Iterator[str]:
-    """Write down what a sweep comes to: how many trials, of which blocks, the first and the last."""
+    """Write down what a sweep comes to: how many trials, by which method, the first and the last."""
     spec = read(path)
     assert isinstance(spec, ParsedSpec)
     sweep, expansion = spec.sweep, explore(spec.sweep)
     assert isinstance(expansion, Expansion)
     yield f"{len(expansion.configurations) * sweep.replicates} trials, {sweep.replicates} an assignment"
-    for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
-        yield f"{block.method}: {count.kept} of {count.candidates}, {count.rejected} rejected"
+    count = expansion.count
+    yield f"{sweep.method}: {count.kept} of {count.candidates}, {count.rejected} rejected"
     if expansion.configurations:  # a search by rounds has them a round at a time
         yield f"first {line(expansion.configurations[0])}"
         yield f"last {line(expansion.configurations[-1])}"

@@ -1,4 +1,4 @@
-"""Methods, the keys each uses, blocks, and lists of assignments."""
+"""Methods, the keys each uses, and lists of assignments."""
 
 from typing import Any
 
@@ -12,11 +12,9 @@ from tests.written_specs import (
     good,
     good_spec,
     hints,
-    messages,
     problems_of,
 )
 
-BLOCKS = [{"method": "grid"}, {"method": "grid"}]
 DRAWS = ["random", "sobol", "halton", "latin-hypercube"]
 
 
@@ -31,12 +29,11 @@ def test_whoever_draws_needs_a_seed_and_an_end(method: str) -> None:
     [
         ("grid", "assignments", [{"rate": 1}]),
         ("grid", "file", "x.csv"),
-        ("random", "grid_order", "written"),
         ("random", "assignments", [{"rate": 1}]),
         ("list", "zip", [["rate", "width"]]),
         ("list", "seed", 1),
         ("list", "run_cap", 1),
-        ("list", "grid_order", "written"),
+        ("grid", "seed", 0),
     ],
 )
 def test_keys_that_a_method_does_not_use_are_refused(method: str, key: str, value: Any) -> None:
@@ -149,16 +146,6 @@ def test_bounds_that_say_what_they_mean_are_no_warning(domain: dict[str, Any]) -
 
 def test_a_grid_of_two_integers_is_no_warning() -> None:
     assert good_spec(parameters={"dropout": {"min": 0, "max": 1}}).warnings == ()
-
-
-def test_shared_bounds_are_warned_of_once() -> None:
-    blocks = [DRAWN, DRAWN | {"method": "sobol"}]
-
-    problems = good_spec(method=..., parameters={"dropout": {"min": 0, "max": 1}}, blocks=blocks).warnings
-
-    assert [(problem.path, problem.code) for problem in problems] == [
-        ("parameters.dropout", "integer-bounds")
-    ]
 
 
 CURVE = {"name": "accuracy", "goal": "minimize", "source": "stdout"}
@@ -288,27 +275,3 @@ def test_only_a_population_needs_the_checkpoints_of_its_members() -> None:
 
     assert good(**{**SEARCH, "method": "asha"}, resource=anew)
     assert bad(**{**SEARCH, "method": "pbt"}, resource=anew) == [("resource.continues", "out-of-range")]
-
-
-def test_a_key_of_adaptive_searches_does_not_fit_blocks() -> None:
-    assert "must not be given with blocks, got start" in messages(method=..., blocks=BLOCKS, start=["other"])
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("zip", [["a", "b"]]),
-        ("constraints", ["a > 0"]),
-        ("derived", {"c": "a"}),
-        ("run_cap", 2),
-        ("grid_order", "written"),
-        ("assignments", [{"a": 1}]),
-        ("file", "x.csv"),
-    ],
-)
-def test_beside_blocks_stands_nothing_that_a_method_uses(key: str, value: Any) -> None:
-    parameters = {"a": {"values": [1, 2]}, "b": {"values": [1, 2]}}
-
-    found = bad(method=..., blocks=BLOCKS, parameters=parameters, **{key: value})
-
-    assert (key, "method-key") in found

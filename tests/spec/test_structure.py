@@ -13,7 +13,7 @@ from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, good, hints, messages, parse_sweep, parsed
 
 ROOT = Path(__file__).parent.parent.parent
-METHODS = sorted(load_schema("sweep")["$defs"]["searchKeys"]["properties"]["method"]["enum"])
+METHODS = sorted(load_schema("sweep")["properties"]["method"]["enum"])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger import search
 from tests.written_specs import a_spec, bad, good, good_spec, problems_of
 
 PARAMETERS: dict[str, Any] = {
@@ -100,30 +99,6 @@ def test_conditions_do_not_run_in_circles() -> None:
     assert [code for _, code in bad(parameters=with_("x", {"y": 1}, y=with_("y", {"x": 1})["y"]))] == [
         "dependency-cycle"
     ]
-
-
-def blocks_of(*optimizers: dict[str, Any], when: Any) -> dict[str, Any]:
-    """Give blocks that share a conditional parameter, and its parent unless they have their own."""
-    shared = {"opt": {"values": ["sgd", "adam"]}, "momentum": {"values": [0.8, 0.9], "when": {"opt": when}}}
-    blocks = [{"method": "grid", "parameters": {"rate": {"value": 1}}}]
-    blocks += [{"method": "grid", "parameters": {"opt": optimizer}} for optimizer in optimizers]
-    return {"method": ..., "parameters": shared, "blocks": blocks}
-
-
-def test_a_shared_condition_may_be_unreachable_in_some_blocks() -> None:
-    sweep = good(**blocks_of({"value": "adam"}, when="sgd"))
-
-    made = search.explore(sweep)
-
-    assert isinstance(made, search.Expansion)
-    assert len(made.configurations) == 4
-
-
-def test_a_shared_condition_may_always_hold_in_some_blocks() -> None:
-    assert "when-always" not in {code for _, code in warned(**blocks_of({"value": "sgd"}, when="sgd"))}
-    assert ("parameters.momentum.when.opt", "when-always") in warned(
-        **blocks_of({"value": "sgd"}, when=["sgd", "adam"])
-    )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from sweepledger.reader.scalars import resolve_scalar
 WIDTH = 100
 """Width of a mapping or a list on one line."""
 
-SPREAD = frozenset({"parameters", "assignments", "blocks", "constraints"})
+SPREAD = frozenset({"parameters", "assignments", "constraints"})
 """Keys whose entries are written on separate lines, for review."""
 
 LONGEST_INTEGER = 1024

@@ -51,8 +51,8 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockReview:
-    """How many of a block's candidates are rejected, duplicates or kept."""
+class DesignReview:
+    """How many candidates are rejected, duplicates or kept."""
 
     method: str
     candidates: int
@@ -84,7 +84,7 @@ class Review:
     sweep: Sweep
     trials: tuple[Trial, ...]
     counts: TrialCounts
-    blocks: tuple[BlockReview, ...]
+    design: DesignReview
     coverage: Coverage
     difference: Difference | UnreadableSpec
     problems: tuple[Problem, ...] = ()

@@ -8,7 +8,7 @@ from sweepledger.plan.budgets import Balance
 from sweepledger.plan.changes import CodeChange, Difference, UnreadableSpec
 from sweepledger.plan.coverage import Histogram, ParameterCoverage, ValueCounts
 from sweepledger.plan.forecast import Forecast, Quantiles
-from sweepledger.plan.review import BlockReview, Review
+from sweepledger.plan.review import DesignReview, Review
 from sweepledger.plan.upper_bounds import PoolUsage
 from sweepledger.structs.trial import Trial
 
@@ -78,7 +78,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "pool": pool_usage_as_data(review.pool_usage),
         "disk": None if review.disk is None else asdict(review.disk),
         "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
-        "blocks": [_block(block) for block in review.blocks],
+        "design": _design(review.design),
         "parameters": [_parameter(parameter) for parameter in review.coverage.parameters],
         "constants": dict(review.coverage.constants),
         "first": _trials(review.first),
@@ -122,20 +122,20 @@ def _code_change(change: CodeChange) -> dict[str, Any]:
     return {"since": change.since, "count": len(change.files or ()), "files": files}
 
 
-def _block(block: BlockReview) -> dict[str, Any]:
+def _design(design: DesignReview) -> dict[str, Any]:
     return {
-        "method": block.method,
-        "candidates": block.candidates,
-        "rejected": block.rejected,
-        "duplicates": block.duplicates,
-        "kept": block.kept,
-        "acceptance": block.acceptance,
+        "method": design.method,
+        "candidates": design.candidates,
+        "rejected": design.rejected,
+        "duplicates": design.duplicates,
+        "kept": design.kept,
+        "acceptance": design.acceptance,
         "constraints": [
             {"text": constraint.text, "rejected": constraint.rejected, "unevaluated": constraint.unevaluated}
-            for constraint in block.constraints
+            for constraint in design.constraints
         ],
-        "discrepancy": block.discrepancy
-        and {**asdict(block.discrepancy), "random": block.discrepancy.random},
+        "discrepancy": design.discrepancy
+        and {**asdict(design.discrepancy), "random": design.discrepancy.random},
     }
 
 

@@ -41,7 +41,7 @@ def _generated_parts(generated: Generated, *, check: bool) -> Iterator[Renderabl
         hint = f"; `sweep cluster next {name}` adds rounds" if generated.sweep.search else ""
         yield Text(f"  nothing to write: {generated.why_nothing or f'every trial is in a batch{hint}'}")
     else:
-        yield search_space_table(generated.sweep.blocks)
+        yield search_space_table(generated.sweep.design)
         verb = "unchanged" if generated.is_written else "missing" if check else "wrote"
         lock = generated.batch.lock
         where = "" if lock.cluster is None else f", cluster {lock.cluster}"

@@ -25,6 +25,7 @@ from sweepledger.plan import (
     BudgetUnit,
     CodeChange,
     Cost,
+    DesignReview,
     Difference,
     Discrepancy,
     DurationSource,
@@ -49,8 +50,8 @@ from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
-    Block,
     ConfigurationList,
+    Design,
     GridSearch,
     RandomSearch,
 )
@@ -124,30 +125,30 @@ def search_summary(review: Review) -> str:
         f"{metric.goal} {shorten(metric.name, LONGEST_VALUE)}" for metric in review.sweep.metrics
     )
     rounds = review.sweep.static_rounds
-    parts = [*map(_block_summary, review.sweep.blocks), *([round_sizes_text(rounds)] if rounds else [])]
+    parts = [_design_summary(review.sweep.design), *([round_sizes_text(rounds)] if rounds else [])]
     parts.append(f"goal {goals}")
     return shorten(" · ".join(parts))
 
 
-def _block_summary(block: Block) -> str:
+def _design_summary(design: Design) -> str:
     sizes = [
         shorten(parameter.name, LONGEST_VALUE)
         + (f" {len(parameter.domain.values)}" if isinstance(parameter.domain, Choice) else "")
-        for parameter in block.space.parameters
+        for parameter in design.space.parameters
         if not isinstance(parameter.domain, Constant)
     ]
     parameters = f" {TIMES} ".join(sizes) or "one configuration"
-    match block:
-        case GridSearch(seed=None):
-            return f"{block.method}: {parameters}"
-        case GridSearch(cap=cap, seed=seed) | RandomSearch(cap=cap, seed=seed):
-            return f"{block.method}: {cap or 'all'} of {parameters}, seed {seed}"
+    match design:
+        case GridSearch():
+            return f"{design.method}: {parameters}"
+        case RandomSearch(cap=cap, seed=seed):
+            return f"{design.method}: {cap} of {parameters}, seed {seed}"
         case ConfigurationList(assignments=configurations):
-            return f"{block.method}: {count_text(len(configurations), 'configuration')}"
+            return f"{design.method}: {count_text(len(configurations), 'configuration')}"
         case AdaptiveSearch(rounds=rounds, seed=seed):
-            return f"{block.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
+            return f"{design.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
         case _:
-            assert_never(block)
+            assert_never(design)
 
 
 def trial_counts(review: Review) -> str:
@@ -266,7 +267,7 @@ def disk_text(disk: PodDisk, at_once: int) -> str:
 
 
 def discrepancy_text(discrepancy: Discrepancy) -> str:
-    """Return the discrepancy of a block's points, and the expected one of random points."""
+    """Return the discrepancy of the points of a search, and the expected one of random points."""
     points = count_text(discrepancy.points, "point")
     dimensions = count_text(discrepancy.dimensions, "continuous dimension")
     return (
@@ -375,7 +376,7 @@ def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
     if review.outdated:
         yield Text(f"  {outdated_text(review)}", "yellow")
     if review.further_rounds is not None:
-        yield search_space_table(review.sweep.blocks)
+        yield search_space_table(review.sweep.design)
         yield from _constraint_lines(review)
     else:
         yield from _expanded_parts(review)
@@ -390,8 +391,8 @@ def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
 
 
 def _expanded_parts(review: Review) -> Iterator[RenderableType]:
-    """Yield blocks, coverage and trials, which only a static method has before its results."""
-    yield _block_table(review)
+    """Yield counts, coverage and trials, which only a static method has before its results."""
+    yield _count_table(review.design)
     yield from _constraint_lines(review)
     if review.coverage.parameters:
         yield _parameter_table(review.coverage.parameters)
@@ -400,22 +401,19 @@ def _expanded_parts(review: Review) -> Iterator[RenderableType]:
     yield _trial_table([("first", review.first), ("last", review.last)])
 
 
-def _block_table(review: Review) -> Table:
-    table = new_table("  block", "method", "candidates", "rejected", "duplicates", "kept", "accepted")
-    for number, block in enumerate(review.blocks, start=1):
-        counts = (block.candidates, block.rejected, block.duplicates, block.kept)
-        table.add_row(
-            f"  {number}", block.method, *(f"{count:,}" for count in counts), percent_text(block.acceptance)
-        )
+def _count_table(design: DesignReview) -> Table:
+    table = new_table("  method", "candidates", "rejected", "duplicates", "kept", "accepted")
+    counts = (design.candidates, design.rejected, design.duplicates, design.kept)
+    acceptance = percent_text(design.acceptance)
+    table.add_row(f"  {design.method}", *(f"{count:,}" for count in counts), acceptance)
     return table
 
 
 def _constraint_lines(review: Review) -> Iterator[Text]:
-    for number, block in enumerate(review.blocks, start=1):
-        for rejection in block.constraints:
-            yield Text(f"  block {number}: {rejection_text(rejection)} {shorten(rejection.text)}")
-        if block.discrepancy:
-            yield Text(f"  block {number}: {discrepancy_text(block.discrepancy)}")
+    for rejection in review.design.constraints:
+        yield Text(f"  {rejection_text(rejection)} {shorten(rejection.text)}")
+    if review.design.discrepancy:
+        yield Text(f"  {discrepancy_text(review.design.discrepancy)}")
 
 
 def _parameter_table(parameters: Iterable[ParameterCoverage]) -> Table:

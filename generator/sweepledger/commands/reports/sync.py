@@ -25,7 +25,6 @@ from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.storage import output_path, storage_errors
 from sweepledger.stores.contents import FinishedTrial, StoreChange, SweepContents
 from sweepledger.stores.registry import STORES
-from sweepledger.structs.domain import Domain
 from sweepledger.structs.names import is_sweep_name
 from sweepledger.structs.record import CurvePoint
 
@@ -163,10 +162,8 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
     sweep = SpecAtCommit.at(recorded.repository, recorded.commit, lock.spec_path).sweep
     curves = _curves(recorded.curves())
     finished = _finished_rows(recorded)
-    domains: dict[str, tuple[Domain, ...]] = {}
-    for block in sweep.blocks if sweep else ():
-        for parameter in block.space.parameters:
-            domains[parameter.name] = (*domains.get(parameter.name, ()), parameter.domain)
+    parameters = sweep.design.space.parameters if sweep else ()
+    domains = {parameter.name: parameter.domain for parameter in parameters}
     summary = f"{results_folder(recorded.sweep)}/{SUMMARY_FILE}"
     best = recorded.ranked[0].trial if recorded.ranked else None
     return SweepContents(

@@ -485,8 +485,7 @@ def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
     sweep = parsed.sweep
     booleans = {
         parameter.name
-        for block in sweep.blocks
-        for parameter in block.space.parameters
+        for parameter in sweep.design.space.parameters
         if isinstance(parameter.domain, Choice)
         and any(isinstance(each, bool) for each in parameter.domain.values)
     }

@@ -133,7 +133,7 @@ def _size(
         return {} if cap is None else {"run_cap": cap}
     why = "the grid is larger: W&B would run its first combinations; here a seeded sample of it runs"
     losses.append(Loss(f"run_cap: {cap}", why))
-    return {"grid_order": "shuffled", "seed": 0, "run_cap": cap}
+    return {"method": "random", "seed": 0, "run_cap": cap}
 
 
 def _cap(cap: Any, size: int | None, losses: list[Loss]) -> Any:

@@ -1,4 +1,4 @@
-"""Exploration of one block: its candidates, how many are kept or rejected, and the problems this shows."""
+"""Exploration of a design: its candidates, how many are kept or rejected, and the problems this shows."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
@@ -12,7 +12,6 @@ from sweepledger.search.candidates import (
     draw_candidates,
     grid_candidates,
     listed_candidates,
-    shuffled_grid_candidates,
 )
 from sweepledger.search.configurations import (
     Candidate,
@@ -26,8 +25,8 @@ from sweepledger.search.unit_cube import UndrawableError
 from sweepledger.structs.domain import Continuous
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
-    Block,
     ConfigurationList,
+    Design,
     GridSearch,
     RandomSearch,
     Sampler,
@@ -36,7 +35,7 @@ from sweepledger.structs.space import Constraint, DerivedValue
 from sweepledger.structs.values import canonical_json
 
 EARLY_CHECK = 100_000
-"""After this number of candidates, or a tenth of the limit if that is more, a hopeless block is given up."""
+"""After this number of candidates, or a tenth of the limit if that is more, a hopeless search is given up."""
 
 SIGNIFICANT_DRAWS = 1_000
 """A constraint that rejects none of fewer draws may still have an effect."""
@@ -46,10 +45,10 @@ KeyFunction = Callable[[Configuration], Hashable]
 
 @dataclass(frozen=True, slots=True)
 class ExplorationLimits:
-    """When the exploration of a block ends, if not before."""
+    """When the exploration of a design ends, if not before."""
 
     configurations: int
-    """One more is built, to know that the block has too many."""
+    """One more is built, to know that the design has too many."""
     candidates: int | None = None
     """None: no limit."""
     bytes: int | None = None
@@ -58,9 +57,9 @@ class ExplorationLimits:
 
 @dataclass(slots=True)
 class Exploration:
-    """Counts and configurations of a block; the value changes while candidates are examined."""
+    """Counts and configurations of a design; the value changes while candidates are examined."""
 
-    block: Block
+    design: Design
     distinct: dict[Hashable, Configuration] = field(default_factory=dict)
     """Configurations by key, in the order of the candidates."""
     candidates: int = 0
@@ -79,8 +78,6 @@ class Exploration:
     """Set if exploration stopped because a parameter's value is not a finite number."""
     is_too_large: bool = False
     """Set if exploration stopped because no sweep may have more configurations."""
-    is_exhausted: bool = False
-    """No candidates are left."""
 
     @property
     def duplicates(self) -> int:
@@ -88,18 +85,17 @@ class Exploration:
         return self.candidates - self.rejected - len(self.distinct) - (self.failure is not None)
 
 
-def explore_block(block: Block, key: KeyFunction, limits: ExplorationLimits) -> Exploration:
-    """Examine a block's candidates until it has enough or too many configurations, or no candidates are left."""
-    explored = Exploration(block, never_present=_optional_names(block))
-    wanted = _wanted(block)
+def explore_design(design: Design, key: KeyFunction, limits: ExplorationLimits) -> Exploration:
+    """Examine a design's candidates until it has enough or too many configurations, or no candidates are left."""
+    explored = Exploration(design, never_present=_optional_names(design))
+    wanted = _wanted(design)
     enough = limits.configurations + 1 if wanted is None else min(limits.configurations + 1, wanted)
     build = configuration_builder(
-        block.space, block.names if isinstance(block, ConfigurationList) else (), explored.unevaluated
+        design.space, design.names if isinstance(design, ConfigurationList) else (), explored.unevaluated
     )
-    source = _block_candidates(block)
     checkpoint = max(EARLY_CHECK, (limits.candidates or 0) // 10)
     try:
-        for candidate in islice(source, limits.candidates):
+        for candidate in islice(_candidates(design), limits.candidates):
             explored.candidates += 1
             _count(explored, build(candidate), key, limits)
             explored.is_too_large = len(explored.distinct) > limits.configurations or explored.bytes > (
@@ -109,7 +105,6 @@ def explore_block(block: Block, key: KeyFunction, limits: ExplorationLimits) -> 
                 return explored
             if explored.candidates == checkpoint and wanted and _is_hopeless(explored, wanted, limits):
                 return explored
-        explored.is_exhausted = next(source, None) is None
     except UndrawableError as error:
         explored.undrawable = str(error)
     return explored
@@ -143,38 +138,38 @@ def _is_hopeless(explored: Exploration, wanted: int, limits: ExplorationLimits) 
     )
 
 
-def _optional_names(block: Block) -> set[str]:
-    """Return the names that a configuration of the block may lack."""
-    space = block.space
+def _optional_names(design: Design) -> set[str]:
+    """Return the names that a configuration of the design may lack."""
+    space = design.space
     conditional = {parameter.name for parameter in space.parameters if parameter.when}
     return conditional | {derived.name for derived in space.derived}
 
 
-def _wanted(block: Block) -> int | None:
+def _wanted(design: Design) -> int | None:
     """Return the number of configurations after which exploration may stop; None: all of them."""
-    match block:
-        case RandomSearch(cap=cap) | GridSearch(cap=cap, seed=int()):
+    match design:
+        case RandomSearch(cap=cap):
             return cap
         case _:
             return None
 
 
-def _block_candidates(block: Block) -> Iterator[Candidate]:
-    match block:
-        case GridSearch(space, _, seed):
-            return grid_candidates(space) if seed is None else shuffled_grid_candidates(space, seed)
+def _candidates(design: Design) -> Iterator[Candidate]:
+    match design:
+        case GridSearch(space):
+            return grid_candidates(space)
         case RandomSearch():
-            return draw_candidates(block)
+            return draw_candidates(design)
         case ConfigurationList():
-            return listed_candidates(block)
+            return listed_candidates(design)
         case AdaptiveSearch():
             return iter(())
         case _:
-            assert_never(block)
+            assert_never(design)
 
 
-def block_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    """Yield the errors and warnings of an explored block; `source` is the map of the block."""
+def design_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
+    """Yield the errors and warnings of an explored design; `source` is the map of the design."""
     if explored.failure is not None:
         yield _expression_failed(explored, explored.failure, source)
     elif explored.undrawable is not None:
@@ -202,7 +197,7 @@ def _expression_failed(explored: Exploration, failure: ExpressionFailure, source
         case DerivedValue(name):
             part: SourcePath = ("derived", name)
         case Constraint():
-            part = ("constraints", explored.block.space.constraints.index(failed))
+            part = ("constraints", explored.design.space.constraints.index(failed))
     return source.problem(message, *part, code="expression-failed", hint=hint)
 
 
@@ -230,7 +225,7 @@ _LOOSEN = "widen the domains, or loosen the constraint"
 
 
 def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    constraints = explored.block.space.constraints
+    constraints = explored.design.space.constraints
     examined = _examined(explored)
     alone = [number for number, count in explored.rejections.items() if count == explored.candidates]
     for number in sorted(alone):
@@ -255,7 +250,7 @@ def _examined(explored: Exploration) -> str:
 
 
 def _candidate_noun(explored: Exploration) -> str:
-    match explored.block:
+    match explored.design:
         case GridSearch():
             noun = "combination"
         case RandomSearch() | AdaptiveSearch():
@@ -266,21 +261,19 @@ def _candidate_noun(explored: Exploration) -> str:
 
 
 def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    block, kept = explored.block, len(explored.distinct)
-    match block:
+    design, kept = explored.design, len(explored.distinct)
+    match design:
         case _ if explored.is_too_large:
             return  # the whole sweep has a problem for it
-        case GridSearch(cap=int(cap), seed=None) if kept > cap:
+        case GridSearch(cap=int(cap)) if kept > cap:
             message = f"must make at most run_cap = {cap} configurations, got {kept}"
-            hint = f"raise run_cap, or choose {cap} of them at random with `grid_order: shuffled` and a seed"
+            hint = f"raise run_cap, or draw {cap} of them with `method: random` and a seed"
             yield source.problem(message, code="too-many-trials", hint=hint)
         case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, cap=cap) if kept < cap:
             message = f"run_cap requests {cap} configurations, of which {kept} remain: {_losses(explored)}"
             hint = "a Latin hypercube draws no replacements; raise run_cap, or use random or sobol"
             yield _warning(source, message, code="run-cap-short", hint=hint)
         case RandomSearch(cap=cap) if kept < cap:
-            yield _unreached_cap(explored, source, cap)
-        case GridSearch(cap=int(cap), seed=int()) if kept < cap and not explored.is_exhausted:
             yield _unreached_cap(explored, source, cap)
         case _:
             pass
@@ -297,7 +290,7 @@ def _unreached_cap(explored: Exploration, source: SourceMap, cap: int) -> Proble
 
 def _cap_hints(explored: Exploration, cap: int) -> Iterator[str]:
     """Suggest no smaller run_cap: fewer draws are examined for it, which need not give as many."""
-    space, most = explored.block.space, max_candidates(explored.block)
+    space, most = explored.design.space, max_candidates(explored.design)
     yield "loosen the constraints or widen the domains" if space.constraints else "widen the domains"
     if explored.duplicates and any(
         isinstance(parameter.domain, Continuous) for parameter in space.parameters
@@ -311,7 +304,7 @@ def _losses(explored: Exploration) -> str:
 
 
 def _unbalanced_count(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    match explored.block:
+    match explored.design:
         case RandomSearch(sampler=Sampler.SOBOL, cap=cap) if cap.bit_count() != 1:
             lower = 1 << (cap.bit_length() - 1)
             message = f"must be a power of two, such as {lower} or {2 * lower}, for balanced sobol points, got {cap}"
@@ -322,10 +315,10 @@ def _unbalanced_count(explored: Exploration, source: SourceMap) -> Iterator[Prob
 
 
 def _useless_constraints(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    if isinstance(explored.block, ConfigurationList) or not _is_significant(explored):
+    if isinstance(explored.design, ConfigurationList) or not _is_significant(explored):
         return  # constraints guard the author's own lines
     examined = _examined(explored)
-    for number, constraint in enumerate(explored.block.space.constraints):
+    for number, constraint in enumerate(explored.design.space.constraints):
         if explored.unevaluated[number] == explored.candidates:
             message = (
                 f"is evaluated for none of {examined}, because the values that it needs never exist together"
@@ -342,22 +335,20 @@ def _useless_constraints(explored: Exploration, source: SourceMap) -> Iterator[P
 
 def _is_significant(explored: Exploration) -> bool:
     """Return whether a case that no candidate shows is unlikely to exist at all."""
-    match explored.block:
-        case ConfigurationList():
+    match explored.design:
+        case ConfigurationList() | GridSearch():
             return True
         case RandomSearch() | AdaptiveSearch():
             return explored.candidates >= SIGNIFICANT_DRAWS
-        case GridSearch(seed=seed):
-            return seed is None or explored.is_exhausted
         case _:
-            assert_never(explored.block)
+            assert_never(explored.design)
 
 
 def _absent_names(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     """Yield a warning for each name that no configuration has."""
     if not explored.distinct or not _is_significant(explored):
         return
-    space, count = explored.block.space, len(explored.distinct)
+    space, count = explored.design.space, len(explored.distinct)
     message = f"exists in none of {count} configuration{'s' * (count > 1)}"
     for parameter in space.parameters:
         if parameter.name in explored.never_present:
