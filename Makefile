@@ -142,8 +142,8 @@ e2e-full: $(STAMPS)/test $(STAMPS)/data ## run all end-to-end tests with both co
 	@$(E2E) --controller argocd --full
 	@echo "==> all end-to-end tests, with Flux"
 	@$(E2E) --controller flux --full
-	@echo "==> tests of the controllers, of several clusters, of queues, of refusals, of fake nodes, of node pools, of pauses and of network policies"
-	@for file in controllers fleet kueue kueue_nodes partial_admission refusals kwok karpenter pauses network_policies; do $(BOX) $(BIN)/python -m pytest -m "" -rs tests/cluster/test_$$file.py || exit; done
+	@echo "==> tests of queues, of refusals, of fake nodes, of node pools, of pauses and of network policies"
+	@for file in kueue kueue_nodes partial_admission refusals kwok karpenter pauses network_policies; do $(BOX) $(BIN)/python -m pytest -m "" -rs tests/cluster/test_$$file.py || exit; done
 	@$(MAKE) --no-print-directory kubernetes-versions flux-versions bench-cluster
 
 # The objects that are rendered, before the API server, and the hazards of a batch on a node: with other versions.

@@ -91,7 +91,7 @@ def main() -> int:
             ["git", "clone", "-q", "--depth=1", "--branch=main", f"file://{sandbox.remote}", str(clone)],
             check=True,
         )
-        words = ["collect", "--push", f"--results={volume}", f"--state={temporary}/no-state"]
+        words = ["cluster", "collect", "--push", f"--results={volume}", f"--state={temporary}/no-state"]
         report("collector: one batch recorded, the others read", measured([*sweep, *words], clone))
         report("collector: nothing has ended", measured([*sweep, *words], clone))
     return 0

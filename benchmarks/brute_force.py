@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def main() -> int:
-    """Try so many spaces, and a tenth as many sweeps of several blocks; a disagreement is raised."""
+    """Try so many spaces, and a tenth as many lists; a disagreement is raised."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
@@ -20,13 +20,13 @@ def main() -> int:
     sys.path.insert(0, str(ROOT))
     from hypothesis import HealthCheck, given, seed, settings  # noqa: PLC0415 - found beside the tests
 
-    from tests.search.spaces import several_blocks, spaces  # noqa: PLC0415 - only now on the path
-    from tests.search.test_brute_force import agrees_on_a_space, agrees_on_several  # noqa: PLC0415 - likewise
+    from tests.search.spaces import lists, spaces  # noqa: PLC0415 - only now on the path
+    from tests.search.test_brute_force import agrees_on_a_list, agrees_on_a_space  # noqa: PLC0415 - likewise
 
     started = time.process_time()
     for strategy, agrees, examples in (
         (spaces(), agrees_on_a_space, chosen.examples),
-        (several_blocks(), agrees_on_several, chosen.examples // 10),
+        (lists(), agrees_on_a_list, chosen.examples // 10),
     ):
         limits = settings(
             max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck)

@@ -31,7 +31,7 @@ RUNS: Mapping[str, Callable[[str], Iterator[Row]]] = {
 def collector() -> Iterator[Row]:
     """Record ten thousand finished trials."""
     used = cluster_collect.collected()
-    what = "`sweep collect` of 10,000 finished trials"
+    what = "`sweep cluster collect` of 10,000 finished trials"
     yield Row(what, "CPU", used.seconds, "CPU s", COLLECTOR_BARS[0])
     yield Row(what, "most memory", used.mebibytes, "MiB", COLLECTOR_BARS[1])
 

@@ -89,7 +89,15 @@ def collected() -> Used:
 
 def collect(clone: Path, results: Path) -> tuple[Used, str]:
     """Give what one collection used, and the records that it committed."""
-    command = [sys.executable, "-m", "sweepledger.cli", "collect", "--push", f"--results={results}"]
+    command = [
+        sys.executable,
+        "-m",
+        "sweepledger.cli",
+        "cluster",
+        "collect",
+        "--push",
+        f"--results={results}",
+    ]
     used = measured(command, clone)
     git(clone, "pull", "-q", "--ff-only")
     files = sorted((clone / "results/big/records").iterdir())

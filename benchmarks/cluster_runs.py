@@ -125,7 +125,16 @@ def _watching_collector(made: Fleet) -> Iterator[Path]:
     clone, results = made.machine.folder / "clone", made.machine.folder / "results"
     made.team.git("clone", "-q", made.team.git("remote", "get-url", "origin").strip(), str(clone))
     results.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "sweepledger.cli", "collect", "--push", "--cluster", "--watch=1800"]
+    command = [
+        sys.executable,
+        "-m",
+        "sweepledger.cli",
+        "cluster",
+        "collect",
+        "--push",
+        "--cluster",
+        "--watch=1800",
+    ]
     environment = {
         **os.environ,
         "KUBECONFIG": str(made.machine.server.kubeconfig),
@@ -165,7 +174,7 @@ def _recorded(made: Fleet, what: str) -> Iterator[Row]:
     os.environ["KUBECONFIG"] = str(made.machine.server.kubeconfig)
     for words, bars in (
         (["status", "--cluster"], (None, None)),
-        (["collect", "--push", "--cluster", f"--results={results}"], COLLECTOR_BARS),
+        (["cluster", "collect", "--push", "--cluster", f"--results={results}"], COLLECTOR_BARS),
     ):
         used = measured([*sweep, *words], made.team.root)
         shown = f"`sweep {' '.join(words[:3])}`"

@@ -44,7 +44,7 @@ WAYS: dict[str, Callable[[int], dict[str, Any]]] = {
     "reasons of the collector": lambda number: {"status": "failed", "reason": "corrupt"} if number else {},
     "artifacts": lambda number: {"artifacts": LISTED[: 900 if number else 80]},
     "curves and metrics": lambda number: {
-        "curve": [[step, RNG.random()] for step in range(200)],
+        "curves": {"loss": [[step, RNG.random()] for step in range(200)]},
         "metrics": {f"metric-{one:03}-{RNG.randbytes(20).hex()}": RNG.random() for one in range(100)}
         | {"loss": number},
     },

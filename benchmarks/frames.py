@@ -69,7 +69,7 @@ def recorded(folder: Path, trials: int, points: int) -> Sandbox:
             code=code,
             data=None,
             metrics={"score": rng.random(), "loss": rng.random()},
-            curve=tuple((step, rng.random()) for step in range(points)),
+            curves={"score": tuple((step, rng.random()) for step in range(points))},
         )
         for trial in expected_trials(batch)
     )

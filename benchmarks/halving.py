@@ -2,7 +2,7 @@
 
 python benchmarks/halving.py FOLDER [--size 27] [--seed 7]
 
-FOLDER holds `fashion-mnist/`, as `SWEEP_DATA` names it. The rounds are those that `sweep next` would ask for;
+FOLDER holds `fashion-mnist/`, as `SWEEP_DATA` names it. The rounds are those that `sweep cluster next` would ask for;
 each promoted trial finds its own last checkpoint in `$SWEEP_PARENT`, as under the launcher.
 """
 

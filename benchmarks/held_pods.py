@@ -213,7 +213,7 @@ class Collectors:
         clone = tempfile.mkdtemp(dir=self.folder)
         subprocess.run(["git", "clone", "-q", str(self.sandbox.remote), clone], check=True)
         return subprocess.Popen(
-            [sys.executable, "-m", "sweepledger.cli", "collect", "--push", "--cluster"],
+            [sys.executable, "-m", "sweepledger.cli", "cluster", "collect", "--push", "--cluster"],
             cwd=clone,
             env=self.environment,
             stdout=subprocess.PIPE,

@@ -74,7 +74,7 @@ def write(case: Case, work: Path) -> None:
     space = SearchSpace(
         (Parameter("learning_rate", Choice(rates)), Parameter("width", Choice(tuple(range(case.widths)))))
     )
-    sweep = replace(a_full_sweep() if case.options else a_sweep(), blocks=(GridSearch(space),))
+    sweep = replace(a_full_sweep() if case.options else a_sweep(), design=GridSearch(space))
     sweep = replace(sweep, run=replace(sweep.run, parallelism=case.rates * case.widths))
     program = a_program(sweep)
     batch = Batch(sweep, 1, None, program, expansion.expand(sweep, program), Shape(case.shape))

@@ -2,7 +2,7 @@
 
 python benchmarks/makespan.py [RUNS] [FOLDER]
 
-Every run is a sweep of short trials of one program, played by `sweep local`: trials that sleep as long as a
+Every run is a sweep of short trials of one program, played by `sweep cluster local`: trials that sleep as long as a
 value says, give or take, and start an interpreter each. A folder that holds runs already is only looked at.
 On nodes of a cluster: makespan_cluster.py.
 """

@@ -1,4 +1,4 @@
-"""What makespan.py asks of `sweep local`, asked of a cluster: of a node with containers, and of fake ones.
+"""What makespan.py asks of `sweep cluster local`, asked of a cluster: of a node with containers, and of fake ones.
 
 python -m tests.cluster.box python benchmarks/makespan_cluster.py node|fake [RUNS] [--controller NAME]
 

@@ -1,4 +1,4 @@
-"""CPU seconds and memory of `sweep next` over a long history: git, locks, tables, records, and the engine.
+"""CPU seconds and memory of `sweep cluster next` over a long history: git, locks, tables, records, and the engine.
 
     python benchmarks/next.py [RECORDS ...]        1,000 and 10,000 by default; the bars are 1.5 and 4 s, and 200 MiB
 
@@ -130,7 +130,7 @@ def round_of(
 
 def cost_of_next(root: Path) -> tuple[float, float]:
     """Ask for the next round; give CPU seconds of the process tree, and the most memory in MiB."""
-    command = [sys.executable, "-m", "sweepledger.cli", "next", "long", "--check"]
+    command = [sys.executable, "-m", "sweepledger.cli", "cluster", "next", "long", "--check"]
     used = measured(command, root, code=5)  # a round is due
     return used.seconds, used.mebibytes
 

@@ -187,7 +187,7 @@ class Seen:
         yield "first node ready, s", f"{min(ready):.1f}"
         yield "all nodes ready, s", f"{max(ready):.1f}"
         yield "makespan, s", f"{self.job.since['complete'] - began:.0f}"
-        yield "  forecast, s", interval(self.forecast["done_seconds"], 0)
+        yield "  forecast, s", interval(self.forecast["completion_seconds"], 0)
         yield "trial hours", f"{self.trial_seconds / SECONDS_PER_HOUR:.2f}"
         yield "  forecast", interval(self.forecast["trial_hours"], 2)
         yield "node hours", f"{self.node_seconds / SECONDS_PER_HOUR:.2f}"
@@ -291,7 +291,7 @@ def _record_an_earlier_sweep(made: Fleet) -> None:
     results = made.machine.folder / "results"
     for record in records:
         leave_record(results, record)
-    made.team.sweep("collect", "--push", "--cluster", f"--results={results}")
+    made.team.sweep("cluster", "collect", "--push", "--cluster", f"--results={results}")
     made.team.git("pull", "-q", "--ff-only", "origin", "main")
 
 

@@ -133,11 +133,11 @@ def result(batch: StoredBatch, trial: ExpectedTrial, chance: random.Random) -> R
         node="n",
         environment=None,
         details={"device": "cpu", "versions": {"python": "3.11.7", "torch": "2.9.0"}},
-        curve=curve,
+        curves={"accuracy": curve},
     )
     if chance.random() > 0.02:  # noqa: PLR2004 - see above
         return base
-    return replace(base, status=Status.FAILED, reason="exit-1", metrics={}, curve=curve[:5])
+    return replace(base, status=Status.FAILED, reason="exit-1", metrics={}, curves={"accuracy": curve[:5]})
 
 
 def build_times(sweeps: int, trials: int) -> int:

@@ -58,7 +58,7 @@ DERIVED = (
     Derived(f"{GENERATOR}/policy/schemas/*.json", "make schemas", "policy/test_schemas.py"),
     Derived("locks/*.lock", "make locks", "contract/test_size.py"),
     Derived("overlays/*/*/*", "sweep generate", "contract/test_own_sweeps.py"),
-    Derived("results/*", "sweep collect", "contract/test_own_sweeps.py"),
+    Derived("results/*", "sweep cluster collect", "contract/test_own_sweeps.py"),
     Derived("docs/images/site-*.png", "python -m tools.site_pictures"),
     Derived("docs/images/summary-*.png", "python tools/summary_picture.py"),
     Derived("benchmarks/data/*.json", "python benchmarks/grids.py record"),

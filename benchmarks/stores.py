@@ -50,7 +50,7 @@ for trial in contents.trials:
     run = client.create_run(experiment, start_time=0, tags=trial.labels).info.run_id
     params = [Param(name, str(value)) for name, value in trial.parameters.items()]
     metrics = [Metric(name, value, 0, 0) for name, value in trial.metrics.items()]
-    metrics += [Metric("curve", value, 0, step) for step, value in trial.curve]
+    metrics += [Metric("curve", value, 0, step) for step, value in trial.curves["score"]]
     client.log_batch(run, metrics=metrics, params=params)
     client.set_terminated(run, "FINISHED", 1)
 """
@@ -68,7 +68,7 @@ for trial in contents.trials:
         distributions=distributions,
         value=trial.metrics["score"],
         user_attrs={{**trial.labels, **{{f"metrics.{{name}}": value for name, value in trial.metrics.items()}}}},
-        intermediate_values=dict(trial.curve),
+        intermediate_values=dict(trial.curves["score"]),
     ))
 """
 COUNT = {

@@ -77,7 +77,7 @@ def leave(results: Path, batch: StoredBatch, random: Random) -> None:
             code=batch.lock.program.code.tree,
             data=None,
             metrics={"score": random.random(), "loss": random.random()},
-            curve=points,
+            curves={"score": points},
         )
         path = results / batch.name / str(trial.index) / f"{record.uid}.json"
         path.parent.mkdir(parents=True)
@@ -254,7 +254,7 @@ def collector(sandbox: Sandbox, url: str, scratch: Path, volume: Path) -> None:
     place = scratch / "collector"
     cloned = measured([*clone["command"], "--branch=main", "--", url, str(place)], scratch)
     report("collector: clone", cloned, (6.0, 256))
-    words = ["collect", "--push", f"--results={volume}", f"--state={scratch / 'no-state'}"]
+    words = ["cluster", "collect", "--push", f"--results={volume}", f"--state={scratch / 'no-state'}"]
     collected = measured([sys.executable, "-m", "sweepledger.cli", *words], place)
     both = replace(
         collected,

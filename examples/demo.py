@@ -81,7 +81,7 @@ class Story:
         if not (self.work / "sweeps" / f"{SWEEP}.yaml").exists():
             self.ask()
         say("The cluster syncs and trains; the collector records")
-        self.show("sweep local --once")
+        self.show("sweep cluster local --once")
         self.show("git pull --quiet --ff-only origin main")
         say("What git holds now")
         self.show("git --no-pager log --graph --oneline --decorate")

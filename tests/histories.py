@@ -4,35 +4,67 @@ Each step is a real git command or a command of the product; nothing is run: tri
 would. After each step, `History` looks for recorded batches that are gone and finished trials that are requested again.
 """
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from subprocess import CalledProcessError
 
+from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, generate_changed, update
+from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.retry import retry
 from sweepledger.commands.run import SweepRun
 from sweepledger.commands.verify import verify
-from sweepledger.errors import GeneratorError, RepositoryError, UsageError
+from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository
-from tests.repository import Sandbox
+from sweepledger.repo.git import Repository, rebased_commit
+from tests.repository import Sandbox, copy_repositories, temporary_folder
 from tests.searches import hill, leave
 
 REFUSALS = ("no commit has all results of", "several remotes have a branch main")
 """What a command may answer in an honest history: it says which way out there is, and writes nothing."""
 STEPS = 16
+LAST_KEY = "timeout: 1m\n"
+"""The end of a spec before `cancel` and `retry` add to it."""
+FAILING = 7
+"""Of 16 batches, those whose trials fail."""
+FAILED: dict[str, object] = {"status": "failed", "reason": "exit-1", "metrics": {}}
 SWEEPS = ("peak", "hill")
+
+
+OF_A_FORK = ("upstream/main", "upstream/main", "origin/main")
+
+
+@cache
+def _beginning() -> Path:
+    """Return a folder with a team's repository, a fork of it, the collector's clone, and those of three machines."""
+    folder = temporary_folder()
+    team = Sandbox.create(folder)
+    team.spec(xs="1, 2")
+    hill(team, size=2, rounds=2)
+    team.publish("Ask")
+    fork = folder / "fork.git"
+    team.git("clone", "-q", "--bare", str(team.remote), str(fork))
+    for name, remote in (("laptop", team.remote), ("desktop", team.remote), ("author", fork)):
+        team.git("clone", "-q", str(remote), str(folder / name))
+        machine = Sandbox(remote, folder / name)
+        for key, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
+            machine.git("config", key, value)
+    machine.git("remote", "add", "upstream", str(team.remote))
+    machine.git("fetch", "-q", "upstream")
+    return folder
 
 
 @dataclass(frozen=True)
@@ -77,11 +109,12 @@ class History:
     seed: int
     wrong: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
-    _recorded: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    _recorded: dict[str, frozenset[str]] = field(default_factory=dict)
     """Recorded batches of each branch of each repository."""
     _recorded_of: dict[str, frozenset[str]] = field(default_factory=dict)
     """The same, by commit."""
-    _trials: dict[str, frozenset[str]] = field(default_factory=dict)
+    _ok: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Trials that ended ok, by the id of a file of records."""
 
     def play(self, steps: int = STEPS) -> list[str]:
         """Make a history; return what was wrong, in words."""
@@ -89,7 +122,7 @@ class History:
         self._begin()
         moves: list[Callable[[Machine], None]] = [
             *[self.run, self.generate, self.synchronize] * 4,
-            *[self.edit, self.go_on, self.push, self.propose] * 2,
+            *[self.edit, self.go_on, self.push, self.propose, self.retry, self.cancel] * 2,
             *[
                 self.collect,
                 self.save,
@@ -118,40 +151,29 @@ class History:
         return self.wrong
 
     def _begin(self) -> None:
-        team = Sandbox.create(self.folder)
-        team.write("sweepledger.yaml", "version: 1\n")
-        team.spec(xs="1, 2")
-        hill(team, size=2, rounds=2)
-        team.publish("Ask")
-        self.team, self.fork = team.remote, self.folder / "fork.git"
-        team.git("clone", "-q", "--bare", str(self.team), str(self.fork))
-        self.collector = team
+        """Copy the repositories that every history begins with, which each process makes once."""
+        copy_repositories(_beginning(), self.folder)
+        self.team, self.fork = self.folder / "remote.git", self.folder / "fork.git"
+        self.collector = Sandbox(self.team, self.folder / "work tree")
         hook = self.chance.randrange(3)
         self.machines = [
-            self._clone("laptop", self.team, has_hook=hook == 0),
-            self._clone("desktop", self.team, has_hook=hook == 1),
-            self._clone("author", self.fork, has_hook=hook == 2),
+            Machine(self.team, self.folder / "laptop", name="laptop", has_hook=hook == 0),
+            Machine(self.team, self.folder / "desktop", name="desktop", has_hook=hook == 1),
+            Machine(self.fork, self.folder / "author", name="author", has_hook=hook == 2, bases=OF_A_FORK),
         ]
-        author = self.machines[-1]
-        author.git("remote", "add", "upstream", str(self.team))
-        author.git("fetch", "-q", "upstream")
-
-    def _clone(self, name: str, remote: Path, *, has_hook: bool) -> Machine:
-        bases = ("origin/main",) if remote == self.team else ("upstream/main", "upstream/main", "origin/main")
-        machine = Machine(remote, self.folder / name, name=name, has_hook=has_hook, bases=bases)
-        self.collector.git("clone", "-q", str(remote), str(machine.root))
-        for key, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
-            machine.git("config", key, value)
-        return machine
 
     # What people do.
 
     def edit(self, machine: Machine) -> None:
-        if self.chance.random() < 0.3:
-            hill(machine, size=2, rounds=self.chance.randint(2, 4))
+        """Write another spec, with the batches that the former one cancels or retries."""
+        name = "hill" if self.chance.random() < 0.3 else "peak"
+        before = (machine.root / f"sweeps/{name}.yaml").read_text()
+        if name == "hill":
+            path = hill(machine, size=2, rounds=self.chance.randint(2, 4))
         else:
             values = self.chance.sample(range(1, 7), self.chance.randint(1, 4))
-            machine.spec(xs=", ".join(map(str, sorted(values))))
+            path = machine.spec(xs=", ".join(map(str, sorted(values))))
+        path.write_text(path.read_text() + before[before.index(LAST_KEY) + len(LAST_KEY) :])
 
     def revert(self, machine: Machine) -> None:
         machine.git("checkout", "-q", "HEAD", "--", "sweeps")
@@ -178,7 +200,27 @@ class History:
         with (machine.root / "code/train.py").open("a") as program:
             program.write(f"# {self.chance.random()}\n")
         machine.save("Change the code")
-        self._judge(machine, [update(machine.workspace, "peak")])
+        self._judge(machine, generate(machine.workspace, ["peak"], update=True))
+
+    def retry(self, machine: Machine) -> None:
+        """Request failed and cancelled trials again; with the current code, as other trials."""
+        if self.chance.random() < 0.5:
+            self.run(machine)
+        machine.save("Before a retry")
+        finished = self._finished(machine.workspace.repository, "HEAD")
+        with suppress(IdleError, UsageError, RepositoryError):
+            made = retry(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
+            asked = {row.trial for batch in _overlays((made,)) for row in batch.rows}
+            if again := asked & finished:
+                self._say(f"retry requests {sorted(again)} again")
+
+    def cancel(self, machine: Machine) -> None:
+        machine.save("Before a cancellation")
+        before = self._recorded_at(machine.workspace.repository, "HEAD")
+        with suppress(IdleError, UsageError, RepositoryError):
+            made = cancel(machine.workspace, self.chance.choice(SWEEPS), replace=self.chance.random() < 0.5)
+            if ended := before.intersection(made.batches):
+                self._say(f"cancel ends {sorted(ended)}, which are recorded")
 
     def plan(self, machine: Machine) -> None:
         reviews = {review.sweep.name: review for review in plan(machine.workspace).reviews}
@@ -199,8 +241,7 @@ class History:
             self.edit(machine)
         machine.save("Before a run")
         run = SweepRun.prepare(machine.workspace, (name,))
-        here = batches.in_commit(machine.workspace.repository, "HEAD")
-        finished = self._finished(here, machine.workspace.repository, "HEAD")
+        finished = self._finished(machine.workspace.repository, "HEAD")
         planned = run.commit_batches().generated
         asked = {row.trial for batch in _overlays(planned) for row in batch.rows}
         if again := asked & finished:
@@ -211,7 +252,7 @@ class History:
         if any(batch.name in merged for batch in active):
             return
         for batch in active:
-            leave(machine.volume, batch)
+            self._leave(machine.volume, batch)
         target = Target(repository, branch=machine.git("branch", "--show-current").strip(), is_laptop=True)
         commit_results(target, machine.volume, ())
 
@@ -238,6 +279,7 @@ class History:
             with suppress(RepositoryError, UsageError):
                 self._judge(machine, generate_changed(machine.workspace).generated)
             machine.save("Merge")
+            machine.try_git("commit", "-q", "-m", "Merge")  # where both sides have the same files
         else:
             machine.git("merge", "--abort")
 
@@ -245,6 +287,8 @@ class History:
         machine.save("Before a branch")
         if machine.git("branch", "--show-current").strip() != "main":
             machine.git("switch", "-q", "main")
+        elif self.chance.random() < 0.3:
+            machine.git("switch", "-q", "--detach")
         elif not machine.try_git("switch", "-q", "-c", "ask"):
             machine.git("switch", "-q", "ask")
 
@@ -265,7 +309,7 @@ class History:
         if not machine.is_clean():
             machine.git("commit", "-q", "-m", "Propose")
         errors = self._errors(machine, base)
-        if errors and {problem.code for problem in errors} <= {"batch-vanished", "code-not-shown"}:
+        if errors and {problem.code for problem in errors} <= {"batch-vanished", "program-not-shown"}:
             for (
                 problem
             ) in errors:  # it was merged, or the code changed, since it was proposed: the hint helps
@@ -273,9 +317,11 @@ class History:
                 if program == "git":
                     machine.git(*words)
                 else:
-                    self._judge(machine, [update(machine.workspace, words[1], base=base)])
+                    self._judge(machine, generate(machine.workspace, [words[1]], base=base, update=True))
             self._judge(machine, generate_changed(machine.workspace, base=base).generated)
-            machine.save("Follow the hints")
+            machine.git("add", "--all")
+            if not machine.is_clean():  # without the hook, whose base is that of the clone
+                machine.git("commit", "-q", "-m", "Follow the hints")
             errors = self._errors(machine, base)
         if errors:
             self._say(f"check refuses: {[str(problem) for problem in errors]}")
@@ -292,48 +338,54 @@ class History:
         repository = self.collector.workspace.repository
         volume = self.folder / "volume"
         for batch in batches.active_in_commit(repository, "refs/remotes/origin/main"):
-            leave(volume, batch)
-        commit_results(Target(repository, "origin", "main"), volume, ())
+            self._leave(volume, batch)
+        commit_results(Target(repository, "origin", "main"), volume, (), alive=())
+
+    def _leave(self, volume: Path, batch: StoredBatch) -> None:
+        """Leave a record of every trial of a batch: in some, all failed."""
+        fails = batch.sweep == "peak" and int(batch.name[-1], 16) < FAILING
+        leave(volume, batch, **(FAILED if fails else {}))
 
     # What must hold.
 
     def _look(self) -> None:
         """Compare the recorded batches of each branch with those before, and the work trees with HEAD."""
         for machine in self.machines:
-            repository = machine.workspace.repository
+            repository = Repository(machine.root)
             for branch in (machine.root / ".git/refs/heads").iterdir():
-                self._compare(machine.name, repository, f"refs/heads/{branch.name}")
+                now = self._recorded_at(repository, branch.read_text().strip())
+                self._compare(f"{branch.name} of {machine.name}", now)
             present = {batch.name for batch in batches.in_work_tree(machine.root) if not batch.is_active}
             if gone := self._recorded_at(repository, "HEAD") - present:
                 self._say(f"{sorted(gone)} gone from the work tree of {machine.name}")
         for name, remote in (("team", self.team), ("fork", self.fork)):
-            self._compare(name, Repository(remote), "refs/heads/main")
+            loose = remote / "refs/heads/main"
+            tip = loose.read_text().strip() if loose.is_file() else "refs/heads/main"
+            self._compare(f"main of {name}", self._recorded_at(Repository(remote), tip))
 
-    def _compare(self, name: str, repository: Repository, branch: str) -> None:
-        now = self._recorded_at(repository, branch)
-        if gone := self._recorded.get((name, branch), frozenset()) - now:
-            self._say(f"{sorted(gone)} gone from {branch} of {name}")
-        self._recorded[name, branch] = now
+    def _compare(self, branch: str, now: frozenset[str]) -> None:
+        if gone := self._recorded.get(branch, frozenset()) - now:
+            self._say(f"{sorted(gone)} gone from {branch}")
+        self._recorded[branch] = now
 
     def _recorded_at(self, repository: Repository, revision: str) -> frozenset[str]:
-        commit = repository.commit(revision)
+        commit = revision if revision in self._recorded_of else repository.commit(revision)
         if commit is not None and commit not in self._recorded_of:
-            files = repository.files(commit, "results")
-            stored = batches.archived_in_commit(repository, commit)
+            files = repository.files(commit, "results", batches.ARCHIVE)
+            stored = batches.of_entries(repository, files)
             names = (batch.name for batch in stored if records_file(batch) in files)
             self._recorded_of[commit] = frozenset(names)
         return self._recorded_of.get(commit or "", frozenset())
 
-    def _finished(
-        self, stored: tuple[StoredBatch, ...], repository: Repository, revision: str
-    ) -> frozenset[str]:
-        recorded = self._recorded_at(repository, revision)
-        return frozenset().union(*(self._ids(batch) for batch in stored if batch.name in recorded))
-
-    def _ids(self, batch: StoredBatch) -> frozenset[str]:
-        if batch.name not in self._trials:
-            self._trials[batch.name] = frozenset(row.trial for row in batch.rows)
-        return self._trials[batch.name]
+    def _finished(self, repository: Repository, revision: str) -> frozenset[str]:
+        """Return the trials that a commit has records of which say ok."""
+        files = repository.files(repository.commit(revision), "results")
+        records = [entry.id for path, entry in files.items() if "/records/" in path]
+        new = [identity for identity in records if identity not in self._ok]
+        for identity, content in repository.blobs(new).items():
+            lines = (json.loads(line) for line in content.splitlines())
+            self._ok[identity] = frozenset(line["trial"] for line in lines if line.get("status") == "ok")
+        return frozenset().union(*(self._ok[identity] for identity in records))
 
     def _judge(self, machine: Machine, made: object) -> None:
         """Compare the proposed batches of the planned sweeps with what is finished in HEAD and the base commit."""
@@ -341,14 +393,15 @@ class History:
         repository, base = workspace.repository, self._base(workspace)
         planned = {generated.sweep.name for generated in made if isinstance(generated, Generated)}  # type: ignore[attr-defined]
         merged = {batch.name for batch in batches.in_commit(repository, base)}
+        # A rebase that is stopped brings recorded batches back as they were requested, and moves them afterwards.
+        repeated = batches.archived_in_commit(repository, rebased_commit(repository))
+        merged |= {batch.name for batch in repeated}
         finished = frozenset[str]()
         for commit in (repository.commit("HEAD"), base):
-            finished |= self._finished(
-                batches.archived_in_commit(repository, commit), repository, commit or ""
-            )
+            finished |= self._finished(repository, commit or "")
         for batch in batches.in_work_tree(machine.root):
             is_proposed = batch.is_active and batch.name not in merged and batch.sweep in planned
-            if is_proposed and (again := self._ids(batch) & finished):
+            if is_proposed and (again := finished & {row.trial for row in batch.rows}):
                 self._say(f"{batch.name} requests {sorted(again)} again")
 
     def _base(self, workspace: Workspace) -> str | None:

@@ -52,7 +52,8 @@ MAX_STATE = 300
 """Files, settings and variables that a merge is recognized by."""
 
 
-def _temporary_folder() -> Path:
+def temporary_folder() -> Path:
+    """Return a new folder that is removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="sandbox-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -71,6 +72,15 @@ def _copy_folder(source: str | Path, target: str | Path) -> None:
                 shutil.copy2(entry.path, path, follow_symlinks=False)
 
 
+def copy_repositories(source: Path, target: Path) -> None:
+    """Copy a folder of repositories that know each other by their paths."""
+    for folder in source.iterdir():
+        _copy_folder(folder, target / folder.name)
+        config = target / folder.name / ".git/config"
+        if config.is_file():
+            config.write_text(config.read_text().replace(str(source), str(target)))
+
+
 def _link(source: str, target: str) -> bool:
     """Make a hard link; return False where both are not on one file system."""
     try:
@@ -82,7 +92,7 @@ def _link(source: str, target: str) -> bool:
 
 @cache
 def _template() -> "Sandbox":
-    return Sandbox.build(_temporary_folder())
+    return Sandbox.build(temporary_folder())
 
 
 _merged: dict[object, tuple["Sandbox", str]] = {}
@@ -205,7 +215,7 @@ class Sandbox:
             self.copy_from(kept)
             return batch
         batch = make()
-        folder = _temporary_folder()
+        folder = temporary_folder()
         kept = Sandbox(folder / "remote.git", folder / "work tree")
         kept.copy_from(self)
         _merged[key] = kept, batch

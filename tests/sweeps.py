@@ -93,7 +93,7 @@ def a_sweep(**changes: Any) -> Sweep:
         name="lr",
         description="Which learning rate?",
         metric=Metric("accuracy", Goal.MAXIMIZE),
-        blocks=(GridSearch(SPACE),),
+        design=GridSearch(SPACE),
         command=("python", "-m", "trainer", "${args}", "--seed=${seed}"),
         run=RunConfig(
             data="mnist", parallelism=2, retries=1, timeout_seconds=600, resources=Resources("1", "2Gi")

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import typer.main
 
-from sweepledger.cli.app import COMMANDS, app
+from sweepledger.cli.app import app
 
 ESCAPED_BAR = r"\|"
 FORMAT_HELP = "Print text, or one JSON object."
@@ -21,7 +21,8 @@ INTRODUCTION = """\
 
 # Commands
 
-`sweep --help` lists the commands, `sweep COMMAND --help` describes one. The [glossary](glossary.md) defines the terms.
+`sweep --help` lists the commands, `sweep cluster --help` those of a platform, and `sweep COMMAND --help` describes one.
+The [glossary](glossary.md) defines the terms.
 `sweep --install-completion` adds completion of commands, sweeps, batches, images and trials to your shell.
 
 ## Exit codes
@@ -29,19 +30,19 @@ INTRODUCTION = """\
 | code | meaning |
 |---|---|
 | 0 | success; warnings do not change it |
-| 1 | problems in specs or settings; a failed trial of `sweep try`; a difference in `sweep reproduce --run` |
+| 1 | problems in specs or settings; a failed trial of `sweep try`; a difference in `sweep show --reproduce --run` |
 | 2 | wrong command line |
 | 3 | the environment: no repository, uncommitted code, no tool, a full disk, a blocked search; the rest is done first |
 | 4 | other writers won every push until the time limit |
 | 5 | a check found drift or a policy problem; a run without an `ok` trial, or one that \
 [paused](settings.md#limitsfailures); `sweep verify` found a difference or an unsigned commit |
-| 6 | `sweep next`: all searches have ended |
+| 6 | `sweep cluster next`: all searches have ended |
 | 70 | internal error: please report it |
 | 130 | interrupted |
 
 ## JSON output
 
-All commands but `schema` take `--format text|json`. With `--format json`, a command prints one object: `version` (1),
+All commands take `--format text|json`. With `--format json`, a command prints one object: `version` (1),
 `command`, `status` (`ok`, `problems` or `error`), `data`, which depends on the command, and `problems`. A problem has
 `code`, `file`, `line`, `column`, `path`, `message`, `hint` and `severity`;
 [problems.md](problems.md) describes every code. Progress is printed to standard error.
@@ -51,12 +52,12 @@ All commands but `schema` take `--format text|json`. With `--format json`, a com
 def page() -> str:
     """Return the text of docs/commands.md."""
     group: Any = typer.main.get_command(app)
-    parts = [INTRODUCTION]
-    for panel, commands in COMMANDS.items():
-        parts.append(f"## {panel}\n")
-        parts += [_section(name, group.commands[name]) for name in commands]
-    data = group.commands["data"]
-    parts += [_section(f"data {name}", command) for name, command in data.commands.items()]
+    commands = dict(group.commands)
+    cluster = commands.pop("cluster")
+    parts = [INTRODUCTION, "## Commands\n"]
+    parts += [_section(name, command) for name, command in commands.items()]
+    parts += ["## Commands of `sweep cluster`\n", f"{cluster.help}\n"]
+    parts += [_section(f"cluster {name}", command) for name, command in cluster.commands.items()]
     return "\n".join(parts)
 
 

@@ -104,7 +104,7 @@ RULES = {
         (
             *INSTALL,
             f'git config --global "credential.$GITHUB_SERVER_URL.helper"{HELPER}',
-            "sweep next --push",
+            "sweep cluster next --push",
         ),
         environments={"next": "generate"},
     ),
@@ -156,7 +156,7 @@ RULES = {
             "make sweep",
             f"buildah login {LOGIN}",
             f'buildah login --authfile "$HOME/.docker/config.json" {LOGIN}',
-            ".venv/bin/sweep pin",
+            ".venv/bin/sweep cluster pin",
             'git switch --quiet --create "$BRANCH"',
             "git commit --quiet --message",
             "gh auth setup-git --force --hostname github.com",

@@ -15,16 +15,7 @@ from types import MappingProxyType
 
 from trainer import files
 from trainer.contract import BAD_SWEEP, Problem, TrialError
-from trainer.files import (
-    CifarArchive,
-    CifarManifest,
-    CifarMember,
-    Dataset,
-    IdxFile,
-    IdxManifest,
-    Images,
-    Layout,
-)
+from trainer.files import CifarManifest, Dataset, IdxManifest, Images, Layout
 
 SIDE = 28
 """Edge of MNIST's and Fashion-MNIST's images, in pixels."""
@@ -32,84 +23,35 @@ MNIST_LAYOUT = Layout(60_000, 10_000, channels=1, side=SIDE)
 
 MNIST = IdxManifest(
     "mnist",
-    (
-        IdxFile(
-            "train-images-idx3-ubyte",
-            47_040_016,
-            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        ),
-        IdxFile(
-            "train-labels-idx1-ubyte",
-            60_008,
-            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        ),
-        IdxFile(
-            "t10k-images-idx3-ubyte",
-            7_840_016,
-            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        ),
-        IdxFile(
-            "t10k-labels-idx1-ubyte",
-            10_008,
-            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        ),
-    ),
+    {
+        "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    },
     MNIST_LAYOUT,
     prepared="06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16",
 )
 
 FASHION_MNIST = IdxManifest(
     "fashion-mnist",
-    (
-        IdxFile(
-            "train-images-idx3-ubyte",
-            47_040_016,
-            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-        ),
-        IdxFile(
-            "train-labels-idx1-ubyte",
-            60_008,
-            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-        ),
-        IdxFile(
-            "t10k-images-idx3-ubyte",
-            7_840_016,
-            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-        ),
-        IdxFile(
-            "t10k-labels-idx1-ubyte",
-            10_008,
-            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-        ),
-    ),
+    {
+        "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+    },
     MNIST_LAYOUT,
     prepared="ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f",
 )
 
 CIFAR10 = CifarManifest(
     "cifar10",
-    CifarArchive(
-        "cifar-10-binary.tar.gz",
-        170_052_171,
-        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-        "cifar-10-batches-bin",
-        tuple(CifarMember(f"data_batch_{number}.bin", 30_730_000) for number in range(1, 6)),
-        (CifarMember("test_batch.bin", 30_730_000),),
-    ),
-    CifarArchive(
-        "cifar-10-python.tar.gz",
-        170_498_071,
-        "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
-        "cifar-10-batches-py",
-        (
-            CifarMember("data_batch_1", 31_035_704, "c99cafc152244af753f735de768cd75f"),
-            CifarMember("data_batch_2", 31_035_320, "d4bba439e000b95fd0a9bffe97cbabec"),
-            CifarMember("data_batch_3", 31_035_999, "54ebc095f3ab1f0389bbae665268c751"),
-            CifarMember("data_batch_4", 31_035_696, "634d18415352ddfa80567beed471001a"),
-            CifarMember("data_batch_5", 31_035_623, "482c414d41f54cd18b22e5b47cb7c3cb"),
-        ),
-        (CifarMember("test_batch", 31_035_526, "40351d587109b95175f43aff81a1287e"),),
-    ),
+    "cifar-10-binary.tar.gz",
+    170_052_171,
+    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    tuple(f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6)),
+    ("cifar-10-batches-bin/test_batch.bin",),
     Layout(50_000, 10_000, channels=3, side=32),
 )
 
@@ -168,8 +110,7 @@ def _missing(workload: str, folder: Path | None) -> Problem:
     if workload == DIGITS:
         accepted, hint = [ROWS_FILE], f"`python -m trainer prepare {workload}` puts it there"
     elif workload == CIFAR10.name:
-        accepted = [CIFAR10.binary.file, CIFAR10.python.file]
-        hint = "they are published at https://www.cs.toronto.edu/~kriz/cifar.html"
+        accepted, hint = [CIFAR10.file], "it is published at https://www.cs.toronto.edu/~kriz/cifar.html"
     elif workload == MNIST.name:
         accepted = [ROWS_FILE, f"the four IDX files of {workload}"]
         hint = "`python -m trainer prepare mnist` puts 5,000 digits there"
@@ -248,16 +189,15 @@ def load_prepared(folder: Path, manifest: Manifest) -> Dataset | None:
         return None
     content = files.mapped(path, length=HEADER + layout.length)
     actual = files.sha256(content[HEADER:])
-    header = bytes(content[:HEADER])
-    digest = next((it for it in manifest.digests if header == _header(manifest.name, it, actual)), None)
-    if digest is None or manifest.prepared not in (None, actual):
+    is_intact = content[:HEADER] == _header(manifest.name, manifest.digest, actual)
+    if not is_intact or manifest.prepared not in (None, actual):
         message = f"must be the prepared file of {manifest.name}, got other bytes (their SHA-256: {actual})"
         hint = f"`python -m trainer prepare {manifest.name}` replaces it; nothing was trained on it"
         raise TrialError([Problem(str(path), message, BAD_SWEEP, hint)])
     train = HEADER + layout.train * (layout.image + 1)
     return Dataset(
         manifest.name,
-        digest,
+        manifest.digest,
         _images_of_part(content[HEADER:train], layout, layout.train),
         _images_of_part(content[train:], layout, layout.test),
     )

@@ -343,7 +343,7 @@ def _declared(owner: type[Any]) -> dict[str, Hyperparameter]:
 
 
 def _values(known: Mapping[str, Hyperparameter], arguments: Sequence[str]) -> dict[str, Value]:
-    """Read `--name=value` and `--name value`. Raises TrialError with every problem."""
+    """Read `--name=value`. Raises TrialError with every problem."""
     problems: list[Problem] = []
     values: dict[str, Value] = {}
     seen: set[str] = set()
@@ -365,21 +365,12 @@ def _values(known: Mapping[str, Hyperparameter], arguments: Sequence[str]) -> di
 
 def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str | None] | Problem]:
     """Split arguments into names and values."""
-    rest = iter(arguments)
-    upcoming = next(rest, None)
-    while (argument := upcoming) is not None:
-        upcoming = next(rest, None)
-        if not argument.startswith("--"):
-            yield Problem(argument[:LONGEST_TEXT], "must have the form --name=value", BAD_SWEEP)
-            continue
-        name, equals, text = argument.removeprefix("--").partition("=")
-        if equals:
-            yield name, text
-        elif upcoming is None or upcoming.startswith("--"):
-            yield name, None
+    for argument in arguments:
+        if argument.startswith("--"):
+            name, equals, text = argument.removeprefix("--").partition("=")
+            yield name, text if equals else None
         else:
-            yield name, upcoming
-            upcoming = next(rest, None)
+            yield Problem(argument[:LONGEST_TEXT], "must have the form --name=value", BAD_SWEEP)
 
 
 def _value(known: Mapping[str, Hyperparameter], name: str, text: str | None) -> Value | Problem:

@@ -119,7 +119,7 @@ class Problem:
 
 
 SourcePath = tuple[str | int, ...]
-"""The path of a part in a sweep, such as `("blocks", 0, "constraints", 2)`; empty for the whole."""
+"""The path of a part in a sweep, such as `("search", "constraints", 2)`; empty for the whole."""
 
 
 @dataclass(frozen=True, slots=True)

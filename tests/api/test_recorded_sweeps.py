@@ -28,13 +28,13 @@ def recorded(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     sandbox.commit("Ask for peak")
     (batch,) = batches.in_work_tree(sandbox.root)
     # Both attempts are in the same seconds, and the one that counts is neither always the first nor the last.
-    leave(
-        volume, batch, 0, uid="b", attempt=2, metrics={"score": 0.5}, curve=[[0, 0.25], [5, None], [10, 0.5]]
-    )
+    curves = {"score": [[0, 0.25], [5, None], [10, 0.5]]}
+    leave(volume, batch, 0, uid="b", attempt=2, metrics={"score": 0.5}, curves=curves)
     for attempt in (1, 3):
-        failed = {"status": "failed", "reason": "exit-1", "metrics": {}, "curve": [[0, 9.0]]}
+        failed = {"status": "failed", "reason": "exit-1", "metrics": {}, "curves": {"score": [[0, 9.0]]}}
         leave(volume, batch, 0, uid=f"a{attempt}", attempt=attempt, **failed)
-    leave(volume, batch, 1, metrics={"score": 0.75, "loss": 1.0}, curve=[[0, 0.1], [10, 0.75]])
+    curves = {"score": [[0, 0.1], [10, 0.75]], "loss": [[0, 2.0], [10, 1.0]]}
+    leave(volume, batch, 1, metrics={"score": 0.75, "loss": 1.0}, curves=curves)
     leave(volume, batch, 2, status="diverged", reason="exit-42", metrics={})
     assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
     return sandbox
@@ -56,11 +56,16 @@ def test_curves_are_those_of_the_attempts_that_count(recorded: Sandbox) -> None:
     sweep = sweepledger.open(recorded.root).sweep("peak")
     first, second = (trial.id for trial in sweep.trials[:2])
 
-    points = [(point.trial, point.step, point.value) for point in sweep.curves]
+    scores = [point for point in sweep.curves if point.metric == "score"]
+    points = [(point.trial, point.step, point.value) for point in scores]
 
     assert points[0] == (first, 0, 0.25)
     assert math.isnan(points[1][2])
     assert points[2:] == [(first, 10, 0.5), (second, 0, 0.1), (second, 10, 0.75)]
+    assert [(point.trial, point.value) for point in sweep.curves if point.metric == "loss"] == [
+        (second, 2.0),
+        (second, 1.0),
+    ]
 
 
 def test_a_data_frame_has_the_columns_of_the_summary(recorded: Sandbox) -> None:
@@ -74,8 +79,12 @@ def test_a_data_frame_has_the_columns_of_the_summary(recorded: Sandbox) -> None:
     assert math.isnan(frame["metrics.score"][2])
     assert isinstance(frame["started"].dtype, pd.DatetimeTZDtype)
     assert isinstance(other.schema["started"], pl.Datetime)
-    assert sweep.curves.to_pandas().groupby("trial", sort=False)["value"].max().tolist() == [0.5, 0.75]
-    assert sweep.curves.to_polars()["step"].to_list() == [0, 5, 10, 0, 10]
+    assert sweep.curves.to_pandas().groupby(["trial", "metric"], sort=False)["value"].max().tolist() == [
+        0.5,
+        2.0,
+        0.75,
+    ]
+    assert sweep.curves.to_polars()["step"].to_list() == [0, 5, 10, 0, 10, 0, 10]
 
 
 def test_history_and_commits_are_those_of_git(recorded: Sandbox) -> None:

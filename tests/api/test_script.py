@@ -49,7 +49,7 @@ def test_as_a_trial_it_has_its_values_and_the_launcher_reads_its_metrics_by_step
 
     assert tried.record is not None
     assert (tried.record.status, dict(tried.record.metrics)) == (Status.OK, {"score": 8.0, "loss": 1 / 3})
-    assert tuple(tried.record.curve) == ((0, 0.0), (1, 4.0), (2, 8.0))
+    assert tuple(tried.record.curve("score")) == ((0, 0.0), (1, 4.0), (2, 8.0))
 
 
 def test_one_report_without_a_step_is_a_json_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -240,6 +240,9 @@ def test_lines_that_reach_files_of_sweeps_are_refused_by_their_line(sandbox: San
         "apps/web/.sourceignore",
         "apps/web/.krmignore",
         "Base/x.txt",
+        "Results/plots/a.png",
+        "Clusters/dev/a.yaml",
+        "Sweeps/notes.md",
         "code/lib/.lfsconfig",
     ],
 )
@@ -252,7 +255,7 @@ def test_files_of_other_projects_are_theirs(sandbox: Sandbox, path: str) -> None
 
 
 @pytest.mark.parametrize(
-    "path", ["Base/trial/v1/job.yaml", "Sweeps/more.yaml", "Overlays/active/x", "CLUSTERS/a"]
+    "path", ["Base/trial/v1/job.yaml", "Sweeps/more.yaml", "Overlays/active/x", "CLUSTERS/flux/a"]
 )
 def test_folders_that_some_file_systems_merge_with_those_of_sweeps_are_refused(
     sandbox: Sandbox, path: str

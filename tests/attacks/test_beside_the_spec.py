@@ -124,7 +124,7 @@ LAYOUTS = {
         "clusters/platform/.helmignore",
         "clusters/Extra/a.yaml",
     ),
-    "flux-file": ("clusters/flux/active/kustomization.yaml", "clusters/flux/active/Kustomization"),
+    "drift": ("clusters/flux/active/kustomization.yaml", "clusters/flux/active/Kustomization"),
 }
 
 

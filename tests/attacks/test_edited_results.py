@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.compare import compare
 from sweepledger.commands.reports.explain import ExplainedComparison, explain_sweeps, write_proposals
 from sweepledger.commands.reports.metrics import metrics, metrics_text
@@ -28,7 +28,7 @@ CODE = re.compile(r'(,"code":"[0-9a-f]+")')
 
 
 def with_curve(points: str) -> Callable[[str], str]:
-    return lambda text: CODE.sub(rf'\1,"curve":{points}', text)
+    return lambda text: CODE.sub(rf'\1,"curves":{{"loss":{points}}}', text)
 
 
 def first_trial(name: str) -> Callable[[str], str]:
@@ -85,7 +85,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Sandbox, str]:
     before = recorded(sandbox, folder / "volume", "peak", {1: 0.1, 2: 0.2, 3: 0.3})
     sandbox.write("code/train.py", "# better\n")
     sandbox.commit("Better code")
-    assert update(sandbox.workspace, "peak")
+    assert generate(sandbox.workspace, ["peak"], update=True)
     sandbox.commit("Request again")
     batch = batches.of_sweep(batches.in_work_tree(sandbox.root), "peak")[-1]
     for index in range(3):
@@ -167,7 +167,7 @@ def test_numbers_of_any_size_are_explained(
     before = recorded(sandbox, tmp_path / "v", "peak", {1: small, 2: -large, 3: -large})
     sandbox.write("code/train.py", "# better\n")
     sandbox.commit("Better code")
-    assert update(sandbox.workspace, "peak")
+    assert generate(sandbox.workspace, ["peak"], update=True)
     sandbox.commit("Request again")
     batch = batches.of_sweep(batches.in_work_tree(sandbox.root), "peak")[-1]
     for index, value in enumerate((2 * small, large / 2, -large)):

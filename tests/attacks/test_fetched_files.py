@@ -122,7 +122,12 @@ def test_a_committed_link_in_the_place_of_the_folder_is_refused(sandbox: Sandbox
     (sandbox.root / "artifacts").symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(StorageError, match="not a symbolic link"):
-        fetch(sandbox.workspace, batch.rows[1].trial, into=None, state=tmp_path / "state")
+        fetch(
+            sandbox.workspace,
+            batch.rows[1].trial,
+            into=sandbox.root / "artifacts/t",
+            state=tmp_path / "state",
+        )
 
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

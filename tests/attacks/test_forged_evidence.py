@@ -89,7 +89,7 @@ def test_a_lock_file_of_the_environment_that_is_swapped_after_the_review_is_refu
 
     lock.write_text(LOCK.replace("3.0.0", "6.6.6"))
     sandbox.commit("Bump a library")
-    assert errors(sandbox) & {"code-not-shown", "code-unreachable", "drift"}
+    assert errors(sandbox) & {"program-not-shown", "code-unreachable", "drift"}
 
     lock.write_text(LOCK)
     sandbox.commit("Restore it")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sweepledger.commands.check import check
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from tests.repository import Sandbox
 from tests.tiers import parameters
 
@@ -22,7 +22,7 @@ def locked_in_between(sandbox: Sandbox, *, xs: str = "1, 2") -> str:
     sandbox.write("code/train.py", EVIL)
     sandbox.commit("Tidy up")
     sandbox.spec(xs=xs)
-    generated = update(sandbox.workspace, "peak")
+    generated = generate(sandbox.workspace, ["peak"], update=True)[0]
     sandbox.commit("Ask for a sweep")
     sandbox.write("code/train.py", honest)
     sandbox.commit("Tidy up again")
@@ -34,14 +34,14 @@ def test_a_first_batch_locks_the_code_that_the_change_shows(sandbox: Sandbox) ->
     locked_in_between(sandbox)
 
     assert sandbox.git("diff", "--stat", "origin/main", "HEAD", "--", "code") == ""
-    assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
+    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
 
 
 def test_so_does_a_later_one(sandbox: Sandbox) -> None:
     sandbox.merged()
     locked_in_between(sandbox, xs="1, 2, 3, 4")
 
-    assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
+    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
 
 
 def executable(sandbox: Sandbox) -> None:
@@ -94,7 +94,7 @@ def test_no_change_of_the_code_that_is_taken_back_is_locked(
     sandbox.git("add", "--all")
     sandbox.git("commit", "-q", "-m", "Tidy up")
     sandbox.spec()
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.commit("Ask for a sweep")
     sandbox.git("rm", "-rqf", "code")
     sandbox.git("checkout", "-q", start, "--", "code")
@@ -107,7 +107,7 @@ def test_no_change_of_the_code_that_is_taken_back_is_locked(
     ((code, path),) = [problem for problem in problems(sandbox) if problem[0] != "path-outside"]
     # Without one of its files, the code is as it was in a commit long ago.
     is_known = not is_squashed or change == "a file less"
-    assert (code, path) == ("code-not-shown" if is_known else "code-unreachable", "program.code.tree")
+    assert (code, path) == ("program-not-shown" if is_known else "code-unreachable", "program.code.tree")
 
 
 def test_a_first_batch_does_not_run_the_code_of_another_sweep(sandbox: Sandbox) -> None:
@@ -116,11 +116,11 @@ def test_a_first_batch_does_not_run_the_code_of_another_sweep(sandbox: Sandbox) 
     sandbox.commit("Another program")
     sandbox.merged("other")
     sandbox.spec()
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.write("code/train.py", honest)
     sandbox.commit("Ask for a sweep")
 
-    assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
+    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
 
 
 def test_a_later_batch_does_not_run_the_code_of_any_but_the_newest(sandbox: Sandbox) -> None:
@@ -131,17 +131,17 @@ def test_a_later_batch_does_not_run_the_code_of_any_but_the_newest(sandbox: Sand
     sandbox.write("code/train.py", honest)
     sandbox.commit("The program")
     sandbox.spec(xs="1, 2, 3")
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.publish("Ask again")
     first = sandbox.git("rev-list", "--max-count=1", "HEAD", "--", "code/train.py").strip()
     sandbox.git("checkout", "-q", f"{first}~1", "--", "code")
     sandbox.commit("For a moment")
     sandbox.spec(xs="1, 2, 3, 4")
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.write("code/train.py", honest)
     sandbox.commit("Ask once more")
 
-    assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
+    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
 
 
 def test_a_merge_commit_hides_nothing_either(sandbox: Sandbox) -> None:
@@ -150,7 +150,7 @@ def test_a_merge_commit_hides_nothing_either(sandbox: Sandbox) -> None:
     sandbox.git("checkout", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "proposal", "-m", "Merge")
 
-    assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
+    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
 
 
 def test_code_of_a_branch_that_was_merged_without_its_files_is_not_shown(sandbox: Sandbox) -> None:
@@ -169,7 +169,7 @@ def test_code_of_a_branch_that_was_merged_without_its_files_is_not_shown(sandbox
     sandbox.git("stash", "pop", "-q")
     sandbox.commit("Ask for a sweep")
 
-    assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
+    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
 
 
 def test_code_that_main_once_had_is_not_shown(sandbox: Sandbox) -> None:
@@ -184,7 +184,7 @@ def test_code_that_main_once_had_is_not_shown(sandbox: Sandbox) -> None:
     sandbox.git("stash", "pop", "-q")
     sandbox.commit("Ask for a sweep")
 
-    assert problems(sandbox) == [("code-not-shown", "program.code.tree")]
+    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
 
 
 def test_what_is_locked_from_the_last_commit_is_shown(sandbox: Sandbox) -> None:

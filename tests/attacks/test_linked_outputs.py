@@ -13,36 +13,43 @@ from tests.commands.test_fetch import FILES, record, recorded
 from tests.repository import Sandbox
 
 READ = {
-    *(("collect", "--results"), ("data digest", "path"), ("import", "file"), ("warm-start", "file")),
-    *(("expire", option) for option in ("--results", "--checkpoints", "--artifacts")),
+    *(
+        ("cluster collect", "--results"),
+        ("cluster data", "path"),
+        ("import", "file"),
+    ),
+    *(("cluster expire", option) for option in ("--results", "--checkpoints", "--artifacts")),
     *(("sync", "--credentials"), ("verify", "--signers")),
 }
 """Paths that are only read, or name volumes, which are in no repository."""
-STATE = {("collect", "--state"), ("local", "--state"), ("run", "--state"), ("fetch", "--state")}
+STATE = {
+    ("cluster collect", "--state"),
+    ("cluster local", "--state"),
+    ("run", "--state"),
+    ("show", "--state"),
+}
 STATE |= {("logs", "--state"), ("results", "--state"), ("site", "--state"), ("status", "--state")}
 """State folders; `tests/attacks/test_state_in_git.py` tries them."""
 WRITTEN: dict[tuple[str, str], tuple[str, ...]] = {
     ("check", "--report"): ("check", "--report", "{place}"),
     ("check", "--summary"): ("check", "--summary", "{place}"),
     ("export", "--output"): ("export", "wandb", "peak", "--output", "{place}"),
-    ("fetch", "--to"): ("fetch", "{trial}", "--state", "{state}", "--to", "{place}"),
+    ("show", "--fetch"): ("show", "{trial}", "--state", "{state}", "--fetch", "{place}"),
     ("import", "--output"): ("import", "csv", "{source}", "--output", "{place}"),
-    ("init", "folder"): ("init", "{place}"),
-    ("metrics", "--to"): ("metrics", "--to", "{place}"),
+    ("cluster init", "folder"): ("cluster", "init", "{place}"),
+    ("cluster metrics", "--to"): ("cluster", "metrics", "--to", "{place}"),
     ("results", "--to"): ("results", "peak", "--output", "csv", "--to", "{place}"),
     ("site", "--out"): ("site", "--out", "{place}"),
     ("sync", "--to"): ("sync", "parquet", "peak", "--to", "{place}"),
 }
 """Options by which a command writes, and a call that does; `{place}` is where."""
-FOLDERS = {"check --report", "fetch --to", "site --out", "sync --to"}
+FOLDERS = {"check --report", "show --fetch", "site --out", "sync --to"}
 FURTHER = {
     "model card": (("sync", "model-card", "peak"), "README.md"),
     "tensorboard": (("sync", "tensorboard", "peak"), "runs"),
     "below the folder": (("check", "--report", "out"), "out/check.json/x"),
-    "below the folder of artifacts": (("fetch", "{trial}", "--state", "{state}"), "artifacts/{trial}/plots"),
-    "the folder of a trial": (("fetch", "{trial}", "--state", "{state}"), "artifacts/{trial}"),
     "below a chosen folder": (
-        ("fetch", "{trial}", "--state", "{state}", "--to", "models"),
+        ("show", "{trial}", "--state", "{state}", "--fetch", "models"),
         "models/plots",
     ),
 }
@@ -91,7 +98,7 @@ def test_no_command_writes_through_a_committed_link(
     output: str, where: str, sandbox: Sandbox, words: dict[str, str], tmp_path: Path
 ) -> None:
     target = tmp_path / "elsewhere"
-    if where != "link/below" and output not in FOLDERS and not output.startswith("init"):
+    if where != "link/below" and output not in FOLDERS and not output.startswith("cluster init"):
         target /= "file"
     committed_link(sandbox, where.removesuffix("/below"), target)
     name, _, option = output.rpartition(" ")
@@ -123,7 +130,9 @@ def test_nor_through_one_below_the_folder_or_at_a_default(
 @pytest.mark.parametrize(
     "place", ["{tmp}/out", "../out", "{tmp}/mine/out"], ids=["absolute", "relative", "by a link"]
 )
-@pytest.mark.parametrize("output", ["fetch --to", "metrics --to", "results --to", "check --summary"])
+@pytest.mark.parametrize(
+    "output", ["show --fetch", "cluster metrics --to", "results --to", "check --summary"]
+)
 def test_a_path_that_a_person_chooses_outside_is_written(
     output: str, place: str, sandbox: Sandbox, words: dict[str, str], tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ from tests.repository import Sandbox
     ],
 )
 def test_a_name_that_some_file_systems_take_for_a_checked_one_is_refused(path: str, sandbox: Sandbox) -> None:
+    sandbox.spec()
     sandbox.write(path, "* -diff\n")
     sandbox.git("-c", "core.protectNTFS=false", "add", "--all")
 
@@ -66,6 +67,36 @@ def test_letters_that_no_other_name_has_are_allowed(path: str, sandbox: Sandbox)
     sandbox.git("add", "--all")
 
     assert "file-name" not in {problem.code for problem in check(sandbox.workspace).problems}
+
+
+OF_OTHER_PROJECTS = {
+    "Results/plots/a.png": "results/plots/README.md",
+    "RESULTS/peak/README.md": "sweeps/peak.yaml",
+    "Clusters/dev/nodes.yaml": "clusters/dev/kustomization.yaml",
+    "Overlays/dev/kustomization.yaml": "overlays/dev",
+    "Sweeps/README.md": "sweeps/README.md",
+    "Base/models/resnet.py": "base/models/v1/job.yaml",
+}
+"""Files that look like those of sweeps, and the file by which a system would show them to somebody."""
+
+
+@pytest.mark.parametrize("path", OF_OTHER_PROJECTS)
+def test_folders_of_other_projects_may_look_like_those_of_sweeps_until_something_reads_them(
+    path: str, sandbox: Sandbox
+) -> None:
+    sandbox.write(path, "x\n")
+    sandbox.commit("Another project")
+    sandbox.push()
+    assert check(sandbox.workspace).problems == ()
+
+    sandbox.write(OF_OTHER_PROJECTS[path], "x\n")
+    if OF_OTHER_PROJECTS[path] == "sweeps/peak.yaml":
+        sandbox.spec()
+    sandbox.git("add", "--all")
+
+    assert (path, "file-name") in {
+        (problem.file, problem.code) for problem in check(sandbox.workspace).problems
+    }
 
 
 @pytest.mark.parametrize("path", ["Sweep/a.yaml", "code/Base/x.py", "docs/Results/a.md", "sweepledger.yml"])

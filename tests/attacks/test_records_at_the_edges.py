@@ -18,7 +18,7 @@ MEMBERS: dict[str, dict[str, object]] = {
     "wrong-value:node": {"node": "\ud800"},
     "wrong-value:disruptions": {"disruptions": 10**30},
     "wrong-value:attempt": {"attempt": 10**30},
-    "wrong-value:curve": {"curve": [[3, 1.0], [-1, 2.0]]},
+    "wrong-value:curves": {"curves": {"loss": [[3, 1.0], [-1, 2.0]]}},
     "wrong-value:bytes": {"artifacts": [{"path": "a", "bytes": 2**70, "sha256": "0" * 64}]},
     "number-too-large": {"shared": 10**300},
     "unknown-version": {"version": True},

@@ -101,6 +101,16 @@ def test_what_is_recorded_stays_and_nothing_else_comes(attack: str, recorded: Sa
     assert "may push nothing but results" in push(recorded)
 
 
+def test_a_late_record_is_pushed_by_a_person_alone(recorded: Sandbox) -> None:
+    (batch,) = (path.name for path in (recorded.root / "overlays/archive").glob("hill-*"))
+    path = recorded.root / f"results/hill/records/{batch}.jsonl"
+    path.write_text(path.read_text() + "late\n")
+    recorded.commit("Correct a missing row")
+
+    assert f"{path.relative_to(recorded.root)} is recorded" in push(recorded)
+    assert push(recorded, pusher="ada") == ""
+
+
 @pytest.mark.parametrize("ref", ["refs/heads/other", "refs/tags/v1", "refs/notes/x", "refs/replace/{tip}"])
 def test_no_other_ref_is_pushed(ref: str, recorded: Sandbox) -> None:
     tip = recorded.git("rev-parse", "HEAD").strip()

@@ -36,7 +36,7 @@ def test_a_file_in_the_place_of_a_batchs_is_refused_whatever_cluster_it_is_of(sa
         sandbox.write(place, POD)
     sandbox.write("clusters/extra/flux/active/own.yaml", POD)
 
-    assert {(place, "flux-file") for place in PLACES} <= errors(sandbox)
+    assert {(place, "drift") for place in PLACES} <= errors(sandbox)
     assert not any(file.startswith("clusters/extra/") for file, _ in errors(sandbox))
 
 

@@ -102,8 +102,8 @@ def test_once_merged_nothing_planted_is_run_read_or_overwritten(
         path: path.read_bytes() for path in clone.rglob("*") if path.is_file() and ".git/" not in str(path)
     }
 
-    for command in (("local", "--once"), ("status",), ("collect",), ("generate",), ("logs", "t0")):
-        done = run_sweep(*command, cwd=clone)
+    for command in ("cluster local --once", "status", "cluster collect", "generate", "logs t0"):
+        done = run_sweep(*command.split(), cwd=clone)
         assert done.returncode == 3, (command, done.stderr)
         assert "sweepledger" in done.stderr
         assert "hint" in done.stderr
@@ -116,7 +116,7 @@ def test_once_merged_nothing_planted_is_run_read_or_overwritten(
 
 def test_state_that_git_has_written_into_is_not_trusted_after_git_forgets_it(sandbox: Sandbox) -> None:
     sandbox.merged()
-    assert run_sweep("local", "--once", cwd=sandbox.root).returncode == 0
+    assert run_sweep("cluster", "local", "--once", cwd=sandbox.root).returncode == 0
     write(sandbox.root, ".sweepledger/results/planted", "")
     sandbox.git("add", "--force", ".sweepledger/results/planted")
     assert run_sweep("status", cwd=sandbox.root).returncode == 3
@@ -222,9 +222,9 @@ def test_state_chosen_inside_the_work_tree_is_checked_as_well(sandbox: Sandbox) 
     sandbox.merged()
     write(sandbox.root, "mine/results/planted", "")
     sandbox.git("add", "mine")
-    assert run_sweep("local", "--once", "--state", "mine", cwd=sandbox.root).returncode == 3
+    assert run_sweep("cluster", "local", "--once", "--state", "mine", cwd=sandbox.root).returncode == 3
 
     sandbox.git("rm", "-q", "-r", "--cached", "mine")
-    assert run_sweep("local", "--once", "--state", "mine", cwd=sandbox.root).returncode == 3
-    assert run_sweep("local", "--once", "--state", "other", cwd=sandbox.root).returncode == 0
-    assert run_sweep("local", "--once", "--state", "other", cwd=sandbox.root).returncode == 0
+    assert run_sweep("cluster", "local", "--once", "--state", "mine", cwd=sandbox.root).returncode == 3
+    assert run_sweep("cluster", "local", "--once", "--state", "other", cwd=sandbox.root).returncode == 0
+    assert run_sweep("cluster", "local", "--once", "--state", "other", cwd=sandbox.root).returncode == 0

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from sweepledger.commands.check import check
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.repository import programs
 from sweepledger.structs.program import Data, EnvironmentLock, Program
 from tests.repository import Sandbox
@@ -52,6 +52,12 @@ FORGERIES = {
     "an image of another registry": image(f"evil.example/train@{OTHER}"),
     "another image of the same repository": image(f"registry.example.org/train@{OTHER}"),
     "no image": image("local"),
+    "less disk than the code takes": Forgery(
+        "code.disk", "retries: 0", lambda program: replace(program, code=replace(program.code, disk=1 << 12))
+    ),
+    "no disk for the code": Forgery(
+        "code.disk", "retries: 0", lambda program: replace(program, code=replace(program.code, disk=0))
+    ),
     "other data": Forgery("data", "data: mnist", lambda program: replace(program, data=Data("mnist", OTHER))),
     "another environment": Forgery(
         "environment",
@@ -85,7 +91,7 @@ def test_a_new_batch_runs_what_settings_and_spec_give(
     sandbox.commit("Ask for a sweep")
 
     assert problems(sandbox) == [("program-not-shown", f"program.{forgery.part}")]
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     assert problems(sandbox) == []
 
 

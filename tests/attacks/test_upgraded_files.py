@@ -1,4 +1,5 @@
-"""A merged change leaves traps for `sweep upgrade`: it ends with a sentence, and touches nothing but its own files."""
+"""A merged change leaves traps for `sweep cluster upgrade`: it ends with a sentence, and touches nothing but its own
+files."""
 
 import shutil
 from collections.abc import Callable

@@ -30,7 +30,7 @@ def given(bucket: Bucket, files: dict[str, bytes] | None = None) -> None:
 
 @pytest.fixture
 def digest(tmp_path: Path) -> str:
-    """The digest that `sweep data digest` computes of the same files."""
+    """The digest that `sweep cluster data` computes of the same files."""
     for name, content in FILES.items():
         path = tmp_path / "source" / name
         path.parent.mkdir(parents=True, exist_ok=True)

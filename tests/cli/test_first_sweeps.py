@@ -189,7 +189,7 @@ def test_evidence_that_is_not_committed_is_refused_before_a_round_goes_without_i
     text = spec.read_text().replace("method: grid", "method: tpe\nseed: 7\nrounds: {size: 2, max: 1}")
     spec.write_text(text.replace("{values: [1, 2]}", "{min: 0.0, max: 2.0}"))
     (lab.parent / "runs.csv").write_text("x,score,state\n1.5,1.5,finished\n")
-    run_sweep("warm-start", "fit", str(lab.parent / "runs.csv"), cwd=lab)
+    run_sweep("import", "trials", str(lab.parent / "runs.csv"), "--name", "fit", cwd=lab)
 
     refused = run_sweep("run", "fit", cwd=lab)
 

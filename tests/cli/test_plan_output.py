@@ -16,8 +16,8 @@ from sweepledger.cli.text import plan, plan_markdown
 from sweepledger.cli.text.values import value_text
 from sweepledger.commands.plan import Planned
 from sweepledger.plan import (
-    BlockReview,
     CodeChange,
+    DesignReview,
     Difference,
     FileChange,
     Rejection,
@@ -48,9 +48,10 @@ peak: 3 trials: 1 new, 2 running, 0 recorded
   time   unknown: no trial of this program is recorded; set run.expected_minutes for an estimate
   cost   at most 0.1 trial hours (1 new trial × 1m × (1 attempt + 5 disruptions)), about 0.0167 hours \
 at parallelism 2; 0.3 trial hours for all 3
+  disk   4112 MiB a pod · 2064 MiB for what it runs, of which 16 MiB for its copy of the code
   note   without replicates, the effect of a configuration cannot be separated from seed noise
-  block  method  candidates  rejected  duplicates  kept  accepted
-  1      grid    3           0         0           3     100 %
+  method  candidates  rejected  duplicates  kept  accepted
+  grid    3           0         0           3     100 %
   parameter  trials  values
   x          3       2 ×1  3 ×1  4 ×1
   fixed  bias=0.5
@@ -90,7 +91,7 @@ def a_review(sweep: Sweep, **changes: Any) -> Review:
         sweep,
         trials,
         TrialCounts(len(trials), 0, 0),
-        tuple(BlockReview(block.method, 4, 2, 0, 2) for block in sweep.blocks),
+        DesignReview(sweep.method, 4, 2, 0, 2),
         coverage(sweep, expansion.configurations),
         difference(None, (), trials),
     )
@@ -98,7 +99,7 @@ def a_review(sweep: Sweep, **changes: Any) -> Review:
 
 
 def of_parameters(*parameters: Parameter, **changes: Any) -> Sweep:
-    return a_sweep(blocks=(GridSearch(SearchSpace(parameters)),), **changes)
+    return a_sweep(design=GridSearch(SearchSpace(parameters)), **changes)
 
 
 def comment(*reviews: Review) -> str:
@@ -140,11 +141,11 @@ def test_a_program_sees_everything(changed: Sandbox, run_sweep: Run) -> None:
     document = json.loads(done.stdout)
     assert (done.returncode, document["status"], document["problems"]) == (0, "ok", [])
     assert document["data"]["base"] == changed.git("rev-parse", "HEAD").strip()
-    assert document["data"]["settled"] == []
+    assert document["data"]["unchanged"] == []
     (sweep,) = document["data"]["sweeps"]
     assert (sweep["new"], sweep["running"], sweep["recorded"]) == (1, 2, 0)
     assert sweep["constants"] == {"bias": 0.5}
-    assert sweep["cost"]["new"].keys() == {"trials", "hours", "trial_hours", "gpu_hours", "wall_hours"}
+    assert sweep["cost"]["new"].keys() == {"trials", "trial_hours", "gpu_hours", "wall_hours"}
     assert (sweep["cost"]["new"]["trials"], sweep["cost"]["timeout_seconds"]) == (1, 60)
     assert sweep["parameters"][0]["counts"] == [
         {"value": 2, "count": 1},
@@ -152,13 +153,13 @@ def test_a_program_sees_everything(changed: Sandbox, run_sweep: Run) -> None:
         {"value": 4, "count": 1},
     ]
     assert sweep["difference"] == {
-        "former": "sweeps/peak.yaml",
+        "previous": "sweeps/peak.yaml",
         "problems": [],
         "added": 1,
         "removed": 1,
         "unchanged": 2,
-        "added_trials": [{"trial": "tdf1b139f3a1", "params": {"x": 4, "bias": 0.5}, "replicate": 0}],
-        "removed_trials": [{"trial": "t2a9f071af67", "params": {"x": 1, "bias": 0.5}, "replicate": 0}],
+        "added_trials": [{"trial": "tdf1b139f3a1", "configuration": {"x": 4, "bias": 0.5}, "replicate": 0}],
+        "removed_trials": [{"trial": "t2a9f071af67", "configuration": {"x": 1, "bias": 0.5}, "replicate": 0}],
     }
 
 
@@ -191,8 +192,8 @@ def a_hostile_review() -> Review:
     )
     warning = Problem(sweep.path, 1, 1, "", HOSTILE, "some-code", severity=Severity.WARNING)
     made = a_review(sweep, problems=(warning,), unlocked=HOSTILE)
-    block = replace(made.blocks[0], constraints=(Rejection(HOSTILE, 1),))
-    return replace(made, blocks=(block,), difference=difference(sweep.path, (), made.trials))
+    design = replace(made.design, constraints=(Rejection(HOSTILE, 1),))
+    return replace(made, design=design, difference=difference(sweep.path, (), made.trials))
 
 
 def test_untrusted_text_is_not_interpreted_as_markup() -> None:
@@ -207,7 +208,7 @@ def test_untrusted_text_is_not_interpreted_as_markup() -> None:
         for token, after in zip(rendered(text), rendered(text)[1:], strict=False)
         if token.type == "heading_open"
     ]
-    assert headings == ["lr: 2 trials", "Blocks", "Coverage", "Trials", "Difference", "Warnings"]
+    assert headings == ["lr: 2 trials", "Candidates", "Coverage", "Trials", "Difference", "Warnings"]
 
 
 def test_names_of_changed_files_notify_nobody() -> None:
@@ -362,7 +363,7 @@ def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox, run_swee
 
     text = run_sweep("plan", "peak", cwd=changed.root).stdout
 
-    assert f"  {output}`sweep update peak` runs all trials with the new version\n" in text
+    assert f"  {output}`sweep generate peak --update` runs all trials with the new version\n" in text
     removed = before_lines(changed)
     assert (
         f"  code   changed since the lock, and this does not run: 1 file: code/train.py +1 -{removed}\n"
@@ -381,7 +382,7 @@ def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sand
     for number in range(7):
         sandbox.write(f"code/more {number}.py", "pass\n")
     sandbox.commit("Add files")
-    assert run_sweep("update", "peak", cwd=sandbox.root).returncode == 0
+    assert run_sweep("generate", "peak", "--update", cwd=sandbox.root).returncode == 0
 
     text = run_sweep("plan", "peak", cwd=sandbox.root).stdout
     data = json.loads(run_sweep("plan", "peak", "--format", "json", cwd=sandbox.root).stdout)
@@ -476,7 +477,7 @@ def test_the_pool_shows_shares_of_gpus() -> None:
     shown = plan.pool_usage(review.pool_usage)
 
     assert "(1 CPU, 4 GiB, 1/4 GPU by mps) · 2 at once · 1 node" in shown
-    assert review.new_cost.gpu_hours == review.new_cost.hours / 4
+    assert review.new_cost.gpu_hours == review.new_cost.trial_hours / 4
 
 
 def test_the_pool_shows_pods_gpus_and_price() -> None:

@@ -108,7 +108,7 @@ def test_every_command_in_a_text_exists_with_its_options() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["sweep ran {}", "sweep run {} --updates", "git pul", "sweep data digest --x F"]
+    "command", ["sweep ran {}", "sweep run {} --updates", "git pul", "sweep cluster data --x F"]
 )
 def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:
     assert faults(command)
@@ -292,10 +292,10 @@ SITUATIONS = {
     "code that changed after the run": Situation(
         (written, run, program_edited, committed),
         "run peak",
-        ("sweep update peak", "sweep run peak --update"),
+        ("sweep generate peak --update", "sweep run peak --update"),
     ),
     "code that changed, and a plan": Situation(
-        (written, run, program_edited, committed), "plan peak", ("sweep update peak",)
+        (written, run, program_edited, committed), "plan peak", ("sweep generate peak --update",)
     ),
     "nothing is recorded": Situation((written,), "results peak", ("sweep status peak",)),
     "nothing is generated": Situation((written,), "why peak", ("sweep generate peak",)),
@@ -304,7 +304,9 @@ SITUATIONS = {
         (written, generated, committed), "why peak", ("sweep run peak", "sweep status")
     ),
     "a batch that is pushed": Situation(
-        (with_remote, generated, pushed), "why peak", ("sweep run peak", "sweep local", "sweep status")
+        (with_remote, generated, pushed),
+        "why peak",
+        ("sweep run peak", "sweep cluster local", "sweep status"),
     ),
     "a batch that waits for its merge": Situation(
         (with_remote, generated), "why peak", ("git fetch origin",)
@@ -321,7 +323,7 @@ SITUATIONS = {
         (written, generated, committed, cancelled), "cancel peak", ("sweep retry peak --batch BATCH",)
     ),
     "a repeated trial": Situation((misnamed, run), "retry peak", ("sweep run peak",)),
-    "a search that is not paused": Situation((search, run), "resume peak", ("sweep status peak",)),
+    "a search that is not paused": Situation((search, run), "cluster resume peak", ("sweep status peak",)),
     "nobody has a name": Situation(
         (written, nobody),
         "run peak",
@@ -354,9 +356,11 @@ SITUATIONS = {
         (written, run, emptied_records), "verify peak", ("git log -- results/peak",)
     ),
     "no spec": Situation((without_spec,), "validate", ("sweep new NAME",)),
-    "no remote for a doctor": Situation((written,), "doctor", NO_REMOTE),
-    "no remote to follow": Situation((written,), "local --once", NO_REMOTE),
-    "no image": Situation((written,), "pin trainer", ("sweep pin trainer --repository R --tag T",)),
+    "no remote for a doctor": Situation((written,), "cluster doctor", NO_REMOTE),
+    "no remote to follow": Situation((written,), "cluster local --once", NO_REMOTE),
+    "no image": Situation(
+        (written,), "cluster pin trainer", ("sweep cluster pin trainer --repository R --tag T",)
+    ),
     "no repository": Situation((without_repository,), "run peak", ("git init",)),
 }
 
@@ -377,7 +381,7 @@ def accepted(command: str, sandbox: Sandbox) -> str | None:
             [program, *words], cwd=sandbox.root, env=environment, capture_output=True, text=True, check=False
         )
         return done.stderr if done.returncode else None
-    once = ["--once"] if words == ["local"] else []  # it would follow the branch for ever
+    once = ["--once"] if words == ["cluster", "local"] else []  # it would follow the branch for ever
     done = run_sweep(*words, *once, cwd=sandbox.root)
     return f"{done.returncode}: {done.stdout}{done.stderr}" if done.returncode in {2, 3} else None
 
@@ -436,20 +440,20 @@ NOT_RUN = {
     "a cluster, or the files of its platform, prints it": """
         git checkout COMMIT -- base
         git push {} --delete {}
-        sweep bootstrap --repo URL --branch NAME
-        sweep bootstrap {}
-        sweep bootstrap {} --branch
-        sweep bootstrap {} --repo URL
-        sweep bootstrap {} --repo URL --branch main
+        sweep cluster bootstrap --repo URL --branch NAME
+        sweep cluster bootstrap {}
+        sweep cluster bootstrap {} --branch
+        sweep cluster bootstrap {} --repo URL
+        sweep cluster bootstrap {} --repo URL --branch main
         sweep cancel NAME --batch BATCH
         sweep cancel {} --batch {}
         sweep cancel {} --replace
-        sweep collect-by-pod --push
-        sweep doctor --prove
-        sweep doctor --release
+        sweep cluster collect-by-pod --push
+        sweep cluster doctor --prove
+        sweep cluster doctor --release
         sweep generate --push
-        sweep pin collector
-        sweep pin trainer --repository REPO --tag TAG
+        sweep cluster pin collector
+        sweep cluster pin trainer --repository REPO --tag TAG
         sweep run {} --hand-over
         sweep status --cluster
         sweep status --cluster --in {}
@@ -469,30 +473,33 @@ NOT_RUN = {
         git rm --cached {}
         git rm -r --force {}
         sweep cancel {}
-        sweep next {}
-        sweep resume {}
+        sweep cluster next {}
+        sweep cluster resume {}
         sweep show {}
         sweep sync parquet NAME
         sweep try {}
-        sweep update NAME
+        sweep generate NAME --update
         sweep validate {}
         sweep verify {}
     """,
     "it names an option in a sentence": """
-        sweep collect --ended {}
+        sweep cluster collect --ended {}
         sweep import --help
-        sweep local --without-gpu
-        sweep reproduce TRIAL --run
+        sweep import trials
+        sweep cluster local --without-gpu
+        sweep generate --update
+        sweep show --fetch
+        sweep show TRIAL --reproduce --run
         sweep results --output csv
         sweep status NAME
     """,
     "it is in a generated file, a comment or a page": """
-        sweep bootstrap {controller} --repo URL --branch main
-        sweep data digest FOLDER
-        sweep data digest PATH
+        sweep cluster bootstrap {controller} --repo URL --branch main
+        sweep cluster data FOLDER
+        sweep cluster data PATH
         sweep import wandb FILE
-        sweep pin trainer --tag v1
-        sweep schema settings
+        sweep cluster pin trainer --tag v1
+        sweep validate --schema settings
         sweep submit {example}
         sweep try {name}
     """,
@@ -505,7 +512,7 @@ def test_every_proposed_command_is_run_above_or_has_a_reason() -> None:
     left = {
         template
         for template in templates()
-        if len(template.split()) > 2
+        if len(template.replace("sweep cluster ", "sweep ").split()) > 2
         and not any(
             re.fullmatch(".+".join(map(re.escape, re.split(r"\{\w*\}", template))), command)
             for command in run

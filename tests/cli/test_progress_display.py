@@ -1,4 +1,4 @@
-"""What `sweep local` shows, and what it does not keep."""
+"""What `sweep cluster local` shows, and what it does not keep."""
 
 import io
 import weakref

@@ -34,7 +34,7 @@ def envelope(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 def recorded(sandbox: Sandbox, run_sweep: Run) -> Sandbox:
     """A sandbox with one sweep run and recorded."""
     sandbox.merged()
-    assert run_sweep("local", "--once", cwd=sandbox.root).returncode == 0
+    assert run_sweep("cluster", "local", "--once", cwd=sandbox.root).returncode == 0
     sandbox.pull()
     return sandbox
 
@@ -63,7 +63,7 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
         done = run_sweep(*arguments, "--format", "json", cwd=sandbox.root)
         assert done.returncode == code, done.stderr
         document = envelope(done)
-        assert document["command"] == arguments[0]
+        assert document["command"] == " ".join(arguments[: 1 + (arguments[0] == "cluster")])
         assert document["status"] == "ok"
         data: dict[str, Any] = document["data"]
         return data
@@ -77,36 +77,36 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     assert ask("check") == {"specs": 1, "built": [], "unchanged": [batch], "untracked": [], "pools": {}}
     assert (status := ask("status"))["sweeps"][0]["pending"] == 3
     assert status["disk"]["is_complete"]
-    (landed,) = ask("local", "--once")["collected"]
+    (landed,) = ask("cluster", "local", "--once")["collected"]
     assert landed["counts"] == {**{str(status): 0 for status in Status}, "ok": 3}
     sandbox.pull()
     assert ask("status", "peak")["sweeps"][0]["ok"] == 3
     trials = ask("results", "peak", "--top", "1")["trials"]
-    assert [(trial["metrics"]["score"], trial["params"]) for trial in trials] == [
+    assert [(trial["metrics"]["score"], trial["configuration"]) for trial in trials] == [
         (0.5, {"x": 2, "bias": 0.5})
     ]
     best = trials[0]["trial"]
     assert ask("logs", best)["attempts"][0]["stdout"] == "x=2.0 bias=0.5\n"
     shown = ask("show", best[:6])
-    assert shown["assignment"] == {"x": 2, "bias": 0.5}
-    assert [commit["did"] for commit in shown["commits"]] == ["asked", "generated", "recorded"]
+    assert shown["configuration"] == {"x": 2, "bias": 0.5}
+    assert [commit["action"] for commit in shown["commits"]] == ["requested", "generated", "recorded"]
     entries = ask("log", "peak")["entries"]
     assert [(entry["kind"], entry["best"], entry["change"]) for entry in entries] == [
         ("spec", None, None),
         ("batch", None, None),
         ("results", 0.5, None),
     ]
-    assert ask("collect") == {"collected": [], "asked": []}
-    assert ask("update", "peak")["sweeps"][0]["batch"] is None
-    assert ask("new", "other")["path"] == "sweeps/other.yaml"
+    assert ask("cluster", "collect") == {"collected": [], "requested": []}
+    assert ask("generate", "peak", "--update")["sweeps"][0]["batch"] is None
+    assert ask("new", "other")["paths"] == ["sweeps/other.yaml", ".gitattributes"]
 
 
 def test_log_shows_the_change_of_the_best_metric(recorded: Sandbox, run_sweep: Run) -> None:
     recorded.merged(xs="1, 2, 3, 2.1")
-    run_sweep("local", "--once", cwd=recorded.root)
+    run_sweep("cluster", "local", "--once", cwd=recorded.root)
     recorded.pull()
     recorded.merged(xs="1, 2, 3, 2.1, 9")
-    run_sweep("local", "--once", cwd=recorded.root)
+    run_sweep("cluster", "local", "--once", cwd=recorded.root)
     recorded.pull()
 
     entries = envelope(run_sweep("log", "--format", "json", cwd=recorded.root))["data"]["entries"]
@@ -167,14 +167,24 @@ def test_without_the_remote(sandbox: Sandbox, run_sweep: Run, form: str) -> None
     sandbox.merged()
     sandbox.git("remote", "remove", "origin")
 
-    refused(run_sweep("local", "--once", "--format", form, cwd=sandbox.root), 3, "no remote 'origin'", form)
+    refused(
+        run_sweep("cluster", "local", "--once", "--format", form, cwd=sandbox.root),
+        3,
+        "no remote 'origin'",
+        form,
+    )
 
 
 @ANYWHERE
 def test_with_a_remote_that_is_gone(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
     sandbox.git("remote", "set-url", "origin", "/nowhere/at/all")
 
-    refused(run_sweep("local", "--once", "--format", form, cwd=sandbox.root), 3, "git fetch failed", form)
+    refused(
+        run_sweep("cluster", "local", "--once", "--format", form, cwd=sandbox.root),
+        3,
+        "git fetch failed",
+        form,
+    )
 
 
 @ANYWHERE
@@ -309,7 +319,7 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
                 (["validate", "--format", "json"], 0),
                 (["generate", "--help"], 0),
                 (["--version"], 0),
-                (["schema"], 0),
+                (["validate", "--schema", "sweep"], 0),
                 (["validate"], 0),
                 (["plan"], 0),
                 (["generate", "--check", "--format", "json"], 5),
@@ -362,27 +372,16 @@ def test_status_says_what_this_clone_takes_of_the_disk(sandbox: Sandbox, run_swe
     assert ".sweepledger takes 5 MiB of the disk" in run_sweep("status", cwd=sandbox.root).stdout
 
 
-def test_try_prints_no_table_of_metrics_for_a_trial_without_metrics(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.spec()
-    sandbox.write("code/train.py", "raise SystemExit(3)")
-
-    done = run_sweep("try", "peak", cwd=sandbox.root)
-
-    assert done.returncode == 1
-    assert "failed (exit-3)" in done.stdout
-    assert "metric" not in done.stdout
-
-
 def test_local_warns_of_batches_that_are_not_on_the_branch(sandbox: Sandbox, run_sweep: Run) -> None:
     sandbox.spec()
     run_sweep("generate", cwd=sandbox.root)
     sandbox.commit("Ask")
 
-    done = run_sweep("local", "--once", cwd=sandbox.root)
+    done = run_sweep("cluster", "local", "--once", cwd=sandbox.root)
 
     assert "1 batch of your work tree is not on origin/main yet: push it" in done.stdout
     sandbox.push()
-    assert "work tree" not in run_sweep("local", "--once", cwd=sandbox.root).stdout
+    assert "work tree" not in run_sweep("cluster", "local", "--once", cwd=sandbox.root).stdout
 
 
 def test_status_of_a_sweep_without_a_batch(sandbox: Sandbox, run_sweep: Run) -> None:
@@ -404,23 +403,26 @@ def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox, run
     assert (done.returncode, "\x1b" in done.stdout) == (0, False)
 
 
-def test_the_help_names_every_command(run_sweep: Run, tmp_path: Path) -> None:
-    shown = run_sweep("--help", cwd=tmp_path).stdout
+OF_A_CLUSTER = (
+    "init pin data bootstrap doctor upgrade local collect collect-by-pod next "
+    "pause resume scale budget metrics expire"
+)
+"""The commands of `sweep cluster` in the order of use."""
 
-    for command in (
-        "new",
-        "validate",
-        "try",
-        "generate",
-        "check",
-        "local",
-        "collect",
-        "status",
-        "results",
-        "logs",
-        "update",
-        "log",
-        "show",
-    ):
-        assert f" {command} " in shown
-        assert run_sweep(command, "--help", cwd=tmp_path).returncode == 0
+
+@pytest.mark.parametrize(("group", "commands"), [(("cluster",), OF_A_CLUSTER)], ids=["cluster"])
+def test_the_help_names_every_command_and_fits_a_terminal(
+    run_sweep: Run, tmp_path: Path, group: tuple[str, ...], commands: str
+) -> None:
+    shown = run_sweep(*group, "--help", cwd=tmp_path, COLUMNS="80").stdout
+
+    rows = shown.partition("Commands:\n")[2].splitlines()
+    assert [row.split()[0] for row in rows] == commands.split()
+    assert not [row for row in rows if row.endswith("...")]
+    lines = shown.splitlines()
+    assert len(lines) < 40  # a prompt follows
+    assert max(map(len, lines)) <= 80
+    for command in commands.split():
+        assert run_sweep(*group, command, "--help", cwd=tmp_path).returncode == 0
+    bare = run_sweep(*group, cwd=tmp_path, COLUMNS="80")
+    assert (bare.returncode, bare.stdout, bare.stderr) == (2, shown, "")

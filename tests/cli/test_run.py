@@ -455,7 +455,7 @@ def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path) -> None:
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)["data"]
     assert (data["trial"], data["of"], data["status"]) == (1, 2, "ok")
-    assert data["metrics"]["score"] == pytest.approx(1 - (data["assignment"]["x"] - 2) ** 2)
+    assert data["metrics"]["score"] == pytest.approx(1 - (data["configuration"]["x"] - 2) ** 2)
     assert not (lab / "overlays").exists()
 
 

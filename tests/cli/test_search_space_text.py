@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.cli.text.search_space import domain_text, method_text, parameter_rows
+from sweepledger.cli.text.search_space import domain_text, parameter_rows
 from sweepledger.reader.expression import parse_expression
 from sweepledger.structs.domain import (
     Beta,
@@ -16,7 +16,7 @@ from sweepledger.structs.domain import (
     Quantized,
     Uniform,
 )
-from sweepledger.structs.search_block import Block, ConfigurationList, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import ConfigurationList, GridSearch
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 
 EMPTY = SearchSpace(())
@@ -69,18 +69,3 @@ def test_a_list_is_counted() -> None:
     assert list(parameter_rows(ConfigurationList(EMPTY, ({"a": 1}, {"a": 2, "b": 3})))) == [
         ("a, b", "2 configurations, as listed")
     ]
-
-
-@pytest.mark.parametrize(
-    ("block", "words"),
-    [
-        (GridSearch(EMPTY), "grid"),
-        (GridSearch(EMPTY, cap=5), "grid, at most 5"),
-        (GridSearch(EMPTY, seed=1), "grid, shuffled by seed 1"),
-        (GridSearch(EMPTY, cap=5, seed=1), "grid, shuffled by seed 1, the first 5"),
-        (RandomSearch(Sampler.SOBOL, EMPTY, 3, 16), "sobol, 16 by seed 3"),
-        (ConfigurationList(EMPTY, ()), "list"),
-    ],
-)
-def test_the_method_of_a_block_is_described(block: Block, words: str) -> None:
-    assert method_text(block) == words

@@ -32,13 +32,9 @@ run: {code: {path: code}}
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"), [((), "sweep"), (("sweep",), "sweep"), (("settings",), "settings")]
-)
-def test_the_schema_is_printed_anywhere(
-    tmp_path: Path, run_sweep: Run, arguments: tuple[str, ...], name: str
-) -> None:
-    done = run_sweep("schema", *arguments, cwd=tmp_path)
+@pytest.mark.parametrize("name", ["sweep", "settings"])
+def test_the_schema_is_printed_anywhere(tmp_path: Path, run_sweep: Run, name: str) -> None:
+    done = run_sweep("validate", "--schema", name, cwd=tmp_path)
 
     assert done.returncode == 0
     assert json.loads(done.stdout) == load_schema(name)
@@ -129,37 +125,6 @@ def test_only_a_regular_file_is_opened(sandbox: Sandbox, run_sweep: Run, kind: s
 
     assert done.returncode == 1
     assert "there is no 'sweeps/points.csv' [list-file]" in done.stderr
-
-
-def test_generate_describes_every_block(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.write(
-        "sweeps/mixed.yaml",
-        REPEATED.replace("name: repeated", "name: mixed")
-        .replace("method: grid\n", "")
-        .replace("replicates: 2\n", "")
-        .replace("parameters: {x: {values: [1, 2]}}", "parameters: {bias: {value: 0}}\nblocks:")
-        .replace(
-            "blocks:",
-            "blocks:\n"
-            "- {method: grid, parameters: {x: {values: [1, 2]}}, constraints: [x < 2]}\n"
-            "- {method: random, seed: 1, run_cap: 2, parameters: {x: {min: 0, max: 0.5}}}",
-        ),
-    )
-    sandbox.commit("Ask")
-
-    done = run_sweep("generate", cwd=sandbox.root)
-
-    words = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, done.stderr
-    assert words[2:9] == [
-        "block 1 grid",
-        "bias 0",
-        "x 1, 2",
-        "constraint x < 2",
-        "block 2 random, 2 by seed 1",
-        "bias 0",
-        "x 0 … 0.5, uniform",
-    ]
 
 
 @pytest.mark.parametrize("arguments", [("validate",), ("generate",)])

@@ -143,11 +143,6 @@ def sweep_out() -> None:
             _remove(path)
 
 
-def leftovers() -> list[str]:
-    """Name what boxes have left on this machine: nothing, where none runs."""
-    return sorted(map(str, [*_cgroups(f"{PREFIX}*"), *HOME.glob(f"{PREFIX}*")]))
-
-
 def _remove(lock: Path) -> None:
     _remove_cgroups(lock.stem)
     shutil.rmtree(lock.with_suffix(""), ignore_errors=True)

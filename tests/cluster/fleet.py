@@ -136,7 +136,7 @@ def _begun(machine: Machine, forge: Forge, follower: str, pool: str, shapes: tup
     team.git("commit", "-q", "-m", "Start")  # what nobody committed cannot be bootstrapped
     tool = "argocd" if follower == "argocd" else "flux"
     allowed = [argument for shape in shapes for argument in ("--shape", shape)]
-    team.sweep("bootstrap", tool, "--repo", forge.url(REPOSITORY), "--branch", "main", *allowed)
+    team.sweep("cluster", "bootstrap", tool, "--repo", forge.url(REPOSITORY), "--branch", "main", *allowed)
     team.git("add", "--all")
     team.git("commit", "-q", "-m", "Bootstrap")
     team.git("push", "-q", "origin", "main")

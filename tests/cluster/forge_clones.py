@@ -52,10 +52,6 @@ class Clone:
         done = self.git("push", "--porcelain", remote, *(refs or ("main",)), check=False)
         return done.stdout + done.stderr if done.returncode else ""
 
-    def catch_up(self) -> None:
-        """Put what is not pushed on top of what others have pushed."""
-        self.git("pull", "-q", "--rebase", "origin", "main")
-
     def speak_as(self, user: str) -> None:
         """Say another's name from now on."""
         self.git("remote", "set-url", "origin", self.forge.url(self.repository, user=user))

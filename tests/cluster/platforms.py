@@ -1,4 +1,4 @@
-"""A platform as `sweep bootstrap` writes it, built and applied for real."""
+"""A platform as `sweep cluster bootstrap` writes it, built and applied for real."""
 
 import re
 import shlex

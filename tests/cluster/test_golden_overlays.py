@@ -151,7 +151,7 @@ def hostile(pod: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def built(folder: Path, overlay: Path) -> list[dict[str, Any]]:
-    """Build an overlay; one without an image, which only `sweep local` runs, with one."""
+    """Build an overlay; one without an image, which only `sweep cluster local` runs, with one."""
     texts = [
         json.dumps(one).replace(WITHOUT_IMAGE, IMAGE) for one in kustomize.build(laid_out(folder, overlay))
     ]

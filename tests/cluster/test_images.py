@@ -2,10 +2,7 @@
 
 import hashlib
 import json
-import os
-import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import base_system, image_store, images, oci
-from tests.cluster.images import COLLECTOR, HOLDER, RECIPES, TRAINER, Images, Recipe
+from tests.cluster.images import COLLECTOR, TRAINER, Images, Recipe
 
 ROOT = Path(__file__).parents[2]
 NOBODY = "65532:65532"
@@ -81,20 +78,6 @@ def config_of(archive: Path) -> dict[str, Any]:
         return blob(blob(oci.digest(archive))["config"]["digest"])
 
 
-def a_copy(tmp_path: Path) -> Path:
-    """Copy what the images are made of, as a fresh checkout under another umask would have it."""
-    for name in sorted({name for recipe in RECIPES for name in recipe.content}):
-        target = tmp_path / "copy" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copyfile(ROOT / name, target)
-    for path in (tmp_path / "copy").rglob("*"):
-        path.chmod(path.stat().st_mode & 0o700)
-    return tmp_path / "copy"
-
-
 def test_each_image_is_known_by_its_digest_and_runs_as_nobody(made: Images) -> None:
     for image in (made.trainer, made.collector, made.pause):
         config = config_of(image.archive)["config"]
@@ -104,29 +87,6 @@ def test_each_image_is_known_by_its_digest_and_runs_as_nobody(made: Images) -> N
     assert made.trainer.reference == f"localhost/sweepledger-trainer@{made.trainer.digest}"
     assert made.collector.reference == f"localhost/sweepledger-collector@{made.collector.digest}"
     assert made.pause.reference == "localhost/pause:1"
-
-
-def test_the_trainer_trains_on_real_digits_with_a_read_only_root(run_in: Running, tmp_path: Path) -> None:
-    prepared = subprocess.run(
-        [sys.executable, "-m", "trainer", "prepare", "mnist"],
-        cwd=ROOT,
-        env={**os.environ, "SWEEP_DATA": str(tmp_path / "mnt")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert prepared.returncode == 0, prepared.stderr
-
-    done = run_in(
-        TRAINER,
-        *("SWEEP_DATA=/mnt", "SWEEP_RESULT=/mnt/result.json", "python3", "-m", "trainer", "mnist"),
-        *("--epochs=1", "--width=8"),
-    )
-
-    assert done.returncode == 0, done.stderr
-    result = json.loads((tmp_path / "mnt/result.json").read_text())
-    assert result["metrics"]["test_accuracy"] > 0.9
-    assert result["data"]["name"] == "mnist-5k"
 
 
 def test_the_collector_has_its_tools_and_a_name_to_sign_by(run_in: Running) -> None:
@@ -152,38 +112,6 @@ def test_an_image_names_neither_a_mirror_nor_the_machine(run_in: Running, recipe
     done = run_in(recipe, "sh", "-c", script)
 
     assert done.stdout.split() == ["/etc/apt/sources.list.d:"]
-
-
-def test_the_same_content_is_the_same_image_whatever_the_checkout(tmp_path: Path) -> None:
-    copy = a_copy(tmp_path)
-    (copy / "trainer/__pycache__").mkdir()
-    (copy / "trainer/__pycache__/data.pyc").write_bytes(b"compiled")
-
-    for recipe in RECIPES:
-        assert images.archive_of(recipe, copy) == images.archive_of(recipe, ROOT)
-
-
-@pytest.mark.parametrize(
-    ("changed", "anew"),
-    [
-        ("trainer/data.py", TRAINER),
-        ("images/trainer/Containerfile", TRAINER),
-        ("generator/sweepledger/errors.py", COLLECTOR),
-        ("locks/sweep.lock", COLLECTOR),
-        ("tests/cluster/pause.c", HOLDER),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_change_is_another_image_of_what_it_is_in(tmp_path: Path, changed: str, anew: Recipe) -> None:
-    copy = a_copy(tmp_path)
-
-    with (copy / changed).open("a") as file:
-        file.write("\n")
-
-    others = [
-        recipe for recipe in RECIPES if images.archive_of(recipe, copy) != images.archive_of(recipe, ROOT)
-    ]
-    assert others == [anew]
 
 
 @pytest.mark.parametrize("name", ["collector", "trainer"])

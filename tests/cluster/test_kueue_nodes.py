@@ -100,7 +100,7 @@ def explained(fleet: Fleet, sweep: str) -> tuple[Mapping[str, int], str, str]:
     data = json.loads(fleet.team.sweep("why", sweep, "--format", "json").stdout)["data"]
     groups = [group for batch in data["batches"] for group in batch["causes"]]
     counts = {group["cause"]: group["count"] for group in groups}
-    says, remedy = (" | ".join(str(group[key]) for group in groups) for key in ("says", "remedy"))
+    says, remedy = (" | ".join(str(group[key]) for group in groups) for key in ("message", "remedy"))
     return counts, says, remedy
 
 

@@ -1,7 +1,7 @@
 """On a network that enforces NetworkPolicies, pods reach what the settings open, and nothing else.
 
-`sweep bootstrap` writes the policies and `sweep generate` the labels of pods; kube-router's firewall enforces them.
-Connections are tried from inside real pods, first without the firewall: then each of them succeeds.
+`sweep cluster bootstrap` writes the policies and `sweep generate` the labels of pods; kube-router's firewall enforces
+them. Connections are tried from inside real pods, first without the firewall: then each of them succeeds.
 """
 
 import json
@@ -155,7 +155,7 @@ class Repository:
 
     def found(self) -> None:
         """Write settings, specs, platform and batches."""
-        self._sweep("init", str(self.root))
+        self._sweep("cluster", "init", str(self.root))
         for path in (self.root / "sweeps").glob("*.yaml"):
             path.unlink()
         (self.root / "code").mkdir(exist_ok=True)
@@ -166,7 +166,7 @@ class Repository:
         self._run("git", "add", "--all")
         self._run("git", "commit", "--quiet", "--message=Begin")
         source = ("--repo", "https://git.example/team/sweeps.git", "--branch", "main")
-        self._sweep("bootstrap", "flux", *source, "--shape", "job-set")
+        self._sweep("cluster", "bootstrap", "flux", *source, "--shape", "job-set")
         self._sweep("generate")
 
     def apply(self) -> None:
@@ -185,7 +185,7 @@ class Repository:
 
     def _change(self, before: str, after: str) -> None:
         (self.root / "sweepledger.yaml").write_text(SETTINGS.replace(before, after) if before else SETTINGS)
-        output = self._sweep("bootstrap", "flux", "--format=json")
+        output = self._sweep("cluster", "bootstrap", "flux", "--format=json")
         self.apply()
         for item in json.loads(output)["data"]["undeclared"]:
             if item["kind"] == "NetworkPolicy":

@@ -122,7 +122,7 @@ def test_a_job_whose_pods_are_refused_shows_the_sentence_and_the_way_out(
 
         (group,) = [group for group in groups(fleet, sweep) if group["cause"] == refusal.cause]
         status = fleet.team.sweep("status", sweep, "--cluster").stdout
-        assert refusal.says in group["says"]
+        assert refusal.says in group["message"]
         assert refusal.remedy in group["remedy"]
         assert refusal.says.split(",")[0] in " ".join(status.split())
     finally:

@@ -107,7 +107,7 @@ def test_an_array_of_a_thousand_trials_records_each_once_although_a_node_is_drai
     wait_for("the array has ended", lambda: not slurm.queue(), ARRAY_SECONDS)
     slurm.run("scontrol", "update", f"NodeName={NODES[1]}", "State=RESUME")
 
-    run_sweep("collect", cwd=sandbox.root)
+    run_sweep("cluster", "collect", cwd=sandbox.root)
 
     rows = summary(sandbox)
     assert Counter(row["status"] for row in rows) == {"ok": MANY}
@@ -137,6 +137,6 @@ def test_killed_jobs_are_retried_and_what_was_cancelled_runs_when_the_script_is_
     hold.unlink()
     slurm.run("sbatch", "peak.sbatch", cwd=sandbox.root)
     wait_for("the array has ended", lambda: not slurm.queue())
-    done = run_sweep("collect", cwd=sandbox.root)
+    done = run_sweep("cluster", "collect", cwd=sandbox.root)
     assert f"recorded {batch}" in done.stdout
     assert [row["status"] for row in summary(sandbox)] == ["ok"] * 4

@@ -1,4 +1,5 @@
-"""Two teams set up their platforms in one cluster by what `sweep init` and `sweep bootstrap` tell them, and no more."""
+"""Two teams set up their platforms in one cluster by what `sweep cluster init` and `sweep cluster bootstrap` tell them,
+and no more."""
 
 import json
 import shlex
@@ -33,7 +34,10 @@ class Founded:
     def by_the_pages(cls, root: Path, server: Server, controller: str, url: str) -> "Founded":
         """Type the commands that the output of each command and the page of the platform name."""
         team = cls(root, server, controller)
-        assert run_sweep("init", root.name, "--controller", controller, cwd=root.parent).returncode == 0
+        assert (
+            run_sweep("cluster", "init", root.name, "--controller", controller, cwd=root.parent).returncode
+            == 0
+        )
         team.bootstrapped(url)
         for command in platforms.steps(root):
             done = team.applied(command)
@@ -41,7 +45,9 @@ class Founded:
         return team
 
     def bootstrapped(self, url: str) -> str:
-        done = run_sweep("bootstrap", self.controller, "--repo", url, "--branch", "main", cwd=self.root)
+        done = run_sweep(
+            "cluster", "bootstrap", self.controller, "--repo", url, "--branch", "main", cwd=self.root
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -24,7 +24,7 @@ def results(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def look_at_cluster(sandbox: Sandbox, cluster: Cluster, results: Path) -> Look:
-    """What `sweep collect --push --cluster` does at some time, from the sandbox's clone or another."""
+    """What `sweep cluster collect --push --cluster` does at some time, from the sandbox's clone or another."""
 
     def collect(clock: Callable[[], float] = time.time, workspace: Workspace | None = None) -> Collection:
         target = Target((workspace or sandbox.workspace).repository, "origin", "main")

@@ -1,4 +1,4 @@
-"""Plays `sweep local --once` and kills itself at a chosen moment: a real SIGKILL, no hook in the product.
+"""Plays `sweep cluster local --once` and kills itself at a chosen moment: a real SIGKILL, no hook in the product.
 
 Usage: driver.py URL STATE MOMENT COUNT — at the COUNT-th event named MOMENT; `never` plays to the end.
 """

@@ -78,11 +78,11 @@ def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(
     generate(sandbox.workspace)
     sandbox.commit("Request the first round")
     sandbox.push()
-    assert run_sweep("local", "--once", cwd=sandbox.root).returncode == 0
+    assert run_sweep("cluster", "local", "--once", cwd=sandbox.root).returncode == 0
     sandbox.pull()
 
-    shown = run_sweep("next", "hill", cwd=sandbox.root)
-    again = run_sweep("next", "hill", "--check", cwd=sandbox.root)
+    shown = run_sweep("cluster", "next", "hill", cwd=sandbox.root)
+    again = run_sweep("cluster", "next", "hill", "--check", cwd=sandbox.root)
 
     assert (shown.returncode, again.returncode) == (0, 0), shown.stderr
     assert f"at random, because {WHY}" in shown.stdout
@@ -110,14 +110,15 @@ def test_a_command_whose_search_is_blocked_fails_with_the_reason(
     if command != "next":
         arguments = {"run": ["hill"], "local": ["--once"]}[command]
     else:
-        assert run_sweep_process("local", "--once", cwd=sandbox.root, **hidden).returncode == 3
+        assert run_sweep_process("cluster", "local", "--once", cwd=sandbox.root, **hidden).returncode == 3
         sandbox.pull()
         arguments = ["hill", "--push"]
 
-    done = run_sweep_process(command, *arguments, cwd=sandbox.root, **hidden)
+    verb = [command] if command == "run" else ["cluster", command]
+    done = run_sweep_process(*verb, *arguments, cwd=sandbox.root, **hidden)
 
     assert done.returncode == 3, done.stdout
-    assert "sweep " + command + ": the search hill is blocked: " in done.stderr
+    assert f"sweep {' '.join(verb)}: the search hill is blocked: " in done.stderr
     assert "require Optuna, which is not installed" in done.stderr
     assert "hint: `pip install 'sweepledger[adaptive]'`" in done.stderr
 
@@ -131,12 +132,12 @@ def test_a_collection_that_cannot_continue_a_search_records_it_and_fails_with_th
     leave(results, rounds(sandbox)[0])
 
     blocked = run_sweep_process(
-        "collect", f"--results={results}", cwd=sandbox.root, **without("optuna", tmp_path)
+        "cluster", "collect", f"--results={results}", cwd=sandbox.root, **without("optuna", tmp_path)
     )
-    again = run_sweep("collect", f"--results={results}", cwd=sandbox.root)
+    again = run_sweep("cluster", "collect", f"--results={results}", cwd=sandbox.root)
 
     assert blocked.returncode == 3, blocked.stdout
-    assert "sweep collect: the search hill is blocked: " in blocked.stderr
+    assert "sweep cluster collect: the search hill is blocked: " in blocked.stderr
     assert (sandbox.root / "results/hill/summary.csv").is_file()
     assert again.returncode == 0, again.stderr
     assert len(rounds(sandbox)) == 2
@@ -195,8 +196,8 @@ def test_update_says_why_it_requests_nothing(sandbox: Sandbox, run_sweep: Run, n
 
 def test_a_paused_search_is_no_failure(sandbox: Sandbox, run_sweep: Run) -> None:
     begun(sandbox, size=2, rounds=2)
-    assert run_sweep("pause", "hill", cwd=sandbox.root).returncode == 0
+    assert run_sweep("cluster", "pause", "hill", cwd=sandbox.root).returncode == 0
     sandbox.push()
 
     for arguments in (["local", "--once"], ["next", "hill", "--push"]):
-        assert run_sweep(*arguments, cwd=sandbox.root).returncode == 0, arguments
+        assert run_sweep("cluster", *arguments, cwd=sandbox.root).returncode == 0, arguments

@@ -1,4 +1,4 @@
-"""`sweep bootstrap`: the platform's files, once; and the git server's rule for the collector."""
+"""`sweep cluster bootstrap`: the platform's files, once; and the git server's rule for the collector."""
 
 import json
 import os
@@ -289,8 +289,8 @@ def test_the_command_that_makes_a_secret_is_one_that_kubectl_takes(sandbox: Sand
 def test_as_a_command_it_says_what_to_do_next(
     sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    done = run_sweep("bootstrap", "argocd", "--repo", URL, "--branch", "main", cwd=sandbox.root)
-    data = run_sweep("bootstrap", "argocd", "--format=json", cwd=sandbox.root)
+    done = run_sweep("cluster", "bootstrap", "argocd", "--repo", URL, "--branch", "main", cwd=sandbox.root)
+    data = run_sweep("cluster", "bootstrap", "argocd", "--format=json", cwd=sandbox.root)
 
     assert done.returncode == 0, done.stderr
     for words in (
@@ -303,10 +303,10 @@ def test_as_a_command_it_says_what_to_do_next(
     for words in ("/clusters/ @", "mkdir -p <the export's folder>"):
         assert words in done.stdout
     assert json.loads(data.stdout)["data"]["written"] == []
-    again = run_sweep("bootstrap", "argocd", cwd=sandbox.root)
+    again = run_sweep("cluster", "bootstrap", "argocd", cwd=sandbox.root)
     assert "sweeps-collector/sweep-git-write" in again.stdout
     assert "create secret" not in again.stdout
-    assert run_sweep("bootstrap", "argocd", "--repo", "x", cwd=sandbox.root).returncode == 2
+    assert run_sweep("cluster", "bootstrap", "argocd", "--repo", "x", cwd=sandbox.root).returncode == 2
 
 
 def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:
@@ -340,7 +340,7 @@ def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(
 ) -> None:
     sandbox.write("sweepledger.yaml", NAMED)
 
-    done = run_sweep("bootstrap", "flux", "--repo", URL, "--branch", "main", cwd=sandbox.root)
+    done = run_sweep("cluster", "bootstrap", "flux", "--repo", URL, "--branch", "main", cwd=sandbox.root)
 
     assert done.returncode == 0, done.stderr
     listed = done.stdout.partition("Create these objects")[2].partition("\n\n")[0].splitlines()[1:]

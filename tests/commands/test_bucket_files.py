@@ -1,4 +1,4 @@
-"""`sweep fetch`, `sweep logs` and `sweep expire` of a batch in a real bucket, as their users call them."""
+"""`sweep show --fetch`, `sweep logs` and `sweep cluster expire` of a batch in a real bucket."""
 
 import os
 import re
@@ -125,10 +125,10 @@ def trial(in_bucket: Stored, index: int) -> str:
 
 
 def test_artifacts_are_fetched_and_verified(in_bucket: Stored) -> None:
-    done = in_bucket.sweep("fetch", trial(in_bucket, 1), "--format", "json")
+    done = in_bucket.sweep("show", trial(in_bucket, 1), "--fetch", "artifacts", "--format", "json")
 
     assert done.returncode == 0, done.stderr
-    folder = in_bucket.sandbox.root / "artifacts" / trial(in_bucket, 1)
+    folder = in_bucket.sandbox.root / "artifacts"
     assert {
         str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     } == FILES
@@ -153,7 +153,7 @@ def test_without_a_credential_the_error_names_the_bucket(in_bucket: Stored) -> N
 
 
 def test_by_pod_is_refused(in_bucket: Stored) -> None:
-    done = in_bucket.sweep("fetch", trial(in_bucket, 1), "--by-pod")
+    done = in_bucket.sweep("show", trial(in_bucket, 1), "--fetch", "artifacts", "--by-pod")
 
     assert done.returncode == 2
     assert "are in a bucket" in done.stderr

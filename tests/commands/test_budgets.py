@@ -1,4 +1,4 @@
-"""Budgets: what a month used up, what is promised, and merges that would take more."""
+"""Budgets: what a month used up, what is reserved, and merges that would take more."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import pause, resume
+from sweepledger.commands.cancel import pause, resume, scale
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
@@ -51,13 +51,13 @@ def taken(sandbox: Sandbox, hours: int) -> str:
     return asked(sandbox, hours, hours)
 
 
-def ask(sandbox: Sandbox, name: str, trials: int) -> str:
+def ask(sandbox: Sandbox, name: str, trials: int, shape: str = "jobs") -> str:
     """Ask for so many trials of an hour and a GPU each."""
     spec = sandbox.spec(name, xs=", ".join(map(str, range(trials))), parallelism=trials)
     text = (
         spec.read_text()
         .replace("memory: 256Mi", "memory: 256Mi, gpu: 1")
-        .replace("timeout: 1m", "timeout: 1h\n  max_disruptions: 0")
+        .replace("timeout: 1m", f"timeout: 1h\n  max_disruptions: 0\n  shape: {shape}")
     )
     spec.write_text(text)
     (made,) = [
@@ -177,7 +177,7 @@ def test_no_trial_is_charged_for_more_than_it_was_allowed(
 
     assert share.used.gpu_hours == pytest.approx(1.75)  # an hour, and three quarters
     assert ledger(sandbox).doubtful == (name,)
-    shown = run_sweep("budget", "--month", "2026-11", cwd=sandbox.root).stderr
+    shown = run_sweep("cluster", "budget", "--month", "2026-11", cwd=sandbox.root).stderr
     assert f"results/vision-a/records/{name}.jsonl: warning: a trial took more time than" in shown
     assert "[times-absurd]" in shown
 
@@ -244,8 +244,8 @@ def test_a_cancelled_batch_keeps_its_reservation_until_it_is_recorded(
     record_batch(sandbox, name, lambda _: 600.0)
     (after,) = ledger(sandbox).shares
 
-    assert (before.used.gpu_hours, before.promised.gpu_hours) == (0, 3)
-    assert (after.used.gpu_hours, after.promised.gpu_hours) == (0.5, 0)
+    assert (before.used.gpu_hours, before.reserved.gpu_hours) == (0, 3)
+    assert (after.used.gpu_hours, after.reserved.gpu_hours) == (0.5, 0)
 
 
 def cancel(sandbox: Sandbox, sweep: str, name: str) -> None:
@@ -275,7 +275,7 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
     ask(sandbox, "vision-b", 3)
     sandbox.publish("Ask for more")
 
-    done = run_sweep("budget", "--month", "2026-11", cwd=sandbox.root)
+    done = run_sweep("cluster", "budget", "--month", "2026-11", cwd=sandbox.root)
 
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in done.stdout.splitlines() if "not observed" not in line]
@@ -288,9 +288,9 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
         ["vision-a", "1.00", "0.00", "1.00", "0.00"],
         ["vision-b", "0.00", "3.00", "0.00", "3.00"],
     ]
-    answer = run_sweep("budget", "--month", "2026-11", "--format", "json", cwd=sandbox.root)
+    answer = run_sweep("cluster", "budget", "--month", "2026-11", "--format", "json", cwd=sandbox.root)
     (team,) = json.loads(answer.stdout)["data"]["budgets"]
-    assert (team["team"], team["limit"], team["used"], team["promised"], team["left"]) == (
+    assert (team["team"], team["limit"], team["used"], team["reserved"], team["remaining"]) == (
         "vision",
         5,
         1,
@@ -300,7 +300,7 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
 
 
 def test_without_budgets_there_is_no_ledger(sandbox: Sandbox, run_sweep: Run) -> None:
-    assert run_sweep("budget", cwd=sandbox.root).stdout == "sweepledger.yaml has no budgets\n"
+    assert run_sweep("cluster", "budget", cwd=sandbox.root).stdout == "sweepledger.yaml has no budgets\n"
 
 
 def test_a_resume_is_charged_as_another_attempt_of_each_trial(
@@ -313,16 +313,35 @@ def test_a_resume_is_charged_as_another_attempt_of_each_trial(
         resume(sandbox.workspace, "vision-a")
         assert overdrawn(sandbox, month="2026-11") == []
         sandbox.push()
-        assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [hours]
+        assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [hours]
 
     spec = sandbox.root / "sweeps/vision-a.yaml"
     spec.write_text(spec.read_text().replace("resumes:", r'"r\x65sumes":'))
     sandbox.publish("Spell the key otherwise")
-    assert [share.promised.gpu_hours for share in ledger(sandbox).shares] == [6]
+    assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [6]
     record_batch(sandbox, name, lambda _: 900.0)
 
     (share,) = ledger(sandbox).shares
-    assert (share.used.gpu_hours, share.promised.gpu_hours) == (4.5, 0)  # two quarters, and two hours twice
+    assert (share.used.gpu_hours, share.reserved.gpu_hours) == (4.5, 0)  # two quarters, and two hours twice
+
+
+def test_fewer_trials_at_once_are_charged_like_a_resume_and_more_are_not(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    budget(sandbox, 6)
+    ask(sandbox, "vision-a", 2, shape="indexed")
+    sandbox.publish("Ask")
+    for parallelism, hours in ((1, 4), (2, 4), (1, 6)):
+        scale(sandbox.workspace, "vision-a", parallelism)
+        assert overdrawn(sandbox, month="2026-11") == []
+        sandbox.push()
+        assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [hours]
+    scale(sandbox.workspace, "vision-a", 2)
+    sandbox.push()
+
+    with pytest.raises(SpecError, match=r"6 are reserved .* this requests 2 at most"):
+        scale(sandbox.workspace, "vision-a", 1)
+    pause(sandbox.workspace, "vision-a")
 
 
 def test_a_resume_above_the_budget_is_refused(sandbox: Sandbox, needs_kustomize: None) -> None:

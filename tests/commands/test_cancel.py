@@ -165,7 +165,7 @@ def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tm
     (made,) = generate(sandbox.workspace)
     assert made.batch is not None
     sandbox.commit("generate")
-    with pytest.raises(UsageError, match="peak has no merged batch"):
+    with pytest.raises(RepositoryError, match=f"{made.batch.name} is committed here and not on main yet"):
         cancel(sandbox.workspace, "peak", batch=made.batch.name)
     sandbox.push()
     cancel(sandbox.workspace, "peak")

@@ -61,14 +61,14 @@ def test_a_file_that_looks_like_a_spec_where_none_is_read_is_reported(sandbox: S
     spec.rename(sandbox.write(path, ""))
 
     (problem,) = check(sandbox.workspace).problems
-    assert (problem.file, problem.code, problem.severity) == (path, "spec-unread", Severity.WARNING)
+    assert (problem.file, problem.code, problem.severity) == (path, "spec-ignored", Severity.WARNING)
     assert validate(sandbox.workspace).problems == (problem,)
     generated = run_sweep("generate", cwd=sandbox.root)
     assert f"{path}: warning: is no spec" in generated.stdout + generated.stderr
 
     sandbox.publish("Put it there all the same")
     assert codes(check(sandbox.workspace)) == []
-    assert codes(check(sandbox.workspace, everything=True)) == ["spec-unread"]
+    assert codes(check(sandbox.workspace, everything=True)) == ["spec-ignored"]
 
 
 def test_a_stale_batch_is_drift(sandbox: Sandbox) -> None:
@@ -162,7 +162,7 @@ def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None
     report = check(sandbox.workspace)
 
     assert codes(report) == ["code-unreachable"]
-    assert report.problems[0].hint == "run `sweep update peak`"
+    assert report.problems[0].hint == "run `sweep generate peak --update`"
 
 
 def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

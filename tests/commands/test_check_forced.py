@@ -138,14 +138,14 @@ def test_a_stray_file_of_flux_is_refused_where_a_change_brings_it_and_stops_no_o
     path = "clusters/flux/active/rogue.yaml"
     sandbox.write(path, "kind: Kustomization\n")
     sandbox.commit("Bring it")
-    assert check_problems(sandbox) == {(path, "flux-file", Severity.ERROR)}
+    assert check_problems(sandbox) == {(path, "drift", Severity.ERROR)}
     sandbox.push()
 
     sandbox.spec("other")
     generate(sandbox.workspace)
     sandbox.commit("Ask for another")
 
-    assert check_problems(sandbox) == {(path, "flux-file", Severity.WARNING)}
+    assert check_problems(sandbox) == {(path, "drift", Severity.WARNING)}
     sandbox.git("rm", "-q", path)
     sandbox.commit("Take it away")
     assert check_problems(sandbox) == set()
@@ -159,4 +159,4 @@ def test_a_batch_that_leaves_takes_its_file_of_flux_along(sandbox: Sandbox) -> N
     sandbox.git("checkout", "-q", "origin/main", "--", f"clusters/flux/active/{name}.yaml")
     sandbox.commit("Cancel, but not for Flux")
 
-    assert "flux-file" in errors(sandbox)
+    assert "drift" in errors(sandbox)

@@ -267,14 +267,14 @@ def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: s
     name = sandbox.merged()
     settings = sandbox.root / "sweepledger.yaml"
     settings.write_text(settings.read_text().replace("controller: flux", f"controller: {controller}"))
-    assert "flux-file" not in codes(check(sandbox.workspace))
+    assert "drift" not in codes(check(sandbox.workspace))
     sandbox.write("clusters/flux/active/evil.yaml", "kind: Kustomization\n")
     path = sandbox.root / f"clusters/flux/active/{name}.yaml"
     path.write_text(path.read_text().replace("prune: true", "prune: false"))
 
     report = check(sandbox.workspace)
 
-    assert files_of(report, "flux-file") == {
+    assert files_of(report, "drift") == {
         "clusters/flux/active/evil.yaml",
         f"clusters/flux/active/{name}.yaml",
     }

@@ -224,8 +224,8 @@ def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandb
     sandbox.git("merge", "-q", "--no-ff", "--strategy-option=theirs", "-m", "Queue two", "two")
 
     report = check(sandbox.workspace, base="main^")
-    assert {"trial-asked-twice", "drift"} <= codes(report)
-    (problem,) = [problem for problem in report.problems if problem.code == "trial-asked-twice"]
+    assert {"trial-repeated", "drift"} <= codes(report)
+    (problem,) = [problem for problem in report.problems if problem.code == "trial-repeated"]
     assert "is in peak-b2-" in problem.message
 
 
@@ -279,7 +279,7 @@ def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
     path.unlink()
     (_, missing) = sorted(check(sandbox.workspace).problems, key=lambda problem: "missing" in problem.message)
 
-    assert {forged.code, foreign.code, missing.code} == {"flux-file"}
+    assert {forged.code, foreign.code, missing.code} == {"drift"}
     assert forged.message == "is not what the generator writes"
     assert foreign.message == "belongs to no active batch"
     assert missing.file == f"clusters/flux/active/{name}.yaml"

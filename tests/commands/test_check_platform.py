@@ -51,7 +51,7 @@ def test_other_settings_want_another_bootstrap(platform_sandbox: Sandbox) -> Non
 
     assert {problem.code for problem in errors} == {"drift"}
     assert {"clusters/bootstrap.yaml", NETWORK} <= {problem.file for problem in errors}
-    assert "sweep bootstrap" in str(errors[0].hint)
+    assert "sweep cluster bootstrap" in str(errors[0].hint)
     bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
     assert problems(platform_sandbox) == []
 

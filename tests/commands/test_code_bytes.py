@@ -167,7 +167,15 @@ def test_try_and_run_have_the_same_bytes(sandbox: Sandbox, change: str) -> None:
 
 EVERY = (
     *("validate", "plan", "generate", "check", "try score", "run score", "run score --commit-code", "status"),
-    *("results score", "verify", "log score", "why score", "show score", "update score", "next score"),
+    *(
+        "results score",
+        "verify",
+        "log score",
+        "why score",
+        "show score",
+        "generate score --update",
+        "cluster next score",
+    ),
 )
 
 

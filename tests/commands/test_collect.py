@@ -253,16 +253,16 @@ def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
 ) -> None:
     monkeypatch.setattr(bounds, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(bounds, "trial_share", lambda _: 3_000)
-    batch, curve = stored(merged), [[step, step / 7] for step in range(200)]
+    batch, curves = stored(merged), {"score": [[step, step / 7] for step in range(200)]}
     leave(results, batch, 0)
-    leave(results, batch, 1, curve=curve, details={"padding": "x" * 4_000})
-    leave(results, batch, 2, curve=curve, details={"padding": "x" * 8_000})
+    leave(results, batch, 1, curves=curves, details={"padding": "x" * 4_000})
+    leave(results, batch, 2, curves=curves, details={"padding": "x" * 8_000})
 
     commits = commit_results(target(merged), results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
     left_out = [record.details.get("left_out") for record in kept(merged, batch)]
-    assert left_out == [None, ["curve"], ["curve", "details"]]
+    assert left_out == [None, ["curves"], ["curves", "details"]]
     assert size(merged, commits[0]) <= 10_000
 
 
@@ -275,8 +275,8 @@ def test_no_size_of_numbers_stops_the_collector(
 ) -> None:
     batch = stored(merged)
     for index, number in enumerate(numbers):
-        curve = [[1, number], [2, -number]]
-        leave(results, batch, index, metrics={"score": number, "other": -number}, curve=curve)
+        curves = {"score": [[1, number], [2, -number]]}
+        leave(results, batch, index, metrics={"score": number, "other": -number}, curves=curves)
 
     statuses = recorded(merged, commit_results(target(merged), results, {batch.name}))
 

@@ -1,4 +1,4 @@
-"""`sweep collect --cluster`: a real API server says what has ended; nothing runs there but what tests say."""
+"""`sweep cluster collect --cluster`: a real API server says what has ended; nothing runs there but what tests say."""
 
 import os
 import shlex
@@ -129,7 +129,7 @@ def test_the_command_asks_the_cluster_and_reads_the_volume(
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     cluster.job(batch, ends="Complete")
-    words = ("collect", "--push", "--cluster")
+    words = ("cluster", "collect", "--push", "--cluster")
     nowhere = run_sweep(*words, f"--results={results}/nowhere", cwd=sandbox.root)
 
     done = run_sweep(*words, f"--results={results}", cwd=sandbox.root)

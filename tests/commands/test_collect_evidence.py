@@ -1,4 +1,4 @@
-"""What `sweep collect --cluster` learns from pods, on a real API server that says what tests let it say."""
+"""What `sweep cluster collect --cluster` learns from pods, on a real API server that says what tests let it say."""
 
 import json
 import subprocess

@@ -123,7 +123,7 @@ def test_the_command_names_the_ways_out_and_does_not_fail(
     sandbox.write(
         "sweepledger.yaml", f"version: 1\nnamespace: {cluster.namespace}\ncontroller: {controller}\n"
     )
-    words = ("collect", "--push", "--cluster", f"--results={results}")
+    words = ("cluster", "collect", "--push", "--cluster", f"--results={results}")
 
     completed = run_sweep(*words, cwd=sandbox.root)
     data = run_sweep(*words, "--format=json", cwd=sandbox.root)

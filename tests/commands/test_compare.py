@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.compare import Spent, compare
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
@@ -60,7 +60,7 @@ def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
     before = recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
     sandbox.write("code/train.py", "# better\n")
     sandbox.commit("Better code")
-    assert update(sandbox.workspace, "one")
+    assert generate(sandbox.workspace, ["one"], update=True)
     sandbox.commit("Ask again")
     batch = batches.in_work_tree(sandbox.root)[-1]
     for index in range(2):

@@ -78,7 +78,7 @@ def test_nothing_has_no_digest(tmp_path: Path) -> None:
 def test_the_command_prints_the_digest_alone(
     folder: Path, run_sweep: Callable[..., CompletedProcess[str]]
 ) -> None:
-    done = run_sweep("data", "digest", str(folder), cwd=folder)
+    done = run_sweep("cluster", "data", str(folder), cwd=folder)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{folder_digest(folder).digest}\n"

@@ -1,4 +1,4 @@
-"""`sweep doctor` against a real API server with the platform applied, and without a cluster."""
+"""`sweep cluster doctor` against a real API server with the platform applied, and without a cluster."""
 
 import base64
 import json
@@ -301,9 +301,9 @@ def test_secrets_are_looked_at_by_key_and_never_by_value(
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tracker", "namespace": platform}}
     apiserver.apply(secret | {"data": {"token": value}})
 
-    done = run_sweep("doctor", "--format", "json", cwd=Path(sandbox.root))
+    done = run_sweep("cluster", "doctor", "--format", "json", cwd=Path(sandbox.root))
 
-    document = {finding["what"]: finding for finding in json.loads(done.stdout)["data"]["findings"]}
+    document = {finding["check"]: finding for finding in json.loads(done.stdout)["data"]["findings"]}
     assert document[f"Secret {platform}/tracker"]["state"] == "ok"
     assert value not in done.stdout + done.stderr
     assert done.returncode == 5

@@ -11,6 +11,7 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.next_ import next_
+from sweepledger.commands.reports.show import show
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.retry import retry
@@ -58,7 +59,7 @@ run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, timeout: 2m}
 
 
 def played(sandbox: Sandbox) -> None:
-    """Merge what is asked for, and let `sweep local` run it."""
+    """Merge what is asked for, and let `sweep cluster local` run it."""
     if sandbox.git("status", "--porcelain", "code"):
         sandbox.commit("Write the code")
     for made in generate(sandbox.workspace):
@@ -132,6 +133,11 @@ def test_a_rule_compares_the_curve_of_another_metric_and_the_objective_is_ranked
     }
     curves = (sandbox.root / "results/peak/figures/curves.svg").read_text()
     assert "growth over the steps" in curves
+    kept = {
+        row["params.x"]: show(sandbox.workspace, row["trial"]).as_data()["curves"]
+        for row in rows(sandbox, "peak")
+    }
+    assert {x: list(each) for x, each in kept.items()} == {x: ["growth"] for x in ends}
     assert verify(sandbox.workspace).sweeps[0].differences == ()
 
 

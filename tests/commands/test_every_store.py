@@ -57,14 +57,14 @@ def test_trials_of_one_machine_are_recorded_shown_fetched_reproduced_and_kept(
     else:
         sweep(laptop, "generate", "peak")
         laptop.publish("Request trials")
-        sweep(laptop, "local", "--once")
+        sweep(laptop, "cluster", "local", "--once")
         laptop.pull()
     (batch,) = batches.in_work_tree(laptop.root)
     assert not batch.is_active, "its results are recorded"
     trial = batch.rows[1].trial
 
     assert f"trained {trial}" in sweep(laptop, "logs", trial)
-    sweep(laptop, "fetch", trial)
-    assert (laptop.root / "artifacts" / trial / "model").read_text() == f"weights of {trial}"
-    assert "equal to the last bit" in sweep(laptop, "reproduce", trial, "--run")
+    sweep(laptop, "show", trial, "--fetch", "artifacts")
+    assert (laptop.root / "artifacts/model").read_text() == f"weights of {trial}"
+    assert "equal to the last bit" in sweep(laptop, "show", trial, "--reproduce", "--run")
     sweep(laptop, "verify", "peak")

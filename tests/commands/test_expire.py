@@ -1,4 +1,4 @@
-"""`sweep expire` on real folders and a real remote: whatever is missing of git, time or calm, all stays."""
+"""`sweep cluster expire` on real folders and a real remote: whatever is missing of git, time or calm, all stays."""
 
 import json
 import os
@@ -439,7 +439,7 @@ def test_in_a_shallow_clone_the_records_tell_how_old_they_are(
 
 
 def swept(sandbox: Sandbox, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return run_sweep("expire", *map(str, arguments), cwd=sandbox.root)
+    return run_sweep("cluster", "expire", *map(str, arguments), cwd=sandbox.root)
 
 
 def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results: Path) -> None:
@@ -455,7 +455,7 @@ def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results:
     assert "deleted the folders of 0 of 1 batch(es)" in completed.stdout
     data = json.loads(answered.stdout)["data"]
     assert (data["dry_run"], data["keep_days"]) == (True, KEEP)
-    assert [(item["name"], item["state"], item["volumes"]) for item in data["batches"]] == [
+    assert [(item["batch"], item["state"], item["volumes"]) for item in data["batches"]] == [
         (name, "kept", ["results"])
     ]
     assert data["unknown"] == [str(results / "notes")]

@@ -1,4 +1,4 @@
-"""`sweep explain`: causes that were planted in a repository, and proposals that are valid specs."""
+"""`sweep compare --explain`: factors that were planted in a repository, and proposals that are valid specs."""
 
 import subprocess
 from collections.abc import Callable
@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.explain import explain_sweeps, write_proposals
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
-from sweepledger.results.causes import Cause
+from sweepledger.results.causes import Factor
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded
 from tests.repository import Sandbox
@@ -25,7 +25,7 @@ DATASETS = "".join(f"  {name}: {{digest: '{digest}', claim: {name}}}\n" for name
 
 def record_again(sandbox: Sandbox, volume: Path, name: str, gain: float) -> None:
     """Run the trials of a sweep again with the current code, each better by `gain` and a little noise."""
-    assert update(sandbox.workspace, name)
+    assert generate(sandbox.workspace, [name], update=True)
     sandbox.commit("Request again")
     batch = batches.of_sweep(batches.in_work_tree(sandbox.root), name)[-1]
     data = batch.lock.program.data
@@ -50,13 +50,13 @@ def test_better_code_is_named_with_its_files(
     sandbox.commit("Better code")
     record_again(sandbox, tmp_path / "v", "peak", 0.05)
 
-    text = run_sweep("explain", f"peak@{before}", "peak", cwd=sandbox.root).stdout
+    text = run_sweep("compare", f"peak@{before}", "peak", "--explain", cwd=sandbox.root).stdout
     data = explain_sweeps(sandbox.workspace, f"peak@{before}", "peak").as_data()
 
     assert "why: code" in text
     assert "code/train.py: +1" in text
     assert (data["named"], data["is_noise"], data["proposals"]) == (["code"], False, [])
-    (code,) = [cause for cause in data["causes"] if cause["cause"] == "code"]
+    (code,) = [factor for factor in data["factors"] if factor["factor"] == "code"]
     assert code["interval"]["low"] < code["effect"] < code["interval"]["high"]
     assert code["effect"] == pytest.approx(0.051, abs=0.001)
     with pytest.raises(UsageError, match="no sweep 'other'"):
@@ -82,7 +82,7 @@ def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbo
 
     explained = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")
 
-    assert explained.explanation.confounded == (Cause.CODE, Cause.DATA)
+    assert explained.explanation.confounded == (Factor.CODE, Factor.DATA)
     assert explained.verdict == "the recorded trials cannot tell"
     (proposal,) = explained.proposals
     write_proposals(sandbox.workspace, explained.proposals)
@@ -109,7 +109,7 @@ def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbo
     assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {separating.name})
 
     separated = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")
-    assert separated.explanation.named == (Cause.CODE,)
+    assert separated.explanation.named == (Factor.CODE,)
     assert separated.proposals == ()
 
 
@@ -120,8 +120,8 @@ def test_without_replicates_two_configurations_need_replicates(sandbox: Sandbox,
 
     explained = explain_sweeps(sandbox.workspace, "one", "two")
 
-    assert explained.explanation.confounded == (Cause.VALUES,)
-    assert explained.differences[Cause.VALUES] == ("x: 2 → 3",)
+    assert explained.explanation.confounded == (Factor.VALUES,)
+    assert explained.differences[Factor.VALUES] == ("x: 2 → 3",)
     (proposal,) = explained.proposals
     write_proposals(sandbox.workspace, explained.proposals)
     (parsed,) = sandbox.workspace.sweeps([proposal.name])

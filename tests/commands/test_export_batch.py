@@ -99,7 +99,7 @@ def test_a_batch_that_its_scheduler_has_given_up_is_recorded_with_the_missing_tr
     assert [row["status"] for row in rows] == ["missing"] * 3
     with pytest.raises(UsageError, match="no active batch 'peak-b9-00000000' is committed"):
         collect(sandbox, frozenset({"peak-b9-00000000"}))
-    refused = run_sweep("collect", "--ended", batch, "--cluster", cwd=sandbox.root)
+    refused = run_sweep("cluster", "collect", "--ended", batch, "--cluster", cwd=sandbox.root)
     assert (refused.returncode, "--ended cannot be combined" in refused.stderr) == (2, True)
 
 
@@ -118,7 +118,7 @@ def test_a_slurm_array_has_the_resources_limits_and_time_of_the_batch(sandbox: S
     assert int(limit.removeprefix("--time=")) >= 2, "two timeouts of a minute"
     assert str(sandbox.root) not in exported.text, "the script has no path of this machine"
     assert exported.text == export_batch(sandbox.workspace, "slurm", "peak").text
-    assert [loss.what for loss in exported.losses] == ["network and rights"]
+    assert [loss.part for loss in exported.losses] == ["network and rights"]
 
 
 @pytest.mark.parametrize("text", ["it's", 'a "b"', "$HOME `id`", "two\nlines", "~", "*"])

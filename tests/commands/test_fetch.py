@@ -230,15 +230,16 @@ def test_the_command_says_what_it_brought(
 ) -> None:
     trial = batch.rows[1].trial
 
-    done = run_sweep("fetch", trial, "--state", str(state), "--format", "json", cwd=sandbox.root)
+    done = run_sweep(
+        "show", trial, "--fetch", "artifacts", "--state", str(state), "--format", "json", cwd=sandbox.root
+    )
 
     assert [file["path"] for file in json.loads(done.stdout)["data"]["files"]] == sorted(FILES)
-    assert lie(sandbox.root / "artifacts" / trial) == FILES
-    assert sandbox.git("status", "--porcelain", "--untracked-files=all", "artifacts") == ""
-    nothing = run_sweep("fetch", batch.rows[0].trial, cwd=sandbox.root)
+    assert lie(sandbox.root / "artifacts") == FILES
+    nothing = run_sweep("show", batch.rows[0].trial, "--fetch", "none", cwd=sandbox.root)
     assert (nothing.returncode, "its record names none" in nothing.stdout) == (0, True)
     with pytest.raises(IdleError):
-        fetch(sandbox.workspace, batch.rows[0].trial, into=None, state=state)
+        fetch(sandbox.workspace, batch.rows[0].trial, into=sandbox.root / "none", state=state)
 
 
 # Other programs

@@ -112,7 +112,7 @@ def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: 
     sandbox.commit("Ask for one more")
 
     assert [(one.code, one.severity) for one in check(sandbox.workspace).problems] == [
-        ("unknown-cluster", Severity.WARNING)
+        ("not-in-settings", Severity.WARNING)
     ]
     ask(sandbox, "other", None)
     with pytest.raises(RepositoryError, match="no cluster can run the next batch of other"):
@@ -204,7 +204,7 @@ def test_each_object_that_stays_is_named_with_its_cluster(
     bootstrapped(sandbox)
     with_settings(sandbox, LOST)
     sandbox.commit("Give us up")
-    again = ("bootstrap", "flux", "--repo", URL, "--branch", "main")
+    again = ("cluster", "bootstrap", "flux", "--repo", URL, "--branch", "main")
 
     printed = run_sweep(*again, cwd=sandbox.root).stdout
     sandbox.git("checkout", "-q", "--", "clusters")
@@ -305,7 +305,7 @@ Collect = Callable[[str], Collection]
 
 @pytest.fixture
 def collect(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> Collect:
-    """What `sweep collect --push --cluster --in NAME` does in one of the clusters."""
+    """What `sweep cluster collect --push --cluster --in NAME` does in one of the clusters."""
     founded(sandbox, namespace=cluster.namespace)
 
     def run(name: str) -> Collection:

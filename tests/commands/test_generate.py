@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches, kustomize
@@ -134,7 +134,7 @@ def test_changed_code_asks_for_nothing_until_the_author_says_so(sandbox: Sandbox
     sandbox.commit("Improve the code")
     assert only(generate(sandbox.workspace)).batch is None
 
-    updated = update(sandbox.workspace, "peak")
+    updated = generate(sandbox.workspace, ["peak"], update=True)[0]
 
     assert updated.batch is not None
     assert (updated.batch.lock.number, updated.batch.lock.trials) == (2, 3)

@@ -36,39 +36,11 @@ def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(
     config = (sandbox.root / ".git/config").read_text()
 
     done = run_sweep(
-        "local", "--once", cwd=sandbox.root, GIT_DIR=str(sandbox.root / ".git"), GIT_WORK_TREE="/"
+        "cluster", "local", "--once", cwd=sandbox.root, GIT_DIR=str(sandbox.root / ".git"), GIT_WORK_TREE="/"
     )
 
     assert done.returncode == 0, done.stderr
     assert (sandbox.root / ".git/config").read_text() == config
-
-
-@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "loop", "zero"])
-def test_only_regular_files_are_specs(sandbox: Sandbox, kind: str) -> None:
-    path = sandbox.spec()
-    path.unlink()
-    match kind:
-        case "pipe":
-            os.mkfifo(path)
-        case "link":
-            path.symlink_to("/etc/passwd")
-        case "folder":
-            path.mkdir()
-        case "loop":
-            path.symlink_to(path.name)
-        case _:
-            path.symlink_to("/dev/zero")
-
-    with pytest.raises(StorageError, match=r"peak.yaml: must be a regular file"):
-        generate(sandbox.workspace)
-
-
-def test_settings_that_are_a_link_are_refused(sandbox: Sandbox) -> None:
-    (sandbox.root / "sweepledger.yaml").unlink()
-    (sandbox.root / "sweepledger.yaml").symlink_to("/etc/passwd")
-
-    with pytest.raises(StorageError, match="must be a regular file"):
-        _ = sandbox.workspace
 
 
 @pytest.mark.sampled(1)

@@ -34,7 +34,7 @@ def test_from_an_empty_folder_to_a_recorded_sweep(
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    sweep("init", "lab")
+    sweep("cluster", "init", "lab")
     git(root, "remote", "add", "origin", str(remote))
     git(root, "push", "-q", "-u", "origin", "main")
     sweep("validate")
@@ -44,7 +44,7 @@ def test_from_an_empty_folder_to_a_recorded_sweep(
     git(root, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "-m", "generate(peak)")
     sweep("check")
     git(root, "push", "-q", "origin", "main")
-    sweep("local", "--once")
+    sweep("cluster", "local", "--once")
     git(root, "pull", "-q", "--ff-only", "origin", "main")
 
     assert "0.99" in sweep("results", "peak", "--top", "1")
@@ -68,7 +68,7 @@ def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) ->
     assert Workspace.find(root).settings.controller is Controller(controller)
     page = (root / "README.md").read_text()
     assert f"needs sweepledger {__version__}" in page
-    assert (f"sweep bootstrap {controller}" in page) is (controller in {"argocd", "flux"})
+    assert (f"sweep cluster bootstrap {controller}" in page) is (controller in {"argocd", "flux"})
     assert ("## First: an image" in page) is (controller != "none")
     if controller == "none":
         assert Workspace.find(root).sweeps()[0].name == made.example
@@ -88,15 +88,15 @@ def test_nothing_is_pinned_linked_or_promised_that_does_not_exist(tmp_path: Path
 def test_for_a_cluster_it_is_told_what_comes_first_and_that_makes_it_whole(
     tmp_path: Path, run_sweep: Run, controller: str
 ) -> None:
-    done = run_sweep("init", "lab", "--controller", controller, cwd=tmp_path)
+    done = run_sweep("cluster", "init", "lab", "--controller", controller, cwd=tmp_path)
     root = tmp_path / "lab"
     refused = run_sweep("generate", cwd=root)
     tried = run_sweep("try", "peak", cwd=root)
     settings = (root / "sweepledger.yaml").read_text()
     (root / "sweepledger.yaml").write_text(f"{settings}defaults: {{image: '{IMAGE}'}}\n")
 
-    assert "sweep pin trainer --repository REPO --tag TAG" in done.stdout
-    assert (f"sweep bootstrap {controller} --repo URL" in done.stdout) is (controller != "submit")
+    assert "sweep cluster pin trainer --repository REPO --tag TAG" in done.stdout
+    assert (f"sweep cluster bootstrap {controller} --repo URL" in done.stdout) is (controller != "submit")
     assert (refused.returncode, "[image-missing]" in refused.stderr) == (1, True)
     assert tried.returncode == 0, tried.stderr
     assert run_sweep("validate", cwd=root).returncode == 0
@@ -112,7 +112,7 @@ def commit(root: Path, message: str) -> None:
 def test_an_example_that_nobody_has_generated_yet_stops_no_change_but_its_own(
     tmp_path: Path, run_sweep: Run, needs_kustomize: None, generate: str
 ) -> None:
-    run_sweep("init", "lab", "--generate", generate, cwd=tmp_path)
+    run_sweep("cluster", "init", "lab", "--generate", generate, cwd=tmp_path)
     root = tmp_path / "lab"
 
     fresh = run_sweep("check", cwd=root)
@@ -137,7 +137,7 @@ def test_an_example_that_nobody_has_generated_yet_stops_no_change_but_its_own(
 def test_for_a_cluster_the_image_and_then_the_first_batch_pass_the_check(
     tmp_path: Path, run_sweep: Run, needs_kustomize: None, controller: str
 ) -> None:
-    run_sweep("init", "lab", "--controller", controller, cwd=tmp_path)
+    run_sweep("cluster", "init", "lab", "--controller", controller, cwd=tmp_path)
     root = tmp_path / "lab"
     settings = root / "sweepledger.yaml"
     settings.write_text(f"{settings.read_text()}defaults: {{image: '{IMAGE}'}}\n")
@@ -153,8 +153,8 @@ def test_for_a_cluster_the_image_and_then_the_first_batch_pass_the_check(
 
 def test_the_next_command_can_be_typed_as_it_is_told(tmp_path: Path, run_sweep: Run) -> None:
     (tmp_path / "here").mkdir()
-    here = run_sweep("init", ".", cwd=tmp_path / "here")
-    there = run_sweep("init", "our lab", "--name", "lab", cwd=tmp_path)
+    here = run_sweep("cluster", "init", ".", cwd=tmp_path / "here")
+    there = run_sweep("cluster", "init", "our lab", "--name", "lab", cwd=tmp_path)
 
     assert "next: sweep try peak\n" in here.stdout
     assert "next: cd 'our lab' && sweep try peak\n" in there.stdout
@@ -267,7 +267,7 @@ def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_wri
 
     plain = set(init(tmp_path / "plain").files)
     chosen = ("--generate", "on-merge", "--next", "workflow", "--pages")
-    assert run_sweep("init", "merging", *chosen, cwd=tmp_path).returncode == 0
+    assert run_sweep("cluster", "init", "merging", *chosen, cwd=tmp_path).returncode == 0
 
     for name in ("generate", "next", "site", "preview"):
         workflow = f".github/workflows/{name}.yaml"

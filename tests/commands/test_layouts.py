@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sweepledger.commands.check import check
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.reproduce import reproduce
 from sweepledger.commands.retry import retry
@@ -83,10 +83,10 @@ def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbo
     script.publish("Ask")
 
     assert generate(script.workspace)[0].batch is None
-    assert update(script.workspace, "fit").batch is None
+    assert generate(script.workspace, ["fit"], update=True)[0].batch is None
     script.write("helper.py", "# changed")
     script.commit("Helper")
-    update(script.workspace, "fit")
+    generate(script.workspace, ["fit"], update=True)
     first, second = (
         {trial.id for trial in batch.trials}
         for batch in batches.of_sweep(batches.in_work_tree(script.root), "fit")
@@ -101,7 +101,7 @@ def test_uncommitted_files_matter_only_if_they_are_selected(script: Sandbox) -> 
     script.write("forgotten.py", "code")
 
     with pytest.raises(RepositoryError, match=r"the repository has uncommitted changes \(forgotten.py\)"):
-        update(script.workspace, "fit")
+        generate(script.workspace, ["fit"], update=True)
 
 
 def test_a_selection_without_a_committed_file_locks_nothing(script: Sandbox) -> None:
@@ -159,7 +159,9 @@ def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, co
     assert warning.code == "code-changed"
     assert warning.message.endswith(": code/train.py, code/extra.py")
     assert warning.hint is not None
-    assert warning.hint.startswith("commit, then `sweep update fit` requests all trials with the new code")
+    assert warning.hint.startswith(
+        "commit, then `sweep generate fit --update` requests all trials with the new code"
+    )
 
 
 def test_a_lock_with_a_selection_at_another_path_is_refused(script: Sandbox) -> None:
@@ -182,4 +184,4 @@ def test_code_that_is_selected_from_no_commit_is_refused(script: Sandbox) -> Non
 
     codes = {problem.code for problem in check(script.workspace).problems}
 
-    assert codes & {"code-not-shown", "code-unreachable"}
+    assert codes & {"program-not-shown", "code-unreachable"}

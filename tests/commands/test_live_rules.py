@@ -83,7 +83,7 @@ def a_stopped_record(**changes: object) -> Record:
     rule = {"goal": "maximize", "rule": "median", "thresholds": [[2, 12.0], [3, 18.0]], "value": "best"}
     text = json.dumps({"stop": [rule]})
     stopped = EarlyStop("median", 2, 12.0, bytes_digest(text.encode()))
-    made = a_record(status=Status.PRUNED, reason="median", curve=((1, 1.0), (2, 2.0)))
+    made = a_record(status=Status.PRUNED, reason="median", curves={"loss": ((1, 1.0), (2, 2.0))})
     return replace(made, **{"stopped": stopped, "thresholds": text, **changes})  # type: ignore[arg-type]
 
 
@@ -102,18 +102,18 @@ def test_thresholds_come_back_from_git_once_per_digest_and_are_no_part_of_a_reco
     ("changes", "fault"),
     [
         ({}, None),
-        ({"curve": ((1, 1.0), (2, 13.0))}, "must be worse than 12.0 at step 2"),
+        ({"curves": {"loss": ((1, 1.0), (2, 13.0))}}, "must be worse than 12.0 at step 2"),
         ({"stopped": EarlyStop("median", 2, 11.0, "sha256:0")}, "a threshold of 11.0"),
         ({"stopped": EarlyStop("hyperband", 2, 12.0, "sha256:0")}, "cannot be repeated"),
         ({"thresholds": "[]"}, "cannot be repeated"),
         ({"thresholds": None}, "which are not there"),
-        ({"curve": ()}, "cannot be repeated"),
+        ({"curves": {"time": ((1, 1.0), (2, 2.0))}}, "cannot be repeated"),
     ],
 )
 def test_verify_repeats_the_decision_that_ended_a_trial(
     changes: dict[str, object], fault: str | None
 ) -> None:
-    found = stop_fault(a_stopped_record(**changes))
+    found = stop_fault(a_stopped_record(**changes), "loss")
 
     assert found == fault if fault is None or found is None else fault in found
 
@@ -129,7 +129,7 @@ def test_rules_are_computed_again_when_a_twentieth_more_trials_have_ended(
 
     assert not rules.refresh(commit, batch)
     for index, expected in ((0, 0), (1, 0), (2, 1)):
-        leave(tmp_path / "results", batch, index, curve=[[1, 1.0], [2, 2.0 + index]])
+        leave(tmp_path / "results", batch, index, curves={"score": [[1, 1.0], [2, 2.0 + index]]})
         assert rules.refresh(commit, batch)
         assert len(json.loads(path.read_bytes())["stop"]) == expected
         assert not rules.refresh(commit, batch)

@@ -1,4 +1,4 @@
-"""A search that nobody looks after: one merged spec, followed by `sweep local` to its last results."""
+"""A search that nobody looks after: one merged spec, followed by `sweep cluster local` to its last results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`sweep metrics`: what git knows, in Prometheus' text format."""
+"""`sweep cluster metrics`: what git knows, in Prometheus' text format."""
 
 import subprocess
 from collections.abc import Callable
@@ -14,8 +14,8 @@ def test_active_batches_and_budgets_are_metrics_and_the_file_has_what_is_printed
     sandbox.publish("Limit the cost")
     merged = sandbox.git("log", "-1", "--format=%ct", "--", f"overlays/active/{batch}").strip()
 
-    printed = run_sweep("metrics", cwd=sandbox.root)
-    run_sweep("metrics", "--to=sweeps.prom", cwd=sandbox.root)
+    printed = run_sweep("cluster", "metrics", cwd=sandbox.root)
+    run_sweep("cluster", "metrics", "--to=sweeps.prom", cwd=sandbox.root)
 
     labels = f'batch="{batch}",kind="Job",namespace="sweeps",sweep="peak"'
     lines = printed.stdout.splitlines()

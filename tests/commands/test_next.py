@@ -502,7 +502,7 @@ def test_a_warm_start_reads_the_trials_of_another_space_as_the_spec_says(
     assert {one.configuration["z"] for one in observations} == {0.25}
     assert [(weight.use, weight.trials) for weight in evidence_weights(step.step)] == [("as they are", 3)]
     assert "dale is read with x as height, z = 0.25, without bias" in " ".join(shown.split())
-    explained = run_sweep("next", "hill", "--check", "--explain", cwd=sandbox.root).stdout
+    explained = run_sweep("cluster", "next", "hill", "--check", "--explain", cwd=sandbox.root).stdout
     assert "3 trials of a warm start are used" in explained
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
 from sweepledger.commands.collect import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.local import Options, local
@@ -28,7 +27,7 @@ RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 BROKEN: dict[str, tuple[Callable[[str], str], int]] = {
     "no JSON": (lambda text: text.replace('"shape": "', '"shape": "a" "'), 13),
-    "NaN": (lambda text: text.replace('"retries": 0', '"retries": NaN'), 46),
+    "NaN": (lambda text: text.replace('"retries": 0', '"retries": NaN'), 47),
     "cut short": (lambda text: text[: text.index('"trials":')], 1),
     "a wrong kind": (lambda text: text.replace('"trials": 3', '"trials": "three"'), 14),
     "a word that is none": (lambda text: text.replace('"goal": "maximize"', '"goal": "most"'), 17),
@@ -154,23 +153,11 @@ def test_a_recorded_batch_that_breaks_stops_its_sweep_and_no_other(
     assert problem.file == f"overlays/archive/{two[0]}/batch.json"
 
 
-def test_a_cancelled_batch_that_breaks_is_named_too(
-    sandbox: Sandbox, two: tuple[str, str], results: Path
-) -> None:
-    cancel(sandbox.workspace, "broken")
-    break_lock(sandbox, two[0])
-
-    with pytest.raises(UnrecordedError) as caught:
-        commit_results(target(sandbox), results, {two[1]}, alive=())
-
-    assert batches_of(caught.value.done) == [two[1]]
-
-
 def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
     sandbox: Sandbox, two: tuple[str, str], results: Path, run_sweep: RunSweep
 ) -> None:
     file = break_lock(sandbox, two[0])
-    words = ("collect", "--push", f"--results={results}")
+    words = ("cluster", "collect", "--push", f"--results={results}")
 
     said = run_sweep(*words, cwd=sandbox.root)
     again = run_sweep(*words, "--format=json", cwd=sandbox.root)
@@ -180,7 +167,7 @@ def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
     assert f"{file}:13:1: not a lock file: shape: " in said.stderr
     assert "[batch-unreadable]\n  hint: restore the folder from git" in said.stderr
     answered = json.loads(again.stdout)
-    assert (answered["status"], answered["data"]) == ("error", {"collected": [], "asked": []})
+    assert (answered["status"], answered["data"]) == ("error", {"collected": [], "requested": []})
     assert [(one["file"], one["line"]) for one in answered["problems"]] == [(file, 13)]
 
 
@@ -212,30 +199,6 @@ def test_the_status_counts_the_others_and_names_what_is_broken(
     assert (found["good"].trials, found["good"].problems) == (3, ())
     assert (found["broken"].trials, found["broken"].batches, found["broken"].active) == (0, 1, (two[0],))
     assert [problem.file for problem in found["broken"].problems] == [file]
-
-
-def test_the_status_from_a_cluster_does_so_too(
-    sandbox: Sandbox, two: tuple[str, str], results: Path, cluster: Cluster
-) -> None:
-    break_lock(sandbox, two[0])
-    cluster.job(two[1], ends="Complete", trials=3)
-
-    found = standing(sandbox, results, kubectl=Kubectl())
-
-    assert found["good"].counts["ended"] == 3
-    assert len(found["broken"].problems) == 1
-
-
-def test_the_command_status_shows_all_and_ends_with_3(
-    sandbox: Sandbox, two: tuple[str, str], results: Path, run_sweep: RunSweep
-) -> None:
-    file = break_lock(sandbox, two[0])
-
-    said = run_sweep("status", cwd=sandbox.root)
-
-    assert said.returncode == 3
-    assert {"broken", "good"} <= set(said.stdout.split())
-    assert f"{file}:13:1: " in said.stderr
 
 
 def test_a_trial_of_another_batch_is_found_and_one_of_the_broken_is_explained(
@@ -311,7 +274,7 @@ def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(
     good = merged(sandbox, "pear")
     hook(sandbox, "pre-receive", REFUSE.format("apple"))
 
-    done = run_sweep("local", "--once", "--format=json", cwd=sandbox.root)
+    done = run_sweep("cluster", "local", "--once", "--format=json", cwd=sandbox.root)
 
     (problem,) = json.loads(done.stdout)["problems"]
     assert (done.returncode, problem["code"]) == (3, "repository-error")
@@ -325,12 +288,12 @@ def test_every_refusal_is_named(
 ) -> None:
     hook(sandbox, "pre-receive", REFUSE.format("p[a-z]*"))
 
-    done = run_sweep("collect", "--push", f"--results={results}", cwd=sandbox.root)
+    done = run_sweep("cluster", "collect", "--push", f"--results={results}", cwd=sandbox.root)
 
     assert done.returncode == 3
     assert f"recorded {three[0]}" in done.stdout
-    assert "sweep collect: pear is not recorded: git push failed" in done.stderr
-    assert "sweep collect: plum is not recorded: git push failed" in done.stderr
+    assert "sweep cluster collect: pear is not recorded: git push failed" in done.stderr
+    assert "sweep cluster collect: plum is not recorded: git push failed" in done.stderr
 
 
 def test_where_a_person_merges_one_refused_branch_stops_no_other(

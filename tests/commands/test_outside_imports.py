@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generate import update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, RefusedBatch, local
 from sweepledger.commands.reports.show import show
 from sweepledger.commands.reproduce import reproduce
@@ -151,7 +151,7 @@ def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sand
     assert run(sandbox)[0] != []
     spec = sandbox.root / "sweeps/fit.yaml"
     spec.write_text(spec.read_text().replace("{path: scripts}", "{paths: [scripts, fitting]}"))
-    update(sandbox.workspace, "fit")
+    generate(sandbox.workspace, ["fit"], update=True)
     spec.write_text(spec.read_text() + f"cancel: [{sandbox.active()[0]}]\n")
     sandbox.git("rm", "-q", "-r", f"overlays/active/{sandbox.active()[0]}")
     sandbox.publish("Ask again")

@@ -167,7 +167,7 @@ def test_one_trial_of_a_pack_can_be_read_tried_and_reproduced(laptop: Sandbox) -
     row = batch_of(laptop, "packed").rows[4]
 
     (attempt,) = logs(workspace, row.trial, state=state).attempts
-    fetched = fetch(workspace, row.trial, into=None, state=state)
+    fetched = fetch(workspace, row.trial, into=laptop.root / "got", state=state)
     again = reproduce(workspace, row.trial)
     tried = try_(workspace, "packed", 4, quiet=True)
 

@@ -98,6 +98,41 @@ def test_a_resume_by_hand_has_to_count(sandbox: Sandbox, needs_kustomize: None) 
         assert codes(sandbox) == found
 
 
+@pytest.mark.parametrize(
+    ("state", "codes_of_check"),
+    [
+        ("{parallelism: 1}", ["resumes-lowered"]),
+        ("{parallelism: 1, resumes: 1}", []),
+        ("{parallelism: 2}", []),
+        ("{parallelism: 50}", []),
+        ("{paused: true, parallelism: 1}", []),
+    ],
+)
+def test_fewer_at_once_by_hand_have_to_count(
+    sandbox: Sandbox, state: str, codes_of_check: list[str], needs_kustomize: None
+) -> None:
+    name = sandbox.merged()
+    path = sandbox.root / "sweeps/peak.yaml"
+    path.write_text(f"{path.read_text()}running:\n  {name}: {state}\n")
+
+    generate(sandbox.workspace)
+
+    assert codes(sandbox) == codes_of_check
+
+
+def test_a_scaled_state_that_is_taken_back_has_to_count(sandbox: Sandbox, needs_kustomize: None) -> None:
+    sandbox.merged()
+    path = sandbox.root / "sweeps/peak.yaml"
+    before = path.read_text()
+    scale(sandbox.workspace, "peak", 3)
+    sandbox.push()
+
+    path.write_text(before)
+    generate(sandbox.workspace)
+
+    assert codes(sandbox) == ["resumes-lowered"]
+
+
 def test_the_parallelism_of_a_running_batch_changes_to_at_most_its_trials(
     sandbox: Sandbox, needs_kustomize: None
 ) -> None:
@@ -112,7 +147,7 @@ def test_the_parallelism_of_a_running_batch_changes_to_at_most_its_trials(
 def test_what_a_person_writes_under_running_is_generated_and_taken_back(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     original, spec = stored(sandbox).stored.tree(), (sandbox.root / "sweeps/peak.yaml").read_text()
-    sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{parallelism: 1}}}}\n")
+    sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{parallelism: 2}}}}\n")
 
     assert codes(sandbox) == ["running-not-written"]
     generate(sandbox.workspace)

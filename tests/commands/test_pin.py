@@ -155,14 +155,14 @@ def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, s
     (problem,) = raised.value.problems
     assert (problem.path, problem.hint) == (
         "images.other.digest",
-        "`sweep pin other` finds the digest of its tag",
+        "`sweep cluster pin other` finds the digest of its tag",
     )
 
 
 def test_a_new_image_is_added_by_its_repository(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
     with pytest.raises(UsageError, match="has no image 'collector'") as raised:
         pin(sandbox.workspace, "collector")
-    assert "`sweep pin collector --repository R --tag T`" in (raised.value.hint or "")
+    assert "`sweep cluster pin collector --repository R --tag T`" in (raised.value.hint or "")
 
     pin(sandbox.workspace, "collector", repository=f"{host}/team/collector", tag="v1")
 
@@ -443,8 +443,8 @@ def test_a_real_registry_is_understood(
     digest = push(real_registry)
     settings(sandbox, real_registry)
 
-    done = run_sweep("pin", "trainer", cwd=sandbox.root)
+    done = run_sweep("cluster", "pin", "trainer", cwd=sandbox.root)
 
     assert done.returncode == 0, done.stderr
     assert f"digest: {digest}   # of v1" in (sandbox.root / "sweepledger.yaml").read_text()
-    assert run_sweep("pin", "trainer", "--tag", "v9", cwd=sandbox.root).returncode == 2
+    assert run_sweep("cluster", "pin", "trainer", "--tag", "v9", cwd=sandbox.root).returncode == 2

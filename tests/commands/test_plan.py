@@ -311,68 +311,44 @@ def test_planning_writes_nothing(sandbox: Sandbox) -> None:
     assert sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts) == before
 
 
-# Blocks
+# Candidates
 
 
 def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -> None:
     spec = sandbox.spec(xs="1, 2, 3, 4")
     spec.write_text(spec.read_text() + "constraints: [x > 1, x > 2, bias < 1]\n")
 
-    (block,) = review(sandbox).blocks
+    design = review(sandbox).design
 
-    assert (block.candidates, block.rejected, block.kept, block.acceptance) == (4, 2, 2, 0.5)
-    assert [(rejection.text, rejection.rejected) for rejection in block.constraints] == [
+    assert (design.candidates, design.rejected, design.kept, design.acceptance) == (4, 2, 2, 0.5)
+    assert [(rejection.text, rejection.rejected) for rejection in design.constraints] == [
         ("x > 1", 1),
         ("x > 2", 2),
         ("bias < 1", 0),
     ]
 
 
-@pytest.mark.parametrize("method", ["sobol", "halton", "latin-hypercube"])
-def test_quasi_random_points_are_more_even_than_chance(sandbox: Sandbox, method: str) -> None:
-    (block,) = review_sweep(sandbox, method, 64).blocks
-
-    assert block.discrepancy is not None
-    assert (block.discrepancy.points, block.discrepancy.dimensions) == (64, 2)
-    assert block.discrepancy.value < block.discrepancy.random
-
-
 def test_listed_and_conditional_values_are_no_dimensions_of_the_measure(sandbox: Sandbox) -> None:
     more = "  k: {values: [1, 2]}\n  u: {min: 0.0, max: 1.0, when: {k: 1}}\n"
 
-    (block,) = review_sweep(sandbox, "sobol", 64, more).blocks
+    design = review_sweep(sandbox, "sobol", 64, more).design
 
-    assert block.discrepancy is not None
-    assert block.discrepancy.dimensions == 2
+    assert design.discrepancy is not None
+    assert design.discrepancy.dimensions == 2
 
 
 def test_points_that_constraints_thinned_out_are_not_measured(sandbox: Sandbox) -> None:
-    (block,) = review_sweep(sandbox, "sobol", 16, "constraints: [x < z]").blocks
+    design = review_sweep(sandbox, "sobol", 16, "constraints: [x < z]").design
 
-    assert block.rejected > 0
-    assert block.discrepancy is None
-
-
-def test_the_points_of_a_second_block_are_its_own(sandbox: Sandbox) -> None:
-    sandbox.write(
-        "sweeps/drawn.yaml",
-        DRAWN.replace("method: {method}\nrun_cap: {cap}\n", "").format(
-            more="blocks:\n  - {method: random, run_cap: 40}\n  - {method: sobol, run_cap: 64}\n"
-        ),
-    )
-
-    first, second = review(sandbox, "drawn").blocks
-
-    assert (first.method, first.kept, first.discrepancy) == ("random", 40, None)
-    assert second.discrepancy is not None
-    assert second.discrepancy.value < second.discrepancy.random / 10
+    assert design.rejected > 0
+    assert design.discrepancy is None
 
 
 def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
     result = review_sweep(sandbox, "random", 10, "replicates: 3")
 
     assert result.coverage.configurations == 10
-    assert (result.new_cost.trials, result.new_cost.hours, result.new_cost.gpu_hours) == (
+    assert (result.new_cost.trials, result.new_cost.trial_hours, result.new_cost.gpu_hours) == (
         30,
         90,
         0,
@@ -385,7 +361,7 @@ def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox
     sandbox.write("sweeps/peak.yaml", spec.replace("bias: {value: 0.5}", conditional))
     sandbox.commit("Ask")
 
-    (block,) = review(sandbox).blocks
+    design = review(sandbox).design
 
-    assert [(rejection.rejected, rejection.unevaluated) for rejection in block.constraints] == [(1, 2)]
-    assert rejection_text(block.constraints[0]) == "1 rejected (2 not checked) by"
+    assert [(rejection.rejected, rejection.unevaluated) for rejection in design.constraints] == [(1, 2)]
+    assert rejection_text(design.constraints[0]) == "1 rejected (2 not checked) by"

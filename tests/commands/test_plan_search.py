@@ -18,7 +18,7 @@ def test_before_the_first_round_all_rounds_are_new(sandbox: Sandbox) -> None:
 
     assert review.counts.new == 15
     assert review_as_data(review)["search"] == {"size": 3, "trials": 15, "rounds": 5, "ahead": 1}
-    assert review.new_cost.hours == 15 / 60
+    assert review.new_cost.trial_hours == 15 / 60
     assert review.new_cost.wall_hours == 5 / 60
     assert review.is_change
 

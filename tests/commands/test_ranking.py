@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.reports import results
 from sweepledger.commands.reports.compare import compare
 from sweepledger.commands.reports.results import Ineligibility
@@ -39,7 +39,7 @@ def programs(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     sandbox.write("code/train.py", TRAIN + "# another program\n")
     sandbox.spec(xs="1, 2, 3, 4")
     sandbox.commit("Change the code")
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.spec(xs="1, 2, 4")
     sandbox.commit("Ask for them, and no longer for one")
     record(sandbox, tmp_path, 1.0, 3.0, 8.0, None)
@@ -112,7 +112,7 @@ def reverted(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     sandbox.write("code/train.py", TRAIN + "# another program\n")
     sandbox.commit("Change the code")
     changed = sandbox.git("rev-parse", "HEAD").strip()
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path, 9.0, 7.0, 8.0)
     sandbox.git("revert", "--no-edit", changed)
@@ -150,7 +150,7 @@ def test_a_command_that_is_taken_back_is_another_program_too(sandbox: Sandbox, t
     path.write_text(written.replace("train.py", "train.py, --fast", 1))
     assert path.read_text() != written
     sandbox.commit("Change the command")
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path, 9.0, 7.0, 8.0)
     path.write_text(written)
@@ -207,7 +207,7 @@ def test_the_first_tries_of_a_mended_program_are_last_and_say_nothing_any_more(
     before = run_sweep("results", "peak", cwd=sandbox.root).stdout
     sandbox.write("code/train.py", TRAIN + "# mended\n")
     sandbox.commit("Mend it")
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path, None, 7.0, 8.0)
 

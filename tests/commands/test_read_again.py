@@ -77,7 +77,7 @@ def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(misnamed: 
         )
         assert after.artifacts == before.artifacts
         assert after.artifacts
-        assert len(after.curve) == 3
+        assert len(after.curve("points")) == 3
     provenance = json.loads((misnamed.root / "results/peak/provenance.json").read_text())
     assert json.dumps(provenance).count('"read_again"') == 3
     assert verify(misnamed.workspace).sweeps[0].differences == ()

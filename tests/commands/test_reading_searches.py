@@ -53,7 +53,7 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
     assert come(sandbox) == SearchProgress("tpe", SearchState.WAITING, waits, 1, 2, 0, 6)
 
     record(sandbox, results)
-    due = "round 2 is due: `sweep next hill` asks for it"
+    due = "round 2 is due: `sweep cluster next hill` asks for it"
     assert come(sandbox) == SearchProgress("tpe", SearchState.DUE, due, 1, 2, 3, 6)
 
     (step,) = next_(sandbox.workspace)
@@ -70,7 +70,10 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
 
 @pytest.mark.parametrize(
     ("next_by", "says"),
-    [("workflow", "round 2 is due: a workflow asks for it"), ("review", "`sweep next hill` asks for it")],
+    [
+        ("workflow", "round 2 is due: a workflow asks for it"),
+        ("review", "`sweep cluster next hill` asks for it"),
+    ],
 )
 def test_status_says_who_asks_for_the_round_that_is_due(
     sandbox: Sandbox, results: Path, next_by: str, says: str
@@ -107,7 +110,7 @@ def test_status_and_validate_tell_of_rounds(sandbox: Sandbox, run_sweep: Run) ->
     assert ["hill", "1", "of", "5", "0", "of", "15", "waits", "for", "the", "results", "of", name] in [
         line.split() for line in output.splitlines()
     ]
-    assert data["sweeps"][0]["search"]["says"] == f"waits for the results of {name}"
+    assert data["sweeps"][0]["search"]["message"] == f"waits for the results of {name}"
     assert sizes == [
         "sweeps/hill.yaml: ok, at most 5 rounds of at most 3 trials, 15 in all",
         "sweeps/peak.yaml: ok, 3 trials",

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.cancel import cancel, pause
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, generate_changed, update
+from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.commands.verify import verify
 from sweepledger.errors import RepositoryError, UsageError
@@ -129,7 +131,7 @@ def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sa
         program.write("# changed\n")
     unpushed.commit("Change the code")
 
-    made = update(unpushed.workspace, "peak")
+    made = generate(unpushed.workspace, ["peak"], update=True)[0]
 
     assert (new_trials(made), archived(unpushed)) == ([1, 2, 3], before)
 
@@ -429,3 +431,111 @@ def test_while_a_rebase_is_stopped_what_it_will_repeat_is_known(unpushed: Sandbo
     (made,) = generate(unpushed.workspace)
 
     assert new_trials(made) == [4]
+
+
+FAILED: dict[str, object] = {"status": "failed", "reason": "exit-1", "metrics": {}}
+
+
+@pytest.fixture
+def failed(sandbox: Sandbox, results: Path) -> Sandbox:
+    """A merged batch, and a second one whose trial failed; both are recorded, and nothing of that is pushed."""
+    sandbox.merged(xs="1, 2")
+    record_here(sandbox, results)
+    sandbox.spec(xs="1, 2, 3")
+    generate(sandbox.workspace)
+    record_here(sandbox, results, **FAILED)
+    return sandbox
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("move", [fetched, on_a_branch, rebased])
+def test_a_retry_knows_the_failed_trials_of_an_unpushed_batch(
+    failed: Sandbox, move: Callable[[Sandbox], None], *, named: bool
+) -> None:
+    move(failed)
+    before = archived(failed)
+
+    made = retry(failed.workspace, "peak", batch=before[-1] if named else None)
+
+    assert (new_trials(made.generated), made.generated.retried) == ([3], 1)
+    assert (archived(failed), failed.active()) == (before, [made.batch])
+    assert retry(failed.workspace, "peak").commit is None
+    assert check(failed.workspace, base="HEAD").problems == ()
+
+
+def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: Sandbox) -> None:
+    with (failed.root / "code/train.py").open("a") as program:
+        program.write("# changed\n")
+    failed.commit("Change the code")
+    made = retry(failed.workspace, "peak", update=True)
+
+    assert new_trials(made.generated) == [3]
+    failed.git("reset", "-q", "--hard", "HEAD~1")
+    failed.spec(xs="1, 2, 3, 4")
+    generate(failed.workspace)
+    failed.commit("Request one more")
+    (proposed,) = failed.active()
+    with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main yet"):
+        retry(failed.workspace, "peak", update=True)
+
+
+def test_a_batch_that_is_recorded_here_and_active_on_main_is_not_cancelled(failed: Sandbox) -> None:
+    first, second = archived(failed)
+    for name in (first, second):
+        with pytest.raises(UsageError, match=f"{name} is recorded"):
+            cancel(failed.workspace, "peak", batch=name)
+    with pytest.raises(UsageError, match="no active batch to cancel"):
+        cancel(failed.workspace, "peak")
+    with pytest.raises(UsageError, match="has no active batch"):
+        pause(failed.workspace, "peak")
+    assert archived(failed) == [first, second]
+
+
+def test_after_an_unpushed_cancellation_other_batches_are_cancelled_and_retried(
+    sandbox: Sandbox, results: Path
+) -> None:
+    first = sandbox.merged(xs="1")
+    for batch in batches.in_work_tree(sandbox.root):
+        leave(results, batch, **FAILED)
+    commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    sandbox.pull()
+    second, third = sandbox.merged(xs="1, 2"), sandbox.merged(xs="1, 2, 3")
+
+    cancel(sandbox.workspace, "peak", batch=second)
+    made = retry(sandbox.workspace, "peak")
+    cancel(sandbox.workspace, "peak", batch=third)
+
+    assert (new_trials(made.generated), archived(sandbox)) == ([1], [first, second, third])
+    assert sandbox.active() == [made.batch]
+
+
+def test_a_proposal_that_is_not_merged_is_not_cancelled_and_the_hint_says_how_it_ends(
+    unpushed: Sandbox,
+) -> None:
+    unpushed.spec(xs="1, 2, 3, 4")
+    generate(unpushed.workspace)
+    unpushed.commit("Request one more")
+    (proposed,) = unpushed.active()
+
+    for name in (None, proposed):
+        with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main") as caught:
+            cancel(unpushed.workspace, "peak", batch=name)
+        assert "`sweep generate peak`" in (caught.value.hint or "")
+
+    unpushed.spec(xs="1, 2, 3")
+    generate(unpushed.workspace)
+    assert unpushed.active() == []
+
+
+def test_a_cancellation_whose_entry_was_lost_from_the_spec_is_named_again(sandbox: Sandbox) -> None:
+    name = sandbox.merged(xs="1, 2")
+    cancel(sandbox.workspace, "peak")
+    sandbox.spec(xs="1, 2")
+    sandbox.commit("Lose the entry")
+    assert "batch-moved" in {problem.code for problem in check(sandbox.workspace).problems}
+
+    cancel(sandbox.workspace, "peak")
+
+    assert sandbox.workspace.sweeps(["peak"])[0].cancel == (name,)
+    assert archived(sandbox) == [name]
+    assert check(sandbox.workspace).problems == ()

@@ -1,15 +1,20 @@
 """A sweep under another name takes its records along: nothing that is recorded is requested or trained again."""
 
 import csv
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
 from sweepledger.commands.rename import rename
 from sweepledger.commands.repository.costs import usage_in
+from sweepledger.commands.retry import retry
 from sweepledger.commands.verify import verify
-from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
 from tests.command_line import run_sweep
 from tests.commands.test_run import playing, spied, starts, subjects
@@ -114,6 +119,93 @@ def test_a_retried_trial_and_two_programs_are_taken_along(recorded: Sandbox) -> 
     assert starts(recorded) == trained
     assert sorted(summary(recorded, "summit")) == sorted(before)
     assert verify(recorded.workspace).sweeps[0].differences == ()
+
+
+FAILING = """\
+import os
+if os.environ["SWEEP_PARAM_X"] == "2" and not os.path.exists("{mark}"):
+    raise SystemExit("broken")
+"""
+
+
+@pytest.fixture
+def failed(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
+    """A sweep of which one trial has failed; it succeeds once `mark` exists."""
+    spied(sandbox)
+    train = sandbox.root / "code/train.py"
+    train.write_text(FAILING.format(mark=tmp_path / "mark") + train.read_text())
+    sandbox.commit("Let a trial fail")
+    list(playing(sandbox))
+    return sandbox
+
+
+@pytest.mark.parametrize("is_mended", [True, False])
+def test_a_sweep_with_retried_trials_keeps_its_rows_and_requests_none_again(
+    failed: Sandbox, tmp_path: Path, *, is_mended: bool
+) -> None:
+    if is_mended:
+        (tmp_path / "mark").touch()
+    retry(failed.workspace, "peak")
+    list(playing(failed))
+    assert "retry:" in (failed.root / "sweeps/peak.yaml").read_text()
+    trained = starts(failed)
+
+    rename(failed.workspace, "peak", "summit")
+    with suppress(IdleError):
+        list(playing(failed, "summit"))
+
+    assert "retry" not in (failed.root / "sweeps/summit.yaml").read_text()
+    assert starts(failed) == trained
+    statuses = [status for _, status, _ in summary(failed, "summit")]
+    assert sorted(statuses) == (["ok"] * 3 if is_mended else ["failed", "ok", "ok"])
+    assert [each.differences for each in verify(failed.workspace).sweeps] == [()] * 2
+    assert check(failed.workspace, base="HEAD").problems == ()
+
+
+def test_a_retry_that_no_batch_lists_yet_is_run_before(failed: Sandbox, tmp_path: Path) -> None:
+    path = failed.root / "sweeps/peak.yaml"
+    (batch,) = batches.in_work_tree(failed.root)
+    path.write_text(f"{path.read_text()}retry: [{batch.name}]\n")
+    failed.commit("Ask for a retry")
+
+    with pytest.raises(RepositoryError, match=r"requests 1 trial\(s\) that no batch lists"):
+        rename(failed.workspace, "peak", "summit")
+
+    (tmp_path / "mark").touch()
+    list(playing(failed))
+    assert rename(failed.workspace, "peak", "summit").trials == 3
+
+
+def test_a_sweep_whose_batch_was_cancelled_is_renamed_with_what_is_recorded(recorded: Sandbox) -> None:
+    recorded.spec("peak", "1, 2, 3, 4")
+    recorded.commit("Ask for more")
+    generate(recorded.workspace)
+    recorded.commit("Add the batch")
+    cancel(recorded.workspace, "peak")
+    with suppress(IdleError):
+        list(playing(recorded))
+    path = recorded.root / "sweeps/peak.yaml"
+    assert "cancel:" in path.read_text()
+
+    renamed = rename(recorded.workspace, "peak", "summit")
+
+    assert renamed.trials == 3
+    assert "cancel" not in (recorded.root / "sweeps/summit.yaml").read_text()
+    assert [each.differences for each in verify(recorded.workspace).sweeps] == [()] * 2
+
+
+def test_what_budgets_charge_for_pauses_keeps_its_name(recorded: Sandbox) -> None:
+    path = recorded.root / "sweeps/peak.yaml"
+    (batch,) = batches.in_work_tree(recorded.root)
+    path.write_text(f"{path.read_text()}running: {{{batch.name}: {{resumes: 1}}}}\n")
+    recorded.commit("Say that it was resumed")
+
+    with pytest.raises(UsageError, match="budgets charge what peak-b1"):
+        rename(recorded.workspace, "peak", "summit")
+
+    path.write_text(path.read_text().replace("resumes: 1", "parallelism: 1"))
+    recorded.commit("Say how it ran")
+    assert rename(recorded.workspace, "peak", "summit").trials == 3
 
 
 def test_a_name_that_is_taken_and_a_batch_that_runs_are_refused(recorded: Sandbox) -> None:

@@ -335,7 +335,7 @@ def test_a_proposed_batch_passes_the_check_and_another_one_does_not(
 
     problems = check(sandbox.workspace, base=base).problems
 
-    assert {"drift", "trial-asked-twice"} & {problem.code for problem in problems}
+    assert {"drift", "trial-repeated"} & {problem.code for problem in problems}
     assert spec.is_file()
 
 

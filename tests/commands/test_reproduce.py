@@ -107,7 +107,7 @@ def test_what_ends_otherwise_is_told(
     sandbox.publish("Break it")
     batch = recorded(sandbox, tmp_path, SCORES)
 
-    done = run_sweep("reproduce", batch.rows[0].trial, "--run", cwd=sandbox.root)
+    done = run_sweep("show", batch.rows[0].trial, "--reproduce", "--run", cwd=sandbox.root)
 
     assert done.returncode == 1
     assert "no such luck" in done.stdout
@@ -118,10 +118,10 @@ def test_the_command_answers_in_both_forms(
 ) -> None:
     trial = batch.rows[1].trial
 
-    shown = run_sweep("reproduce", trial, cwd=sandbox.root)
-    ran = run_sweep("reproduce", trial, "--run", "--format", "json", cwd=sandbox.root)
+    shown = run_sweep("show", trial, "--reproduce", cwd=sandbox.root)
+    ran = run_sweep("show", trial, "--reproduce", "--run", "--format", "json", cwd=sandbox.root)
 
-    assert f"sweep reproduce peak/{trial} --run" in shown.stdout
+    assert f"sweep show peak/{trial} --reproduce --run" in shown.stdout
     assert batch.lock.program.code.tree in shown.stdout
     data = json.loads(ran.stdout)["data"]
     assert (ran.returncode, data["equal"]) == (0, True)

@@ -180,21 +180,12 @@ def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) 
     assert requested_values(recorded, made.batch) == [2, 3]
 
 
-def test_a_plan_counts_retried_trials_as_new(recorded: Sandbox) -> None:
-    spec = recorded.root / "sweeps/peak.yaml"
-    spec.write_text(f"{spec.read_text()}retry: [{first(recorded)}]\n")
-
-    (review,) = plan(recorded.workspace, ["peak"]).reviews
-
-    assert (review.counts.new, review.counts.recorded) == (2, 2)
-
-
 def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: None) -> None:
     retry(recorded.workspace, "peak")
 
     codes = {problem.code for problem in check(recorded.workspace).problems}
 
-    assert not codes & {"drift", "trial-asked-twice"}
+    assert not codes & {"drift", "trial-repeated"}
 
 
 def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(recorded: Sandbox) -> None:
@@ -204,9 +195,7 @@ def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(rec
 
     problems = check(recorded.workspace).problems
 
-    assert {"drift", "trial-asked-twice"} <= {
-        problem.code for problem in problems if made.batch in problem.file
-    }
+    assert {"drift", "trial-repeated"} <= {problem.code for problem in problems if made.batch in problem.file}
 
 
 def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(recorded: Sandbox) -> None:
@@ -343,7 +332,7 @@ def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox)
 
     (problem,) = raised.value.problems
     assert problem.code == "image-missing"
-    assert "`sweep update peak`" in (problem.hint or "")
+    assert "`sweep generate peak --update`" in (problem.hint or "")
 
 
 def test_the_command_takes_statuses_as_words(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generate import generate, update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.validate import validate
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, Severity
@@ -146,7 +146,7 @@ def test_a_program_that_git_ignores_is_not_what_a_batch_runs(sandbox: Sandbox) -
 
     assert (
         problem.hint
-        == "it exists here: commit it; `sweep update peak` locks the new code for a batch that exists"
+        == "it exists here: commit it; `sweep generate peak --update` locks the new code for a batch that exists"
     )
     assert warned(sandbox) == []
 
@@ -171,7 +171,7 @@ def test_a_merged_batch_is_not_held_against_code_that_moved_on(sandbox: Sandbox)
 
     assert [generated.warnings for generated in generate(sandbox.workspace)] == [()]
     with pytest.raises(SpecError):
-        update(sandbox.workspace, "peak")
+        generate(sandbox.workspace, ["peak"], update=True)
 
 
 def test_validate_warns_of_what_the_work_tree_lacks(sandbox: Sandbox) -> None:

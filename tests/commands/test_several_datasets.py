@@ -77,7 +77,7 @@ def test_each_dataset_is_in_the_folder_of_its_name_wherever_trials_run(
         f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}",
     )
     assert not batch.is_active, "its results are recorded"
-    assert "equal to the last bit" in sweep(made, "reproduce", trial, "--run")
+    assert "equal to the last bit" in sweep(made, "show", trial, "--reproduce", "--run")
     assert "images+labels" in sweep(made, "show", trial)
     sweep(made, "verify", "peak")
     assert sorted(path.name for path in cache.iterdir() if not path.name.startswith("+")) == [*DATASETS]
@@ -119,7 +119,7 @@ def test_a_changed_part_is_new_data_and_the_old_batch_says_what_it_needs(
 
     assert "images+labels" in sweep(made, "plan", "peak")
     (made.root / ".sweepledger/data/labels/content").write_text("damaged")
-    printed = sweep(made, "reproduce", batch.rows[0].trial, "--run", code=3)
+    printed = sweep(made, "show", batch.rows[0].trial, "--reproduce", "--run", code=3)
 
     assert "dataset labels:" in printed
     assert f"must be {digest('labels')}" in printed, "the digest of the commit that requested the trial"

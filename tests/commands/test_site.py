@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import update
+from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.site import site
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import StorageError, UsageError
@@ -145,7 +145,7 @@ def changed(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     sandbox.git("reset", "-q", "--hard")
     sandbox.write("code/train.py", TRAIN + "# another program\n")
     sandbox.commit("Change the code")
-    update(sandbox.workspace, "peak")
+    generate(sandbox.workspace, ["peak"], update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path / "results", 9.0, 7.0, 8.0)
     sandbox.git("reset", "-q", "--hard")

@@ -147,4 +147,4 @@ def test_the_command_shows_what_only_a_cluster_can_say(
     assert f"{batch}: node lost: 1 pod(s)" in completed.stdout
     (sweep,) = json.loads(data.stdout)["data"]["sweeps"]
     assert (sweep["node_lost"], sweep["pending"], sweep["stalled"], sweep["queued"]) == (1, 2, 0, 0)
-    assert [remark["what"] for remark in sweep["remarks"]] == ["node lost"]
+    assert [remark["kind"] for remark in sweep["remarks"]] == ["node lost"]

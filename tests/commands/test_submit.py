@@ -305,7 +305,7 @@ def test_a_batch_without_an_image_is_not_submitted(
     sandbox.merged()
     sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {cluster}\ncontroller: submit\n")
 
-    with pytest.raises(RepositoryError, match="has no image: only `sweep local` runs it"):
+    with pytest.raises(RepositoryError, match="has no image: only `sweep cluster local` runs it"):
         submit(sandbox.workspace, "peak", Kubectl())
 
     assert not held(apiserver, cluster)

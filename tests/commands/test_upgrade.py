@@ -1,4 +1,4 @@
-"""`sweep upgrade`: a repository of an earlier version goes on with this one."""
+"""`sweep cluster upgrade`: a repository of an earlier version goes on with this one."""
 
 import pytest
 

@@ -97,16 +97,6 @@ def test_an_edited_cell_is_named_by_row_and_column(
     assert not verification.is_good
 
 
-def test_a_row_that_was_taken_out_or_added_is_named(sandbox: Sandbox, batch: StoredBatch) -> None:
-    lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines(keepends=True)
-    sandbox.write("results/peak/summary.csv", "".join([*lines[:1], *lines[2:], lines[2]]))
-    sandbox.commit("Lose a trial, and have another twice")
-
-    rows = {row for _, row, _ in differing_cells(verify(sandbox.workspace))}
-
-    assert rows == {batch.rows[0].trial, batch.rows[1].trial}
-
-
 def test_a_record_that_no_summary_shows_is_named_by_its_member(sandbox: Sandbox, batch: StoredBatch) -> None:
     path = f"results/peak/records/{batch.name}.jsonl"
     edit(sandbox, path, '"uid":"uid-0"', '"uid":"uid-9"')
@@ -131,19 +121,6 @@ def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, bat
     assert (path, "line 2", "") in differing_cells(verify(sandbox.workspace))
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("kind", ["md", "svg", "json"])
-def test_every_other_file_is_named_with_the_place(sandbox: Sandbox, batch: StoredBatch, kind: str) -> None:
-    path = first(sandbox, kind)
-    edit(sandbox, path, "e", "E")
-    sandbox.commit("Edit it")
-
-    results = differing_cells(verify(sandbox.workspace))
-
-    assert {item for item, _, _ in results} == {path}
-    assert all(row.startswith("line ") or column for _, row, column in results)
-
-
 def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch) -> None:
     figure = first(sandbox, "svg")
     (sandbox.root / figure).unlink()
@@ -154,22 +131,6 @@ def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch)
     results = differing_cells(verify(sandbox.workspace))
 
     assert results == {(path, "", "") for path in (figure, "results/peak/extra.csv", "results/peak/link")}
-
-
-def test_an_edited_table_is_named_by_row_and_column(sandbox: Sandbox, batch: StoredBatch) -> None:
-    path = f"overlays/archive/{batch.name}/hyperparams.csv"
-    edit(sandbox, path, f"{batch.rows[2].trial},3", f"{batch.rows[2].trial},33")
-    sandbox.commit("Say that other values ran")
-
-    assert (path, batch.rows[2].trial, "x") in differing_cells(verify(sandbox.workspace))
-
-
-def test_an_edited_lock_is_named_by_its_member(sandbox: Sandbox, batch: StoredBatch) -> None:
-    path = f"overlays/archive/{batch.name}/batch.json"
-    edit(sandbox, path, '"retries": 0', '"retries": 3')
-    sandbox.commit("Claim retries")
-
-    assert (path, "", "run.retries") in differing_cells(verify(sandbox.workspace))
 
 
 def test_a_lock_whose_digests_were_made_to_fit_is_not_the_batch_of_its_name(

@@ -114,11 +114,15 @@ def test_foreign_trials_are_labelled_and_never_results(
 ) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
 
-    done = run_sweep("warm-start", "hill", str(tmp_path / "old.csv"), "--as", "mine", cwd=search.root)
+    done = run_sweep(
+        *("import", "trials", str(tmp_path / "old.csv"), "--name", "hill", "--as", "mine"), cwd=search.root
+    )
     (early,) = generate(search.workspace)
     search.commit("Start from old")
-    text = run_sweep("next", "hill", "--check", cwd=search.root)
-    data = json.loads(run_sweep("next", "hill", "--check", "--format=json", cwd=search.root).stdout)["data"]
+    text = run_sweep("cluster", "next", "hill", "--check", cwd=search.root)
+    data = json.loads(
+        run_sweep("cluster", "next", "hill", "--check", "--format=json", cwd=search.root).stdout
+    )["data"]
 
     assert "1 foreign trials of old.csv, 1 of them ok" in done.stdout
     assert "nobody can verify them" in done.stdout

@@ -119,7 +119,7 @@ def test_merged_squashed_or_rebased_every_command_says_the_same(proposed: Sandbo
 
     wanted = document["fast_forward"]
     assert wanted["log"][-1][2].startswith("2/3 trials ok, best score 0.5")
-    assert wanted["recorded"] == ["asked", "generated", "recorded"]
+    assert wanted["recorded"] == ["requested", "generated", "recorded"]
     assert wanted["generate"] == [None]
     assert wanted["verify"] == ("unsigned", (), 3)
     for name, answers in document.items():

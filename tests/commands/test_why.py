@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sweepledger.commands.reports.status import status
 from sweepledger.commands.reports.why import WaitExplanation, why
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
@@ -143,6 +144,22 @@ def test_a_real_api_server_says_what_each_trial_waits_for(sandbox: Sandbox, clus
         ("unschedulable", 1),
     ]
     assert "mount failed: exit status 32" in explanation.batches[0].causes[3].cause.text
+
+
+def test_a_batch_that_only_fails_names_the_commands_that_end_it(sandbox: Sandbox, cluster: Cluster) -> None:
+    batch = sandbox.merged(xs="1, 2, 3, 4, 5", parallelism=5)
+    cluster.job(batch, trials=5)
+    cluster.say("jobs", batch, {"failedIndexes": "0-2", "startTime": MOMENT})
+
+    explanation = why(sandbox.workspace, "peak", kubectl=Kubectl())
+    (result,) = status(sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl())
+    (remark,) = (each for each in result.remarks if "failed" in each.text)
+
+    assert kinds(explanation)[0] == ("failed", 3)
+    assert "3 trials of the batch failed and none is ok" in remark.text
+    for command in ("pause peak", f"cancel peak --batch {batch}", "retry peak --update"):
+        assert f"`sweep {command}`" in explanation.batches[0].causes[0].cause.remedy
+        assert f"`sweep {command}`" in remark.hint
 
 
 def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(

@@ -126,8 +126,12 @@ MESSY = """import argparse, os, pathlib
 x = argparse.ArgumentParser()
 x.add_argument("--x", type=int)
 x = x.parse_args().x
-state, helper = pathlib.Path("state.txt"), pathlib.Path("helper.py")
-before = [str(path) for path in sorted(pathlib.Path().rglob("*"))] + [helper.read_text()]
+state, helper, home = pathlib.Path("state.txt"), pathlib.Path("helper.py"), pathlib.Path(os.environ["HOME"])
+places = [home, pathlib.Path(os.environ["TMPDIR"]), home.parent, home.parents[1], home.parents[2], home.parents[3]]
+marks = [str(place) for place in places if (place / "mark").exists()]
+before = [str(path) for path in sorted(pathlib.Path().rglob("*"))] + marks + [helper.read_text()]
+for place in places[: 6 if x % 2 else 3]:
+    (place / "mark").touch()
 state.write_text(f"{x}")
 helper.write_text(f"# {x}")
 pathlib.Path("deep/er").mkdir(parents=True)

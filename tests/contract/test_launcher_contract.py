@@ -48,7 +48,7 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> tuple[StoredBatch, Record]:
     """Render a batch, run one of its rows under the launcher, read the record back."""
     command = (*PYTHON, "-c", DUMP, "${args}", "s=${seed}")
-    sweep = a_sweep(blocks=(GridSearch(SPACE),), metric=Metric("score", Goal.MAXIMIZE), command=command)
+    sweep = a_sweep(design=GridSearch(SPACE), metric=Metric("score", Goal.MAXIMIZE), command=command)
     sweep = replace(sweep, replicates=replicates, run=replace(sweep.run, seed_base=40))
     made = overlay(a_batch(shape, sweep=sweep), REAL, SETTINGS)
     for path, content in (*made.tree, ("launch.py", REAL.launcher)):
@@ -56,6 +56,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     environment = {
         "SWEEP_LAUNCH": str(folder / "launch.json"),
         "SWEEP_TABLE": str(folder),
+        "SWEEP_CODE": str(folder / "code"),
         "SWEEP_RESULTS": str(folder / "results"),
         "SWEEP_SCRATCH": str(folder / "scratch"),
         "SWEEP_POD_UID": "uid-1",
@@ -65,7 +66,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     for name in ("scratch", "code"):
         (folder / name).mkdir()
     launcher = [*PYTHON, str(folder / "launch.py")]
-    subprocess.run(launcher, env=environment, cwd=folder / "code", check=True, capture_output=True)
+    subprocess.run(launcher, env=environment, cwd=folder / "scratch", check=True, capture_output=True)
     content = (folder / "results/uid-1.json").read_bytes()
     jsonschema.validate(json.loads(content), SCHEMA)
     record = record_json.read(content)

@@ -59,7 +59,7 @@ def test_the_ids_that_the_readme_shows_are_in_its_history(history: Workspace) ->
 
 
 def test_the_search_is_over_and_a_clone_says_why(history: Workspace) -> None:
-    done = run_sweep("next", "mnist-search", "--check", cwd=history.root)
+    done = run_sweep("cluster", "next", "mnist-search", "--check", cwd=history.root)
 
     assert done.returncode == 6, done.stderr
     assert "all 4 rounds are recorded" in done.stdout

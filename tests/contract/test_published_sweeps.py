@@ -112,6 +112,6 @@ def test_the_trainer_takes_every_value_of_every_trial(published: Sandbox, name: 
 def test_data_is_named_by_the_digest_of_what_the_trainer_verifies() -> None:
     datasets = content("sweepledger.yaml")["datasets"]
 
-    assert datasets["cifar10"]["digest"] == CIFAR10.binary.digest
+    assert datasets["cifar10"]["digest"] == CIFAR10.digest
     for name in ("nvidia-grid", "nvidia-grid-48"):
         assert content(f"sweeps/{name}.yaml")["run"]["data"] == "cifar10"

@@ -80,7 +80,7 @@ def test_the_shown_command_and_variables_are_those_that_the_launcher_works_out(
     space = SearchSpace(
         tuple(Parameter(name, Constant(value)) for name, value in zip(NAMES, values, strict=True))
     )
-    sweep = a_sweep(blocks=(GridSearch(space),), command=("train", *command))
+    sweep = a_sweep(design=GridSearch(space), command=("train", *command))
     batch = a_batch(Shape.JOBS, sweep=sweep)
     (trial,) = batch.trials
     read, result, table = read_back(batch)

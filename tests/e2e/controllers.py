@@ -10,7 +10,7 @@ from tests.cluster.machine import Machine
 from tests.e2e.team import NAMESPACE, PATIENCE, WEBHOOK_TOKEN, Batch, Team
 
 SOURCE = ROOT = SETS = RECEIVER = NAMESPACE
-"""What `sweep bootstrap` calls the GitRepository, root Kustomization, Receiver and ApplicationSet."""
+"""What `sweep cluster bootstrap` calls the GitRepository, root Kustomization, Receiver and ApplicationSet."""
 KUSTOMIZATION = "kustomizations.kustomize.toolkit.fluxcd.io"
 APPLICATION = "applications.argoproj.io"
 

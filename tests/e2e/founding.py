@@ -1,4 +1,4 @@
-"""How a team begins: an empty folder, a cluster with a controller, and what `sweep bootstrap` says."""
+"""How a team begins: an empty folder, a cluster with a controller, and what `sweep cluster bootstrap` says."""
 
 import subprocess
 import sys
@@ -99,7 +99,7 @@ def set_up_team(ground: Ground, *, namespace: str = NAMESPACE, python: str = sys
     team = Team(root, ground.forge, server, ground.controller, namespace=namespace, python=python)
     url = ground.forge.url(namespace)
     initialise(team, ground, url)
-    team.sweep("bootstrap", ground.controller, "--repo", url, "--branch", "main")
+    team.sweep("cluster", "bootstrap", ground.controller, "--repo", url, "--branch", "main")
     team.git("add", "--all")
     team.git("commit", "-q", "-m", f"Bootstrap {ground.controller}")
     team.push()
@@ -126,7 +126,7 @@ def followed_team(ground: Ground) -> Team:
 
 def initialise(team: Team, ground: Ground, url: str) -> None:
     """Make a repository with the settings of a team, and a program of its trials."""
-    command = [team.python, "-m", "sweepledger.cli", "init", str(team.root)]
+    command = [team.python, "-m", "sweepledger.cli", "cluster", "init", str(team.root)]
     team.root.parent.mkdir(exist_ok=True)
     here = Path(__file__).parents[2]
     environment = team.environment()

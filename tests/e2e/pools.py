@@ -23,6 +23,6 @@ def have_pools(team: Team) -> None:
     if POOLS in settings:
         return
     team.write("sweepledger.yaml", settings + POOLS)
-    team.sweep("bootstrap", team.controller)
+    team.sweep("cluster", "bootstrap", team.controller)
     team.commit("Say which nodes there are")
     team.apply_platform()

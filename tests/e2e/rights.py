@@ -98,14 +98,14 @@ def granted(machine: Machine, name: str, *roles: str) -> Account:
 def founded(ground: Ground, person: Account) -> Team:
     """Found a second team in the cluster, up to the commit that holds its platform; apply nothing."""
     team = Team(ground.machine.folder / NAMESPACE, ground.forge, person.server, ground.controller)
-    init = [sys.executable, "-m", "sweepledger.cli", "init", str(team.root)]
+    init = [sys.executable, "-m", "sweepledger.cli", "cluster", "init", str(team.root)]
     subprocess.run(init, cwd=HERE, env=team.environment(), check=True, capture_output=True)
     url = ground.forge.create(NAMESPACE)
     team.git("remote", "add", "origin", ground.forge.url(NAMESPACE, user=PERSON))
     team.write("sweepledger.yaml", SETTINGS.format(namespace=NAMESPACE, digest="a" * 64))
     for path in (team.root / "sweeps").glob("*.yaml"):
         path.unlink()
-    team.sweep("bootstrap", ground.controller, "--repo", url, "--branch", "main")
+    team.sweep("cluster", "bootstrap", ground.controller, "--repo", url, "--branch", "main")
     team.commit("Bootstrap")
     return team
 
@@ -115,7 +115,7 @@ def steps(team: Team) -> list[list[str]]:
     *first, last = platforms.steps(team.root)
     document = json.loads(
         team.sweep(
-            *("bootstrap", team.controller, "--repo", team.forge.url(NAMESPACE)),
+            *("cluster", "bootstrap", team.controller, "--repo", team.forge.url(NAMESPACE)),
             *("--branch", "main", "--format", "json"),
         ).stdout
     )

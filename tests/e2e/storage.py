@@ -31,7 +31,7 @@ class Storage:
         return self.folder / "results"
 
     def make(self) -> None:
-        """Make the folders, as `sweep bootstrap` says that a person does."""
+        """Make the folders, as `sweep cluster bootstrap` says that a person does."""
         self.results.mkdir(parents=True)
         image = self.folder / "results.ext4"
         with image.open("wb") as file:

@@ -34,7 +34,7 @@ def change_store(team: Team, controller: Controller, before: str, after: str) ->
     assert before in settings
     team.write("sweepledger.yaml", settings.replace(before, after))
     source = ("--repo", team.forge.url(REPOSITORY), "--branch", "main")
-    output = team.sweep("bootstrap", team.controller, *source, "--format=json").stdout
+    output = team.sweep("cluster", "bootstrap", team.controller, *source, "--format=json").stdout
     team.commit("Let results take another way")
     team.apply_platform()
     for undeclared in json.loads(output)["data"]["undeclared"]:  # as it tells a person to do
@@ -56,10 +56,10 @@ def recorded_job(team: Team, batch: Batch) -> str:
 
 
 def proof(team: Team) -> dict[str, str]:
-    """Let `sweep doctor` prove the store from inside a pod; give what it finds."""
-    output = team.sweep("doctor", "--prove", "--format=json", check=False).stdout
+    """Let `sweep cluster doctor` prove the store from inside a pod; give what it finds."""
+    output = team.sweep("cluster", "doctor", "--prove", "--format=json", check=False).stdout
     listed = json.loads(output)["data"]["findings"]
-    (finding,) = [finding for finding in listed if finding["what"] == "a trial may write results"]
+    (finding,) = [finding for finding in listed if finding["check"] == "a trial may write results"]
     assert isinstance(finding, dict)
     return finding
 
@@ -73,7 +73,7 @@ def trials_see_only_their_own_files(team: Team, store: str) -> None:
     for name, report in {**{report: report for report in REPORTS}, "packed": "lines"}.items():
         run: dict[str, Any] = {**RUN, "shape": "indexed", "environment": {"LINGER": "3"}}
         if name == "packed":
-            run["pack"] = {"trials": 2, "at_once": 2}
+            run |= {"pack": {"trials": 2, "at_once": 2}, "parallelism": 2}
         text = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in run.items())
         sweep = f"{store}-{name}"
         made = spec(sweep, report, "3, 1", text, python="python3").replace(

@@ -64,7 +64,7 @@ def prometheus(team: Team, machine: Machine) -> Iterator[Prometheus]:
     except NoClusterToolsError as error:
         pytest.skip(f"skipped: {error}")
     team.pull()
-    team.sweep("bootstrap", team.controller, "--monitoring")
+    team.sweep("cluster", "bootstrap", team.controller, "--monitoring")
     team.commit("Monitor")
     folder = team.root / "clusters/monitoring"
     metrics, telemetry, port = free_ports(3)

@@ -109,8 +109,10 @@ def fetched(team: Team, batch: Batch) -> dict[str, bytes]:
     """Fetch the artifacts of a batch's only trial, as a person with a credential."""
     (row,) = team.summary(batch.sweep)
     command = ["env", f"AWS_ACCESS_KEY_ID={KEY_ID}", f"AWS_SECRET_ACCESS_KEY={KEY}"]
-    team.run([*command, sys.executable, "-m", "sweepledger.cli", "fetch", row["trial"]])
-    folder = team.root / "artifacts" / row["trial"]
+    team.run(
+        [*command, sys.executable, "-m", "sweepledger.cli", "show", row["trial"], "--fetch", "artifacts"]
+    )
+    folder = team.root / "artifacts"
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

@@ -66,8 +66,8 @@ def test_the_second_attempt_goes_on_from_the_checkpoint_and_its_files_are_fetche
 
     assert [record["status"] for record in team.records(batch)] == ["failed", "ok"]
     (row,) = team.summary(batch.sweep)
-    team.sweep("fetch", row["trial"], "--by-pod")
-    assert (team.root / "artifacts" / row["trial"] / "model").stat().st_size == 1000
+    team.sweep("show", row["trial"], "--fetch", "artifacts", "--by-pod")
+    assert (team.root / "artifacts/model").stat().st_size == 1000
     assert "went on" in team.sweep("logs", row["trial"], "--by-pod").stdout
 
 

@@ -172,7 +172,9 @@ def _reviewed(team: Team) -> Iterator[None]:
 def _bootstrap(team: Team, mode: str) -> None:
     """Write the platform anew, merge it, apply it, and put its rule in force."""
     url = team.forge.url(REPOSITORY)
-    team.sweep("bootstrap", team.controller, "--repo", url, "--branch", "main", "--results-mode", mode)
+    team.sweep(
+        "cluster", "bootstrap", team.controller, "--repo", url, "--branch", "main", "--results-mode", mode
+    )
     team.commit(f"Let results come by {mode}")
     team.apply_platform()
     team.forge.install_rule(REPOSITORY, (team.root / "clusters/pre-receive.sh").read_text())

@@ -106,7 +106,7 @@ def pair(team: Team, controller: Controller, ground: Ground) -> Iterator[Team]:
     settings = (team.root / "sweepledger.yaml").read_text()
     team.write("sweepledger.yaml", settings.replace("pools:\n", POOL))
     source = ("--repo", team.forge.url(REPOSITORY), "--branch", "main")
-    team.sweep("bootstrap", team.controller, *source, *(f"--shape={shape}" for shape in SHAPES))
+    team.sweep("cluster", "bootstrap", team.controller, *source, *(f"--shape={shape}" for shape in SHAPES))
     team.commit("Let distributed trials run")
     for command in platforms.steps(team.root):  # the controller's part, too: it may make no other kinds
         team.run([*command, "--force-conflicts"])  # Argo CD writes into its ApplicationSet

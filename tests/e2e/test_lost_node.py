@@ -81,8 +81,8 @@ def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
         item.say("`sweep status --cluster` says node lost")
 
         (remark,) = _tally(team, item)["remarks"]
-        assert remark["what"] == "node lost"
-        assert item.node.place.name in remark["says"]
+        assert remark["kind"] == "node lost"
+        assert item.node.place.name in remark["message"]
         assert "kubectl delete node" in remark["hint"]
         assert OUT_OF_SERVICE in remark["hint"]
         assert "node lost" in team.sweep("status", item.batch.sweep, "--cluster").stdout

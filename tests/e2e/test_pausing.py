@@ -41,12 +41,12 @@ def test_a_batch_is_paused_scaled_and_resumed_by_commits_and_loses_no_attempt(
     until("the first trial runs", lambda: team.running(batch) == 1, seconds=PATIENCE, pause=1)
     made = job(team, batch)["metadata"]["uid"]
 
-    team.sweep("scale", "pausing", str(TRIALS))
+    team.sweep("cluster", "scale", "pausing", str(TRIALS))
     team.sweep("check", "--base", "origin/main")
     team.push()
     until("all trials run", lambda: team.running(batch) == TRIALS, seconds=PATIENCE, pause=1)
 
-    team.sweep("pause", "pausing")
+    team.sweep("cluster", "pause", "pausing")
     team.sweep("check", "--base", "origin/main")
     team.push()
     until("its pods are gone", lambda: not team.pods(batch), seconds=PATIENCE, pause=1)
@@ -55,7 +55,7 @@ def test_a_batch_is_paused_scaled_and_resumed_by_commits_and_loses_no_attempt(
     team.collect()
     assert "paused" in team.sweep("status", "pausing").stdout
 
-    team.sweep("resume", "pausing")
+    team.sweep("cluster", "resume", "pausing")
     team.push()
     team.until_recorded(batch)
 

@@ -66,7 +66,7 @@ def test_a_platform_is_applied_and_applied_again_by_an_account_with_the_document
     # What was just applied, Argo CD may not have looked at yet.
     until("nothing is absent", lambda: not _absent(_findings(team)), seconds=PATIENCE, pause=2)
 
-    unseen = {finding["what"] for finding in _findings(team) if finding["state"] == "not checked"}
+    unseen = {finding["check"] for finding in _findings(team) if finding["state"] == "not checked"}
     # Its collector runs every half hour, so it may not have run yet.
     assert {what.partition(" ")[0] for what in unseen} <= {"Secret", "PersistentVolume", "a", "collector"}
 
@@ -90,7 +90,9 @@ def test_a_repository_with_the_namespace_of_another_takes_none_of_its_objects(
     before = _owners(applied.team)
     fork = replace(applied.team, root=tmp_path / "fork")
     shutil.copytree(applied.team.root, fork.root)
-    output = fork.sweep("bootstrap", fork.controller, "--repo", "https://git.example.org/fork.git").stdout
+    output = fork.sweep(
+        "cluster", "bootstrap", fork.controller, "--repo", "https://git.example.org/fork.git"
+    ).stdout
     folder = ("-k", str(fork.root / "clusters" / fork.controller))
 
     first = fork.server.kubectl(
@@ -124,7 +126,7 @@ def _owners(team: Team) -> dict[tuple[str, str, str], str]:
 
 
 def _findings(team: Team) -> list[dict[str, str]]:
-    output = team.sweep("doctor", "--format", "json", check=False).stdout
+    output = team.sweep("cluster", "doctor", "--format", "json", check=False).stdout
     findings: list[dict[str, str]] = json.loads(output)["data"]["findings"]
     return findings
 

@@ -136,7 +136,7 @@ def test_from_one_merged_spec_every_round_is_asked_for_trained_and_recorded_with
 def test_a_person_finds_by_a_clone_what_the_cluster_asked_for(
     team: Team, merged_batches: dict[str, Batch]
 ) -> None:
-    done = team.sweep("next", "rates", "--explain", check=False)
+    done = team.sweep("cluster", "next", "rates", "--explain", check=False)
 
     assert done.returncode == 6, done.stderr
     assert "ended: rounds" in done.stdout

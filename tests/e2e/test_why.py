@@ -55,7 +55,7 @@ class Explanation:
         counts: dict[str, int] = {}
         for group in groups:
             counts[group["cause"]] = counts.get(group["cause"], 0) + group["count"]
-        says, remedies = (" | ".join(str(group[key]) for group in groups) for key in ("says", "remedy"))
+        says, remedies = (" | ".join(str(group[key]) for group in groups) for key in ("message", "remedy"))
         return cls(counts, says, remedies)
 
 
@@ -98,7 +98,7 @@ PLANTS: Mapping[str, Plant] = {
     "why-secret": Plant(
         {"volume": 1},
         says='secret "absent" not found',
-        remedy="`sweep doctor`",
+        remedy="`sweep cluster doctor`",
         run={**LONG, "secrets": ["absent"]},
     ),
     "why-gpu": Plant(
@@ -119,7 +119,7 @@ def planted(team: Team, controller: Controller) -> Iterator[Team]:
     team.pull()
     team.write("sweepledger.yaml", (team.root / "sweepledger.yaml").read_text() + SETTINGS)
     team.write(FAILS_ONCE, FAILS_ONCE_PROGRAM)
-    team.sweep("bootstrap", team.controller)
+    team.sweep("cluster", "bootstrap", team.controller)
     team.commit("Name a Secret that is not there")
     team.apply_platform()
     team.server.apply(QUOTA)

@@ -1,5 +1,6 @@
 """Why a trial does not run, by objects of the API as controllers, scheduler, kubelet and Kueue write them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from sweepledger.engine.cluster.collector_state import CollectorState, parse_col
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import parse_pod
 from sweepledger.engine.cluster.workloads import parse_workload
-from sweepledger.structs.kubernetes import JOB
+from sweepledger.structs.kubernetes import INDEX_LABEL, JOB
 from sweepledger.structs.settings import Controller
 from tests.engine.trial_pods import a_pod, ended
 
@@ -88,14 +89,14 @@ NO_ACCESS = 'failed to pull image "r.example/t": 401 Unauthorized'
             id="no node has the labels of the pool",
         ),
         pytest.param(
-            *(CauseKind.VOLUME, "sweep-results", "sweep doctor"),
+            *(CauseKind.VOLUME, "sweep-results", "sweep cluster doctor"),
             a_pod(
                 phase="Pending", status=condition("PodScheduled", "False", UNCLAIMED, reason="Unschedulable")
             ),
             id="a claim is missing, which the scheduler says",
         ),
         pytest.param(
-            *(CauseKind.IMAGE, "NotFound", "sweep pin"),
+            *(CauseKind.IMAGE, "NotFound", "sweep cluster pin"),
             waiting("ImagePullBackOff", NO_IMAGE),
             id="the image is not in its registry",
         ),
@@ -105,7 +106,7 @@ NO_ACCESS = 'failed to pull image "r.example/t": 401 Unauthorized'
             id="the registry refuses the nodes",
         ),
         pytest.param(
-            *(CauseKind.VOLUME, 'secret "wandb" not found', "sweep doctor"),
+            *(CauseKind.VOLUME, 'secret "wandb" not found', "sweep cluster doctor"),
             waiting("CreateContainerConfigError", 'secret "wandb" not found'),
             id="a Secret is missing",
         ),
@@ -189,7 +190,7 @@ WEBHOOK = 'Error creating: admission webhook "gpu.example.org" denied the reques
         (f"{POD}maximum cpu usage per Container is 500m, but limit is 1", "LimitRange"),
         (f"{POD}cpu max limit to request ratio per Pod is 1, but provided ratio is 2.0", "LimitRange"),
         (WEBHOOK, "webhook gpu.example.org"),
-        (NO_ADMISSION, "`sweep doctor`"),
+        (NO_ADMISSION, "`sweep cluster doctor`"),
     ],
     ids=[
         "our quota",
@@ -502,6 +503,48 @@ def test_a_failed_trial_says_what_it_keeps_of_its_queue(
     _, text, _ = kind_of(made, index=index, collector=the_collector())
 
     assert (KEEPS in text) is keeps
+
+
+@pytest.mark.parametrize(
+    ("says", "job", "codes", "limit"),
+    [
+        pytest.param(True, {"failedIndexes": "0-2"}, {0: 1, 1: 1, 2: 1}, 3, id="all failed"),
+        pytest.param(True, {"failedIndexes": "0,2"}, {2: 1}, 2, id="as many as the setting says"),
+        pytest.param(False, {"failedIndexes": "0-1"}, {0: 1, 1: 1}, 3, id="too few"),
+        pytest.param(False, {"failedIndexes": "0-1", "completedIndexes": "2"}, {1: 1}, 2, id="a success"),
+        pytest.param(False, {"failedIndexes": "0-2"}, {0: 1, 1: 42, 2: 1}, 3, id="a divergence"),
+        pytest.param(False, {"failedIndexes": "0-2"}, {0: 1, 1: 1, 2: 1}, 0, id="switched off"),
+    ],
+)
+def test_many_failed_trials_without_a_success_say_so(
+    job: dict[str, Any], codes: dict[int, int], limit: int, *, says: bool
+) -> None:
+    made = a_job(**job)
+    pods = (a_pod(f"uid-{index}", index, state=ended(code)) for index, code in codes.items())
+    objects = BatchObjects(
+        ABSENT, [(parse_workload(made, JOB), made)], [pod for pod in map(parse_pod, pods) if pod]
+    )
+
+    groups = causes.explain_batch(objects, 3, collector=the_collector(), now=NOW, limit=limit)
+
+    failed = [group for group in groups if group.cause.kind is CauseKind.FAILED]
+    assert bool(failed) is says
+    for group in failed:
+        assert f"{len(group.indexes)} trials of the batch failed and none is ok" in group.cause.text
+        assert "the last one failed: Error, exit code 1" in group.cause.text
+
+
+@pytest.mark.parametrize(("conditions", "says"), [(("Failed",) * 3, True), (("Failed", "Complete"), False)])
+def test_jobs_of_single_trials_that_all_failed_say_so(conditions: Sequence[str], *, says: bool) -> None:
+    jobs = [
+        a_job(labels={INDEX_LABEL: str(index)}, **condition(end, "True"))
+        for index, end in enumerate(conditions)
+    ]
+    objects = BatchObjects(ABSENT, [(parse_workload(job, JOB), job) for job in jobs])
+
+    groups = causes.explain_batch(objects, 3, collector=the_collector(), now=NOW, limit=1 + says)
+
+    assert any(group.cause.kind is CauseKind.FAILED for group in groups) is says
 
 
 def test_trials_with_one_cause_are_one_group() -> None:

@@ -50,7 +50,7 @@ def test_a_batch_that_clones_runs_here_as_one_whose_code_is_in_the_image(
     for job, other in zip(cloning.jobs, plain.jobs, strict=True):
         assert job.pod.volumes.keys() == other.pod.volumes.keys()
         assert [mount.path for mount in job.pod.mounts] == [mount.path for mount in other.pod.mounts]
-        assert (job.pod.command, job.pod.working_dir) == (other.pod.command, "/code")
+        assert (job.pod.command, job.pod.code) == (other.pod.command, "/code")
 
 
 @pytest.fixture(scope="module")

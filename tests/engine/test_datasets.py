@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def test_a_missing_folder_is_filled_by_the_command(tmp_path: Path) -> None:
     assert result == folder
     assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
     assert (folder / "b").read_text().strip() == str(tmp_path)
-    assert [path.name for path in folder.parent.iterdir()] == ["digits"]
+    assert sorted(path.name for path in folder.parent.iterdir()) == [".digits.version", "digits"]
 
 
 def test_several_datasets_are_linked_in_one_folder_each_prepared_and_verified_by_itself(
@@ -64,6 +65,35 @@ def test_several_datasets_are_linked_in_one_folder_each_prepared_and_verified_by
     assert sorted(path.name for path in other.iterdir()) == ["images", "labels", "others"]
     assert (folder / "labels/content").read_text() == "labels\n"
     assert (folder / "labels").readlink() == Path("../labels")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param("", id="unchanged"),
+        pytest.param("echo 2 > digits/content", id="other content"),
+        pytest.param("rm -r digits", id="removed"),
+        pytest.param("touch digits/more", id="one more file"),
+    ],
+)
+def test_data_that_another_version_has_used_is_refused_until_it_changes(tmp_path: Path, change: str) -> None:
+    first = dataset("echo 1 > $SWEEP_DATA/content")
+    second = replace(first, identity="version:2")
+    for _ in range(2):
+        datasets.verified_data(first, tmp_path, code=tmp_path)
+    if change:
+        subprocess.run(["sh", "-c", change], cwd=tmp_path, check=True)
+        datasets.verified_data(second, tmp_path, code=tmp_path)
+        first, second = second, first
+
+    with pytest.raises(
+        StorageError, match=rf"must have the data of {second.identity}, and .* as {first.identity}"
+    ):
+        datasets.verified_data(second, tmp_path, code=tmp_path)
+    with pytest.raises(StorageError) as refused:
+        datasets.verified_data(replace(second, prepare=()), tmp_path, code=tmp_path)
+    assert refused.value.hint == "put the data of this version there"
+    datasets.verified_data(first, tmp_path, code=tmp_path)
 
 
 def test_of_several_datasets_the_one_with_other_content_is_named(tmp_path: Path) -> None:

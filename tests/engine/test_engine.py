@@ -60,7 +60,8 @@ def test_the_trial_gets_folders_for_the_paths_in_the_manifest(machine: Machine) 
     assert environment["HOME"] == environment["TMPDIR"] == environment["SWEEP_SCRATCH"] == str(scratch)
     assert environment["SWEEP_RAN"] == record.ran == "process"
     assert environment["JOB_COMPLETION_INDEX"] == "1"
-    assert record.details["cwd"] == str(machine.root / "locked code")
+    assert environment["SWEEP_CODE"] == str(machine.root / "locked code")
+    assert record.details["cwd"] == str(scratch.parents[1])
     assert record.details["cpus"] == 1
     assert "PYTEST_CURRENT_TEST" not in environment
 

@@ -28,6 +28,10 @@ def container_of(job: dict[str, Any]) -> Any:
     return pod_of(job)["containers"][0]
 
 
+def of_code(job: dict[str, Any]) -> dict[str, Any]:
+    return next(variable for variable in container_of(job)["env"] if variable["name"] == "SWEEP_CODE")
+
+
 def messages(made: list[dict[str, Any]]) -> list[str]:
     spec = manifests.parse_batch("lr-b1-00000001", made)
     assert not isinstance(spec, BatchSpec)
@@ -64,7 +68,7 @@ def test_all_fields_of_the_pod_are_parsed() -> None:
 
     assert pod.command == ("python3", "/sweep/launcher/launch.py")
     assert pod.requests == pod.limits == ResourceAmounts(500, 2 << 30, 1)
-    assert (pod.grace, pod.deadline, pod.working_dir) == (2.0, 300, "/code")
+    assert (pod.grace, pod.deadline, pod.code) == (2.0, 300, "/code")
     assert pod.volumes["table"] == ConfigVolume((ConfigSource("lr-b1-00000001-table-000"),))
     assert pod.volumes["results"] == ResultsVolume()
     assert pod.volumes["scratch"] == ScratchVolume(2 << 30)
@@ -149,7 +153,10 @@ def test_the_digest_covers_job_and_config_maps_in_any_order() -> None:
         ),
         (lambda job: container_of(job).update(livenessProbe={}), "livenessProbe"),
         (lambda job: container_of(job).update(envFrom=[{"secretRef": {"name": "s"}}]), "envFrom"),
-        (lambda job: container_of(job).update(workingDir="code"), "workingDir"),
+        (lambda job: container_of(job).update(workingDir="/code"), "workingDir"),
+        (lambda job: of_code(job).pop("value"), "must set SWEEP_CODE"),
+        (lambda job: of_code(job).update(value="code"), "SWEEP_CODE to an absolute path, got 'code'"),
+        (lambda job: container_of(job)["env"].remove(of_code(job)), "must set SWEEP_CODE"),
         (lambda job: container_of(job).pop("command"), "command: must be set"),
         (
             lambda job: container_of(job)["env"].append(
@@ -167,7 +174,7 @@ def test_the_digest_covers_job_and_config_maps_in_any_order() -> None:
         (lambda job: container_of(job)["volumeMounts"][2].update(subPathExpr="../x"), "must stay inside"),
         (lambda job: container_of(job)["volumeMounts"][2].update(subPathExpr="one"), "for each index"),
         (lambda job: container_of(job)["volumeMounts"][2].update(subPathExpr="$(HOME)"), "for each index"),
-        (lambda job: container_of(job)["volumeMounts"][3].update(mountPath="/code/x"), "outside the working"),
+        (lambda job: container_of(job)["volumeMounts"][3].update(mountPath="/code/x"), "outside the code"),
         (lambda job: container_of(job)["volumeMounts"].pop(2), "must mount the results volume once"),
         (lambda job: job["metadata"].update(name="../up"), "'../up'"),
     ],

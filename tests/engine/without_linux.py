@@ -1,4 +1,4 @@
-"""Plays `sweep local --once` on a system that has neither /proc, nor prctl, nor CPU affinity.
+"""Plays `sweep cluster local --once` on a system that has neither /proc, nor prctl, nor CPU affinity.
 
 Usage: without_linux.py URL STATE. The supervisor of each pod is a process of its own, which lacks them, too.
 """

@@ -278,14 +278,14 @@ def written(name: str, content: bytes) -> str | None:
         text = spec_text(imported, name)
     except (ForeignError, ToolError):
         return None
-    assert all(loss.what and loss.why for loss in imported.losses)
+    assert all(loss.part and loss.reason for loss in imported.losses)
     return text
 
 
 def explore_written(text: str, content: bytes) -> None:
     """Read an imported spec as any spec, which has a sweep or problems, and list its trials."""
     parsed = parse(text.encode(), "sweeps/imported.yaml", Settings(), beside=lambda _: content)
-    if isinstance(parsed, ParsedSpec) and parsed.sweep.blocks[0] is not None:
+    if isinstance(parsed, ParsedSpec) and parsed.sweep.design is not None:
         assert isinstance(search.explore(parsed.sweep, parsed.source), Expansion | tuple)
 
 

@@ -58,4 +58,4 @@ def a_list(rows: Assignments) -> ConfigurationList:
 
 def whats(losses: Sequence[Loss]) -> list[str]:
     """Name what was lost."""
-    return [loss.what for loss in losses]
+    return [loss.part for loss in losses]

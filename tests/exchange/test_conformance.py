@@ -33,7 +33,7 @@ def test_a_file_becomes_the_sweep_that_it_means(name: str) -> None:
 
     sweep = sweep_of(imported)
 
-    (block,) = sweep.blocks
+    block = sweep.design
     assert str(block.method) == example.method
     assert {parameter.name: parameter.domain for parameter in block.space.parameters} == example.domains
     assert (str(sweep.metric.goal), sweep.metric.name, sweep.command) == (
@@ -59,7 +59,7 @@ def test_number_of_trials_seed_and_parallelism_are_kept(
 ) -> None:
     sweep = sweep_of(read(name))
 
-    block = sweep.blocks[0]
+    block = sweep.design
     assert (getattr(block, "cap", None), getattr(block, "seed", None)) == (cap, seed)
     assert sweep.run.parallelism == parallelism
 
@@ -304,7 +304,7 @@ def test_names_that_differ_in_case_only_become_two_parameters() -> None:
 
     imported = read("optuna", seasonal)
 
-    assert {"N", "n_2"} <= set(sweep_of(imported).blocks[0].space.names)
+    assert {"N", "n_2"} <= set(sweep_of(imported).design.space.names)
     assert "parameter n" in whats(imported.losses)
 
 
@@ -395,7 +395,7 @@ def test_an_optimization_job_comes_back_as_the_same_space() -> None:
     content, data, exported = written(sweep)
 
     again = sweep_of(read("optimization-job", content))
-    assert again.blocks == sweep.blocks
+    assert again.design == sweep.design
     assert (again.metric, again.run.parallelism) == (sweep.metric, sweep.run.parallelism)
     assert data["spec"]["trainJobTemplate"]["spec"]["trainer"]["image"] == sweep.run.image
     assert data["spec"]["searchAlgorithm"] == {"random": {"seed": 3}}

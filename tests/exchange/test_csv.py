@@ -38,7 +38,7 @@ def read(text: str) -> Imported:
 
 
 def csv_text(rows: list[dict[str, Value]]) -> str:
-    return csv.write(a_sweep(blocks=(a_list(rows),)), rows).text
+    return csv.write(a_sweep(design=a_list(rows)), rows).text
 
 
 @given(ROWS)
@@ -83,7 +83,7 @@ def test_a_foreign_table_is_read_with_a_word_on_everything_that_was_guessed() ->
         {"lr": -0.5, "layers": 4, "optimizer": 'a "b", c', "amp": True},
     ]
     assert whats(imported.losses) == ["metric", "program", "the first column", "amp: on", "tag: 010"]
-    assert "YAML 1.1 reads true" in imported.losses[3].why
+    assert "YAML 1.1 reads true" in imported.losses[3].reason
 
 
 def test_quoted_numbers_are_text_and_told_of_once_a_column() -> None:
@@ -120,7 +120,7 @@ def test_a_table_too_large_for_a_spec_is_named_by_it() -> None:
     sweep = sweep_of(imported, beside=lambda name: text.encode() if name == "table.csv" else None)
 
     assert imported.spec["file"] == "table.csv"
-    assert imported.losses[-1].what == "4000 lines"
+    assert imported.losses[-1].part == "4000 lines"
     assert list(assignments_of(sweep)) == list(rows)
 
 
@@ -159,7 +159,7 @@ def test_bytes_that_are_no_utf8_are_refused() -> None:
 def test_values_that_no_file_beside_a_spec_can_say_are_named() -> None:
     rows: list[dict[str, Value]] = [{"list": [1, "a"], "lines": "x\ny", "plain": 1}]
 
-    exported = csv.write(a_sweep(blocks=(a_list(rows),)), rows)
+    exported = csv.write(a_sweep(design=a_list(rows)), rows)
 
     assert exported.text == 'list,lines,plain\n"[1, ""a""]","x\ny",1\n'
     assert whats(exported.losses) == ["metric, command, run", "list", "lines"]
@@ -168,9 +168,9 @@ def test_values_that_no_file_beside_a_spec_can_say_are_named() -> None:
 def test_a_text_that_a_spreadsheet_would_run_is_named() -> None:
     rows: list[dict[str, Value]] = [{"a": "=cmd|' /C calc'!A0", "b": -1, "c": "x=1"}]
 
-    sent = csv.write(a_sweep(blocks=(a_list(rows),)), rows)
+    sent = csv.write(a_sweep(design=a_list(rows)), rows)
 
-    assert [loss.what for loss in sent.losses if "formula" in loss.why] == ["a"]
+    assert [loss.part for loss in sent.losses if "formula" in loss.reason] == ["a"]
 
 
 @pytest.mark.full_suite("large inputs")

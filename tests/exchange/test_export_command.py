@@ -31,7 +31,7 @@ def test_machines_get_the_file_and_the_losses_in_one_object(sandbox: Sandbox, ru
 
     data = json.loads(done.stdout)["data"]
     assert yaml.safe_load(data["text"])["hydra"]["sweeper"]["params"] == {"x": "1,2,3", "bias": "0.5"}
-    assert "command" in [loss["what"] for loss in data["losses"]]
+    assert "command" in [loss["part"] for loss in data["losses"]]
 
 
 def test_a_file_is_written_and_never_over_another(sandbox: Sandbox) -> None:

@@ -25,7 +25,7 @@ from sweepledger.structs.domain import (
     Quantized,
     Uniform,
 )
-from sweepledger.structs.search_block import GridSearch
+from sweepledger.structs.search_block import GridSearch, RandomSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
@@ -53,7 +53,7 @@ def brought(imported: Imported) -> Sweep:
 
 
 def loss_reasons(imported: Imported) -> dict[str, str]:
-    return {loss.what: loss.why for loss in imported.losses}
+    return {loss.part: loss.reason for loss in imported.losses}
 
 
 def arguments(sweep: Sweep) -> list[list[str]]:
@@ -107,7 +107,7 @@ GRIDS: dict[str, dict[str, Any]] = {
 def test_a_grid_gives_the_program_what_hydra_would_give_it(case: str) -> None:
     sweep = brought(read(GRIDS[case]))
 
-    assert isinstance(sweep.blocks[0], GridSearch)
+    assert isinstance(sweep.design, GridSearch)
     assert meant(arguments(sweep)) == meant(jobs([f"{key}={value}" for key, value in GRIDS[case].items()]))
 
 
@@ -172,8 +172,8 @@ def test_a_grid_sampler_counts_steps_and_ends_at_the_last(written: str, values: 
         + "}}}"
     )
 
-    block = brought(imported).blocks[0]
-    assert isinstance(block, GridSearch)
+    block = brought(imported).design
+    assert isinstance(block, RandomSearch)
     assert (block.cap, block.space.parameters[0].domain) == (3, Choice(values))
     assert "hydra.sweeper: GridSampler" not in loss_reasons(imported)
 
@@ -203,7 +203,7 @@ def test_a_sampler_is_the_method_of_its_name(sampler: str, method: str, jobs: in
 
     imported = read(params, n_trials=9, sampler=document, n_jobs=jobs)
 
-    assert brought(imported).blocks
+    assert brought(imported).design
     assert [imported.spec[key] for key in ("method", "seed", "run_cap")] == [method, 7, 9]
     if method not in {"sobol", "random"}:
         assert imported.spec["rounds"] == {"size": jobs or 4}
@@ -307,7 +307,7 @@ def test_a_space_of_mappings_is_read(text: str, domains: dict[str, Domain], repo
     imported = config(text)
 
     sweep = brought(imported)
-    (block,) = sweep.blocks
+    block = sweep.design
     assert {parameter.name: parameter.domain for parameter in block.space.parameters} == domains
     assert reported <= loss_reasons(imported).keys()
 

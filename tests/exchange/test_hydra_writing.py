@@ -30,7 +30,7 @@ def sent(text: str) -> tuple[dict[str, str], Exported]:
 
 
 def whys(exported: Exported) -> dict[str, str]:
-    return {loss.what: loss.why for loss in exported.losses}
+    return {loss.part: loss.reason for loss in exported.losses}
 
 
 def run(params: dict[str, str]) -> list[list[str]]:
@@ -71,8 +71,8 @@ def test_a_drawn_sweep_goes_out_for_the_sweeper_that_knows_intervals() -> None:
     assert (sweeper["n_trials"], sweeper["direction"], sweeper["sampler"]) == (8, "maximize", {"seed": 3})
     for key in ("lr", "width", "drop"):
         again = brought(read({key: sweeper["params"][key], "z": "interval(0,1)"}))
-        assert again.blocks[0].space[key].domain == sweep.blocks[0].space[key].domain
-    whats = {loss.what for loss in exported.losses}
+        assert again.design.space[key].domain == sweep.design.space[key].domain
+    whats = {loss.part for loss in exported.losses}
     assert {"seed", "method: sobol", "parameters.noise", "parameters.act", "metric: loss"} <= whats
 
 
@@ -86,14 +86,14 @@ def test_a_list_goes_out_as_its_values_and_says_how_many_trials_that_makes() -> 
     exported = hydra.write(sweep, expansion.configurations)
 
     assert yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"] == {"a": "1,3", "b": "2,4"}
-    assert "all 4 combinations, not these 2" in {loss.what: loss.why for loss in exported.losses}["trials"]
+    assert "all 4 combinations, not these 2" in {loss.part: loss.reason for loss in exported.losses}["trials"]
 
 
 def test_integers_that_are_drawn_keep_both_ends_and_come_back_as_integers() -> None:
     params, _ = sent(spec_of("{k: {min: 2, max: 5}}", "seed: 1", "run_cap: 4", method="random"))
 
     swept = PARSER.parse_override(f"k={params['k']}").value()
-    (block,) = brought(read(params, n_trials=2, sampler={"_target_": "optuna.samplers.RandomSampler"})).blocks
+    block = brought(read(params, n_trials=2, sampler={"_target_": "optuna.samplers.RandomSampler"})).design
 
     assert (repr(swept.start), repr(swept.end)) == ("2", "5")
     assert isinstance(block, RandomSearch)
@@ -259,7 +259,7 @@ def test_values_of_several_types_survive_the_environment_and_the_way_back(case: 
 
 
 def values(sweep: Sweep) -> Sequence[Value]:
-    domain = sweep.blocks[0].space["x"].domain
+    domain = sweep.design.space["x"].domain
     assert isinstance(domain, Choice)
     return domain.values
 

@@ -47,7 +47,8 @@ def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> ForeignFile:
 
 
 def test_every_format_is_offered() -> None:
-    assert tuple(ImportFormat) == tuple(IMPORTS) == tuple(READERS)
+    assert tuple(ImportFormat) == (*IMPORTS, "trials")
+    assert tuple(IMPORTS) == tuple(READERS)
     assert tuple(ExportFormat) == (*EXPORTS, *BATCH_FORMATS)
     assert tuple(WRITERS) == EXPORTS
 
@@ -78,7 +79,7 @@ def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path, run_
     envelope = json.loads(done.stdout)
     assert envelope["status"] == "ok"
     assert "name: lr\n" in envelope["data"]["spec"]
-    assert "project" in [loss["what"] for loss in envelope["data"]["losses"]]
+    assert "project" in [loss["part"] for loss in envelope["data"]["losses"]]
     assert done.stderr == ""
 
 

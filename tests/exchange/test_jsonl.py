@@ -26,7 +26,7 @@ ROWS = st.lists(
 
 
 def jsonl_text(rows: list[dict[str, Value]]) -> str:
-    return jsonl.write(a_sweep(blocks=(a_list(rows),)), rows).text
+    return jsonl.write(a_sweep(design=a_list(rows)), rows).text
 
 
 @given(ROWS)

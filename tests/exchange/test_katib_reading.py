@@ -84,7 +84,7 @@ def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_cou
     imported = read("random-experiment")
 
     sweep = sweep_of(imported)
-    (block,) = sweep.blocks
+    block = sweep.design
     assert isinstance(block, RandomSearch)
     assert (block.sampler, block.cap, block.seed) == (Sampler.RANDOM, 12, 0)
     assert {parameter.name: parameter.domain for parameter in block.space.parameters} == {
@@ -253,7 +253,7 @@ def test_a_v1alpha3_grid_with_its_go_template_becomes_a_grid_and_a_command() -> 
     imported = read("grid-v1alpha3")
 
     sweep = sweep_of(imported)
-    (block,) = sweep.blocks
+    block = sweep.design
     assert isinstance(block, GridSearch)
     assert [parameter.domain for parameter in block.space.parameters] == [
         Choice((0.1, 0.2, 0.3)),
@@ -546,7 +546,7 @@ def test_the_note_on_a_step_is_that_of_the_algorithm(algorithm: str, words: str 
         parameters=a_parameter("double", min="0.1", max="0.5", step="0.1"),
     )
 
-    notes = [loss.why for loss in katib.read(content, name="one").losses if ".step: " in loss.what]
+    notes = [loss.reason for loss in katib.read(content, name="one").losses if ".step: " in loss.part]
 
     assert len(notes) == (words is not None)
     assert words is None or words in notes[0]

@@ -17,7 +17,7 @@ SWEEPER_KEYS = st.sampled_from(["max_batch_size", "storage", "study_name", "sear
 
 
 def whats(imported: Imported) -> set[str]:
-    return {loss.what for loss in imported.losses}
+    return {loss.part for loss in imported.losses}
 
 
 @given(EXTRA, EXTRA, EXTRA)
@@ -65,6 +65,6 @@ def test_every_loss_says_what_and_why_in_plain_words() -> None:
 
     assert len(imported.losses) > 5
     for loss in imported.losses:
-        assert loss.what
-        assert loss.why
-        assert not loss.why.endswith(".")
+        assert loss.part
+        assert loss.reason
+        assert not loss.reason.endswith(".")

@@ -92,7 +92,7 @@ def test_the_space_of_a_search_comes_back_from_the_storage_that_the_script_fills
     first_values(names, JournalStorage(JournalFileBackend(str(journal))), 3)
 
     again = sweep_of(READERS["optuna"](journal.read_bytes(), name="again"))
-    assert again.blocks[0].space == sweep.blocks[0].space
+    assert again.design.space == sweep.design.space
     assert again.metric.goal == sweep.metric.goal
 
 

@@ -69,7 +69,7 @@ def trials(sweep: Sweep) -> list[str]:
 
 def space(sweep: Sweep) -> object:
     """Return what random trials are drawn from, and how many; None of other sweeps."""
-    block = sweep.blocks[0]
+    block = sweep.design
     domains = {parameter.name: parameter.domain for parameter in block.space.parameters}
     return (str(block.sampler), block.cap, domains) if isinstance(block, RandomSearch) else None
 
@@ -135,7 +135,7 @@ def values_of(domain: Domain) -> object:
 
 def changed_in_search(again: Sweep, sweep: Sweep) -> set[str]:
     """Return what is different in a search that comes back: words that a loss of it has."""
-    before, after = sweep.blocks[0], again.blocks[0]
+    before, after = sweep.design, again.design
     assert isinstance(before, AdaptiveSearch)
     domains = {parameter.name: values_of(parameter.domain) for parameter in before.space.parameters}
     others = {parameter.name: values_of(parameter.domain) for parameter in after.space.parameters}

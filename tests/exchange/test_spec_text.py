@@ -33,7 +33,7 @@ def read_back(text: str) -> Any:
 
 @given(
     st.dictionaries(
-        TEXTS | st.sampled_from(["parameters", "assignments", "blocks"]), DATA, min_size=1, max_size=6
+        TEXTS | st.sampled_from(["parameters", "assignments", "constraints"]), DATA, min_size=1, max_size=6
     )
 )
 def test_whatever_is_written_is_read_as_the_same_data(spec: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ def test_f5_who_is_told_to_end_ends_without_a_traceback(
     server.chmod(0o755)
     sandbox.git("config", "remote.origin.uploadpack", str(server))
     process = subprocess.Popen(
-        [sys.executable, "-m", "sweepledger.cli", "collect", "--push"],
+        [sys.executable, "-m", "sweepledger.cli", "cluster", "collect", "--push"],
         cwd=sandbox.root,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'generator'}:{ROOT}"},
         stdout=subprocess.PIPE,

@@ -82,7 +82,9 @@ def test_f9_no_commit_and_no_output_of_a_collection_has_it(
         path.with_suffix(".err").write_text(f"https://robot:{CANARY}@example.org failed\n")
 
     done = run_sweep(
-        *("collect", "--push", "--results", str(tmp_path / "results")), cwd=sandbox.root, GIT_TRACE=""
+        *("cluster", "collect", "--push", "--results", str(tmp_path / "results")),
+        cwd=sandbox.root,
+        GIT_TRACE="",
     )
 
     assert vars(done)["returncode"] == 0

@@ -182,9 +182,9 @@ class GeneratingAnew(Generating):
 
 
 class Collecting(World):
-    """`sweep collect --push`: three records, a remote, one commit."""
+    """`sweep cluster collect --push`: three records, a remote, one commit."""
 
-    argv: tuple[str, ...] = ("collect", "--push", "--results", "../results")
+    argv: tuple[str, ...] = ("cluster", "collect", "--push", "--results", "../results")
     commits = 1
 
     def prepare(self, folder: Path) -> None:
@@ -235,9 +235,9 @@ class CollectingRound(Collecting):
 
 
 class CollectingHere(Collecting):
-    """`sweep collect` into the branch that is checked out, with its work tree."""
+    """`sweep cluster collect` into the branch that is checked out, with its work tree."""
 
-    argv = ("collect", "--results", "../results")
+    argv = ("cluster", "collect", "--results", "../results")
 
     @property
     def branch(self) -> Path:

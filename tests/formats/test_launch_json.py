@@ -108,7 +108,7 @@ def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_ever
 def test_where_later_trials_go_on_from_its_own_a_batch_keeps_checkpoints() -> None:
     resource = Resource("epochs", 1, 9)
     search = AdaptiveSearch(Method.HALVING, SPACE, 7, Rounds(9), resource=resource)
-    batch = replace(a_batch(), sweep=a_sweep(blocks=(search,)))
+    batch = replace(a_batch(), sweep=a_sweep(design=search))
 
     assert written(batch, SETTINGS)["keep_checkpoints"] is True
 

@@ -53,18 +53,18 @@ NUMBERS = st.floats(-LARGEST_NUMBER, LARGEST_NUMBER)
     ),
     details=st.dictionaries(st.text(max_size=4, alphabet="abc"), JSON_VALUES, max_size=3),
     seconds=st.floats(0, 1e9),
-    curve=st.lists(
-        st.tuples(st.integers(0, 2**53), st.none() | NUMBERS),
-        max_size=3,
+    curves=st.dictionaries(
+        st.sampled_from(["loss", "val/acc", "z@1"]),
+        st.lists(st.tuples(st.integers(0, 2**53), st.none() | NUMBERS), min_size=1, max_size=3),
     ),
 )
 def test_a_record_survives_its_line_exactly(
     metrics: dict[str, float | None],
     details: dict[str, Any],
     seconds: float,
-    curve: list[tuple[int, float | None]],
+    curves: dict[str, list[tuple[int, float | None]]],
 ) -> None:
-    before = a_record(metrics=metrics, details=details, seconds=seconds, curve=tuple(curve))
+    before = a_record(metrics=metrics, details=details, seconds=seconds, curves=curves)
     line = record_json.to_line(before)
 
     after = record_json.from_line(line)

@@ -33,7 +33,7 @@ VALID: dict[str, Any] = {
     "environment": None,
     "details": {"device": "cpu"},
     "artifacts": [{"path": "model.pt", "bytes": 12, "sha256": "cd" * 32}],
-    "curve": [[1, 0.9], [2, None], [3, 0.94]],
+    "curves": {"accuracy": [[1, 0.9], [2, None], [3, 0.94]], "loss": [[1, 2], [3, 1]]},
 }
 
 
@@ -54,7 +54,8 @@ def test_a_valid_record_is_read_whole() -> None:
     assert record.metrics == {"test_accuracy": 0.94}
     assert record.details == {"device": "cpu"}
     assert record.artifacts == (Artifact("model.pt", 12, "cd" * 32),)
-    assert record.curve == ((1, 0.9), (2, None), (3, 0.94))
+    assert record.curve("accuracy") == ((1, 0.9), (2, None), (3, 0.94))
+    assert (record.curve("loss"), record.curve("time")) == (((1, 2.0), (3, 1.0)), ())
     assert (record.uid, record.node, record.code, record.data) == ("2f1c", "here", "c0de" * 10, None)
 
 
@@ -150,10 +151,14 @@ def test_what_is_no_record_is_corrupt_for_one_reason(hostile: bytes, reason: str
         ],
         ("reason", "exit-1", "wrong-value:reason"),
         ("status", "failed", "wrong-value:reason"),
-        ("curve", {}, "wrong-type:curve"),
-        ("curve", [[1, 0.5]] * 201, "wrong-value:curve"),
+        ("curves", [], "wrong-type:curves"),
+        ("curves", {"loss": {}}, "wrong-type:curves"),
+        ("curves", {"loss": []}, "wrong-value:curves"),
+        ("curves", {"1loss": [[1, 0.5]]}, "wrong-value:curves"),
+        ("curves", {f"m{number}": [[1, 0.5]] for number in range(101)}, "wrong-value:curves"),
+        ("curves", {"loss": [[1, 0.5]] * 201}, "wrong-value:curves"),
         *[
-            ("curve", [point], "wrong-value:curve")
+            ("curves", {"loss": [point]}, "wrong-value:curves")
             for point in (
                 1,
                 [],
@@ -173,7 +178,7 @@ def test_a_wrong_member_is_named(member: str, value: object, reason: str) -> Non
     assert record_json.read(content(**{member: value})) == CorruptRecord(reason)
 
 
-@pytest.mark.parametrize("member", [name for name in VALID if name not in {"version", "curve"}])
+@pytest.mark.parametrize("member", [name for name in VALID if name not in {"version", "curves"}])
 def test_a_missing_member_is_named(member: str) -> None:
     less = {name: value for name, value in VALID.items() if name != member}
 
@@ -181,7 +186,7 @@ def test_a_missing_member_is_named(member: str) -> None:
 
 
 def test_a_curve_may_be_absent() -> None:
-    less = {name: value for name, value in VALID.items() if name != "curve"}
+    less = {name: value for name, value in VALID.items() if name != "curves"}
 
     assert isinstance(record_json.read(json.dumps(less).encode()), Record)
 
@@ -204,8 +209,9 @@ def test_a_curve_may_be_absent() -> None:
         ("metrics", {"m" * 63: 1}),
         ("metrics", {f"m{number}": 1 for number in range(101)}),
         ("metrics", {"val/top-1@5": -1e-300, "none": None}),
-        ("curve", []),
-        ("curve", [[2**53, -1e-300]] * 200),
+        ("curves", {}),
+        ("curves", {f"m{number}": [[2**53, -1e-300]] for number in range(100)}),
+        ("curves", {"loss": [[2**53, -1e-300]] * 200}),
         ("artifacts", [{"path": "a\n/..b/größe", "bytes": 0, "sha256": "cd" * 32}]),
         ("metrics", {}),
         ("artifacts", [{"path": "a", "bytes": 0, "sha256": "cd" * 32}] * 1000),
@@ -233,10 +239,10 @@ def test_a_metric_that_is_not_finite_is_known_to_be_none(source: str) -> None:
 
 
 def test_a_point_that_is_not_finite_is_known_to_be_none() -> None:
-    record = record_json.read(text("curve", "[[1, NaN], [2, -0.0], [3, 1e999], [4, 1]]"))
+    record = record_json.read(text("curves", '{"loss": [[1, NaN], [2, -0.0], [3, 1e999], [4, 1]]}'))
 
     assert isinstance(record, Record)
-    assert repr(tuple(record.curve)) == "((1, None), (2, 0.0), (3, None), (4, 1.0))"
+    assert repr(tuple(record.curve("loss"))) == "((1, None), (2, 0.0), (3, None), (4, 1.0))"
 
 
 def test_a_failure_has_a_reason() -> None:

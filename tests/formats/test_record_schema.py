@@ -39,7 +39,7 @@ VALIDATOR = Strict(SCHEMA)
 
 VALID: dict[str, Any] = {
     **json.loads(record_json.to_line(a_record(artifacts=(Artifact("model.pt", 12, "cd" * 32),)))),
-    "curve": [[1, 0.5], [2, None]],
+    "curves": {"loss": [[1, 0.5], [2, None]], "acc": [[3, 1]]},
 }
 
 ANYTHING = st.recursive(
@@ -88,7 +88,9 @@ LIKELY: dict[str, st.SearchStrategy[Any]] = {
     "finished": matching("", of="time"),
     "details": st.dictionaries(st.text(max_size=3), ANYTHING, max_size=2),
     "artifacts": st.lists(ARTIFACT, max_size=3),
-    "curve": st.lists(POINT, max_size=3),
+    "curves": st.dictionaries(
+        st.sampled_from(["loss", "acc", "1st", ""]), st.lists(POINT, max_size=3), max_size=3
+    ),
     **{name: matching(name) for name in ("trial", "row", "batch", "uid", "ran", "code")},
     **{name: st.none() | matching(name) for name in ("data", "node")},
     **{name: EDGES | st.integers() | st.floats(-5, 5) for name in ("version", "index", "attempt", "seed")},
@@ -115,7 +117,8 @@ def nearly_records(draw: st.DrawFn) -> dict[str, Any]:
 @given(nearly_records())
 @example({**VALID, "metrics": {f"m{number}": 1 for number in range(102)}})
 @example({**VALID, "artifacts": VALID["artifacts"] * 1001})
-@example({**VALID, "curve": VALID["curve"] * 101})
+@example({**VALID, "curves": {"loss": VALID["curves"]["loss"] * 101}})
+@example({**VALID, "curves": {f"m{number}": [[1, 1]] for number in range(101)}})
 @example({**VALID, "reason": "exit-1"})
 @example({**VALID, "status": "failed"})
 @example({**VALID, "artifacts": [{**VALID["artifacts"][0], "path": "a" * 1025}]})

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.structs.record import (
+    NO_CURVES,
     ArtifactList,
     Curve,
     EarlyStop,
@@ -42,7 +43,7 @@ FULL = recorded(
     shared=4,
     status=Status.PRUNED,
     reason="median",
-    curve=Curve("[[1,0.5],[2,null]]"),
+    curves=MappingProxyType({"loss": Curve("[[1,0.5],[2,null]]")}),
 )
 COLLECTED = replace(
     recorded(2),
@@ -165,25 +166,31 @@ def test_a_line_or_first_line_of_another_form_is_corrupt(old: bytes, new: bytes)
 
 
 def test_a_termination_message_has_the_record_or_its_first_part() -> None:
-    record = recorded(curve=Curve("[[1,0.5],[3,0.25],[9,null]]"))
+    record = recorded(
+        curves=MappingProxyType({"acc": Curve("[[1,0.5],[3,0.25],[9,null]]"), "lr": Curve("[[2,1]]")})
+    )
     line = json.loads(record_json.to_line(record))
     text = json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n"
     whole = hashlib.sha256(text.encode()).hexdigest()
-    short = {name: value for name, value in line.items() if name != "curve"}
-    packed = base64.b64encode(zlib.compress(b"[[1,2,6],[0.5,0.25,null]]")).decode()
+    short = {name: value for name, value in line.items() if name != "curves"}
+    packed = base64.b64encode(zlib.compress(b'{"acc":[[1,2,6],[0.5,0.25,null]],"lr":[[2],[1]]}')).decode()
     first = {
         name: value for name, value in short.items() if name not in {"details", "artifacts", "environment"}
     }
 
     assert record_json.read_message(text.encode()) == record
-    compressed = {**short, "curve_zlib": packed, "sha256": whole}
+    compressed = {**short, "curves_zlib": packed, "sha256": whole}
     assert record_json.read_message(json.dumps(compressed).encode()) == record
     assert record_json.read_message(json.dumps({**first, "sha256": whole}).encode()) == replace(
-        record, curve=Curve("[]"), details=MappingProxyType({}), environment=None
+        record, curves=NO_CURVES, details=MappingProxyType({}), environment=None
+    )
+    partial = {**compressed, "curves_left_out": 3, "details": {"curves_left_out": 2}}
+    assert record_json.read_message(json.dumps(partial).encode()) == replace(
+        record, details=MappingProxyType({"curves_left_out": 5})
     )
     for forged in (
         {**compressed, "sha256": "0" * 64},
-        {**compressed, "curve_zlib": "eJw="},
+        {**compressed, "curves_zlib": "eJw="},
         {**first, "sha256": 7},
     ):
         assert isinstance(record_json.read_message(json.dumps(forged).encode()), CorruptRecord)

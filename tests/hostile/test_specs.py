@@ -231,7 +231,7 @@ REFUSED: dict[str, list[tuple[list[bytes], set[str]]]] = {
         ([parameter("{values: [{a: 1}]}")], {"wrong-type"}),
     ],
     "N19": [
-        ([parameter("{value: 1, when: {other: 1}}")], {"when-cycle"}),
+        ([parameter("{value: 1, when: {other: 1}}")], {"dependency-cycle"}),
         ([parameter("{value: 1, when: {nobody: 1}}")], {"unknown-parameter"}),
     ],
     "N20": [([SPEC.encode() + b"labels: {a: b}\n", run("{annotations: {a: b}}")], {"unknown-key"})],
@@ -360,7 +360,7 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
 
     subprocess.run(
         [sys.executable, "../launch.py"],
-        cwd=tmp_path / "code",
+        cwd=tmp_path / "scratch",
         env=environment(tmp_path),
         check=True,
         capture_output=True,
@@ -376,6 +376,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         "SWEEP_LAUNCH": str(folder / "launch.json"),
         "SWEEP_TABLE": str(folder),
+        "SWEEP_CODE": str(folder / "code"),
         "SWEEP_RESULTS": str(folder / "results"),
         "SWEEP_SCRATCH": str(folder / "scratch"),
         "SWEEP_POD_UID": "uid-1",

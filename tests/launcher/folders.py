@@ -132,7 +132,7 @@ class TrialFolder:
 
     @property
     def code(self) -> Path:
-        """The folder in which the launcher starts, of which each attempt has a copy."""
+        """The folder of the locked code, of which each attempt has a copy."""
         return self.root / "code"
 
     @property
@@ -181,6 +181,7 @@ class TrialFolder:
             "HERE": str(self.root),  # where commands leave what tests look at
             "SWEEP_LAUNCH": str(self.root / "launch.json"),
             "SWEEP_TABLE": str(self.root / "table"),
+            "SWEEP_CODE": str(self.code),
             "SWEEP_RESULTS": str(self.results),
             "SWEEP_SCRATCH": str(self.root / "scratch"),
             "SWEEP_INDEX": "0",
@@ -218,7 +219,7 @@ class TrialFolder:
             launcher = subprocess.Popen(
                 command,
                 env=environment,
-                cwd=self.code,
+                cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,

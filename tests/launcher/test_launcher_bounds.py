@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import itertools
 import json
 import random
 import zlib
@@ -27,15 +28,22 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 JSONL = {"name": "test_accuracy", "source": "result", "format": "jsonl"}
 
 
+def unpacked(text: str) -> dict[str, list[list[Any]]]:
+    """Return the curves in a termination message, as docs/launcher.md explains it."""
+    columns = json.loads(zlib.decompress(base64.b64decode(text)))
+    return {
+        name: [list(point) for point in zip(itertools.accumulate(steps), values, strict=True)]
+        for name, (steps, values) in columns.items()
+    }
+
+
 def restored(message: bytes) -> dict[str, Any]:
     """Return the record that a termination message holds, as docs/launcher.md explains it."""
     record: dict[str, Any] = json.loads(message)
     digest = record.pop("sha256", None)
     if digest is None:
         return record
-    steps, values = json.loads(zlib.decompress(base64.b64decode(record.pop("curve_zlib"))))
-    sums = [sum(steps[: place + 1]) for place in range(len(steps))]
-    record["curve"] = [list(point) for point in zip(sums, values, strict=True)]
+    record["curves"] = unpacked(record.pop("curves_zlib"))
     text = json.dumps(record, sort_keys=True, separators=(",", ":")) + "\n"
     assert hashlib.sha256(text.encode()).hexdigest() == digest
     return record
@@ -51,9 +59,9 @@ def test_the_largest_record_is_within_all_bounds(trial_folder: TrialFolder) -> N
 
     content = (trial_folder.results / "uid-1.json").read_bytes()
     assert len(content) <= 32 * 1024
-    sizes = {name: len(launch.dump(record[name])) for name in ("details", "curve", "artifacts")}
+    sizes = {name: len(launch.dump(record[name])) for name in ("details", "curves", "artifacts")}
     assert sizes["details"] <= 8 * 1024
-    assert 5 * 1024 < sizes["curve"] <= 6 * 1024
+    assert 5 * 1024 < sizes["curves"] <= 10 * 1024
     assert sizes["artifacts"] < 200
     assert record["metrics"]["test_accuracy"] < 0
     assert record["details"]["metrics_dropped"] + len(record["metrics"]) == 91
@@ -63,7 +71,7 @@ def test_the_largest_record_is_within_all_bounds(trial_folder: TrialFolder) -> N
     assert message.pop("sha256") == hashlib.sha256(content).hexdigest()
     assert log.stat().st_size <= 4095
     assert message == {name: record[name] for name in message}
-    assert set(record) - set(message) == {"details", "curve", "artifacts", "environment"} | BESIDE
+    assert set(record) - set(message) == {"details", "curves", "artifacts", "environment"} | BESIDE
 
 
 def test_a_long_list_of_artifacts_is_a_file_that_the_record_describes(trial_folder: TrialFolder) -> None:
@@ -95,7 +103,7 @@ def test_a_curve_that_fits_no_message_is_compressed_without_loss(trial_folder: T
 
     record = trial_folder.try_once()
 
-    assert len(record["curve"]) == 200
+    assert len(record["curves"]["test_accuracy"]) == 200
     assert (trial_folder.results / "uid-1.json").stat().st_size > 4095
     assert log.stat().st_size <= 4095
     assert restored(log.read_bytes()) == {
@@ -113,13 +121,13 @@ def test_a_record_that_fits_is_the_message_byte_for_byte(trial_folder: TrialFold
 
 
 @pytest.mark.parametrize("extra", [0, 1])
-def test_a_list_of_artifacts_moves_to_a_file_at_12_kibibytes(extra: int, trial_folder: TrialFolder) -> None:
+def test_a_list_of_artifacts_moves_to_a_file_at_8_kibibytes(extra: int, trial_folder: TrialFolder) -> None:
     attempt = launch.Attempt(trial_folder.launch_json(), None, "uid-1", 1, str(trial_folder.root))
     folder = trial_folder.root / "artifacts" / "uid-1"
     folder.mkdir(parents=True)
 
     def missing() -> int:
-        return 12 * 1024 + extra - len(launch.dump(launch.list_artifacts(str(folder))[0]))
+        return 8 * 1024 + extra - len(launch.dump(launch.list_artifacts(str(folder))[0]))
 
     while missing() > 350:
         (folder / f"{missing():05}".ljust(150, "x")).touch()
@@ -157,6 +165,61 @@ def test_the_launchers_own_details_are_never_dropped(trial_folder: TrialFolder) 
     assert len(json.dumps(kept)) <= 8 * 1024
 
 
+def learned(*names: str, epochs: int, objective: str = "test_accuracy") -> list[str]:
+    """Return a command that reports each of these metrics, and the objective, once an epoch."""
+    return python(
+        "import json, os, random\n"
+        "chance = random.Random(1)\n"
+        "with open(os.environ['SWEEP_RESULT'], 'w') as file:\n"
+        f"    for step in range({epochs}):\n"
+        f"        line = {{name: chance.random() for name in {[*names, objective]}}}\n"
+        "        file.write(json.dumps({'step': step, **line}) + '\\n')\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "epochs", "kept", "most"),
+    [
+        pytest.param(["a", "loss"], 20, 3, 20, id="all fit"),
+        pytest.param(["a", "loss"], 1000, 3, 199, id="thinned"),
+        pytest.param([f"m{number:02}" for number in range(90)], 1000, 28, 199, id="too many"),
+        pytest.param([f"m{number:03}" for number in range(99)], 2, 100, 2, id="as many as there may be"),
+    ],
+)
+def test_the_curves_of_all_metrics_share_the_room(
+    names: list[str], epochs: int, kept: int, most: int, trial_folder: TrialFolder
+) -> None:
+    trial_folder.changes = {"metric": JSONL | {"others": ["loss"] if "loss" in names else []}}
+    trial_folder.command = learned(*names, epochs=epochs)
+
+    curves = (record := trial_folder.try_once())["curves"]
+
+    assert (len(curves), len(curves["test_accuracy"])) == (kept, most)
+    assert min(map(len, curves.values())) >= min(
+        epochs, 7
+    )  # first, last, lowest, highest and even ones may coincide
+    assert len(launch.dump(curves)) <= 10 * 1024
+    assert record["details"].get("curves_left_out", 0) == len(names) + 1 - kept
+    assert set(curves) >= {"test_accuracy", *sorted(names)[: kept - 1]}
+
+
+def test_a_message_without_room_loses_the_least_important_curves_and_says_so(
+    trial_folder: TrialFolder,
+) -> None:
+    trial_folder.changes = {"metric": JSONL | {"others": ["size"], "curve": "z"}}
+    trial_folder.command = learned("a", "b", "size", "z", epochs=50)
+    log = trial_folder.root / "termination-log"
+    log.touch()
+
+    record = trial_folder.try_once()
+    message = json.loads(log.read_bytes())
+
+    assert set(record["curves"]) == {"a", "b", "size", "test_accuracy", "z"}
+    assert message["curves_left_out"] == 1
+    curves = unpacked(message["curves_zlib"])
+    assert curves == {name: record["curves"][name] for name in ("a", "size", "test_accuracy", "z")}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_every_curve_comes_back_exactly(seed: int, trial_folder: TrialFolder) -> None:
     chance = random.Random(seed)  # noqa: S311 - numbers, not secrets
@@ -164,9 +227,9 @@ def test_every_curve_comes_back_exactly(seed: int, trial_folder: TrialFolder) ->
         [step, chance.choice([chance.random(), None, 1e-300, -0.5])]
         for step in sorted({*range(0, 150, 7), 2**53})
     ]
-    steps, values = json.loads(zlib.decompress(base64.b64decode(launch.compress(curve))))
+    curves = {"loss": curve, "Acc.0/@": curve[3:]}
 
-    assert [[sum(steps[: place + 1]), value] for place, value in enumerate(values)] == curve
+    assert unpacked(launch.compress(curves)) == curves
 
 
 def test_the_schema_takes_both_forms_of_artifacts_and_of_environment() -> None:

@@ -52,7 +52,7 @@ def test_wandb_is_captured_where_it_is_not_installed(captured: TrialFolder) -> N
 
     assert (record["status"], record["said"]) == ("ok", ["t00000000000: ok: val/acc=0.9"])
     assert record["metrics"] == {"val/acc": 0.9, "nested.loss": 1.0, "extra": 7.0}
-    assert record["curve"] == [[0, 0.5], [1, 0.625], [2, 0.75], [10, 0.9]]
+    assert record["curves"]["val/acc"] == [[0, 0.5], [1, 0.625], [2, 0.75], [10, 0.9]]
 
 
 def test_mlflow_is_captured_where_it_is_not_installed(captured: TrialFolder) -> None:
@@ -74,7 +74,7 @@ def test_mlflow_is_captured_where_it_is_not_installed(captured: TrialFolder) -> 
     record = captured.try_once()
 
     assert record["metrics"] == {"val/acc": 0.75, "loss": 2.0, "other": 3.0}
-    assert record["curve"] == [[1, 0.5], [5, 0.75]]
+    assert record["curves"]["val/acc"] == [[1, 0.5], [5, 0.75]]
 
 
 def packages(folder: TrialFolder) -> dict[str, str]:
@@ -114,7 +114,7 @@ def test_installed_packages_do_what_they_did_and_are_captured(captured: TrialFol
 
     assert run.code == 0, run.err
     assert captured.record()["metrics"] == {"val/acc": 0.75, "loss": 1.0}
-    assert captured.record()["curve"] == [[0, 0.5], [4, 0.75]]
+    assert captured.record()["curves"]["val/acc"] == [[0, 0.5], [4, 0.75]]
     assert "wandb.config has lr=0.5, and the trial has 0.25" in run.said
 
 

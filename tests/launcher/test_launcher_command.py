@@ -1,12 +1,12 @@
 """What the command is given: arguments, environment, files and folders, typed and exact."""
 
-import contextlib
 import json
 import os
 import re
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -210,7 +210,10 @@ def test_the_command_gets_its_places(trial_folder: TrialFolder) -> None:
     assert result["cwd"] == result["env"]["PWD"] == str(scratch / "run" / "work")
     assert result["stdin"] == ""
     assert result["session"] is True
-    assert trial_folder.variables({"SWEEP_INDEX": "1", "EXTRA": "x"}).items() <= env.items()
+    given = trial_folder.variables({"SWEEP_INDEX": "1", "EXTRA": "x"})
+    assert given.pop("SWEEP_CODE") == str(trial_folder.code)  # which no command gets
+    assert given.items() <= env.items()
+    assert "SWEEP_CODE" not in env
 
 
 def test_names_with_the_same_variable_still_differ_in_the_file(trial_folder: TrialFolder) -> None:
@@ -235,7 +238,7 @@ def test_a_result_of_an_earlier_attempt_in_the_same_scratch_is_never_seen(trial_
 
 
 def test_relative_folders_become_absolute_ones(trial_folder: TrialFolder) -> None:
-    result = seen(trial_folder, SWEEP_RESULTS="../results/batch/0", SWEEP_SCRATCH="../scratch")
+    result = seen(trial_folder, SWEEP_RESULTS="results/batch/0", SWEEP_SCRATCH="scratch", SWEEP_CODE="code")
 
     assert result["env"]["SWEEP_RESULT"].startswith(str(trial_folder.root / "scratch"))
     assert result["env"]["SWEEP_CHECKPOINTS"] == str(trial_folder.results / "checkpoints")
@@ -365,7 +368,7 @@ def test_any_assignment_becomes_exact_arguments_and_files(
     row = launch.Row(0, "t1", "", assignment)
     attempt = launch.Attempt(instructions, row, "uid-1", 1, str(trial_folder.results))
 
-    with contextlib.chdir(trial_folder.code):
+    with mock.patch.dict(os.environ, SWEEP_CODE=str(trial_folder.code)):
         (_, as_json, *pairs), variables = launch.prepare(attempt, str(scratch))[:2]
 
     assert repr(json.loads(as_json)) == repr(assignment)

@@ -205,7 +205,7 @@ def test_stopped_in_the_last_moment_before_the_command_begins(
     trial_folder.write()
     monkeypatch.setenv("SWEEP_SCRATCH", str(trial_folder.root / "scratch"))
     monkeypatch.setenv("HERE", str(trial_folder.root))
-    monkeypatch.chdir(trial_folder.code)
+    monkeypatch.setenv("SWEEP_CODE", str(trial_folder.code))
     row = launch.Row(0, "t1", "0" * 64, {})
     trial_folder.command = shell("touch $HERE/began")
     attempt = launch.Attempt(trial_folder.launch_json(), row, "uid-1", 1, str(trial_folder.results))

@@ -137,6 +137,23 @@ def test_another_interpreter_is_asked_for_its_folders(
     assert launch.list_distributions(str(other)) == b"elsewhere==4.0\n"
 
 
+def test_an_interpreter_is_asked_without_the_folder_that_trials_write_to(tmp_path: Path) -> None:
+    """Before Python 3.11, a file `site.py` in the current folder would be imported."""
+    other = tmp_path / "python9"
+    other.write_text('#!/bin/sh\n[ "$1" = -I ] && printf "a\\nb\\nc\\n"\n')
+    other.chmod(0o755)
+
+    assert launch.ask_for_sites(str(other), "") == [["a"], ["b"], ["c"]]
+
+
+def test_a_relative_interpreter_is_in_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tool").write_text("")
+    (tmp_path / "tool").chmod(0o755)
+    monkeypatch.setenv("SWEEP_CODE", str(tmp_path))
+
+    assert launch.which("./tool") == f"{tmp_path}/./tool"
+
+
 @pytest.mark.parametrize("interpreter", ["no-such-python", "false", "true"])
 def test_for_an_interpreter_that_cannot_run_the_launchers_own_counts(interpreter: str) -> None:
     assert launch.list_distributions(interpreter) == launch.list_distributions(sys.executable)

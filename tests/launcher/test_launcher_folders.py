@@ -134,15 +134,15 @@ def test_a_copy_that_an_ended_attempt_had_is_as_new(script: str, local_folder: T
     put(local_folder.code, tracked_txt="as locked", package__data_txt="as locked", other_txt="as locked")
     (local_folder.code / "empty").mkdir()
     shutil.copytree(local_folder.code / "package", local_folder.root / "twin")
-    numbers, copies = "stat -c '%i %n' other.txt tracked.txt", str(local_folder.root / "copies")
+    numbers = "stat -c '%i %n' other.txt tracked.txt"
     script = f"{numbers}; {script.replace('$PYTHON', sys.executable)}"
-    (before, _) = said(local_folder, script, SWEEP_COPIES=copies)
+    (before, _) = said(local_folder, script, SWEEP_COPIES="1")
     work = end_attempt(local_folder)
 
     lines = said(
         local_folder,
         f"{numbers}; find . ! -name '*.txt'; cat other.txt tracked.txt package/data.txt",
-        SWEEP_COPIES=copies,
+        SWEEP_COPIES="1",
         SWEEP_POD_UID="uid-2",
     )
 
@@ -155,39 +155,71 @@ def test_a_copy_that_an_ended_attempt_had_is_as_new(script: str, local_folder: T
 
 def test_what_nobody_changed_is_used_again_and_its_folders_are_new(local_folder: TrialFolder) -> None:
     put(local_folder.code, tracked_txt="as locked", package__data_txt="as locked")
-    copies, script = str(local_folder.root / "copies"), "stat -c %i tracked.txt package/data.txt . package"
-    first = said(local_folder, f"{script}; cat tracked.txt", SWEEP_COPIES=copies)
+    script = "stat -Lc %i tracked.txt package/data.txt $HOME $TMPDIR . package"
+    first = said(local_folder, f"{script}; cat tracked.txt", SWEEP_COPIES="1")
     work = end_attempt(local_folder)
     if work is None:
         pytest.skip(f"skipped: {local_folder.root} does not note writes through mappings")
     stale = os.open(work, os.O_RDONLY)
 
-    second = said(local_folder, f"{script}; ls", SWEEP_COPIES=copies, SWEEP_POD_UID="uid-2")
+    second = said(local_folder, f"{script}; ls", SWEEP_COPIES="1", SWEEP_POD_UID="uid-2")
 
     with pytest.raises(FileNotFoundError):
         os.open("mark", os.O_WRONLY | os.O_CREAT, dir_fd=stale)
     os.close(stale)
-    assert second[:2] == first[:2]
-    assert set(second[2:4]).isdisjoint(first[2:4])
-    assert second[4:] == ["package", "tracked.txt"]
+    assert second[:4] == first[:4]
+    assert set(second[4:6]).isdisjoint(first[4:6])
+    assert second[6:] == ["package", "tracked.txt"]
 
 
 def end_attempt(folder: TrialFolder) -> Path | None:
-    """Leave the copy of an attempt to the next one as an engine does, and return where it is, if it can be used."""
+    """Leave the folder of an attempt to the next one, and return its copy of the code, if it can be used."""
     (folder.results / "uid-1.json").unlink()
     for noted in (folder.root / "scratch").glob("trial-*/copied"):
-        work = folder.root / "copies/uid-1"
-        work.parent.mkdir()
-        (noted.parent / "run/work").rename(work)
-        noted.rename(work.with_name("uid-1.json"))
-        return work
+        return noted.parent / "run/work"
     return None
+
+
+IN_OWN_FOLDERS = [
+    "touch $HOME/mark",
+    "mkdir -p $TMPDIR/mark; rmdir $TMPDIR/mark",
+    "chmod 0 $HOME",
+    "chmod 0 ..",
+    "mv $HOME $HOME.old; mkdir $HOME; touch $HOME/mark",
+    "rm -r $HOME; ln -s $HERE $HOME",
+    "touch ../mark $HOME/../mark",
+    "mkdir -p $HOME/../deep/er; touch $HOME/../deep/er/mark",
+    "echo '{}' > $HOME/../copied",
+    "echo '[]' > $HOME/../copied",
+    "rm -f $HOME/../copied; mkdir $HOME/../copied",
+]
+
+
+@pytest.mark.parametrize("script", IN_OWN_FOLDERS)
+def test_no_attempt_sees_what_an_ended_one_left_in_its_folders(
+    script: str, local_folder: TrialFolder
+) -> None:
+    put(local_folder.code, tracked_txt="as locked")
+    said(local_folder, script, SWEEP_COPIES="1")
+    end_attempt(local_folder)
+
+    second = said(
+        local_folder,
+        "ls -A . .. $HOME $TMPDIR/; stat -Lc %a $HOME $TMPDIR/ ..; ls -A $HOME/..",
+        SWEEP_COPIES="1",
+        SWEEP_POD_UID="uid-2",
+    )
+
+    assert "mark" not in second
+    assert second.count("700") == 3
+    assert {*second} >= {"home", "run", "tmp", "trial.json"}
+    assert not {*second} & {"deep", "earlier", "home.old"}
+    assert len(list((local_folder.root / "scratch").glob("trial-*"))) == 1
 
 
 def test_a_file_that_another_process_has_open_is_copied_anew(local_folder: TrialFolder) -> None:
     put(local_folder.code, tracked_txt="as locked")
-    copies = str(local_folder.root / "copies")
-    said(local_folder, "true", SWEEP_COPIES=copies)
+    said(local_folder, "true", SWEEP_COPIES="1")
     work = end_attempt(local_folder)
     if work is None:
         pytest.skip(f"skipped: {local_folder.root} does not note writes through mappings")
@@ -197,7 +229,7 @@ def test_a_file_that_another_process_has_open_is_copied_anew(local_folder: Trial
         writer = threading.Thread(target=flush_when_it_runs, args=(held, local_folder.root))
         writer.start()
         script = "touch $HERE/runs; until [ -e $HERE/written ]; do sleep 0.02; done; cat tracked.txt"
-        lines = said(local_folder, script, SWEEP_COPIES=copies, SWEEP_POD_UID="uid-2")
+        lines = said(local_folder, script, SWEEP_COPIES="1", SWEEP_POD_UID="uid-2")
         writer.join()
 
     assert lines == ["as locked"]
@@ -214,11 +246,10 @@ def test_folders_that_a_trial_exchanged_are_as_locked_in_the_next(local_folder: 
     put(local_folder.code, one__value_txt="1", other__value_txt="2")
     for path in local_folder.code.glob("*/*.txt"):
         os.utime(path, ns=(0, 10**18))
-    copies = str(local_folder.root / "copies")
-    said(local_folder, "mv one spare; mv other one; mv spare other", SWEEP_COPIES=copies)
+    said(local_folder, "mv one spare; mv other one; mv spare other", SWEEP_COPIES="1")
     end_attempt(local_folder)
 
-    lines = said(local_folder, "cat */value.txt", SWEEP_COPIES=copies, SWEEP_POD_UID="uid-2")
+    lines = said(local_folder, "cat */value.txt", SWEEP_COPIES="1", SWEEP_POD_UID="uid-2")
 
     assert lines == ["12"]
 
@@ -429,6 +460,26 @@ def test_python_imports_from_the_copy_what_pythonpath_has_of_the_code(
     assert run.code == 0, run.err
     assert inside.startswith(str(trial_folder.root / "scratch"))
     assert outside == str(trial_folder.root / "alias" / "outside.py")
+
+
+def test_a_relative_pythonpath_is_in_the_code_wherever_the_launcher_starts(trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, package__named_py="")
+    put(trial_folder.root, package__named_py="raise SystemExit('not of the code')")
+    trial_folder.command = [sys.executable, "-c", f"import named, os\nprint(named.__file__)\n{RESULT}"]
+
+    run = trial_folder.run(PYTHONPATH="package", PYTHONSAFEPATH="1")
+
+    assert run.code == 0, run.err
+    assert run.out.decode().startswith(str(trial_folder.root / "scratch"))
+
+
+def test_an_image_without_the_code_is_refused(trial_folder: TrialFolder) -> None:
+    record = trial_folder.try_once(SWEEP_CODE=str(trial_folder.root / "none"))
+
+    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+    assert record["details"]["error"] == (
+        f"SWEEP_CODE: there is no folder {trial_folder.root}/none: the image must have the code there"
+    )
 
 
 def test_git_finds_no_repository_around_the_scratch(trial_folder: TrialFolder) -> None:
@@ -798,7 +849,7 @@ def test_of_a_file_of_the_code_only_what_was_appended_counts(
     )
 
     assert record["metrics"]["test_accuracy"] == 0.3
-    assert [value for _, value in record.get("curve", [])] == (
+    assert [value for _, value in record.get("curves", {}).get("test_accuracy", [])] == (
         [] if metric["format"] == "log" else [0.2, 0.3]
     )
 
@@ -870,7 +921,7 @@ def test_of_an_event_file_of_the_code_only_what_was_appended_counts(trial_folder
         trial_folder, "cat $HERE/added >> runs/tfevents", path="runs", format="tensorboard", reduce="max"
     )
 
-    assert (record["metrics"], record["curve"]) == ({"test_accuracy": 0.25}, [[2, 0.25]])
+    assert (record["metrics"], record["curves"]["test_accuracy"]) == ({"test_accuracy": 0.25}, [[2, 0.25]])
 
 
 def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolder) -> None:
@@ -884,7 +935,7 @@ def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolde
 
     record = trial_folder.try_once()
 
-    assert (record["stopped"]["step"], record["curve"]) == (3, [[2, 0.25], [3, 0.625]])
+    assert (record["stopped"]["step"], record["curves"]["test_accuracy"]) == (3, [[2, 0.25], [3, 0.625]])
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,12 @@ def test_a_csv_file_with_sparse_rows_is_a_curve(tmp_path: Path) -> None:
     report = read(LIGHTNING, tmp_path, name="val_acc", format="csv")
 
     assert report.metrics == {"epoch": 1.0, "train_loss": 0.25, "val_acc": 0.93}
-    assert (report.curve, report.details, report.reason) == ([[49, 0.81], [99, 0.93]], {"note": "a, b"}, None)
+    assert (report.details, report.reason) == ({"note": "a, b"}, None)
+    assert report.curves == {
+        "val_acc": [[49, 0.81], [99, 0.93]],
+        "epoch": [[49, 0.0], [99, 1.0]],
+        "train_loss": [[49, 0.5], [99, 0.25]],
+    }
 
 
 @pytest.mark.parametrize(("reduce", "value"), [("last", 2.0), ("min", -1.5), ("max", 9.0)])
@@ -48,7 +53,7 @@ def test_reduce_chooses_the_number_of_a_column(reduce: str, value: float, tmp_pa
     report = read("\ufeffloss\r\n4\r\n9\r\nNaN\r\n-1.5\r\n2", tmp_path, format="csv", reduce=reduce)
 
     assert report.metrics == {"loss": value}
-    assert report.curve == [[1, 4.0], [2, 9.0], [3, None], [4, -1.5], [5, 2.0]]
+    assert report.curves["loss"] == [[1, 4.0], [2, 9.0], [3, None], [4, -1.5], [5, 2.0]]
 
 
 @pytest.mark.parametrize(
@@ -107,16 +112,36 @@ def test_the_newest_file_of_this_attempt_is_read(trial_folder: TrialFolder) -> N
     assert trial_folder.try_once()["metrics"] == {"test_accuracy": 0.3}
 
 
-def test_a_file_that_the_attempt_did_not_change_does_not_count(trial_folder: TrialFolder) -> None:
+LINKED = ": there is a link, which is not followed; write the file itself"
+UNCHANGED = (
+    ": the file existed before the trial started and its bytes did not change; remove it from the code"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        pytest.param("true", UNCHANGED, id="left alone"),
+        pytest.param("""printf '{"test_accuracy": 0.99}' > metrics.json""", UNCHANGED, id="the same bytes"),
+        pytest.param("mv metrics.json old; cp old metrics.json", UNCHANGED, id="a copy of itself"),
+        pytest.param("rm metrics.json", "", id="removed"),
+        pytest.param("mv metrics.json a; ln -s a metrics.json", LINKED, id="a link"),
+        pytest.param("ln -sf $SWEEP_TRIAL metrics.json", LINKED, id="a link to another file"),
+        pytest.param("ln -sf nowhere metrics.json", LINKED, id="a link to nothing"),
+    ],
+)
+def test_a_file_that_the_attempt_did_not_change_does_not_count(
+    trial_folder: TrialFolder, command: str, said: str
+) -> None:
     trial_folder.code.mkdir()
     (trial_folder.code / "metrics.json").write_text('{"test_accuracy": 0.99}')
     trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "result", "path": "metrics.json"}}
-    trial_folder.command = shell("true")
+    trial_folder.command = shell(command)
 
     record = trial_folder.try_once()
 
     assert (record["reason"], record["metrics"]) == ("metric-missing", {})
-    assert record["details"]["error"] == "the trial wrote no metrics.json"
+    assert record["details"]["error"] == f"the trial wrote no metrics.json{said}"
 
 
 def test_a_path_may_name_the_folders_of_the_trial(trial_folder: TrialFolder) -> None:
@@ -193,7 +218,7 @@ def test_patterns_find_names_values_and_steps() -> None:
     )
 
     assert report.metrics.keys() == {"loss", "acc"}
-    assert (report.metrics["acc"], report.curve) == (0.91, [[3, 0.25], [4, None]])
+    assert (report.metrics["acc"], report.curves["loss"]) == (0.91, [[3, 0.25], [4, None]])
 
 
 def test_a_progress_bar_is_several_lines() -> None:
@@ -362,7 +387,7 @@ def test_the_checksum_is_that_of_the_published_vectors() -> None:
 def test_scalars_are_read_in_both_forms(value: bytes, expected: float | None, tmp_path: Path) -> None:
     report = events(tmp_path, VERSION + event(10, ("loss", value)) + event(20, ("acc", simple(0.25))))
 
-    assert report.curve == [[10, expected]]
+    assert report.curves["loss"] == [[10, expected]]
     assert report.metrics["acc"] == 0.25
     assert report.details == {}
 
@@ -403,7 +428,7 @@ def test_a_record_with_a_wrong_checksum_is_skipped_and_counted(tmp_path: Path) -
 
     report = events(tmp_path, VERSION + good + bytes(bad) + event(3, ("loss", simple(0.25))))
 
-    assert (report.curve, report.details) == ([[1, 0.5], [3, 0.25]], {"events_skipped": 1})
+    assert (report.curves["loss"], report.details) == ([[1, 0.5], [3, 0.25]], {"events_skipped": 1})
 
 
 def test_after_a_wrong_length_nothing_of_the_file_is_read(tmp_path: Path) -> None:
@@ -435,7 +460,7 @@ def test_large_records_are_passed_over_in_constant_memory(tmp_path: Path) -> Non
         tmp_path, event(1, ("loss", simple(1))) + picture + event(2, ("loss", simple(0.5))) + picture
     )
 
-    assert (report.curve, report.details) == ([[1, 1.0], [2, 0.5]], {})
+    assert (report.curves["loss"], report.details) == ([[1, 1.0], [2, 0.5]], {})
 
 
 def test_all_event_files_of_this_attempt_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -448,7 +473,7 @@ def test_all_event_files_of_this_attempt_are_read_in_the_order_of_their_names(tm
 
     report = launch.read_report(None, files, metric(format="tensorboard", path="x"))
 
-    assert report.curve == [[1, 1.0], [2, 0.5], [3, 0.25]]
+    assert report.curves["loss"] == [[1, 1.0], [2, 0.5], [3, 0.25]]
 
 
 def test_a_tag_that_is_missing_is_a_missing_metric(tmp_path: Path) -> None:
@@ -539,6 +564,6 @@ def test_files_of_the_real_libraries_are_read(tmp_path: Path) -> None:
 
     report = launch.read_report(None, files, metric(format="tensorboard", path="x"))
 
-    assert [step for step, _ in report.curve] == [0, 1, 2, 3, 4]
-    assert report.curve[4][1] == pytest.approx(0.2)
+    assert [step for step, _ in report.curves["loss"]] == [0, 1, 2, 3, 4]
+    assert report.curves["loss"][4][1] == pytest.approx(0.2)
     assert report.details == {}

@@ -180,7 +180,7 @@ def test_the_schema_describes_every_member() -> None:
     SCHEMA.check_schema(schema)
     assert all(member.get("description") for member in schema["properties"].values())
     assert schema["additionalProperties"] is False
-    optional = {"curve", "stopped", "shared"}
+    optional = {"curves", "stopped", "shared"}
     assert schema["required"] == [name for name in schema["properties"] if name not in optional]
 
 

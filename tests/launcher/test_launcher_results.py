@@ -128,7 +128,7 @@ def test_a_result_that_is_a_link_a_pipe_or_a_folder_is_invalid(tmp_path: Path) -
 def test_no_result_file_is_a_missing_metric(tmp_path: Path) -> None:
     report = launch.report_of_file(str(tmp_path / "none"), ["loss"])
 
-    assert report == ({}, {}, "metric-missing", "the trial wrote no $SWEEP_RESULT", ())
+    assert report == ({}, {}, "metric-missing", "the trial wrote no $SWEEP_RESULT", {})
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_trial_behind_the_threshold_of_its_step_is_pruned_with_its_curve(
 
     assert (record["status"], record["reason"], record["exit"]) == ("pruned", "median", 0)
     assert record["metrics"] == {"test_accuracy": 0.7}
-    assert record["curve"] == [[1, 0.1], [2, 0.6], [3, 0.3], [4, 0.7]]
+    assert record["curves"]["test_accuracy"] == [[1, 0.1], [2, 0.6], [3, 0.3], [4, 0.7]]
     assert stopped(record) == {"rule": "median", "step": 4}
 
 

@@ -98,15 +98,15 @@ def test_a_stream_of_lines_is_a_curve_counted_or_by_its_steps() -> None:
     counted = printed("loss=3\nacc=1\nloss=2\nloss=nan\nloss=1\n")
     stepped = printed("step=10 loss=3\nstep=20 loss=2 acc=1\n")
 
-    assert (counted.metrics, counted.curve) == (
+    assert (counted.metrics, counted.curves["loss"]) == (
         {"loss": 1.0, "acc": 1.0},
         [[1, 3.0], [2, 2.0], [3, None], [4, 1.0]],
     )
-    assert (stepped.metrics, stepped.curve) == ({"loss": 2.0, "acc": 1.0}, [[10, 3.0], [20, 2.0]])
+    assert (stepped.metrics, stepped.curves["loss"]) == ({"loss": 2.0, "acc": 1.0}, [[10, 3.0], [20, 2.0]])
 
 
 def test_one_number_is_no_curve() -> None:
-    assert printed("loss=3\n").curve == []
+    assert printed("loss=3\n").curves == {}
     assert printed("step=7\nloss=3\n").metrics == {"step": 7.0, "loss": 3.0}
 
 
@@ -141,18 +141,18 @@ def test_json_lines_are_a_curve_in_a_file_and_on_stdout(tmp_path: Path) -> None:
     for report in (report_of(text, tmp_path, format="jsonl"), printed(f"hello\n{{x\n{text}", format="jsonl")):
         assert report.metrics == {"loss": 0.25, "lr": 0.2}
         assert report.details == {"note": "x", "steps_restarted": 1}
-        assert (report.curve, report.reason) == (expected, None)
+        assert (report.curves["loss"], report.reason) == (expected, None)
 
 
 def test_one_point_with_a_step_is_a_curve() -> None:
-    assert printed('{"step": 3, "loss": 0.9}', format="jsonl").curve == [[3, 0.9]]
+    assert printed('{"step": 3, "loss": 0.9}', format="jsonl").curves == {"loss": [[3, 0.9]]}
 
 
 @pytest.mark.parametrize("step", ["-1", "1.5", '"3"', "true", "null", "9007199254740993", "NaN"])
 def test_a_step_that_is_no_whole_number_is_no_place(step: str) -> None:
     report = printed(f'{{"step": {step}, "loss": 1}}\n{{"loss": 2}}', format="jsonl")
 
-    assert report.curve == [[1, 1.0], [2, 2.0]]
+    assert report.curves == {"loss": [[1, 1.0], [2, 2.0]]}
 
 
 def test_of_a_step_that_comes_again_the_last_number_counts() -> None:
@@ -160,7 +160,7 @@ def test_of_a_step_that_comes_again_the_last_number_counts() -> None:
         f'{{"step": {step}, "loss": {loss}}}\n' for step, loss in [(1, 5), (2, 4), (2, 4.5), (3, 1)]
     )
 
-    assert printed(text, format="jsonl").curve == [[1, 5.0], [2, 4.5], [3, 1.0]]
+    assert printed(text, format="jsonl").curves["loss"] == [[1, 5.0], [2, 4.5], [3, 1.0]]
 
 
 @pytest.mark.parametrize("count", [199, 200, 201, 4096, 4097, 100_000])
@@ -225,7 +225,7 @@ def test_a_log_of_keys_and_values_is_read_whole(
         assert (report.metrics.get("epoch"), report.metrics.get("lr")) == (
             (24.0, 0.0) if lines == 9 else (None, None)
         )
-        assert (report.details, report.reason, report.curve) == ({}, None, ())
+        assert (report.details, report.reason, report.curves) == ({}, None, {})
 
 
 def test_a_log_that_is_missing_is_reported(tmp_path: Path) -> None:
@@ -460,8 +460,11 @@ def test_the_curve_of_another_metric_is_kept_and_the_objective_is_the_result() -
     report = printed(EPOCHS, curve="val")
 
     assert (report.metrics["loss"], report.reason) == (4.0, None)
-    assert report.curve == [[1, 0.5], [2, 0.75], [3, None]]
-    assert printed(EPOCHS).curve == [[2, 2.0], [3, 4.0]]
+    assert list(report.curves.items()) == [
+        ("val", [[1, 0.5], [2, 0.75], [3, None]]),
+        ("loss", [[2, 2.0], [3, 4.0]]),
+    ]
+    assert list(printed(EPOCHS).curves) == ["loss", "val"]
 
 
 def test_the_numbers_of_the_objective_decide_its_reduction_whatever_the_curve_is() -> None:
@@ -478,10 +481,16 @@ def test_rules_compare_the_metric_of_the_curve() -> None:
     assert len(seen) == 3
 
 
+def test_a_trial_without_its_objective_keeps_the_curves_of_the_others() -> None:
+    report = printed(EPOCHS, name="never", curve="val")
+
+    assert (report.reason, list(report.curves)) == ("metric-missing", ["val", "loss"])
+
+
 def test_a_trial_need_not_report_the_metric_of_the_curve() -> None:
     report = printed("loss=1\n", curve="val")
 
-    assert (report.metrics, report.curve, report.reason) == ({"loss": 1.0}, [], None)
+    assert (report.metrics, report.curves, report.reason) == ({"loss": 1.0}, {}, None)
 
 
 # ------------------------------------------------------------------------------------------- several metrics
@@ -668,10 +677,10 @@ def test_a_curve_enters_the_record_as_the_schema_says(trial_folder: TrialFolder)
 
     assert (record["status"], record["metrics"]) == ("ok", {"acc": 0.0})
     assert record["said"] == [f"{TRIALS[0]}: ok: acc=0.0"]
-    assert 190 <= len(record["curve"]) <= 200
-    assert [0, -500] in record["curve"]
-    assert [500, 0] in record["curve"]
-    assert record["curve"][-1] == [999, None]
+    assert 190 <= len(record["curves"]["acc"]) <= 200
+    assert [0, -500] in record["curves"]["acc"]
+    assert [500, 0] in record["curves"]["acc"]
+    assert record["curves"]["acc"][-1] == [999, None]
 
 
 def test_a_failed_trial_keeps_its_curve(trial_folder: TrialFolder) -> None:
@@ -680,8 +689,12 @@ def test_a_failed_trial_keeps_its_curve(trial_folder: TrialFolder) -> None:
 
     record = trial_folder.try_once()
 
-    assert (record["reason"], record["metrics"], record["curve"]) == ("exit-7", {"loss": 1}, [[1, 2], [2, 1]])
+    assert (record["reason"], record["metrics"], record["curves"]) == (
+        "exit-7",
+        {"loss": 1},
+        {"loss": [[1, 2], [2, 1]]},
+    )
 
 
 def test_a_record_without_a_curve_has_no_such_member(trial_folder: TrialFolder) -> None:
-    assert "curve" not in trial_folder.try_once()
+    assert "curves" not in trial_folder.try_once()

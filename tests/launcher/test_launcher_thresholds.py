@@ -62,7 +62,7 @@ def test_a_threshold_that_appears_while_the_trial_runs_prunes_it(
     assert (record["status"], record["reason"]) == ("pruned", "median")
     stopped = record["stopped"]
     assert (stopped["rule"], stopped["threshold"], stopped["seen"]) == ("median", 0.8, f"sha256:{digest}")
-    assert [stopped["step"], 0.5] in record["curve"]
+    assert [stopped["step"], 0.5] in record["curves"]["test_accuracy"]
     kept = trial_folder.results / "thresholds" / f"{digest}.json"
     assert kept.read_bytes() == path.read_bytes()
 

@@ -15,8 +15,8 @@ def of_domains(**domains: Domain) -> Sweep:
     return of_space(SearchSpace(tuple(Parameter(name, domain) for name, domain in domains.items())))
 
 
-def of_space(*spaces: SearchSpace) -> Sweep:
-    return a_sweep(blocks=tuple(GridSearch(space) for space in spaces))
+def of_space(space: SearchSpace) -> Sweep:
+    return a_sweep(design=GridSearch(space))
 
 
 def when(name: str, domain: Domain, parent: str, *values: Value) -> Parameter:

@@ -1,7 +1,7 @@
 import pytest
 
 from sweepledger.plan import ValueCounts, coverage
-from sweepledger.structs.domain import Choice, Constant, IntUniform, Uniform
+from sweepledger.structs.domain import Choice, IntUniform, Uniform
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.values import Value
 from tests.plan.spaces import column, counts, of_domains, of_space, when
@@ -11,12 +11,6 @@ def test_values_are_counted_in_the_order_of_the_spec() -> None:
     result = column(Choice((3, 1, 2)), [1, 3, 3])
 
     assert list(counts(result)["x"].items()) == [(3, 2), (1, 1), (2, 0)]
-
-
-def test_a_value_that_no_configuration_has_is_counted_as_zero() -> None:
-    result = column(Choice(("adam", "sgd")), ["sgd"] * 4)
-
-    assert counts(result) == {"x": {"adam": 0, "sgd": 4}}
 
 
 def test_true_is_not_one_and_null_is_not_nothing() -> None:
@@ -40,36 +34,11 @@ def test_an_integer_range_of_few_values_is_counted_one_by_one_with_its_gaps() ->
     assert list(counts(result)["x"].items()) == [(1, 1), (2, 0), (3, 0), (4, 2)]
 
 
-def test_many_texts_are_counted_and_never_binned() -> None:
-    names = tuple(f"run-{number}" for number in range(100))
-
-    result = column(Choice(names), names)
-
-    assert counts(result) == {"x": dict.fromkeys(names, 1)}
-
-
-def test_constants_are_listed_separately() -> None:
-    result = coverage(of_domains(rate=Choice((1, 2)), epochs=Constant(3)), [{"rate": 1, "epochs": 3}])
-
-    assert result.constants == (("epochs", 3),)
-    assert [parameter.name for parameter in result.parameters] == ["rate"]
-
-
 def test_a_choice_reduced_to_one_value_by_constraints_is_not_a_constant() -> None:
     result = column(Choice((1, 2)), [1, 1])
 
     assert result.constants == ()
     assert counts(result) == {"x": {1: 2, 2: 0}}
-
-
-def test_a_constant_that_two_blocks_set_differently_varies() -> None:
-    first = SearchSpace((Parameter("warmup", Constant(0)),))
-    second = SearchSpace((Parameter("warmup", Constant(5)),))
-
-    result = coverage(of_space(first, second), [{"warmup": 0}, {"warmup": 5}, {"warmup": 5}])
-
-    assert result.constants == ()
-    assert counts(result) == {"warmup": {0: 1, 5: 2}}
 
 
 def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None:
@@ -92,19 +61,6 @@ def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None
         ("optimizer", 3, False),
         ("momentum", 2, True),
     ]
-
-
-def test_a_parameter_that_no_configuration_has_is_still_shown() -> None:
-    optimizer = Parameter("optimizer", Choice(("adam", "sgd")))
-    momentum = when("momentum", Constant(0.9), "optimizer", "sgd")
-
-    result = coverage(of_space(SearchSpace((optimizer, momentum))), [{"optimizer": "adam"}])
-
-    assert [(parameter.name, parameter.present) for parameter in result.parameters] == [
-        ("optimizer", 1),
-        ("momentum", 0),
-    ]
-    assert result.constants == ()
 
 
 def test_zipped_parameters_name_each_other() -> None:

@@ -32,7 +32,7 @@ def test_the_upper_bound_assumes_that_every_attempt_lasts_until_its_timeout() ->
 
     result = cost(run, None, 10)
 
-    assert (result.trials, result.hours, result.gpu_hours) == (10, 20, 80)
+    assert (result.trials, result.trial_hours, result.gpu_hours) == (10, 20, 80)
     assert result.wall_hours == 15
     assert cost(replace(run, resources=Resources()), None, 10).gpu_hours == 0
 

@@ -23,21 +23,21 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
 
 
 FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
-    "another kind": ("kind-not-allowed", lambda all_: all_.append({"apiVersion": "v1", "kind": "Secret"})),
-    "another api": ("kind-not-allowed", lambda all_: job(all_).update(apiVersion="batch/v2")),
-    "a foreign name": ("name-not-ours", lambda all_: job(all_)["metadata"].update(name="other")),
+    "another kind": ("batch-manifest", lambda all_: all_.append({"apiVersion": "v1", "kind": "Secret"})),
+    "another api": ("batch-manifest", lambda all_: job(all_).update(apiVersion="batch/v2")),
+    "a foreign name": ("batch-manifest", lambda all_: job(all_)["metadata"].update(name="other")),
     "another namespace": (
-        "namespace-wrong",
+        "batch-manifest",
         lambda all_: job(all_)["metadata"].update(namespace="kube-system"),
     ),
-    "no namespace": ("namespace-wrong", lambda all_: job(all_)["metadata"].pop("namespace")),
-    "a mutable table": ("config-map-mutable", lambda all_: all_[0].pop("immutable")),
+    "no namespace": ("batch-manifest", lambda all_: job(all_)["metadata"].pop("namespace")),
+    "a mutable table": ("batch-manifest", lambda all_: all_[0].pop("immutable")),
     "restarts": ("job-invalid", lambda all_: pod(all_).update(restartPolicy="OnFailure")),
     "a token": ("pod-not-hardened", lambda all_: pod(all_).pop("automountServiceAccountToken")),
-    "an account": ("pod-not-ours", lambda all_: pod(all_).update(serviceAccountName="admin")),
+    "an account": ("batch-manifest", lambda all_: pod(all_).update(serviceAccountName="admin")),
     "the host's network": ("pod-not-restricted", lambda all_: pod(all_).update(hostNetwork=True)),
     "an init container": (
-        "container-not-ours",
+        "batch-manifest",
         lambda all_: pod(all_).update(initContainers=[{**container(all_), "name": "code"}]),
     ),
     "root": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].update(runAsNonRoot=False)),
@@ -61,14 +61,14 @@ FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     ),
     "a secret": ("volume-not-allowed", lambda all_: pod(all_)["volumes"].append({"name": "s", "secret": {}})),
     "a second container": (
-        "container-not-ours",
+        "batch-manifest",
         lambda all_: pod(all_)["containers"].append({"name": "side"}),
     ),
     "another command": (
-        "container-not-ours",
+        "batch-manifest",
         lambda all_: container(all_).update(command=["sh", "-c", "id"]),
     ),
-    "arguments": ("container-not-ours", lambda all_: container(all_).update(args=["x"])),
+    "arguments": ("batch-manifest", lambda all_: container(all_).update(args=["x"])),
     "unequal resources": (
         "resources-unequal",
         lambda all_: container(all_)["resources"]["limits"].update(cpu="9"),
@@ -84,7 +84,7 @@ KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     ),
     "root in the container": ("pod-not-restricted", lambda all_: context(all_).update(runAsUser=0)),
     "root in the pod": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].update(runAsUser=0)),
-    "root's group": ("pod-not-ours", lambda all_: pod(all_)["securityContext"].update(runAsGroup=0)),
+    "root's group": ("batch-manifest", lambda all_: pod(all_)["securityContext"].update(runAsGroup=0)),
     "a capability kept": (
         "pod-not-restricted",
         lambda all_: context(all_).update(capabilities={"drop": []}),
@@ -131,8 +131,8 @@ KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     ),
     "a manual selector": ("job-invalid", lambda all_: job(all_)["spec"].update(manualSelector=True)),
     "a selector": ("job-invalid", lambda all_: job(all_)["spec"].update(selector={"matchLabels": {}})),
-    "a finalizer": ("key-not-allowed", lambda all_: job(all_)["metadata"].update(finalizers=["x"])),
-    "binary data": ("key-not-allowed", lambda all_: all_[0].update(binaryData={"x": "eA=="})),
+    "a finalizer": ("batch-manifest", lambda all_: job(all_)["metadata"].update(finalizers=["x"])),
+    "binary data": ("batch-manifest", lambda all_: all_[0].update(binaryData={"x": "eA=="})),
     "a text for a mapping": ("manifest-malformed", lambda all_: job(all_).update(spec="x")),
     "a text for a list": ("manifest-malformed", lambda all_: pod(all_).update(volumes="x")),
     "nothing for a mapping": ("manifest-malformed", lambda all_: job(all_).update(metadata=None)),
@@ -142,24 +142,24 @@ KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
 
 TOGETHER: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     "an object twice": ("name-duplicate", lambda all_: all_.append(copy.deepcopy(job(all_)))),
-    "no deadline of the Job": ("job-not-ours", lambda all_: job(all_)["spec"].pop("activeDeadlineSeconds")),
+    "no deadline of the Job": ("batch-manifest", lambda all_: job(all_)["spec"].pop("activeDeadlineSeconds")),
     "a deadline at once": ("deadline-missing", lambda all_: pod(all_).update(activeDeadlineSeconds=0)),
-    "no grace": ("pod-not-ours", lambda all_: pod(all_).update(terminationGracePeriodSeconds=0)),
-    "no completions": ("job-not-ours", lambda all_: job(all_)["spec"].update(completions=0)),
+    "no grace": ("batch-manifest", lambda all_: pod(all_).update(terminationGracePeriodSeconds=0)),
+    "no completions": ("batch-manifest", lambda all_: job(all_)["spec"].update(completions=0)),
     "true for a number": ("manifest-malformed", lambda all_: job(all_)["spec"].update(parallelism=True)),
-    "no parallelism": ("job-not-ours", lambda all_: job(all_)["spec"].pop("parallelism")),
-    "no failure policy": ("job-not-ours", lambda all_: job(all_)["spec"].pop("podFailurePolicy")),
-    "a rule fewer": ("job-not-ours", lambda all_: job(all_)["spec"]["podFailurePolicy"]["rules"].pop()),
-    "early replacement": ("job-not-ours", lambda all_: job(all_)["spec"].pop("podReplacementPolicy")),
+    "no parallelism": ("batch-manifest", lambda all_: job(all_)["spec"].pop("parallelism")),
+    "no failure policy": ("batch-manifest", lambda all_: job(all_)["spec"].pop("podFailurePolicy")),
+    "a rule fewer": ("batch-manifest", lambda all_: job(all_)["spec"]["podFailurePolicy"]["rules"].pop()),
+    "early replacement": ("batch-manifest", lambda all_: job(all_)["spec"].pop("podReplacementPolicy")),
     "a mount of no volume": (
-        "mount-dangling",
+        "reference-dangling",
         lambda all_: container(all_)["volumeMounts"].append({"name": "other", "mountPath": "/other"}),
     ),
     "a volume twice": (
-        "mount-dangling",
+        "reference-dangling",
         lambda all_: pod(all_)["volumes"].append(volume(all_, "scratch")),
     ),
-    "a volume of nothing": ("mount-dangling", lambda all_: volume(all_, "scratch").pop("emptyDir")),
+    "a volume of nothing": ("reference-dangling", lambda all_: volume(all_, "scratch").pop("emptyDir")),
     "another batch's launcher": (
         "volume-not-allowed",
         lambda all_: volume(all_, "launcher")["configMap"].update(name="other-launcher"),
@@ -210,7 +210,7 @@ def test_an_indexed_job_has_all_that_bounds_it(fault: str, rendered: Rendered) -
 
     problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
-    assert "job-not-ours" in {problem.code for problem in problems}
+    assert "batch-manifest" in {problem.code for problem in problems}
 
 
 @pytest.mark.parametrize("changes", [{"completions": 2}, {"completionMode": "NonIndexed"}], ids=str)
@@ -221,7 +221,7 @@ def test_a_job_of_one_trial_runs_it_alone(changes: dict[str, Any], rendered: Ren
 
     problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
-    assert "job-not-ours" in {problem.code for problem in problems}
+    assert "batch-manifest" in {problem.code for problem in problems}
 
 
 @pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
@@ -304,17 +304,17 @@ DISTRIBUTED: dict[str, tuple[Shape, str, Callable[[list[Any]], object]]] = {
     ),
     "another container's name": (
         Shape.PYTORCH_JOB,
-        "container-not-ours",
+        "batch-manifest",
         lambda all_: torch_worker(all_)["containers"][0].update(name="trial"),
     ),
     "another daemon": (
         Shape.MPI_JOB,
-        "container-not-ours",
+        "batch-manifest",
         lambda all_: mpi_worker(all_)["containers"][0].update(command=["sh", "-c", "id"]),
     ),
     "another account": (
         Shape.MPI_JOB,
-        "pod-not-ours",
+        "batch-manifest",
         lambda all_: mpi_worker(all_).update(serviceAccountName="admin"),
     ),
     "results of others": (
@@ -329,17 +329,17 @@ DISTRIBUTED: dict[str, tuple[Shape, str, Callable[[list[Any]], object]]] = {
     ),
     "other pods than the runtime's": (
         Shape.TRAIN_JOB,
-        "key-not-allowed",
+        "batch-manifest",
         lambda all_: train(all_).update(podSpecOverrides=[{"targetJobs": [{"name": "node"}]}]),
     ),
     "another command than the runtime's": (
         Shape.TRAIN_JOB,
-        "container-not-ours",
+        "batch-manifest",
         lambda all_: train(all_)["trainer"].update(command=["sh", "-c", "id"]),
     ),
     "arguments that nobody compares": (
         Shape.TRAIN_JOB,
-        "container-not-ours",
+        "batch-manifest",
         lambda all_: train(all_)["trainer"].update(args=["--fast"]),
     ),
     "a runtime that is not there": (

@@ -143,6 +143,32 @@ def test_only_the_component_of_packs_adds_its_program_to_the_launcher(
     assert (lint_messages({"components": [f"../../../base/{folder}"]}, more) == []) is is_safe
 
 
+@pytest.mark.parametrize(("base", "is_safe"), [("components/pack/v1", True), ("launcher/v1", False)])
+def test_the_component_of_packs_changes_the_pod_and_the_launchers_base_changes_nothing(
+    base: str,
+    *,
+    is_safe: bool,
+) -> None:
+    path = f"{base}/kustomization.yaml"
+    component = {
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "configMapGenerator": [{**MERGING, "files": ["pack.py"]}],
+    }
+    known = yaml.load(LAUNCHER[path]) if path in LAUNCHER else component
+    more = {
+        **LAUNCHER,
+        path: yaml.dump({**known, "patches": [{"path": "patch.yaml", "target": {"kind": "Job"}}]}),
+        f"{base}/patch.yaml": JOB,
+        f"{base}/pack.py": "pass",
+    }
+    key = "components" if base.startswith("components") else "resources"
+
+    messages = lint_messages({key: [f"../../../base/{base}", *(() if is_safe else ("job.yaml",))]}, more)
+
+    assert (messages == []) is is_safe
+
+
 RESOURCES = [
     "https://example.org/job.yaml",
     "http://127.0.0.1:9/x",

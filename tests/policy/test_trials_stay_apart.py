@@ -1,6 +1,6 @@
 """Trials write into their own folders, run where the settings let them, and reach what the settings open.
 
-`sweep submit` and `sweep local` ask nobody else.
+`sweep submit` and `sweep cluster local` ask nobody else.
 """
 
 import copy
@@ -102,10 +102,10 @@ FAULTS: dict[str, tuple[str, Change]] = {
     "all results to read": ("volume-not-allowed", whole),
     "data elsewhere": ("volume-not-allowed", lambda all_: mount(all_, "data").update(subPath="private")),
     "a number of its own": (
-        "container-not-ours",
+        "batch-manifest",
         lambda all_: environment(all_, "JOB_COMPLETION_INDEX", "0"),
     ),
-    "another row": ("container-not-ours", lambda all_: environment(all_, "SWEEP_INDEX", "7")),
+    "another row": ("batch-manifest", lambda all_: environment(all_, "SWEEP_INDEX", "7")),
     "peers": (
         "pod-not-restricted",
         lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-peers": "true"}),
@@ -115,32 +115,32 @@ FAULTS: dict[str, tuple[str, Change]] = {
         lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-world": "true"}),
     ),
     "another batch": (
-        "label-not-ours",
+        "batch-manifest",
         lambda all_: pod_labels(all_).update({"sweepledger.dev/batch": "lr-b2-00000000"}),
     ),
     "another sweep": (
-        "label-not-ours",
+        "batch-manifest",
         lambda all_: labels(all_).update({"sweepledger.dev/sweep": "other"}),
     ),
     "another manager": (
-        "label-not-ours",
+        "batch-manifest",
         lambda all_: labels(all_).update({"app.kubernetes.io/managed-by": "Helm"}),
     ),
-    "nodes": ("placement-not-ours", lambda all_: pod(all_).update(nodeSelector={"pool": "gpu"})),
-    "every node": ("placement-not-ours", lambda all_: pod(all_).update(tolerations=[{"operator": "Exists"}])),
-    "affinity": ("placement-not-ours", lambda all_: pod(all_).update(affinity={"nodeAffinity": {}})),
-    "a queue": ("placement-not-ours", lambda all_: labels(all_).update({QUEUE: "research"})),
+    "nodes": ("batch-manifest", lambda all_: pod(all_).update(nodeSelector={"pool": "gpu"})),
+    "every node": ("batch-manifest", lambda all_: pod(all_).update(tolerations=[{"operator": "Exists"}])),
+    "affinity": ("batch-manifest", lambda all_: pod(all_).update(affinity={"nodeAffinity": {}})),
+    "a queue": ("batch-manifest", lambda all_: labels(all_).update({QUEUE: "research"})),
     "a queue of pods": ("pod-not-restricted", lambda all_: pod_labels(all_).update({QUEUE: "research"})),
     "priority without a queue": (
-        "placement-not-ours",
+        "batch-manifest",
         lambda all_: labels(all_).update({"kueue.x-k8s.io/priority-class": "urgent"}),
     ),
-    "a priority": ("placement-not-ours", lambda all_: pod(all_).update(priorityClassName="urgent")),
+    "a priority": ("batch-manifest", lambda all_: pod(all_).update(priorityClassName="urgent")),
     "a registry's key": (
-        "placement-not-ours",
+        "batch-manifest",
         lambda all_: pod(all_).update(imagePullSecrets=[{"name": "admin"}]),
     ),
-    "another image": ("container-not-ours", lambda all_: container(all_).update(image=IMAGE)),
+    "another image": ("batch-manifest", lambda all_: container(all_).update(image=IMAGE)),
 }
 
 
@@ -159,37 +159,37 @@ def first(all_: list[Any], key: str) -> dict[str, Any]:
 
 POOLED: dict[str, tuple[str, Change]] = {
     "another pool's nodes": (
-        "placement-not-ours",
+        "batch-manifest",
         lambda all_: pod(all_).update(nodeSelector={"pool": "other"}),
     ),
-    "no nodes chosen": ("placement-not-ours", lambda all_: pod(all_).pop("nodeSelector")),
+    "no nodes chosen": ("batch-manifest", lambda all_: pod(all_).pop("nodeSelector")),
     "one taint more": (
-        "placement-not-ours",
+        "batch-manifest",
         lambda all_: pod(all_)["tolerations"].append({"key": "x", "operator": "Exists"}),
     ),
     "one taint otherwise": (
-        "placement-not-ours",
+        "batch-manifest",
         lambda all_: first(all_, "tolerations").update(operator="Equal", value="x"),
     ),
     "another pool's queue beside it": (
-        "placement-not-ours",
+        "batch-manifest",
         lambda all_: labels(all_).update({QUEUE: "research"}),
     ),
-    "no priority class": ("placement-not-ours", lambda all_: pod(all_).pop("priorityClassName")),
+    "no priority class": ("batch-manifest", lambda all_: pod(all_).pop("priorityClassName")),
     "another pull secret": (
-        "placement-not-ours",
+        "batch-manifest",
         lambda all_: first(all_, "imagePullSecrets").update(name="admin"),
     ),
-    "another place to bill": ("label-not-ours", lambda all_: labels(all_).update({"cost-center": "nlp"})),
+    "another place to bill": ("batch-manifest", lambda all_: labels(all_).update({"cost-center": "nlp"})),
     "another device": (
-        "placement-not-ours",
+        "batch-manifest",
         lambda all_: [
             amounts.update({"nvidia.com/mig-1g.5gb": amounts.pop("nvidia.com/gpu")})
             for amounts in container(all_)["resources"].values()
         ],
     ),
     "a way out that is none": (
-        "label-not-ours",
+        "batch-manifest",
         lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-hub": "false"}),
     ),
 }
@@ -275,8 +275,7 @@ POD_FIELDS: dict[str, Change] = {
 @SHAPES
 @pytest.mark.parametrize("fault", POD_FIELDS)
 def test_a_pod_that_differs_from_its_pool_is_refused(fault: str, shape: Shape, pooled: Rendered) -> None:
-    code = "pod-not-ours" if "account" in fault else "placement-not-ours"
-    assert codes(pooled[shape], POD_FIELDS[fault], POD_POOL_SETTINGS) == {code}
+    assert codes(pooled[shape], POD_FIELDS[fault], POD_POOL_SETTINGS) == {"batch-manifest"}
 
 
 @SHAPES
@@ -291,7 +290,7 @@ def test_what_a_pool_gives_its_pods_is_refused_in_pods_of_other_pools(
     settings = replace(POD_POOL_SETTINGS, pools=apart)
 
     assert codes(chosen[shape], nothing, settings) == set()
-    assert "placement-not-ours" in codes(chosen[shape], change, settings)
+    assert "batch-manifest" in codes(chosen[shape], change, settings)
     assert "pod-not-restricted" in codes(pooled[shape], nothing, FULL_SETTINGS)
 
 
@@ -300,9 +299,9 @@ def test_a_queue_that_no_pool_has_is_refused(shape: Shape, queued: Rendered) -> 
     def change(all_: list[Any]) -> None:
         labels(all_)[QUEUE] = "other"
 
-    assert "placement-not-ours" in codes(queued[shape], change, FULL_SETTINGS)
+    assert "batch-manifest" in codes(queued[shape], change, FULL_SETTINGS)
     slices = {"sliced": POOLS["sliced"]}
-    assert "placement-not-ours" in codes(queued[shape], nothing, replace(FULL_SETTINGS, pools=slices))
+    assert "batch-manifest" in codes(queued[shape], nothing, replace(FULL_SETTINGS, pools=slices))
 
 
 def test_two_objects_of_one_trial_are_refused(plain: Rendered) -> None:
@@ -312,7 +311,7 @@ def test_two_objects_of_one_trial_are_refused(plain: Rendered) -> None:
         other.update(copy.deepcopy(item))
         other["metadata"]["name"] = name
 
-    assert codes(plain[Shape.JOBS], change, SETTINGS) == {"label-not-ours"}
+    assert codes(plain[Shape.JOBS], change, SETTINGS) == {"batch-manifest"}
 
 
 def test_the_label_of_a_trial_is_its_number(plain: Rendered) -> None:
@@ -321,7 +320,7 @@ def test_the_label_of_a_trial_is_its_number(plain: Rendered) -> None:
         in_folder(all_, "00")
         environment(all_, "SWEEP_INDEX", "00")
 
-    assert codes(plain[Shape.JOBS], change, SETTINGS) == {"label-not-ours"}
+    assert codes(plain[Shape.JOBS], change, SETTINGS) == {"batch-manifest"}
 
 
 def test_trials_of_one_runtime_tell_it_their_own_number(plain: Rendered) -> None:
@@ -329,7 +328,7 @@ def test_trials_of_one_runtime_tell_it_their_own_number(plain: Rendered) -> None
         variables = of_kind(all_, "TrainJob")["spec"]["trainer"]["env"]
         next(each for each in variables if each["name"] == "SWEEP_INDEX")["value"] = "."
 
-    assert codes(plain[Shape.TRAIN_JOB], change, SETTINGS) == {"container-not-ours"}
+    assert codes(plain[Shape.TRAIN_JOB], change, SETTINGS) == {"batch-manifest"}
 
 
 def test_a_runtimes_trials_run_the_locked_image(plain: Rendered) -> None:
@@ -337,7 +336,7 @@ def test_a_runtimes_trials_run_the_locked_image(plain: Rendered) -> None:
         of_kind(all_, "TrainJob")["spec"]["trainer"]["image"] = IMAGE
 
     results = codes(plain[Shape.TRAIN_JOB], change, SETTINGS, "sweepledger.invalid/local")
-    assert results == {"container-not-ours"}
+    assert results == {"batch-manifest"}
 
 
 @pytest.mark.parametrize(
@@ -376,7 +375,7 @@ def test_a_dataset_on_the_volume_of_results_has_a_folder_of_its_own(plain: Rende
         (lambda all_: pod(all_).update(automountServiceAccountToken=True), "pod-not-hardened"),
         (lambda all_: container(all_)["securityContext"].update(privileged=True), "pod-not-restricted"),
         (lambda all_: container(all_).update(foreign="x"), "pod-not-restricted"),
-        (lambda all_: pod(all_).update(priorityClassName="x"), "placement-not-ours"),
+        (lambda all_: pod(all_).update(priorityClassName="x"), "batch-manifest"),
     ],
     ids=["host", "token", "privileged", "unknown-field", "priority"],
 )
@@ -398,4 +397,4 @@ def test_an_unknown_field_hides_no_other_fault(plain: Rendered) -> None:
         container(all_)["command"] = ["sh"]
 
     results = codes(plain[Shape.INDEXED], change, SETTINGS)
-    assert results == {"pod-not-restricted", "container-not-ours"}
+    assert results == {"pod-not-restricted", "batch-manifest"}

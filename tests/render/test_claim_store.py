@@ -71,7 +71,7 @@ def test_the_collector_mounts_no_volume_and_what_deletes_old_files_mounts_the_cl
     )
 
     assert not any(b"kind: PersistentVolume" in content for _, content in tree)
-    assert collector["containers"][0]["command"] == ["sweep", "collect", "--push", "--cluster"]
+    assert collector["containers"][0]["command"] == ["sweep", "cluster", "collect", "--push", "--cluster"]
     assert "persistentVolumeClaim" not in json.dumps(collector)
     assert named(expiry["volumes"], "results")["persistentVolumeClaim"]["claimName"] == "disk"
     rules = the("Role", "sweep-collector-reads", tree)["rules"]

@@ -2,12 +2,15 @@
 
 import os
 import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sweepledger.formats import yaml
+from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.structs.kubernetes import CODE_PATH, CODE_VARIABLE, SCRATCH_PATH
 from tests.sweeps import BASE
 
 COMPONENTS = BASE / "components"
@@ -25,6 +28,32 @@ def git(folder: Path, *arguments: str) -> str:
     named = ("-c", "user.name=Anna", "-c", "user.email=anna@example.org")
     done = subprocess.run(["git", *named, *arguments], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
+
+
+def test_every_launcher_of_the_bases_starts_outside_the_code_and_is_told_where_it_is() -> None:
+    """SSH alone starts what MPI runs in a worker."""
+    started = [
+        each
+        for path in sorted(BASE.glob("*/v1/*.yaml"))
+        for each in containers_of(yaml.load_all(path.read_bytes()))
+        if each.get("command") == ["python3", LAUNCHER_PATH]
+    ]
+
+    assert len(started) == 9
+    for each in started:
+        writable = {mount["mountPath"] for mount in each["volumeMounts"] if mount["name"] == "scratch"}
+        assert each["workingDir"] == SCRATCH_PATH
+        assert SCRATCH_PATH in writable
+        assert [item["value"] for item in each["env"] if item["name"] == CODE_VARIABLE] == [CODE_PATH]
+
+
+def containers_of(node: object) -> Iterator[dict[str, Any]]:
+    """Find every container of a document, whatever its kind."""
+    if isinstance(node, dict):
+        yield from node.get("containers") or ()
+        node = tuple(node.values())
+    for item in node if isinstance(node, Iterable) and not isinstance(node, str) else ():
+        yield from containers_of(item)
 
 
 @pytest.fixture

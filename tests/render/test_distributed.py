@@ -28,7 +28,8 @@ from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_full_sweep, a_sweep
 ROOT = Path(__file__).parent.parent.parent
 KINDS = tuple(shape for shape in Shape if shape.is_distributed)
 SHAPES = pytest.mark.parametrize("shape", KINDS, ids=str)
-LAUNCHER = ["python3", "/sweep/launcher/launch.py"]
+
+
 TEMPLATES = {
     "TrainingRuntime": ("spec", "template", "spec", "replicatedJobs", 0, "template", "spec", "template"),
     "JobSet": ("spec", "replicatedJobs", 0, "template", "spec", "template"),
@@ -134,95 +135,6 @@ def test_kustomize_changes_nothing(shape: Shape, tmp_path: Path) -> None:
 
 
 @SHAPES
-def test_values_reach_every_pod_that_runs_the_launcher(shape: Shape) -> None:
-    for index, thing in enumerate(trials(a_trial_of_several_pods(shape))):
-        parts = [template["spec"]["containers"][0] for template in templates(thing).values()]
-        started = [
-            part for part in parts or [thing["spec"]["trainer"]] if part.get("command", LAUNCHER) == LAUNCHER
-        ]
-        assert len(started) == (2 if shape in {Shape.PYTORCH_JOB, Shape.TF_JOB} else 1)
-        for container in started:
-            rate = ("0.1", "1e-05")[index]
-            assert named(container["env"], "SWEEP_PARAM_LEARNING_RATE")["value"] == rate
-            assert named(container["env"], "SWEEP_PARAM_NAME")["value"] == 'say "on"'
-            assert named(container["env"], "SWEEP_INDEX")["value"] == str(index)
-            assert container["args"][:5] == ["--", "python", "-m", "trainer", f"--learning_rate={rate}"]
-
-
-def test_the_workers_of_mpi_wait_for_ssh_and_know_no_values() -> None:
-    for thing in trials(a_trial_of_several_pods(Shape.MPI_JOB)):
-        (worker,) = templates(thing)["Worker"]["spec"]["containers"]
-        assert (worker["command"], worker["args"][0]) == (["/usr/sbin/sshd"], "-De")
-        assert [variable["name"] for variable in worker["env"]] == ["HOME"]
-        assert worker["resources"]["limits"]["nvidia.com/gpu"] == "2"
-
-
-@SHAPES
-def test_one_pod_of_a_trial_is_rank_0(shape: Shape) -> None:
-    by_index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-    ranks = [
-        variable.get("value") or variable["valueFrom"]["fieldRef"]["fieldPath"]
-        for container in containers(a_trial_of_several_pods(shape))
-        for variable in container["env"]
-        if variable["name"] == "SWEEP_RANK"
-    ]
-
-    wanted = {
-        Shape.TRAIN_JOB: [by_index],
-        Shape.JOB_SET: [by_index] * 2,
-        Shape.MPI_JOB: ["0", "0"],
-        Shape.PYTORCH_JOB: ["0", "1"] * 2,
-        Shape.TF_JOB: ["0", "1"] * 2,
-    }
-    assert ranks == wanted[shape]
-
-
-@SHAPES
-def test_gpus_are_limits_of_every_container(shape: Shape) -> None:
-    for container in containers(a_trial_of_several_pods(shape)):
-        assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
-        assert container["resources"]["limits"] == container["resources"]["requests"]
-
-
-@pytest.mark.sampled(1)
-@SHAPES
-def test_every_trial_has_its_own_folder(shape: Shape) -> None:
-    batch = a_batch(shape, sweep=a_full_sweep(nodes=2))
-    name = rendered(batch, FULL_SETTINGS).name
-
-    for thing in objects(batch, FULL_SETTINGS):
-        for template in templates(thing).values():
-            mounts = template["spec"]["containers"][0]["volumeMounts"]
-            for volume in ("results", "checkpoints", "artifacts"):
-                mount = named(mounts, volume)
-                index = thing["metadata"]["labels"].get("sweepledger.dev/index")
-                wanted = (
-                    {"subPathExpr": f"{name}/$(SWEEP_INDEX)"}
-                    if index is None
-                    else {"subPath": f"{name}/{index}"}
-                )
-                assert {key: path for key, path in mount.items() if key.startswith("sub")} == wanted
-
-
-@pytest.mark.sampled(1)
-@SHAPES
-def test_names_begin_with_the_batch_and_are_in_every_reference(shape: Shape) -> None:
-    batch = a_trial_of_several_pods(shape)
-    name = rendered(batch).name
-
-    documents = objects(batch)
-
-    assert {thing["metadata"]["namespace"] for thing in documents} == {"sweeps"}
-    assert [thing["metadata"]["name"] for thing in trials(batch)] == [f"{name}-0", f"{name}-1"]
-    if shape is Shape.TRAIN_JOB:
-        assert documents[0]["metadata"]["name"] == name, "before its TrainJobs, in whatever order of names"
-        assert {thing["spec"]["runtimeRef"]["name"] for thing in trials(batch)} == {name}
-    if shape is Shape.JOB_SET:
-        address = named(next(containers(batch))["env"], "PET_MASTER_ADDR")
-        assert address["value"] == f"{name}-0-node-0-0.{name}-0"
-
-
-@SHAPES
 def test_the_longest_name_of_a_pod_fits(shape: Shape) -> None:
     sweep = a_sweep(name="x" * MAX_DISTRIBUTED_NAME_LENGTH, run=replace(a_sweep().run, nodes=100))
     batch = replace(a_batch(shape, sweep=sweep), number=999)
@@ -256,68 +168,9 @@ def test_a_trial_of_one_pod_has_no_workers(shape: Shape) -> None:
     assert three["spec"][REPLICAS[three["kind"]]]["Worker"]["replicas"] == 2
 
 
-def test_nodes_processes_and_retries_go_where_the_kind_has_them() -> None:
-    def first(shape: Shape) -> Any:
-        return trials(a_trial_of_several_pods(shape, retries=4))[0]["spec"]
-
-    runtime = objects(a_trial_of_several_pods(Shape.TRAIN_JOB, retries=4))[0]["spec"]
-    assert {key: first(Shape.TRAIN_JOB)["trainer"][key] for key in ("numNodes", "numProcPerNode")} == {
-        "numNodes": 3,
-        "numProcPerNode": 2,
-    }
-    assert (runtime["mlPolicy"]["numNodes"], runtime["template"]["spec"]["failurePolicy"]["maxRestarts"]) == (
-        3,
-        4,
-    )
-    job_set = first(Shape.JOB_SET)
-    job = job_set["replicatedJobs"][0]["template"]["spec"]
-    assert (job["completions"], job["parallelism"], job_set["failurePolicy"]["maxRestarts"]) == (3, 3, 4)
-    assert named(job["template"]["spec"]["containers"][0]["env"], "PET_NNODES")["value"] == "3"
-    assert first(Shape.PYTORCH_JOB)["nprocPerNode"] == "2"
-    assert first(Shape.MPI_JOB)["slotsPerWorker"] == 2
-
-
-@SHAPES
-def test_exit_code_42_is_never_followed_by_another_attempt(shape: Shape) -> None:
-    """Either the kind tells exit codes apart, or it restarts nothing at all."""
-    for thing in objects(a_trial_of_several_pods(shape, retries=4)):
-        if thing["kind"] in TEMPLATES:
-            spec = thing["spec"] if thing["kind"] == "JobSet" else thing["spec"]["template"]["spec"]
-            (rule,) = spec["failurePolicy"]["rules"]
-            assert (rule["action"], rule["onJobFailureReasons"]) == ("FailJobSet", ["PodFailurePolicy"])
-            job = spec["replicatedJobs"][0]["template"]["spec"]
-            (on_exit,) = (item["onExitCodes"] for item in job["podFailurePolicy"]["rules"])
-            assert (on_exit["values"], job["backoffLimit"]) == ([42, 43], 0)
-            container = job["template"]["spec"]["containers"][0]
-            assert on_exit["containerName"] == container["name"]
-        elif thing["kind"] in REPLICAS:
-            assert thing["spec"]["runPolicy"]["backoffLimit"] == 0
-            for replica in thing["spec"][REPLICAS[thing["kind"]]].values():
-                assert replica["restartPolicy"] == "Never"
-
-
-def test_a_queue_holds_the_trials_objects_and_no_pods() -> None:
-    batch = a_batch(Shape.TRAIN_JOB, sweep=a_full_sweep("queued", nodes=2))
-
-    runtime, *jobs = objects(batch, FULL_SETTINGS)
-
-    label = "kueue.x-k8s.io/queue-name"
-    assert {job["metadata"]["labels"][label] for job in jobs} == {"research"}
-    assert label not in runtime["metadata"]["labels"]
-    assert label not in templates(runtime)["node"]["metadata"]["labels"]
-    assert runtime["metadata"]["labels"]["trainer.kubeflow.org/framework"] == "torch"
-
-
-@SHAPES
-def test_pods_of_a_trial_may_reach_each_other(shape: Shape) -> None:
-    for thing in objects(a_trial_of_several_pods(shape)):
-        for template in templates(thing).values():
-            assert template["metadata"]["labels"]["sweepledger.dev/egress-peers"] == "true"
-
-
 def test_what_kubernetes_would_fill_in_is_escaped() -> None:
     space = SearchSpace((Parameter("text", Constant("a $(HOME) b $$ c")), Parameter("x", Choice((1, 2)))))
-    batch = a_batch(Shape.TF_JOB, sweep=a_sweep(blocks=(GridSearch(space),)))
+    batch = a_batch(Shape.TF_JOB, sweep=a_sweep(design=GridSearch(space)))
 
     (container, *_) = containers(batch)
 

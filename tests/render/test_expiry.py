@@ -78,7 +78,7 @@ def test_it_runs_daily_never_twice_with_the_image_and_the_time_limits_of_its_own
     assert clone["image"] == expire["image"] == KEEPING.images["collector"].reference
     assert {"--depth=1", "--filter=blob:none", "--sparse"} <= set(clone["command"])
     assert expire["command"] == [
-        *("sweep", "expire", "--remote=origin", "--results=/sweep/results"),
+        *("sweep", "cluster", "expire", "--remote=origin", "--results=/sweep/results"),
         *("--checkpoints=/sweep/checkpoints", "--artifacts=/sweep/artifacts"),
     ]
     claims = {

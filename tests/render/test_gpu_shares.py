@@ -47,7 +47,7 @@ def test_a_trial_counts_as_its_part_of_a_gpu(
     assert node_pool.gpus_per_trial(run, pool) == gpus
     assert node_pool.gpu_memory_fraction(run, pool) == memory
     assert charge("a", run, pool, 3600).gpu_hours == gpus
-    assert cost(run, pool, 1).gpu_hours == gpus * cost(run, pool, 1).hours
+    assert cost(run, pool, 1).gpu_hours == gpus * cost(run, pool, 1).trial_hours
 
 
 def test_a_share_costs_its_part_of_a_node() -> None:

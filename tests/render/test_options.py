@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from sweepledger import policy
-from sweepledger.formats import hyperparams_csv, json, yaml
+from sweepledger.formats import hyperparams_csv, yaml
 from sweepledger.render import base_files
 from sweepledger.render.manifest import merge_all
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
-from sweepledger.structs.run_config import CodeMode, Resources, Shape
+from sweepledger.structs.run_config import CodeMode, Pack, Resources, Shape
 from sweepledger.structs.settings import BucketSettings, Dataset, Egress, ResultsSettings, ResultsStore
-from tests.render.building import built, job_of, named, pod_of, pod_templates, rendered, unordered
+from tests.render.building import built, job_of, pod_of, pod_templates, rendered, unordered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
@@ -63,7 +63,7 @@ def test_a_finalizer_that_the_store_does_not_ask_for_is_refused_as_is_the_lack_o
 
     problems = policy.check_batch(name, WITHOUT_FILES, manifests, file="x")
 
-    assert {problem.code for problem in problems} == {"pod-not-ours"}
+    assert {problem.code for problem in problems} == {"batch-manifest"}
     assert all('must be ["sweepledger.dev/record"]' in problem.message for problem in problems)
 
 
@@ -104,7 +104,8 @@ def test_every_component_is_chosen_by_some_batch() -> None:
         name
         for pool in ("queued", "sliced")
         for settings in (FULL_SETTINGS, WITHOUT_FILES, IN_A_BUCKET, WITH_ITS_DATA, ON_A_CLAIM)
-        for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool)), settings)
+        for pack in (None, Pack(2))
+        for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool, pack=pack)), settings)
     }
 
     newest: dict[str, str] = {}
@@ -136,56 +137,6 @@ def test_the_lock_lists_what_the_batch_was_made_from_and_nothing_else(shape: Sha
 
 
 @SHAPES
-def test_a_queue_holds_the_object_and_nothing_in_git_chooses_nodes(shape: Shape, tmp_path: Path) -> None:
-    job = job_of(full(shape, tmp_path))
-
-    pod = job["spec"]["template"]
-    queue = {
-        "kueue.x-k8s.io/queue-name": "research",
-        "kueue.x-k8s.io/priority-class": "urgent",
-    }
-    assert queue.items() <= job["metadata"]["labels"].items()
-    assert not queue.keys() & pod["metadata"]["labels"].keys()
-    assert not {"nodeSelector", "tolerations"} & pod["spec"].keys()
-    assert "suspend" not in job["spec"]
-    (term,) = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
-        "nodeSelectorTerms"
-    ]
-    (wanted,) = term["matchExpressions"]
-    assert wanted == {
-        "key": "nvidia.com/gpu.product",
-        "operator": "In",
-        "values": ["NVIDIA-H100-80GB-HBM3"],
-    }
-
-
-@SHAPES
-def test_without_a_queue_selector_and_tolerations_choose_nodes(shape: Shape, tmp_path: Path) -> None:
-    job = job_of(full(shape, tmp_path, "chosen"))
-
-    pod = job["spec"]["template"]["spec"]
-    assert pod["nodeSelector"] == {"pool": "gpu"}
-    assert pod["tolerations"] == [
-        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
-        {"key": "team", "operator": "Equal", "value": "vision", "effect": "NoExecute"},
-        {
-            "key": "cloud.google.com/gke-spot",
-            "operator": "Equal",
-            "value": "true",
-            "effect": "NoSchedule",
-        },
-        {
-            "key": "kubernetes.azure.com/scalesetpriority",
-            "operator": "Equal",
-            "value": "spot",
-            "effect": "NoSchedule",
-        },
-    ]
-    assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"]
-    assert "affinity" not in pod
-
-
-@SHAPES
 def test_a_slice_of_a_gpu_is_asked_for_by_its_own_name(shape: Shape, tmp_path: Path) -> None:
     (container,) = pod_of(full(shape, tmp_path, "sliced"))["containers"]
 
@@ -202,69 +153,6 @@ def test_the_deadline_is_timeout_grace_and_the_start_up_of_the_pool(shape: Shape
     assert pod["activeDeadlineSeconds"] == 1000 + 30 + 900, "a pool may only lengthen the fifteen minutes"
 
 
-@SHAPES
-def test_no_autoscaler_moves_a_trial_of_a_pool(shape: Shape, tmp_path: Path) -> None:
-    metadata = job_of(full(shape, tmp_path))["spec"]["template"]["metadata"]
-
-    assert metadata["annotations"] == {
-        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-        "karpenter.sh/do-not-disrupt": "true",
-    }
-
-
-@SHAPES
-def test_checkpoints_and_artifacts_lie_in_the_same_folder_of_their_own_volumes(
-    shape: Shape, tmp_path: Path
-) -> None:
-    manifests = full(shape, tmp_path)
-    name = rendered(a_batch(shape, sweep=a_full_sweep()), FULL_SETTINGS).name
-
-    pod = pod_of(manifests)
-    (container,) = pod["containers"]
-    own = {"subPathExpr": f"{name}/$(JOB_COMPLETION_INDEX)"}
-    if shape is Shape.JOBS:
-        index = job_of(manifests)["metadata"]["labels"]["sweepledger.dev/index"]
-        own = {"subPath": f"{name}/{index}"}
-    for volume, claim in (("results", "results"), ("checkpoints", "fast"), ("artifacts", "large")):
-        mount = named(container["volumeMounts"], volume)
-        assert mount == {"name": volume, "mountPath": f"/sweep/{volume}", **own}
-        assert named(pod["volumes"], volume)["persistentVolumeClaim"] == {"claimName": claim}
-    env = {one["name"]: one.get("value") for one in container["env"]}
-    assert env["SWEEP_CHECKPOINT_VOLUME"] == "/sweep/checkpoints"
-    assert env["SWEEP_ARTIFACT_VOLUME"] == "/sweep/artifacts"
-
-
-@SHAPES
-def test_a_secret_is_a_file_that_the_launcher_reads_and_never_a_variable_in_git(
-    shape: Shape, tmp_path: Path
-) -> None:
-    manifests = full(shape, tmp_path)
-
-    pod = pod_of(manifests)
-    (container,) = pod["containers"]
-    assert named(pod["volumes"], "secret-hub")["secret"] == {
-        "secretName": "hub-token",
-        "defaultMode": 0o440,
-        "items": [{"key": "token", "path": "token"}],
-    }
-    mount = named(container["volumeMounts"], "secret-hub")
-    assert mount == {"name": "secret-hub", "mountPath": "/sweep/secrets/hub", "readOnly": True}
-    assert "HF_TOKEN" not in {one["name"] for one in container["env"]}
-    launcher = next(one for one in manifests if one["metadata"]["name"].endswith("-launcher"))
-    assert json.load(launcher["data"]["launch.json"])["secrets"] == {"HF_TOKEN": "/sweep/secrets/hub/token"}
-
-
-@SHAPES
-def test_egress_is_a_label_of_the_pod_and_extra_labels_stand_everywhere(shape: Shape, tmp_path: Path) -> None:
-    manifests = full(shape, tmp_path)
-
-    labels = job_of(manifests)["spec"]["template"]["metadata"]["labels"]
-    assert labels["sweepledger.dev/egress-hub"] == "true"
-    assert labels["cost-center"] == "vision"
-    assert {one["metadata"]["labels"]["cost-center"] for one in manifests} == {"vision"}
-    assert "selector" not in job_of(manifests)["spec"]
-
-
 def test_a_pod_that_clones_may_reach_the_git_server_where_the_settings_know_it() -> None:
     git = Egress("git", ("198.51.100.7/32",), (443,))
     known = replace(FULL_SETTINGS, egress={**FULL_SETTINGS.egress, "git": git})
@@ -276,41 +164,6 @@ def test_a_pod_that_clones_may_reach_the_git_server_where_the_settings_know_it()
 
     assert reached(a_batch(sweep=a_full_sweep())) == {"git", "hub"}
     assert reached(a_batch(sweep=baked)) == {"hub"}
-
-
-@SHAPES
-def test_memory_scratch_image_and_rights_are_as_asked(shape: Shape, tmp_path: Path) -> None:
-    pod = pod_of(full(shape, tmp_path))
-
-    (container,) = pod["containers"]
-    assert named(pod["volumes"], "shared-memory")["emptyDir"] == {"medium": "Memory", "sizeLimit": "4Gi"}
-    assert named(container["volumeMounts"], "shared-memory")["mountPath"] == "/dev/shm"  # noqa: S108 - inside the pod
-    assert named(pod["volumes"], "scratch")["emptyDir"] == {"sizeLimit": "10Gi"}
-    assert container["resources"]["limits"] == {
-        "cpu": "2",
-        "memory": "8Gi",
-        "ephemeral-storage": "12Gi",
-        "nvidia.com/gpu": "2",
-    }
-    assert named(container["env"], "HF_HOME")["value"] == "/sweep/scratch/hub"
-    assert named(container["volumeMounts"], "data")["subPath"] == "digits/v2"
-    assert pod["imagePullSecrets"] == [{"name": "registry"}]
-    assert pod["priorityClassName"] == "batch"
-    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("sweep-trial", False)
-
-
-@SHAPES
-def test_every_object_says_where_it_comes_from(shape: Shape, tmp_path: Path) -> None:
-    batch = a_batch(shape)
-
-    annotations = job_of(built(batch, tmp_path))["metadata"]["annotations"]
-
-    assert annotations["sweepledger.dev/spec"] == "sweeps/lr.yaml"
-    assert annotations["sweepledger.dev/spec-digest"] == "sha256:" + "e" * 64
-    assert annotations["sweepledger.dev/program"] == f"sha256:{batch.program.digest}"
-    assert annotations["sweepledger.dev/generator"]
-    digests = {f"sha256:{trial.digest}" for trial in batch.trials}
-    assert (annotations.get("sweepledger.dev/trial") in digests) is (shape is Shape.JOBS)
 
 
 def test_a_sweep_that_bears_few_failures_says_so(tmp_path: Path) -> None:

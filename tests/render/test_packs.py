@@ -13,6 +13,7 @@ from sweepledger.formats import batch_json
 from sweepledger.formats.launch_json import PACK_PATH
 from sweepledger.render import jobs, pod
 from sweepledger.structs.batch import Batch
+from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.run_config import Pack, Resources
 from tests.render.building import built, job_of, named, pod_of, rendered
 from tests.render.judging import refusals
@@ -68,6 +69,34 @@ def test_a_pod_has_room_for_the_trials_that_run_at_once_which_share_its_gpus(tmp
     threads = [named(container["env"], "OMP_NUM_THREADS")["value"] for container in (trial, alone)]
     assert threads == ["2", "2"], "those of one trial, so that it computes the same"
     assert trial["command"] == ["python3", PACK_PATH]
+
+
+def test_trials_that_share_a_pod_share_no_folder_for_temporary_files(tmp_path: Path) -> None:
+    (trial,) = pod_of(built(packed(), tmp_path, FULL_SETTINGS))["containers"]
+    (alone,) = pod_of(built(packed(None), tmp_path, FULL_SETTINGS))["containers"]
+
+    shared, own = ({mount["mountPath"] for mount in each["volumeMounts"]} for each in (trial, alone))
+    assert own - shared == {"/tmp"}  # noqa: S108 - inside the pod
+    assert trial["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_a_pod_has_room_for_a_copy_of_the_code_for_each_trial_that_runs_at_once(tmp_path: Path) -> None:
+    disk = 64 << 20
+    limits = []
+    for pack in (PACK, None):
+        batch = packed(pack)
+        code = replace(batch.program.code, disk=disk)
+        pod = pod_of(
+            built(replace(batch, program=replace(batch.program, code=code)), tmp_path, FULL_SETTINGS)
+        )
+        limits.append(pod["containers"][0]["resources"]["limits"]["ephemeral-storage"])
+        scratch = named(pod["volumes"], "scratch")["emptyDir"]["sizeLimit"]
+        copies = 1 if pack is None else pack.at_once
+        assert scratch == format_bytes(copies * ((10 << 30) + disk))
+        for volume in ("clone", "code"):
+            assert named(pod["volumes"], volume)["emptyDir"] == {"sizeLimit": format_bytes(2 * disk)}
+
+    assert limits == [format_bytes((22 << 30) + 4 * disk), format_bytes((12 << 30) + 3 * disk)]
 
 
 def test_the_launcher_knows_the_rows_of_a_pod_and_the_attempts_of_each(tmp_path: Path) -> None:

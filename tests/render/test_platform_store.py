@@ -23,7 +23,7 @@ def test_there_is_no_volume_for_results_and_the_collector_mounts_none(controller
 
     assert "clusters/platform/volumes.yaml" not in tree.files
     assert not any(b"kind: PersistentVolume" in content for _, content in tree)
-    assert collect["command"] == ["sweep", "collect", "--push", "--cluster"]
+    assert collect["command"] == ["sweep", "cluster", "collect", "--push", "--cluster"]
     assert "results" not in json.dumps([pod["volumes"], collect["volumeMounts"]])
     assert "results export" not in tree.files["clusters/README.md"].decode()
 

@@ -85,9 +85,7 @@ def test_a_trial_of_one_pod_has_no_group_of_two(tmp_path: Path) -> None:
     "topology", [None, PREFERRED, replace(REQUIRED, required=BLOCK)], ids=["none", "preferred", "block"]
 )
 def test_a_topology_that_the_pool_does_not_have_is_refused(topology: Topology | None, tmp_path: Path) -> None:
-    assert codes(manifests(Shape.JOB_SET, tmp_path, REQUIRED), with_topology(topology)) == {
-        "placement-not-ours"
-    }
+    assert codes(manifests(Shape.JOB_SET, tmp_path, REQUIRED), with_topology(topology)) == {"batch-manifest"}
 
 
 def test_a_batch_may_be_older_than_the_topology_of_its_pool(tmp_path: Path) -> None:
@@ -99,7 +97,7 @@ def test_an_independent_trial_must_not_ask_for_a_place(tmp_path: Path) -> None:
     for template in pod_templates(objects):
         template["metadata"].setdefault("annotations", {})[REQUIRED_TOPOLOGY] = RACK
 
-    assert codes(objects, with_topology(REQUIRED)) == {"placement-not-ours", "pod-not-restricted"}
+    assert codes(objects, with_topology(REQUIRED)) == {"batch-manifest", "pod-not-restricted"}
 
 
 def platform(**pools: Any) -> dict[tuple[str, str], Any]:

@@ -26,8 +26,13 @@ READING = (
     "verify",
     "log score",
     "compare score score",
+    "show TRIAL",
+    "why score",
+    "explain score score",
+    "reproduce TRIAL",
+    "reproduce TRIAL --run",
 )
-WRITING = ("generate score", "run score")
+WRITING = ("generate score", "retry score", "run score")
 
 ATTRIBUTES = {
     "none": "",
@@ -113,8 +118,10 @@ def test_each_command_is_right_or_refused_with_a_way_out(
     committed(sandbox, ATTRIBUTES[case[0]])
     folder = cloned(sandbox, tmp_path / "clone", case)
     assert changes(folder) == ""
+    _, row, *_ = sandbox.git("show", "main:results/score/summary.csv").splitlines()
 
-    for command in (*READING, *WRITING):
+    for words in (*READING, *WRITING):
+        command = words.replace("TRIAL", f"score/{row.split(',')[0]}")
         answer = run_sweep(*command.split(), cwd=folder)
         text = answer.stdout + answer.stderr
         if case[3] == "shallow" and answer.returncode == 3:
@@ -123,7 +130,7 @@ def test_each_command_is_right_or_refused_with_a_way_out(
             answer = run_sweep(*command.split(), cwd=folder)
             text = answer.stdout + answer.stderr
         assert answer.returncode == 0, f"{command}: {text}"
-        assert "cancelled" not in text, command
+        assert "cancelled" not in text or command == "retry score", command
         assert "edited by hand" not in text, command
         assert changes(folder) == "", command
 
@@ -184,7 +191,7 @@ def test_a_repository_of_another_hash_is_refused_and_the_hint_works(tmp_path: Pa
 
 
 def test_a_new_repository_has_a_hash_that_locks_can_name(tmp_path: Path) -> None:
-    made = run_sweep("init", "lab", cwd=tmp_path, GIT_DEFAULT_HASH="sha256")
+    made = run_sweep("cluster", "init", "lab", cwd=tmp_path, GIT_DEFAULT_HASH="sha256")
 
     assert made.returncode == 0, made.stderr
     assert run_sweep("check", cwd=tmp_path / "lab").returncode == 0

@@ -18,7 +18,7 @@ def with_curves(curves: Sequence[Sequence[float | None]], **lock: Any) -> BatchR
         replace(
             record,
             metrics=MappingProxyType({metric: curve[-1]}),
-            curve=tuple(enumerate(curve, start=1)),
+            curves=MappingProxyType({metric: tuple(enumerate(curve, start=1))}),
             seconds=float(len(curve)),
             finished=f"2026-01-01T00:00:{record.index:02d}Z",
         )
@@ -32,7 +32,7 @@ def ended(batch: BatchRecords, rules: Mapping[int, str]) -> BatchRecords:
     records = []
     for record in batch.records:
         rule = rules.get(record.index)
-        early = {"stopped_early": {"rule": rule, "step": len(record.curve)}}
+        early = {"stopped_early": {"rule": rule, "step": max(map(len, record.curves.values()))}}
         if rule in {"patience", "target"}:
             records.append(replace(record, details=MappingProxyType(early)))
         elif rule is not None:
@@ -46,8 +46,9 @@ def a_promotion() -> tuple[BatchRecords, BatchRecords]:
     """The same search, in which the second round continues at the step where the first ended."""
     first, second = a_search()
     records = tuple(
-        replace(one, curve=tuple((step, value) for step, value in one.curve if step > 3))
+        replace(one, curves=MappingProxyType({name: tuple(point for point in points if point[0] > 3)}))
         for one in second.records
+        for name, points in one.curves.items()
     )
     return first, replace(second, records=records)
 

@@ -127,7 +127,7 @@ def test_processes_and_containers_are_ranked_together_with_a_warning() -> None:
     assert of(mixed).best == 0.7
     (warning,) = of(mixed).warnings
     assert warning == (
-        "2 of the ranked trials ran as processes of `sweep local` and 1 in containers, "
+        "2 of the ranked trials ran as processes of `sweep cluster local` and 1 in containers, "
         "which alone can make results differ"
     )
 
@@ -168,11 +168,6 @@ def test_overlapping_intervals_leave_no_winner_and_the_numbers_are_told() -> Non
     )
     assert summary.optimism == pytest.approx(0.0141421356 / 2**0.5 * 0.5641895835)
     assert "no winner" in commit_message(summary, recorded=[])
-
-
-def test_intervals_that_touch_do_not_clear_each_other() -> None:
-    assert of(replicates((0.5, 0.5), (0.5, 0.5))).verdict is Verdict.OVERLAP
-    assert of(replicates((0.5, 0.5), (0.6, 0.6))).verdict is Verdict.CLEAR
 
 
 def test_for_a_metric_to_minimise_the_lower_interval_must_clear() -> None:
@@ -243,10 +238,6 @@ def test_replicates_have_a_table_best_first() -> None:
         '2,true,0,,,,,"t00000000004 t00000000005"\n'
         '4,false,2,1,0,1,1,"t00000000008 t00000000009"\n'
     )
-
-
-def test_a_sweep_without_replicates_has_no_such_table() -> None:
-    assert "replicates.csv" not in dict(result_files(of(scores(0.5, 0.6))))
 
 
 def test_values_of_other_kinds_are_other_assignments() -> None:

@@ -22,7 +22,7 @@ CURVE = tuple((step, step / 7) for step in range(200))
 ARTIFACTS = tuple(Artifact(f"file-{number}", 1, "0" * 64) for number in range(100))
 FULL = a_record(
     artifacts=ARTIFACTS,
-    curve=CURVE,
+    curves=MappingProxyType({"accuracy": CURVE, "loss": CURVE}),
     details=MappingProxyType({"padding": "x" * 2000, "artifacts_left_out": True}),
 )
 
@@ -59,18 +59,28 @@ def test_the_common_bound_is_the_largest_that_fits(sizes: list[int], space: int)
 
 @pytest.mark.parametrize(
     ("bound", "artifacts", "left_out"),
-    [(60_000, 100, []), (12_000, 49, []), (6_000, 0, ["curve"]), (2_000, 0, ["curve", "details"])],
+    [
+        (60_000, 100, []),
+        (17_500, 100, []),
+        (12_000, 49, []),
+        (6_000, 0, ["curves"]),
+        (2_000, 0, ["curves", "details"]),
+    ],
 )
-def test_artifacts_are_left_out_first_and_details_last(
+def test_curves_of_other_metrics_are_left_out_first_then_artifacts_and_details_last(
     bound: int, artifacts: int, left_out: list[str]
 ) -> None:
-    short = shortened(FULL, bound)
+    short = shortened(FULL, bound, "accuracy")
 
     assert short is not None
     assert line_size(short) <= bound
     assert short.details.get("left_out", []) == left_out
     assert len(short.artifacts) == artifacts
-    assert bool(short.curve) is ("curve" not in left_out)
+    assert set(short.curves) == (
+        set() if "curves" in left_out else {"accuracy"} if bound < 60_000 else {"accuracy", "loss"}
+    )
+    if short.curves and bound < 60_000:
+        assert short.details["curves_left_out"] == 1
     assert ("padding" in short.details) is ("details" not in left_out)
     assert short.metrics == FULL.metrics
     if artifacts < len(ARTIFACTS):
@@ -80,4 +90,4 @@ def test_artifacts_are_left_out_first_and_details_last(
 def test_a_record_of_which_no_part_fits_is_none() -> None:
     metrics = MappingProxyType({f"{number:060}": 0.1 for number in range(100)})
 
-    assert shortened(a_record(metrics=metrics), LEAST_TRIAL_BYTES) is None
+    assert shortened(a_record(metrics=metrics), LEAST_TRIAL_BYTES, "accuracy") is None

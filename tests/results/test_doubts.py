@@ -22,6 +22,7 @@ ALL, PAIR = "does the program use its arguments?", "have other values, but agree
 def a_batch(
     *reported: Metrics,
     curves: Sequence[Sequence[CurvePoint]] = (),
+    of: str = "loss",
     same: int = 0,
     name: str = "mnist-grid-b1-3f9a1c2e",
     number: int = 1,
@@ -38,7 +39,11 @@ def a_batch(
         expected.append(an_expected_trial(index, trial=trial, assignment=values, replicate=replicate))
         curve = curves[index] if index < len(curves) else ()
         record = a_record(
-            index, trial=trial, batch=name, metrics=MappingProxyType(dict(metrics)), curve=curve
+            index,
+            trial=trial,
+            batch=name,
+            metrics=MappingProxyType(dict(metrics)),
+            curves={of: curve} if curve else {},
         )
         records.append(replace(record, code=held.program.code.tree))
     return BatchRecords(held, tuple(expected), tuple(records))
@@ -101,6 +106,7 @@ def test_one_number_whatever_the_values_is_no_result(batch: BatchRecords) -> Non
             a_batch(*ANY, curves=[((1, 2.3), (2, 2.3), (3, 2.3))] * 2), id="a curve without any change"
         ),
         pytest.param(a_batch(*ANY, curves=[FALLING[:2]] * 2), id="a curve of two points"),
+        pytest.param(a_batch(*ANY, curves=[FALLING] * 2, of="lr"), id="the curve of no metric of the sweep"),
         pytest.param(a_batch({"loss": None}, {"loss": None}), id="nothing finite"),
     ],
 )
@@ -229,8 +235,10 @@ def test_of_trials_that_crashed_no_metric_is_expected() -> None:
 )
 def test_steps_that_begin_again_are_reported(points: Sequence[CurvePoint], *, is_doubted: bool) -> None:
     doubted = texts(a_batch(*ANY, curves=[points]))
+    beside = texts(a_batch(*ANY, curves=[points], of="lr"))
 
     assert [text.startswith("1 trial reports steps again") for text in doubted] == [True] * is_doubted
+    assert beside == []
 
 
 def test_the_report_says_it_above_its_numbers() -> None:

@@ -5,10 +5,9 @@ import itertools
 import pytest
 
 from sweepledger.structs.metric import Goal, Metric
-from sweepledger.structs.program import Code
 from sweepledger.structs.values import Value
-from tests.builders import a_grid, a_program
-from tests.results.drawings import SVG, boxes, classes, drawn, marks, paths, seen, words
+from tests.builders import a_grid
+from tests.results.drawings import boxes, classes, drawn, marks, paths, seen, words
 from tests.results.test_figures import demo
 
 
@@ -28,26 +27,6 @@ def test_each_parameter_has_a_plot_with_every_trial_value_and_mean() -> None:
     assert {"0.01", "0.04", "0.1", "0.4", "32", "64", "128", "512"} <= set(words(root))
 
 
-def test_the_share_of_each_parameter_stands_beside_its_name() -> None:
-    messages = [each for each in words(drawn("slices", demo())) if "%" in each]
-
-    assert messages == ["log, 94 %", "log, 6 %"]
-
-
-def test_it_is_described_for_those_who_do_not_see_it() -> None:
-    root = drawn("slices", a_grid({"a": [1, 2], "b": [0, 1]}, lambda v: float(str(v["a"]))))
-
-    assert root.findtext(f"{SVG}title") == "mnist-grid: test_accuracy by parameter"
-    assert root.findtext(f"{SVG}desc") == "a: 1 has mean 1, 2 has mean 2. b: 0 has mean 1.5, 1 has mean 1.5."
-
-
-def test_trials_that_share_a_value_stand_side_by_side() -> None:
-    root = drawn("slices", a_grid({"a": [1, 2], "b": [1, 2, 3]}, lambda _: 0.5))
-
-    places = marks(root, "trial")[:6]
-    assert len(set(places)) == 6
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("columns", [1, 2, 3])
 def test_however_many_share_a_value_all_stay_inside_the_frame(columns: int) -> None:
@@ -59,31 +38,12 @@ def test_however_many_share_a_value_all_stay_inside_the_frame(columns: int) -> N
     assert len(marks(crowd, "trial")) == columns * 7**columns
 
 
-def test_trials_of_an_older_program_are_not_in_it() -> None:
-    later = a_program(code=Code("trainer", "beef" * 10))
-    root = drawn(
-        "slices",
-        a_grid({"a": [1, 2]}, lambda _: 0.9),
-        a_grid({"a": [1, 2, 3]}, lambda _: 0.5, number=2, name="mnist-grid-b2-00000000", program=later),
-    )
-
-    assert len(marks(root, "retired")) == 0
-    assert len(marks(root, "trial")) == 3
-
-
 def test_trials_without_a_result_are_crosses_at_their_values() -> None:
     batch = a_grid({"a": [1, 2, 3], "b": [1, 2]}, lambda v: None if v["a"] == 3 else 0.5)
     root = drawn("slices", batch)
 
     assert "3" in words(root), "a value that never ended ok has its place, too"
     assert len(paths(root, "cross")) == 1 + 1 + 2, "the legend's, one value of a, two of b"
-
-
-def test_many_numbers_have_means_of_neighbours() -> None:
-    root = drawn("slices", a_grid({"a": list(range(100))}, lambda v: float(str(v["a"]))))
-
-    assert len(marks(root, "level")) == 8
-    assert any("groups of neighbouring values" in each for each in words(root))
 
 
 @pytest.mark.parametrize(
@@ -126,18 +86,3 @@ def test_side_by_side_trials_do_not_look_as_if_they_had_other_values() -> None:
     sixteen, thirty_two = (sum(each) / 12 for each in (places[:12], places[12:24]))
     shown = [16 * 2 ** ((x - sixteen) / (thirty_two - sixteen)) for x in places[:12]]
     assert 14.5 < min(shown) < max(shown) < 17.5
-
-
-def test_an_objective_has_the_same_height_in_every_plot() -> None:
-    batch = a_grid(
-        {"a": [1, 2, 3], "b": [0.001, 0.1], "c": ["x", "y"]},
-        lambda v: float(str(v["a"])) + float(str(v["b"])) * 20 + len(str(v["c"])),
-    )
-    root = drawn("slices", batch)
-
-    heights = [
-        sorted(round(y - frame.top, 1) for x, y in marks(root, "trial") if frame.holds((x, y)))
-        for frame in boxes(root)
-    ]
-    assert len(heights) == 3
-    assert heights == [heights[0]] * 3

@@ -3,7 +3,7 @@
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.program import Code
 from tests.builders import a_grid, a_program
-from tests.results.drawings import SVG, boxes, drawn, explained, marks, paths, words
+from tests.results.drawings import SVG, drawn, marks, paths, words
 
 
 def test_each_trial_is_a_dot_with_its_number_and_its_story() -> None:
@@ -15,13 +15,6 @@ def test_each_trial_is_a_dot_with_its_number_and_its_story() -> None:
     assert "t00000000002: test_accuracy 2 with a 2, b 0" in messages
 
 
-def test_it_is_described_for_those_who_do_not_see_it() -> None:
-    root = drawn("trials", a_grid({"a": [1, 2]}, lambda v: 0.5 if v["a"] == 1 else None))
-
-    assert root.findtext(f"{SVG}title") == "mnist-grid: test_accuracy over the trials"
-    assert root.findtext(f"{SVG}desc") == "1 of 2 trials ended ok, best test_accuracy 0.5 (t00000000000)."
-
-
 def test_larger_is_higher_and_the_best_is_ringed() -> None:
     root = drawn("trials", a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"]))))
 
@@ -31,41 +24,11 @@ def test_larger_is_higher_and_the_best_is_ringed() -> None:
     assert "test_accuracy (higher is better)" in words(root)
 
 
-def test_the_smallest_is_ringed_where_small_is_good() -> None:
-    batch = a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"])), metric=Metric("loss", Goal.MINIMIZE))
-    root = drawn("trials", batch)
-
-    assert marks(root, "ring") == [marks(root, "trial")[0]]
-    assert "loss (lower is better)" in words(root)
-
-
-def test_the_best_so_far_goes_in_stairs_to_the_last_trial() -> None:
-    root = drawn("trials", a_grid({"a": [1, 3, 2]}, lambda v: float(str(v["a"]))))
-
-    (line,) = [each for each in paths(root, "record") if each.count("L") > 1]
-    first, second, third = marks(root, "trial")
-    assert line == "".join(
-        (
-            f"M{first[0]:g} {first[1]:g}L{first[0]:g} {first[1]:g}",
-            f"L{second[0]:g} {first[1]:g}L{second[0]:g} {second[1]:g}",
-            f"L{third[0]:g} {second[1]:g}",
-        )
-    )
-
-
 def test_trials_without_a_result_are_crosses() -> None:
     root = drawn("trials", a_grid({"a": [1, 2, 3, 4]}, lambda v: None if v["a"] == 2 else 0.5))
 
     assert len(paths(root, "cross")) == 2, "one is the legend's"
     assert "no result" in words(root)
-
-
-def test_without_results_it_says_so() -> None:
-    root = drawn("trials", a_grid({"a": [1, 2]}, lambda _: None))
-
-    assert "no trial has ended ok" in words(root)
-    assert len(boxes(root)) == 1
-    assert explained(root, "best") == 0
 
 
 def test_trials_of_an_older_program_are_grey_and_behind_a_seam() -> None:

@@ -85,11 +85,6 @@ def test_the_same_results_are_the_same_bytes_in_any_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_coordinates_have_at_most_one_decimal(name: str) -> None:
-    assert re.findall(r'(?:x|y|r|d|width|height)="[^"]*\.\d\d[^"]*"', source(name, demo())) == []
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_all_that_is_drawn_has_colours_for_light_and_for_dark_pages(name: str) -> None:
     root = drawn(name, demo())
     light, dark = (root.findtext(f"{SVG}style") or "").split("@media (prefers-color-scheme: dark)")

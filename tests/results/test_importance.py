@@ -1,6 +1,5 @@
 """Importance and main effects of parameters: known effects, significance, and reasons why there is none."""
 
-import itertools
 import random
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +12,6 @@ from sweepledger.results.importance import (
     MOST_TRIALS,
     Importance,
     ParameterImportance,
-    cramers_v,
     fit_additive_model,
     importance,
 )
@@ -101,16 +99,6 @@ def test_a_sum_of_two_effects_is_shared_by_their_squares() -> None:
     assert shares["a"].share == pytest.approx(0.9)
     assert shares["b"].share == pytest.approx(0.1)
     assert shares["c"].share == 0
-
-
-def test_a_grid_with_holes_gives_almost_the_same_shares() -> None:
-    whole = a_grid(
-        {"a": [0, 1, 2, 3], "b": [0, 1, 2, 3]}, lambda v: 3 * float(str(v["a"])) + float(str(v["b"]))
-    )
-    lost = replace(whole, records=tuple(each for each in whole.records if each.index not in {0, 5, 15}))
-
-    assert by_name(lost)["a"].share == pytest.approx(0.9, abs=0.05)
-    assert by_name(lost)["b"].share == pytest.approx(0.1, abs=0.05)
 
 
 def test_a_parameter_without_effect_is_seldom_more_than_chance() -> None:
@@ -220,13 +208,6 @@ def test_backfitting_finds_the_least_squares_of_an_unbalanced_design() -> None:
     assert result.free == 4
 
 
-def test_association_is_none_of_a_grid_and_one_of_twins() -> None:
-    cells = list(itertools.product(range(3), range(4)))
-
-    assert cramers_v([a for a, _ in cells], [b for _, b in cells]) == 0
-    assert cramers_v([a for a, _ in cells], [2 - a for a, _ in cells]) == pytest.approx(1)
-
-
 @pytest.mark.parametrize(
     ("values", "goal", "stretch"),
     [
@@ -247,40 +228,7 @@ def test_a_spread_is_what_tells_trials_apart(
     assert (spread.low, spread.high, spread.log, spread.beyond) == stretch
 
 
-def test_places_on_a_spread_go_there_and_back() -> None:
-    for spread in (
-        ObjectiveScale.of([1e-3, 1.0], Goal.MINIMIZE),
-        ObjectiveScale.of([-1e308, 1e308], Goal.MAXIMIZE),
-    ):
-        assert spread.part(spread.low) == 0
-        assert spread.part(spread.high) == 1
-        assert spread.part(spread.at(0.25)) == pytest.approx(0.25)
-
-
 # Main effects
-
-
-def test_without_shares_the_parameter_with_the_widest_means_is_first() -> None:
-    batch = a_grid(
-        {"small": [0, 1], "large": [3, 1], "same": [5]},
-        lambda values: 0.1 * float(str(values["small"])) + 0.3 * float(str(values["large"])),
-    )
-
-    first, second = importance_of(batch).parameters
-
-    assert (first.parameter, second.parameter) == ("large", "small")
-    assert [(group.first, group.trials) for group in first.groups] == [(1, 2), (3, 2)]
-    assert [group.mean for group in first.groups] == pytest.approx([0.35, 0.95])
-
-
-def test_equal_means_keep_the_order_of_the_spec() -> None:
-    assert list(by_name(a_grid({"z": [0, 1], "a": [0, 1]}, lambda _: 0.5))) == ["z", "a"]
-
-
-def test_values_that_are_not_numbers_keep_the_order_of_the_table() -> None:
-    (optimizer,) = importance_of(a_grid({"optimizer": ["sgd", "adam", True, 1]}, lambda _: 0.5)).parameters
-
-    assert [group.first for group in optimizer.groups] == ["sgd", "adam", True, 1]
 
 
 def test_trials_without_a_result_are_left_out_of_the_means() -> None:
@@ -332,11 +280,3 @@ def test_huge_objectives_have_a_mean() -> None:
     batch = a_grid({"a": [0, 1], "b": [0, 1]}, lambda values: 1.7e308 if values["a"] else -1.7e308)
 
     assert [group.mean for group in by_name(batch)["a"].groups] == [-1.7e308, 1.7e308]
-
-
-def test_single_trials_are_not_means() -> None:
-    parameters = by_name(a_grid({"a": [1, 2], "b": [1, 2]}, lambda v: float(str(v["a"]))))
-    (single,) = importance_of(a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"])))).parameters
-
-    assert parameters["a"].has_means
-    assert not single.has_means

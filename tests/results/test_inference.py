@@ -31,11 +31,6 @@ def test_the_expected_maximum_is_the_integral_over_its_density(count: int) -> No
     assert inference.expected_maximum(count) == pytest.approx(expected, rel=1e-7)
 
 
-def test_the_best_of_one_overstates_nothing() -> None:
-    assert inference.expected_maximum(1) == 0
-    assert inference.optimism([(0.1, 0.2)]) == 0
-
-
 @given(st.lists(FINITE, min_size=2, max_size=8))
 def test_the_interval_is_scipys(values: list[float]) -> None:
     interval = inference.interval(values)
@@ -49,22 +44,6 @@ def test_the_interval_is_scipys(values: list[float]) -> None:
         0.95, len(values) - 1, loc=statistics.mean(values), scale=spread / math.sqrt(len(values))
     )
     assert (interval.low, interval.high) == pytest.approx((low, high), rel=1e-9, abs=1e-9 * spread)
-
-
-@given(st.lists(FINITE, min_size=2, max_size=6), st.randoms())
-def test_the_order_of_values_changes_no_bit(values: list[float], chance: random.Random) -> None:
-    shuffled = list(values)
-    chance.shuffle(shuffled)
-
-    assert inference.mean(shuffled) == inference.mean(values)
-    assert inference.deviation(shuffled) == inference.deviation(values)
-    assert inference.interval(shuffled) == inference.interval(values)
-
-
-@pytest.mark.parametrize("values", [(), (0.5,)])
-def test_an_interval_takes_two_values(values: tuple[float, ...]) -> None:
-    assert (inference.deviation(values), inference.interval(values)) == (None, None)
-    assert inference.optimism([values, (1.0,)]) is None
 
 
 def test_the_pooled_deviation_weighs_samples_by_their_freedom() -> None:

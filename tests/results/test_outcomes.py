@@ -180,12 +180,6 @@ def test_a_failure_is_called_by_what_ended_it(reason: str | None, status: Status
     assert outcome.record.status is Status.FAILED
 
 
-def test_of_failures_the_earliest_counts_whatever_it_is_called() -> None:
-    late = failed(uid="b", reason="oom", attempt=2, finished="2026-01-01T00:00:09Z")
-
-    assert evaluate(a_batch(late, failed(reason="timeout"))).outcomes[0].status is Status.TIMEOUT
-
-
 def test_a_trial_whose_files_cannot_be_used_has_a_record_of_the_collectors() -> None:
     batch = a_batch(a_record(1), a_record(3, row="0" * 64), trials=5, retries=2)
 

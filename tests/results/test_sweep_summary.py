@@ -29,13 +29,6 @@ def scores(*values: float | None, **lock: object) -> BatchRecords:
     )
 
 
-def test_every_status_is_counted_zero_included() -> None:
-    summary = of(scores(0.5, None, 0.7))
-
-    assert dict(summary.counts) == {**dict.fromkeys(Status, 0), Status.OK: 2, Status.MISSING: 1}
-    assert len(summary.outcomes) == 3
-
-
 @pytest.mark.parametrize(("goal", "index"), [(Goal.MAXIMIZE, 1), (Goal.MINIMIZE, 2)])
 def test_the_goal_decides_who_wins(goal: Goal, index: int) -> None:
     summary = of(scores(0.5, 0.7, -0.3, metric=Metric("test_accuracy", goal)))
@@ -95,10 +88,6 @@ def test_only_the_newest_program_may_win() -> None:
     assert [summary.is_current(outcome) for outcome in summary.outcomes] == [False, False, True, True]
 
 
-def test_a_newer_program_without_results_leaves_no_winner() -> None:
-    assert of(scores(0.99), scores(None, program=NEW_CODE, **LATER)).winner is None
-
-
 def test_an_extension_of_the_same_program_competes_with_what_was() -> None:
     extension = a_grid({"number": [7]}, lambda _: 0.6, **LATER)
     expected = tuple(replace(row, trial="t77777777777") for row in extension.expected)
@@ -120,12 +109,6 @@ def test_a_retried_trial_has_one_row_with_the_better_outcome() -> None:
         (0, Status.OK, missing.lock.name),
         (1, Status.OK, retry.lock.name),
     ]
-
-
-def test_a_retry_that_fails_too_takes_nothing_away() -> None:
-    good, retry = scores(0.5), scores(None, **LATER)
-
-    assert [outcome.batch for outcome in of(good, retry).outcomes] == [good.lock.name]
 
 
 def test_means_do_not_depend_on_the_order_of_records() -> None:

@@ -124,15 +124,10 @@ def tests(names: Sequence[str]) -> st.SearchStrategy[Expression]:
 
 
 @st.composite
-def several_blocks(draw: st.DrawFn) -> tuple[GridSearch | ConfigurationList, ...]:
-    made: list[GridSearch | ConfigurationList] = [
-        GridSearch(space) for space in draw(st.lists(spaces(), min_size=1, max_size=2))
-    ]
-    if draw(st.booleans()):
-        assignments = st.dictionaries(st.sampled_from(NAMES), VALUES, min_size=1, max_size=3)
-        constants = SearchSpace((Parameter("d", Constant(draw(VALUES))),))
-        made.append(ConfigurationList(constants, tuple(draw(st.lists(assignments, min_size=1, max_size=4)))))
-    return tuple(draw(st.permutations(made)))
+def lists(draw: st.DrawFn) -> ConfigurationList:
+    assignments = st.dictionaries(st.sampled_from(NAMES), VALUES, min_size=1, max_size=3)
+    constants = SearchSpace((Parameter("d", Constant(draw(VALUES))),))
+    return ConfigurationList(constants, tuple(draw(st.lists(assignments, min_size=1, max_size=4))))
 
 
 # Their meaning
@@ -140,7 +135,7 @@ def several_blocks(draw: st.DrawFn) -> tuple[GridSearch | ConfigurationList, ...
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a block comes to."""
+    """What a design comes to."""
 
     accepted: tuple[dict[str, Value], ...]
     """In the order of the full product, each where it first appears."""
@@ -154,11 +149,11 @@ def hides(space: SearchSpace) -> bool:
     return any(parameter.when and parameter.name in zipped for parameter in space.parameters)
 
 
-def meaning(block: GridSearch | ConfigurationList) -> Meaning:
-    space = block.space
+def meaning(design: GridSearch | ConfigurationList) -> Meaning:
+    space = design.space
     existing: dict[str, dict[str, Value]] = {}
     accepted: dict[str, dict[str, Value]] = {}
-    for candidate in product(space) if isinstance(block, GridSearch) else listed(block):
+    for candidate in product(space) if isinstance(design, GridSearch) else listed(design):
         kept = {name: value for name, value in candidate.items() if exists(name, candidate, space)}
         existing[canonical_json(kept)] = kept
         for derived in space.derived:
@@ -181,12 +176,12 @@ def product(space: SearchSpace) -> list[dict[str, Value]]:
     return assignments
 
 
-def listed(block: ConfigurationList) -> list[dict[str, Value]]:
+def listed(design: ConfigurationList) -> list[dict[str, Value]]:
     assignments: list[dict[str, Value]] = []
-    for assignment in block.assignments:
-        constants = {parameter.name: points(parameter.domain)[0] for parameter in block.space.parameters}
+    for assignment in design.assignments:
+        constants = {parameter.name: points(parameter.domain)[0] for parameter in design.space.parameters}
         merged = {**constants, **assignment}
-        order = [*constants, *block.names]
+        order = [*constants, *design.names]
         assignments.append({name: merged[name] for name in dict.fromkeys(order) if name in merged})
     return assignments
 

@@ -32,12 +32,6 @@ def test_a_parameter_that_some_configurations_lack_has_no_coordinate() -> None:
     assert points == [[0.25], [0.5]]
 
 
-def test_values_that_are_not_zipped_with_each_other_have_no_coordinate() -> None:
-    space = a_space(("a", "b"), x=Uniform(0, 1), a=Choice((1, 2)), b=Choice((1, 2)))
-
-    assert unit_points(space, [{"x": 0.25, "a": 1, "b": 2}]) == [[0.25]]
-
-
 @pytest.mark.parametrize("sampler", [Sampler.SOBOL, Sampler.HALTON, Sampler.LATIN_HYPERCUBE])
 def test_quasi_random_methods_have_less_discrepancy_than_random_draws(sampler: Sampler) -> None:
     space = a_space(x=Uniform(0, 1), lr=LogUniform(1e-5, 0.1))

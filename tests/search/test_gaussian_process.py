@@ -1,9 +1,6 @@
 """Rounds of bayes by egobox: what its model is told, and that spaces of every kind fit it."""
 
-import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +10,6 @@ from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
 from tests.search.searches import a_search, an_observation, history, searched
-
-ROOT = Path(__file__).parent.parent.parent
 
 BOWL = {"x": {"min": -5.0, "max": 5.0}, "y": {"min": -5.0, "max": 5.0}}
 
@@ -122,40 +117,3 @@ def test_conditions_constraints_and_small_spaces_are_searched() -> None:
     assert best(trials) < 1.1
     grid = a_bowl(parameters={"a": {"values": [1, 2, 3, 4]}, "b": {"values": ["x", "y", "z"]}})
     assert len(searched(grid, lambda at: float(at["a"]), 99)) == 12
-
-
-def test_several_metrics_are_searched_for_a_pareto_front() -> None:
-    metrics = [{"name": "left", "goal": "minimize"}, {"name": "right", "goal": "minimize"}]
-    sweep = a_bowl(metric=..., metrics=metrics)
-
-    trials = searched(
-        sweep, lambda at: (abs(at["x"] - 1) + abs(at["y"]), abs(at["x"] + 1) + abs(at["y"])), 10
-    )
-
-    late = [trial.configuration for trial in trials[12:]]
-    assert len(late) == 8
-    # The front lies between the two points.
-    assert sum(abs(float(at["y"])) < 1 for at in late) >= 4  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("threads", ["1", "3"])
-def test_the_number_of_threads_does_not_change_a_round(threads: str) -> None:
-    code = """
-from tests.search.test_gaussian_process import a_bowl, bowl, drawn
-from tests.search.searches import history
-sweep = a_bowl()
-print([dict(one.configuration) for one in drawn(sweep, history(sweep, bowl, 40)).suggestions])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={"RAYON_NUM_THREADS": threads, "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    sweep = a_bowl()
-
-    assert done.stdout.strip() == str(
-        [dict(one.configuration) for one in drawn(sweep, history(sweep, bowl, 40)).suggestions]
-    )

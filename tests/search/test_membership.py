@@ -82,7 +82,7 @@ def test_a_sweep_without_configurations_has_problems() -> None:
 @settings(max_examples=60, deadline=None)
 @given(spaces())
 def test_any_space_contains_its_configurations(space: SearchSpace) -> None:
-    any_sweep = replace(sweep(), blocks=(GridSearch(space),))
+    any_sweep = replace(sweep(), design=GridSearch(space))
     expansion, contains = explore(any_sweep), membership(any_sweep)
 
     if not isinstance(expansion, Expansion):

@@ -4,17 +4,15 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import qmc  # type: ignore[import-untyped]
 
-from sweepledger.search import Expansion, explore, point_sets
+from sweepledger.search import point_sets
 from sweepledger.search.candidates import draw_candidates
-from sweepledger.search.point_sets import index_chunks
-from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Uniform
+from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
 from sweepledger.structs.search_block import RandomSearch, Sampler
 from tests.pythons import require_python
 from tests.search.conformance import (
@@ -24,7 +22,6 @@ from tests.search.conformance import (
     digest_of_draws,
     draw_assignments,
 )
-from tests.sweeps import a_sweep
 
 ROOT = Path(__file__).parent.parent.parent
 UNIT = Uniform(0, 1)
@@ -78,37 +75,12 @@ def test_a_seed_determines_the_draws(sampler: Sampler) -> None:
 
 
 @every_sampler
-def test_no_point_comes_twice(sampler: Sampler) -> None:
-    assignments = draw_assignments(sampler, a_space(x=UNIT), 5000)
-
-    assert len({candidate["x"] for candidate in assignments}) == 5000
-
-
-@every_sampler
 def test_an_added_parameter_does_not_change_the_others(sampler: Sampler) -> None:
     few = draw_assignments(sampler, a_space(x=UNIT, y=Choice((1, 2, 3))), COUNT)
 
     more = draw_assignments(sampler, a_space(x=UNIT, y=Choice((1, 2, 3)), z=UNIT, fixed=Constant(1)), COUNT)
 
     assert [{"x": candidate["x"], "y": candidate["y"]} for candidate in more] == few
-
-
-@pytest.mark.parametrize("sampler", [Sampler.RANDOM, Sampler.LATIN_HYPERCUBE])
-def test_reordered_parameters_keep_their_values(sampler: Sampler) -> None:
-    assignments = draw_assignments(sampler, a_space(x=UNIT, y=UNIT), COUNT)
-
-    turned = draw_assignments(sampler, a_space(y=UNIT, x=UNIT), COUNT)
-
-    assert turned == assignments
-
-
-@every_sampler
-def test_a_constant_takes_no_dimension(sampler: Sampler) -> None:
-    without = draw_assignments(sampler, a_space(x=UNIT, y=UNIT), COUNT)
-
-    assignments = draw_assignments(sampler, a_space(fixed=Constant(1), x=UNIT, y=UNIT), COUNT)
-
-    assert [{**candidate, "fixed": 1} for candidate in without] == assignments
 
 
 @every_sampler
@@ -119,17 +91,6 @@ def test_parameters_are_drawn_independently(sampler: Sampler) -> None:
     correlations = np.corrcoef(columns.T)
 
     assert abs(correlations - np.eye(3)).max() < 0.1
-
-
-@every_sampler
-def test_the_order_of_names_in_a_zip_changes_no_draw(sampler: Sampler) -> None:
-    domains: dict[str, Domain] = {"x": UNIT, "a": Choice((1, 2, 3)), "b": Choice(("x", "y", "z"))}
-
-    assignments, other = (
-        draw_assignments(sampler, a_space(group, **domains), COUNT) for group in (("a", "b"), ("b", "a"))
-    )
-
-    assert assignments == other
 
 
 @every_sampler
@@ -151,15 +112,6 @@ def test_raising_the_count_keeps_the_first_candidates(sampler: Sampler) -> None:
     few, many = draw_assignments(sampler, space, 20), draw_assignments(sampler, space, COUNT)
 
     assert many[:20] == few
-
-
-@pytest.mark.parametrize("sampler", PREFIX_STABLE)
-def test_there_are_more_candidates_than_the_cap(sampler: Sampler) -> None:
-    assert len(draw_assignments(sampler, a_space(x=UNIT), 5000, cap=2)) == 5000
-
-
-def test_a_latin_hypercube_has_exactly_as_many_points_as_its_cap() -> None:
-    assert len(draw_assignments(Sampler.LATIN_HYPERCUBE, a_space(x=UNIT), 1000, cap=7)) == 7
 
 
 @every_sampler
@@ -220,29 +172,6 @@ def test_scipys_sobol_points_never_change() -> None:
     plain = qmc.Sobol(8, scramble=False).random(64)
 
     assert (plain[63] * 2**30).astype(int).tolist() == SOBOL_63
-
-
-def test_chunks_follow_each_other_and_are_powers_of_two() -> None:
-    chunks = [chunk for chunk, _ in zip(index_chunks(), range(12), strict=False)]
-
-    assert chunks[0].start == 0
-    assert all(left.stop == right.start for left, right in pairwise(chunks))
-    assert {len(chunk).bit_count() for chunk in chunks} == {1}
-
-
-@every_sampler
-def test_only_sobol_counts_that_are_no_power_of_two_are_unbalanced(sampler: Sampler) -> None:
-    blocks = {cap: RandomSearch(sampler, a_space(x=UNIT), 1, cap) for cap in (1, 64, 100)}
-
-    expansions = {cap: explore(a_sweep(blocks=(block,))) for cap, block in blocks.items()}
-
-    messages = {
-        cap: [problem.message for problem in expansion.warnings]
-        for cap, expansion in expansions.items()
-        if isinstance(expansion, Expansion)
-    }
-    message = "must be a power of two, such as 64 or 128, for balanced sobol points, got 100"
-    assert messages == {1: [], 64: [], 100: [message] if sampler is Sampler.SOBOL else []}
 
 
 @every_sampler

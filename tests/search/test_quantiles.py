@@ -120,35 +120,10 @@ def test_steps_are_exact_decimals() -> None:
     assert [of(number / 10) for number in range(10)] == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 
-def test_a_half_goes_to_the_even_multiple() -> None:
-    of = quantile_of(Quantized(Uniform(0, 8), 1))
-
-    assert [of(number / 16) for number in (1, 3, 5, 7)] == [0, 2, 2, 4]
-
-
-def test_a_whole_step_gives_integers_and_another_one_fractions() -> None:
-    assert repr(quantile_of(Quantized(Uniform(0, 100.0), 8))(0.5)) == "48"
-    assert repr(quantile_of(Quantized(Uniform(0, 100.0), 8.0))(0.5)) == "48"
-    assert repr(quantile_of(Quantized(Uniform(0, 10), 0.5))(0.5)) == "5.0"
-
-
 def test_a_value_without_probability_is_never_drawn() -> None:
     of = quantile_of(Choice(("never", "a", "nor this", "b", "last"), (0.0, 0.5, 0.0, 0.5, 0.0)))
 
     assert {of(u) for u in (FIRST, 0.25, 0.4999, 0.5, 0.75, LAST)} == {"a", "b"}
-
-
-def test_probabilities_that_lack_a_little_leave_no_gap() -> None:
-    third = 0.3333333333
-
-    assert quantile_of(Choice((1, 2, 3), (third, third, third)))(LAST) == 3
-
-
-def test_every_integer_of_the_widest_range_is_within_it() -> None:
-    domain = IntUniform(-(2**53), 2**53)
-
-    assert quantile_of(domain)(FIRST) == -(2**53)
-    assert quantile_of(domain)(LAST) in range(2**53 - 4, 2**53 + 1)
 
 
 @pytest.mark.parametrize("domain", SETTLED.values(), ids=SETTLED)
@@ -175,14 +150,6 @@ def test_a_platform_with_other_last_digits_draws_the_same_values(domain: Continu
     assert [*map(quantized_quantile(here, 1e-9), draws[:5000])] == [
         *map(quantized_quantile(there, 1e-9), draws[:5000])
     ]
-
-
-def test_without_exact_arithmetic_such_a_platform_would_draw_other_values() -> None:
-    here = replace(continuous_quantile(Normal(0, 1)), exact=None)
-    there = replace(here, fast=nudged(here.fast, ERROR / 4))
-    draws = stream(1, "x", purpose="test").uniforms(range(20_000))
-
-    assert [*map(rounded_quantile(here), draws)] != [*map(rounded_quantile(there), draws)]
 
 
 @given(fractions)
@@ -213,11 +180,6 @@ def test_a_value_outside_a_domain_has_no_coordinate() -> None:
     assert [coordinate_of(domain)(-1) for domain in (LogUniform(1, 2), LogNormal(0, 1), Beta(1, 1))] == [
         None
     ] * 3
-
-
-def test_equal_values_have_one_coordinate() -> None:
-    assert coordinate_of(Choice((1, 2)))(2.0) == 0.75
-    assert coordinate_of(Choice((1, 2, 3), (0.5, 0.25, 0.25)))(2) == 0.625
 
 
 @pytest.mark.parametrize(("low", "high"), [(10, 11), (-11, -10), (30.0, None)], ids=["upper", "lower", "far"])

@@ -189,7 +189,7 @@ def with_space(sweep: Sweep, space: SearchSpace) -> Sweep:
     from dataclasses import replace  # noqa: PLC0415
 
     assert sweep.search
-    return replace(sweep, blocks=(replace(sweep.search, space=space),))
+    return replace(sweep, design=replace(sweep.search, space=space))
 
 
 def test_a_search_with_several_metrics_improves_the_pareto_front() -> None:

@@ -104,7 +104,9 @@ def _record(index: int, text: str, gain: float) -> Record:
         metrics={"test_accuracy": 0.5 + index / 100 + gain + gain * (index % 3) / 50, f"loss {text}": 0.1},
         details={"error": text, text: text, "versions": {text: text}},
         artifacts=(Artifact(text, 12, "0" * 64),),
-        curve=curve,
+        curves=MappingProxyType(
+            {"test_accuracy": curve, "loss": tuple((step, 2 - value) for step, value in curve)}
+        ),
     )
 
 

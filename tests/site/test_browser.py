@@ -203,8 +203,10 @@ def test_the_page_of_a_trial_leads_to_better_ones_and_to_the_comparison(visit: V
 
     page.locator("#better").click()
     page.locator("h1", has_text="u00000000002").wait_for()
-    assert page.locator("#command").inner_text().endswith("sweep reproduce u00000000002")
+    assert page.locator("#command").inner_text().endswith("sweep show u00000000002 --reproduce")
     assert page.locator("#curve canvas").count() == 1
+    assert page.locator("#beside figcaption").all_inner_texts() == ["loss"]
+    assert page.locator("#beside .line").count() == 1
 
     page.locator("#compare").click()
     page.wait_for_url("**/compare.html#**")
@@ -222,8 +224,8 @@ def test_a_sweep_at_two_commits_is_compared_with_why_it_moved(visit: Visit) -> N
     assert expected is not None
     assert f"interval of B less A {expected.low:.6g} to {expected.high:.6g}: more than noise" in noise
     assert page.locator("#why").inner_text().startswith("code (")
-    assert page.locator("#causes tbody tr").count() == 5
-    assert page.locator("#command").inner_text() == "sweep explain peak@a1a1a1a1 peak@e5e5e5e5"
+    assert page.locator("#factors tbody tr").count() == 5
+    assert page.locator("#command").inner_text() == "sweep compare peak@a1a1a1a1 peak@e5e5e5e5 --explain"
     assert visit.faults == []
 
 
@@ -258,19 +260,6 @@ def test_labels_of_charts_meet_neither_each_other_nor_the_edge(visit: Visit) -> 
                     other,
                 )
             assert [one for one in labels if one["left"] < 0 and not one["isTitle"]] == [], kind
-
-
-def test_an_objective_has_the_same_height_in_every_slice(visit: Visit) -> None:
-    page = visit.open(PAGES["sweep"])
-    visit.draw()
-
-    axes = [
-        [(one["text"], one["top"]) for one in labels if one["anchor"] == "end"]
-        for labels in page.evaluate(LABELS, "slice")
-    ]
-    assert len(axes) > 3
-    assert len(axes[0]) > 2
-    assert axes == [axes[0]] * len(axes)
 
 
 def test_labels_of_parallel_coordinates_hide_the_lines_behind_them(visit: Visit) -> None:

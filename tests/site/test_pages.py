@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from sweepledger.results.importance import importance
-from sweepledger.site import Event, compare_page, home_page, sweep_pages
+from sweepledger.site import Event, compare_page, fragment, home_page, sweep_pages
 from sweepledger.site.columns import trial_columns
 from sweepledger.site.history import EventKind, SweepHistory
 from sweepledger.site.spending import monthly_times
@@ -51,6 +51,17 @@ def test_what_users_and_trials_wrote_makes_no_element(hostile: Mapping[str, Elem
         assert [tag for tag, _ in page.elements].count("script") == 2, path
         for tag, attributes in page.elements:
             assert not [name for name in attributes if name.startswith("on") or name == "style"], (path, tag)
+
+
+@pytest.mark.parametrize(("most", "shown"), [(12, ["loss"]), (11, [])])
+def test_a_trial_has_the_curves_that_nothing_compares_in_sweeps_of_few_trials(
+    most: int, shown: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fragment, "MOST_WITH_CURVES", most)
+
+    data = Elements(site()["sweeps/peak/trials.html"]).data()
+
+    assert [list(each.get("curves", {})) for each in data["details"]] == [shown] * 12
 
 
 def test_hostile_text_is_shown_as_text(hostile: Mapping[str, Elements]) -> None:
@@ -207,7 +218,7 @@ def test_a_sweep_that_ran_new_code_says_what_moved_its_best_value() -> None:
     pages = sweep_pages(a_history(summary=a_repeated_summary()), COMMIT["id"])
 
     (move,) = json.loads(pages.files["data.json"])["moves"]
-    code = next(one for one in move["causes"] if one["cause"] == "code")
+    code = next(one for one in move["factors"] if one["factor"] == "code")
     assert (move["before"], move["after"]) == ("a1" * 20, "e5" * 20)
     assert move["verdict"] == "code"
     assert code["interval"][0] < code["effect"] < code["interval"][1]

@@ -16,11 +16,6 @@ def test_a_command_is_a_program_and_its_arguments(command: list[str]) -> None:
     assert good(command=command).command == tuple(command)
 
 
-@pytest.mark.parametrize("first", ["", "${args}", "${args_no_hyphens}", "${args_no_boolean_flags}"])
-def test_a_command_begins_with_a_program(first: str) -> None:
-    assert messages(command=[first, "x"]) == [f"must begin with the program to start, got {first!r}"]
-
-
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
@@ -62,11 +57,6 @@ def test_template_syntax_is_refused_wherever_it_could_be_filled_in(sign: str) ->
     }
 
 
-@pytest.mark.parametrize("sign", ["{{", "}}", "{%", "$("])
-def test_template_syntax_is_refused_in_a_command(sign: str) -> None:
-    assert bad(command=["x", f"a{sign}b"]) == [("command[1]", "template-syntax")]
-
-
 def test_a_workflow_expression_in_a_command_is_reported_once() -> None:
     assert bad(command=["x", "${{ secrets.X }}"]) == [("command[1]", "template-syntax")]
 
@@ -78,7 +68,7 @@ def test_shell_text_is_data(text: str) -> None:
     sweep = good(description=text, command=["x", text], parameters={"p": {"value": text}})
 
     assert sweep.command == ("x", text)
-    assert sweep.blocks[0].space.parameters == (Parameter("p", Constant(text)),)
+    assert sweep.design.space.parameters == (Parameter("p", Constant(text)),)
 
 
 def warned(**changes: Any) -> list[tuple[str, str]]:
@@ -93,11 +83,6 @@ def test_a_program_needs_no_command() -> None:
         "${args}",
     )
     assert bad(command=...) == [("command", "missing-key")]
-
-
-def test_the_macro_of_the_program_needs_one() -> None:
-    assert good(command=["python", "${program}"], program="t.py").command == ("python", "trainer/t.py")
-    assert bad(command=["python", "${program}"]) == [("command[1]", "command-macro")]
 
 
 @pytest.mark.parametrize("path", ["t.py", "src/t.py", "a-b/c_d.v2.py", ".hidden/t"])
@@ -127,15 +112,6 @@ def test_the_warning_of_an_unused_seed_names_programs_that_need_no_change() -> N
     (warning,) = good_spec(replicates=3).warnings
 
     assert str(warning.hint).startswith("no change is needed if the program reads SWEEP_SEED")
-
-
-def test_template_syntax_is_found_in_blocks_and_lists() -> None:
-    block = {"method": "list", "parameters": {"a": {"value": "$(A)"}}, "assignments": [{"b": "{{b}}"}]}
-
-    assert bad(method=..., parameters=..., blocks=[block]) == [
-        ("blocks[0].parameters.a.value", "template-syntax"),
-        ("blocks[0].assignments[0].b", "template-syntax"),
-    ]
 
 
 @pytest.mark.parametrize(

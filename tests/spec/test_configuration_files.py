@@ -22,9 +22,9 @@ def listed(content: bytes | None, **changes: Any) -> Sweep | tuple[Problem, ...]
 def assignments(content: bytes) -> list[dict[str, Any]]:
     sweep = listed(content)
     assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
-    (block,) = sweep.blocks
-    assert isinstance(block, ConfigurationList)
-    return [dict(assignment) for assignment in block.assignments]
+    design = sweep.design
+    assert isinstance(design, ConfigurationList)
+    return [dict(assignment) for assignment in design.assignments]
 
 
 def listed_messages(content: bytes | None, **changes: Any) -> list[str]:
@@ -70,13 +70,6 @@ def test_a_value_is_no_document() -> None:
     assert "points.csv:2:1: a: must be at most 4096 characters, got 5000 [value-too-long]" in problem
 
 
-def test_a_file_that_is_not_there_is_told_in_the_spec() -> None:
-    (problem,) = listed_messages(None)
-
-    assert "file: must be a file next to the spec, but there is no 'sweeps/points.csv' [list-file]" in problem
-    assert problem.startswith("sweeps/lr.yaml:")
-
-
 @pytest.mark.parametrize("name", ["../points.csv", "a/points.csv", "/etc/passwd", "points.yaml", ".csv"])
 def test_no_file_is_opened_but_a_csv_beside_the_spec(name: str) -> None:
     names: list[str] = []
@@ -94,46 +87,7 @@ def test_no_file_is_opened_but_a_csv_beside_the_spec(name: str) -> None:
     assert names == []
 
 
-def test_columns_are_held_to_the_rules_of_names() -> None:
-    assert "parameter-name" in listed_messages(b"1a\n2\n")[0]
-    assert "parameter-collision" in listed_messages(b"rate,Rate\n1,2\n")[0]
-
-
-def test_expressions_know_the_columns() -> None:
-    assert isinstance(listed(b"a,b\n1,2\n", constraints=["a < b"]), Sweep)
-    assert "'c'" in listed_messages(b"a,b\n1,2\n", constraints=["a < c"])[0]
-
-
-def test_each_block_may_have_a_file() -> None:
-    spec = a_spec(
-        method=..., parameters=..., blocks=[{"method": "list", "file": f"{name}.csv"} for name in "ab"]
-    )
-    files = {"a.csv": b"x\n1\n", "b.csv": b"y\n2\n"}
-
-    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", SETTINGS, beside=files.get)
-
-    assert isinstance(sweep, Sweep)
-    assert sweep.columns == ("x", "y")
-
-
 def test_problems_of_a_file_are_told_in_its_own_time() -> None:
     results = listed_messages(b"a\n" + b'"${x}i"\n' * 20_000)
 
     assert len(results) == 51
-
-
-def test_a_file_that_many_blocks_name_is_read_once_and_counts_each_time() -> None:
-    names: list[str] = []
-
-    def beside(name: str) -> bytes | None:
-        names.append(name)
-        return b"a\n" + b"".join(b"%d\n" % number for number in range(30_000))
-
-    blocks = [{"method": "list", "file": "a.csv"}] * 100
-    spec = a_spec(method=..., parameters=..., blocks=blocks)
-
-    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
-
-    assert isinstance(sweep, tuple)
-    assert names == ["a.csv"]
-    assert [(problem.path, problem.code) for problem in sweep] == [("blocks[3].file", "too-large")]

@@ -56,7 +56,7 @@ WITH_SHARES = replace(
     },
 )
 ONLY_BY_NAME = replace(SETTINGS, clusters={"eu": ClusterSettings("eu", weight=0)})
-STORES = ("store-checkpoints", "store-pack", "store-shape")
+STORES = "store-unsupported"
 """Examples of these names are wrong only where results have no files."""
 CONTROLLED = replace(SETTINGS, controller=Controller.ARGOCD)
 IN_A_CLUSTER = ("image-missing", "interpreter-", "environment-name-hook")
@@ -71,10 +71,10 @@ def read(path: Path) -> ParsedSpec | Settings | tuple[Problem, ...]:
         return parse_settings(path.read_bytes(), "sweepledger.yaml")
     settings = CONTROLLED if path.name.startswith(IN_A_CLUSTER) else SETTINGS
     settings = WITHOUT_FILES if path.name.startswith(STORES) else settings
-    settings = IN_A_BUCKET if path.name.startswith("store-shape-bucket") else settings
+    settings = IN_A_BUCKET if path.name.startswith("store-unsupported-shape-bucket") else settings
     settings = WITH_CLAIMS if path.name == "shape-claims.yaml" else settings
     settings = WITH_SHARES if path.name == "gpu-share.yaml" else settings
-    settings = ONLY_BY_NAME if path.name == "unknown-cluster-none.yaml" else settings
+    settings = ONLY_BY_NAME if path.name == "not-in-settings-cluster-none.yaml" else settings
     return parse(path.read_bytes(), f"sweeps/{path.name}", settings, beside=beside)
 
 
@@ -91,14 +91,14 @@ def problems(path: Path) -> tuple[Problem, ...]:
 
 
 def asked_for(path: Path) -> Iterator[str]:
-    """Write down what a sweep comes to: how many trials, of which blocks, the first and the last."""
+    """Write down what a sweep comes to: how many trials, by which method, the first and the last."""
     spec = read(path)
     assert isinstance(spec, ParsedSpec)
     sweep, expansion = spec.sweep, explore(spec.sweep)
     assert isinstance(expansion, Expansion)
     yield f"{len(expansion.configurations) * sweep.replicates} trials, {sweep.replicates} an assignment"
-    for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
-        yield f"{block.method}: {count.kept} of {count.candidates}, {count.rejected} rejected"
+    count = expansion.count
+    yield f"{sweep.method}: {count.kept} of {count.candidates}, {count.rejected} rejected"
     if expansion.configurations:  # a search by rounds has them a round at a time
         yield f"first {line(expansion.configurations[0])}"
         yield f"last {line(expansion.configurations[-1])}"

@@ -1,4 +1,4 @@
-"""Methods, the keys each uses, blocks, and lists of assignments."""
+"""Methods, the keys each uses, and lists of assignments."""
 
 from typing import Any
 
@@ -12,11 +12,9 @@ from tests.written_specs import (
     good,
     good_spec,
     hints,
-    messages,
     problems_of,
 )
 
-BLOCKS = [{"method": "grid"}, {"method": "grid"}]
 DRAWS = ["random", "sobol", "halton", "latin-hypercube"]
 
 
@@ -26,31 +24,16 @@ def test_whoever_draws_needs_a_seed_and_an_end(method: str) -> None:
     assert bad(method=method) == [("run_cap", "missing-key"), ("seed", "missing-key")]
 
 
-def test_a_shared_seed_is_one() -> None:
-    block = {"method": "random", "run_cap": 2}
-
-    assert good(method=..., seed=0, blocks=[block])
-    assert bad(method=..., blocks=[block]) == [("blocks[0].seed", "missing-key")]
-
-
-def test_only_a_shuffled_grid_takes_a_seed() -> None:
-    assert good(grid_order="shuffled", seed=0)
-    assert bad(grid_order="shuffled") == [("seed", "missing-key")]
-    assert bad(seed=0) == [("seed", "method-key")]
-    assert bad(grid_order="written", seed=0) == [("seed", "method-key")]
-
-
 @pytest.mark.parametrize(
     ("method", "key", "value"),
     [
         ("grid", "assignments", [{"rate": 1}]),
         ("grid", "file", "x.csv"),
-        ("random", "grid_order", "written"),
         ("random", "assignments", [{"rate": 1}]),
         ("list", "zip", [["rate", "width"]]),
         ("list", "seed", 1),
         ("list", "run_cap", 1),
-        ("list", "grid_order", "written"),
+        ("grid", "seed", 0),
     ],
 )
 def test_keys_that_a_method_does_not_use_are_refused(method: str, key: str, value: Any) -> None:
@@ -67,12 +50,6 @@ def test_a_search_needs_parameters(method: str) -> None:
     assert ("parameters", "missing-key") in bad(method=method, seed=0, run_cap=2, parameters=...)
 
 
-def test_a_sweep_has_a_method_or_blocks() -> None:
-    assert bad(method=...) == [("method", "missing-key")]
-    assert bad(blocks=[{"method": "grid"}]) == [("method", "method-key")]
-    assert bad(method=..., blocks=[{}]) == [("blocks[0].method", "missing-key")]
-
-
 @pytest.mark.parametrize(
     "domain", [{"min": 0.5, "max": 1}, {"distribution": "beta"}, {"min": 0.0, "max": 1.0}]
 )
@@ -81,31 +58,8 @@ def test_a_grid_walks_no_continuum(domain: dict[str, Any]) -> None:
     assert good(method="random", seed=0, run_cap=3, parameters={"a": domain})
 
 
-@pytest.mark.parametrize("kind", [{}, {"distribution": "categorical_w_probabilities"}])
-def test_a_grid_has_no_probabilities(kind: dict[str, str]) -> None:
-    domain = {"values": [1, 2], "probabilities": [0.5, 0.5], **kind}
-
-    assert bad(parameters={"a": domain}) == [("parameters.a.probabilities", "grid-domain")]
-
-
-def test_a_shared_parameter_is_reported_once() -> None:
-    assert bad(method=..., parameters={"a": {"min": 0.5, "max": 1}}, blocks=BLOCKS) == [
-        ("parameters.a", "grid-domain")
-    ]
-
-
-@pytest.mark.parametrize("key", ["project", "entity"])
-def test_keys_of_wandb_lead_to_the_importer(key: str) -> None:
-    assert hints(**{key: "x"}) == ["this is a key of W&B: convert the file with `sweep import wandb FILE`"]
-
-
 def listed(**changes: Any) -> list[tuple[str, str]]:
     return bad(**{"method": "list", "parameters": ..., "assignments": [{"rate": 0.1}], **changes})
-
-
-def test_a_list_stands_in_the_spec_or_in_a_file() -> None:
-    assert listed(assignments=...) == [("assignments", "missing-key")]
-    assert ("file", "method-key") in listed(file="x.csv")
 
 
 @pytest.mark.parametrize(
@@ -125,14 +79,6 @@ def test_beside_a_list_parameters_are_constants() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [({"a": 1}, {"a": 1.0}), ({"a": 1, "b": "x"}, {"b": "x", "a": 1}), ({"a": []}, {"a": []})],
-)
-def test_equal_assignments_are_one(first: dict[str, Any], second: dict[str, Any]) -> None:
-    assert listed(assignments=[{"c": 1}, first, second]) == [("assignments[2]", "duplicate-assignment")]
-
-
-@pytest.mark.parametrize(
     ("first", "second"), [({"a": 1}, {"a": True}), ({"a": 1}, {"a": "1"}), ({"a": None}, {"b": None})]
 )
 def test_assignments_of_other_kinds_differ(first: dict[str, Any], second: dict[str, Any]) -> None:
@@ -146,11 +92,6 @@ def test_broken_assignments_are_not_compared() -> None:
     ]
 
 
-def test_listed_names_are_names() -> None:
-    assert listed(assignments=[{"--a": 1}]) == [("assignments[0]['--a']", "parameter-name")]
-    assert listed(assignments=[{"a-b": 1, "a_b": 2}]) == [("assignments[0].a_b", "parameter-collision")]
-
-
 def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
     spec = a_spec(**{"method": "list", "parameters": ..., "file": "x.csv", **changes})
     problems = problems_of(spec, beside=lambda _: content)
@@ -159,16 +100,10 @@ def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
 
 def test_a_file_is_held_to_the_rules_of_a_spec() -> None:
     assert from_file(b"a,b\n1,x\n1,\n") == []
-    assert from_file(b"a,b\n1,x\n2,x\n1.0,x\n") == [("sweeps/x.csv", 4, "duplicate-assignment")]
+    assert from_file(b"a,b\n1,x\n2,x\n1.0,x\n") == [("sweeps/x.csv", 4, "duplicate-value")]
     assert from_file(b"trial,b\n1,x\n") == [("sweeps/x.csv", 1, "parameter-name")]
     assert from_file(b"a,A\n1,x\n") == [("sweeps/x.csv", 1, "parameter-collision")]
     assert from_file(b"a,b\n1,x\n", derived={"b": "a"}) == [("sweeps/x.csv", 1, "parameter-collision")]
-
-
-def test_expressions_know_the_columns_of_a_file() -> None:
-    assert from_file(b"a,b\n1,x\n", constraints=["a < 2", "b == 'x'"]) == []
-    assert from_file(b"a,b\n1,x\n", constraints=["c < 2"])[0][2] == "unknown-parameter"
-    assert from_file(b"a,b\n1,x\n", constraints=["b < 2"])[0][2] == "expression-kind"
 
 
 DRAWN = {"method": "random", "seed": 0, "run_cap": 2}
@@ -211,16 +146,6 @@ def test_bounds_that_say_what_they_mean_are_no_warning(domain: dict[str, Any]) -
 
 def test_a_grid_of_two_integers_is_no_warning() -> None:
     assert good_spec(parameters={"dropout": {"min": 0, "max": 1}}).warnings == ()
-
-
-def test_shared_bounds_are_warned_of_once() -> None:
-    blocks = [DRAWN, DRAWN | {"method": "sobol"}]
-
-    problems = good_spec(method=..., parameters={"dropout": {"min": 0, "max": 1}}, blocks=blocks).warnings
-
-    assert [(problem.path, problem.code) for problem in problems] == [
-        ("parameters.dropout", "integer-bounds")
-    ]
 
 
 CURVE = {"name": "accuracy", "goal": "minimize", "source": "stdout"}
@@ -350,27 +275,3 @@ def test_only_a_population_needs_the_checkpoints_of_its_members() -> None:
 
     assert good(**{**SEARCH, "method": "asha"}, resource=anew)
     assert bad(**{**SEARCH, "method": "pbt"}, resource=anew) == [("resource.continues", "out-of-range")]
-
-
-def test_a_key_of_adaptive_searches_does_not_fit_blocks() -> None:
-    assert "must not be given with blocks, got start" in messages(method=..., blocks=BLOCKS, start=["other"])
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("zip", [["a", "b"]]),
-        ("constraints", ["a > 0"]),
-        ("derived", {"c": "a"}),
-        ("run_cap", 2),
-        ("grid_order", "written"),
-        ("assignments", [{"a": 1}]),
-        ("file", "x.csv"),
-    ],
-)
-def test_beside_blocks_stands_nothing_that_a_method_uses(key: str, value: Any) -> None:
-    parameters = {"a": {"values": [1, 2]}, "b": {"values": [1, 2]}}
-
-    found = bad(method=..., blocks=BLOCKS, parameters=parameters, **{key: value})
-
-    assert (key, "method-key") in found

@@ -15,7 +15,7 @@ def test_defaults_are_those_of_the_values() -> None:
     assert sweep.metric == Metric("accuracy", Goal.MINIMIZE, MetricSource.RESULT)
     assert sweep.run == RunConfig()
     assert sweep.description == ""
-    assert sweep.blocks[0].method == "grid"
+    assert sweep.design.method == "grid"
     assert sweep.path == "sweeps/lr.yaml"
 
 
@@ -40,7 +40,7 @@ def test_everything_given_is_in_the_sweep() -> None:
 
     assert sweep.description == "why"
     assert sweep.metric == Metric("loss", Goal.MAXIMIZE, MetricSource.STDOUT)
-    assert sweep.blocks[0].space.parameters == (
+    assert sweep.design.space.parameters == (
         Parameter("b", Constant((1, "x"))),
         Parameter("a", Choice((None, True, 0.5, (2,)))),
     )

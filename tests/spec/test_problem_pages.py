@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ PAGE = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
 ENTRY = re.compile(
     r"### `(?P<code>[a-z0-9-]+)`\n\n"
     r"- \*\*What it means:\*\* .+\n- \*\*Why it matters:\*\* .+\n"
-    r"- \*\*Example:\*\* .+\n- \*\*Write instead:\*\* .+\n"
+    r"- \*\*Example:\*\* .+\n- \*\*Write instead:\*\* (?P<fix>.+)\n"
 )
 ENTRIES = [item["code"] for item in ENTRY.finditer(PAGE)]
 
@@ -121,6 +122,12 @@ def test_every_entry_is_whole_stands_once_and_has_a_code_in_the_source() -> None
     assert re.findall(r"^### `(.+)`$", PAGE, re.MULTILINE) == ENTRIES
     assert len(set(ENTRIES)) == len(ENTRIES)
     assert sorted(set(ENTRIES) - literals - failures() - OF_THE_HOOK) == []
+
+
+def test_no_two_codes_have_the_same_way_out() -> None:
+    fixes = Counter(item["fix"] for item in ENTRY.finditer(PAGE))
+
+    assert [fix for fix, count in fixes.items() if count > 1] == []
 
 
 def test_every_code_of_specs_and_settings_has_an_example_with_its_message() -> None:

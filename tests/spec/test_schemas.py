@@ -93,16 +93,6 @@ def test_editors_and_rules_hold_names_to_the_same_pattern(text: str, rule: re.Pa
     assert text == f"^{rule.pattern}$"
 
 
-def test_top_and_blocks_have_the_same_search_keys() -> None:
-    top, block = load_schema("sweep")["properties"], load_schema("sweep")["$defs"]["searchKeys"]["properties"]
-
-    assert set(block) <= set(top)
-    assert {top[key]["$ref"] for key in block} == {
-        "#/$defs/parameters",
-        *(f"#/$defs/searchKeys/properties/{key}" for key in set(block) - {"parameters"}),
-    }
-
-
 def test_the_rules_know_every_distribution_that_editors_offer() -> None:
     offered = load_schema("sweep")["$defs"]["parameter"]["properties"]["distribution"]["enum"]
 

@@ -47,15 +47,15 @@ def source_map() -> SourceMap:
 @pytest.mark.parametrize(
     ("part", "position"),
     [
-        (("blocks", 0), SourcePosition("parameters", 4, 1)),
-        (("blocks", 0, "parameters", "rate"), SourcePosition("parameters.rate", 5, 3)),
+        (("search",), SourcePosition("parameters", 4, 1)),
+        (("search", "parameters", "rate"), SourcePosition("parameters.rate", 5, 3)),
         (
-            ("blocks", 0, "parameters", "model.width"),
+            ("search", "parameters", "model.width"),
             SourcePosition("parameters.model.parameters.width", 9, 7),
         ),
-        (("blocks", 0, "derived", "double"), SourcePosition("derived.double", 11, 11)),
-        (("blocks", 0, "constraints", 0), SourcePosition("constraints[0]", 13, 5)),
-        (("blocks", 0, "constraints", 1), SourcePosition("constraints[1]", 14, 5)),
+        (("search", "derived", "double"), SourcePosition("derived.double", 11, 11)),
+        (("search", "constraints", 0), SourcePosition("constraints[0]", 13, 5)),
+        (("search", "constraints", 1), SourcePosition("constraints[1]", 14, 5)),
         (("budget", "max_trials"), SourcePosition("budget.max_trials", 16, 3)),
         (("budget", "max_gpu_hours"), SourcePosition("budget.max_gpu_hours", 17, 3)),
         (("run", "shape"), SourcePosition("run.shape", 19, 10)),
@@ -72,33 +72,19 @@ def test_each_part_has_the_position_at_which_it_is_written(
 
 
 def test_a_part_of_the_map_answers_like_the_whole(source_map: SourceMap) -> None:
-    block = source_map.part("blocks", 0)
+    search = source_map.part("search")
 
-    assert block.position() == source_map.position("blocks", 0)
-    assert block.position("constraints", 1) == source_map.position("blocks", 0, "constraints", 1)
-    assert block.problem("is wrong", "constraints", 1, code="x").line == 14
+    assert search.position() == source_map.position("search")
+    assert search.position("constraints", 1) == source_map.position("search", "constraints", 1)
+    assert search.problem("is wrong", "constraints", 1, code="x").line == 14
 
 
 def test_an_unknown_part_is_where_the_part_around_it_is(source_map: SourceMap) -> None:
-    assert source_map.position("blocks", 0, "parameters", "rate", "max") == source_map.position(
-        "blocks", 0, "parameters", "rate"
+    assert source_map.position("search", "parameters", "rate", "max") == source_map.position(
+        "search", "parameters", "rate"
     )
-    assert source_map.position("blocks", 0, "constraints", 2) == source_map.position("blocks", 0)
+    assert source_map.position("search", "constraints", 2) == source_map.position("search")
     assert source_map.position("early_stop") == NO_POSITION
-
-
-def test_each_block_has_its_own_position() -> None:
-    blocks = [{"method": "grid", "parameters": {"a": {"values": [number]}}} for number in range(3)]
-
-    source_map = source(method=..., parameters={"rate": {"value": 0.1}}, blocks=blocks)
-
-    assert [source_map.position("blocks", number).path for number in range(3)] == [
-        "blocks[0]",
-        "blocks[1]",
-        "blocks[2]",
-    ]
-    assert source_map.position("blocks", 2, "parameters", "rate").path == "parameters.rate"
-    assert source_map.position("blocks", 2, "parameters", "a").path == "blocks[2].parameters.a"
 
 
 def test_a_program_is_where_its_name_is_and_the_code_at_its_key() -> None:

@@ -1,4 +1,4 @@
-"""Values of search spaces, blocks and sweeps, and their invariants."""
+"""Values of search spaces, designs and sweeps, and their invariants."""
 
 from typing import Any
 
@@ -87,8 +87,8 @@ def test_each_form_becomes_one_domain(document: dict[str, Any], built: Domain) -
 
 
 def space(**changes: Any) -> SearchSpace:
-    (block,) = good(**changes).blocks
-    return block.space
+    design = good(**changes).design
+    return design.space
 
 
 def test_nested_parameters_have_dotted_names_and_the_conditions_of_their_groups() -> None:
@@ -141,60 +141,33 @@ def test_zipped_parameters_are_named_in_groups() -> None:
 
 @pytest.mark.parametrize("method", list(Sampler))
 def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
-    (block,) = good(method=str(method), seed=7.0, run_cap=8.0).blocks
+    design = good(method=str(method), seed=7.0, run_cap=8.0).design
 
-    assert isinstance(block, RandomSearch)
-    assert (block.sampler, repr(block.seed), repr(block.cap)) == (method, "7", "8")
+    assert isinstance(design, RandomSearch)
+    assert (design.sampler, repr(design.seed), repr(design.cap)) == (method, "7", "8")
 
 
-def test_a_grid_is_in_the_order_written_unless_it_is_shuffled() -> None:
-    (search,) = good(run_cap=5).blocks
-    (shuffled,) = good(grid_order="shuffled", seed=3, run_cap=1).blocks
+def test_a_grid_may_have_a_limit() -> None:
+    search = good(run_cap=5).design
 
     assert isinstance(search, GridSearch)
-    assert isinstance(shuffled, GridSearch)
-    assert (search.cap, search.seed) == (5, None)
-    assert (shuffled.cap, shuffled.seed) == (1, 3)
+    assert search.cap == 5
 
 
 def test_a_list_has_the_assignments_as_written() -> None:
-    (block,) = good(
+    design = good(
         method="list",
         parameters={"epochs": {"value": 2}},
         assignments=[{"a": 1, "b": [1, 2]}, {"b": None, "epochs": 3}],
-    ).blocks
+    ).design
 
-    assert isinstance(block, ConfigurationList)
-    assert [dict(assignment) for assignment in block.assignments] == [
+    assert isinstance(design, ConfigurationList)
+    assert [dict(assignment) for assignment in design.assignments] == [
         {"a": 1, "b": (1, 2)},
         {"b": None, "epochs": 3},
     ]
-    assert block.names == ("a", "b", "epochs")
-    assert block.space.parameters == (Parameter("epochs", Constant(2)),)
-
-
-def test_blocks_share_parameters_and_seed_and_may_have_their_own() -> None:
-    sweep = good(
-        method=...,
-        seed=1,
-        parameters={"rate": {"values": [0.1]}, "epochs": {"value": 2}},
-        blocks=[
-            {"method": "grid", "parameters": {"epochs": {"values": [3, 4]}}},
-            {"method": "random", "run_cap": 2, "parameters": {"rate": {"min": 0, "max": 0.5}}},
-            {"method": "sobol", "run_cap": 2, "seed": 5, "parameters": {"x": {"min": 0, "max": 0.5}}},
-        ],
-    )
-
-    grid, random, sobol = sweep.blocks
-    assert grid.space.parameters == (
-        Parameter("rate", Choice((0.1,))),
-        Parameter("epochs", Choice((3, 4))),
-    )
-    assert random.space.parameters == (Parameter("rate", Uniform(0, 0.5)), Parameter("epochs", Constant(2)))
-    assert sobol.space.names == ("rate", "epochs", "x")
-    assert isinstance(random, RandomSearch)
-    assert isinstance(sobol, RandomSearch)
-    assert (random.seed, sobol.seed) == (1, 5)
+    assert design.names == ("a", "b", "epochs")
+    assert design.space.parameters == (Parameter("epochs", Constant(2)),)
 
 
 def test_the_program_is_written_out_and_has_a_command() -> None:

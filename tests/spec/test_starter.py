@@ -25,7 +25,7 @@ def test_the_starter_is_a_valid_grid_over_the_trainer(name: str) -> None:
     assert sweep.name == name
     assert sweep.metric.goal is Goal.MAXIMIZE
     assert sweep.command == ("python", "-m", "trainer", "mnist", "${args}")
-    assert sweep.blocks[0].space.parameters == (
+    assert sweep.design.space.parameters == (
         Parameter("learning_rate", Choice((0.01, 0.04, 0.1, 0.4))),
         Parameter("batch_size", Choice((32, 64, 128, 512))),
         Parameter("epochs", Constant(2)),

@@ -9,7 +9,7 @@ HOSTILE = "a|b`c\n<script>"
 
 
 def a_trial(number: int, **changes: object) -> FinishedTrial:
-    """A trial with a curve of three points, the second of which is not finite."""
+    """A trial with two curves, one of three points, the second of which is not finite."""
     values: dict[str, object] = {
         "id": f"t{number:011x}",
         "batch": "peak-b1-3f9a1c2e",
@@ -23,7 +23,10 @@ def a_trial(number: int, **changes: object) -> FinishedTrial:
             "layers": [1, 2],
         },
         "metrics": {"score": float(number), "loss": 0.5},
-        "curve": ((0, 0.1), (5, None), (10, float(number))),
+        "curves": {
+            "loss": ((5, 0.75), (10, 0.5)),
+            "score": ((0, 0.1), (5, None), (10, float(number))),
+        },
         "started": "2026-01-01T00:00:00Z",
         "finished": "2026-01-01T00:01:00Z",
         "code": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -42,10 +45,10 @@ def some_contents(count: int = 4, **changes: object) -> SweepContents:
         "version": "1" * 40,
         "metrics": (Metric("score", Goal.MAXIMIZE),),
         "domains": {
-            "rate": (LogUniform(1e-4, 1.0),),
-            "width": (Constant(64),),
-            "kind": (Choice(("a", "b", HOSTILE)),),
-            "layers": (Choice(([1, 2], [3])),),
+            "rate": LogUniform(1e-4, 1.0),
+            "width": Constant(64),
+            "kind": Choice(("a", "b", HOSTILE)),
+            "layers": Choice(([1, 2], [3])),
         },
         "trials": tuple(a_trial(number, status=statuses[number % 4]) for number in range(count)),
         "best": f"t{1:011x}",

@@ -67,7 +67,7 @@ def test_each_finished_trial_is_written_once_with_its_values_and_curve(kind: str
 )
 def test_each_value_is_stored_as_what_ran(values: tuple[Value, ...], stored: str, tmp_path: Path) -> None:
     trials = tuple(a_trial(number, parameters={"a": value}) for number, value in enumerate(values))
-    contents = some_contents(trials=trials, domains={"a": (Choice(values),)})
+    contents = some_contents(trials=trials, domains={"a": Choice(values)})
     place = place_of("journal", tmp_path)
 
     optuna_storage.write(replace(contents, trials=trials[:1]), place)

@@ -21,6 +21,7 @@ print(json.dumps([{
     "id": run.data.tags["sweepledger.trial"], "state": run.info.status, "parameters": run.data.params,
     "metrics": {name: value for name, value in run.data.metrics.items() if ".curve" not in name},
     "curve": [[point.step, point.value] for point in client.get_metric_history(run.info.run_id, "score.curve")],
+    "beside": [[point.step, point.value] for point in client.get_metric_history(run.info.run_id, "loss.curve")],
 } for run in runs]))
 """,
     "optuna": """
@@ -45,9 +46,10 @@ for path in sorted(Path(sys.argv[1], "peak").iterdir()):
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
     data = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
     hparams = HParamsPluginData.FromString(data).session_start_info.hparams
-    curve = scalars.pop("score.curve")
+    curve, beside = scalars.pop("score.curve"), scalars.pop("loss.curve")
     found.append({
-        "id": path.name, "state": "", "curve": curve, "metrics": {tag: points[0][1] for tag, points in scalars.items()},
+        "id": path.name, "state": "", "curve": curve, "beside": beside,
+        "metrics": {tag: points[0][1] for tag, points in scalars.items()},
         "parameters": {"kind": hparams["kind"].string_value, "width": hparams["width"].number_value},
     })
 print(json.dumps(found))
@@ -61,7 +63,10 @@ print(json.dumps([{
     "id": row["trial"], "state": row["status"],
     "parameters": {"kind": row["params.kind"], "width": row["params.width"]},
     "metrics": {"score": row["metrics.score"], "loss": row["metrics.loss"]},
-    "curve": [[point["step"], point["value"]] for point in curves if point["trial"] == row["trial"]],
+    **{
+        key: [[one["step"], one["value"]] for one in curves if (one["trial"], one["metric"]) == (row["trial"], name)]
+        for key, name in (("curve", "score"), ("beside", "loss"))
+    },
 } for row in trials]))
 """,
     "wandb": """
@@ -86,7 +91,7 @@ def records(content):
 
 found = []
 for path in sorted(Path(sys.argv[1]).glob("wandb/offline-run-*/*.wandb")):
-    trial = {"id": "", "state": "", "parameters": {}, "metrics": {}, "curve": []}
+    trial = {"id": "", "state": "", "parameters": {}, "metrics": {}, "curve": [], "beside": []}
     for data in records(path.read_bytes()):
         record = Record.FromString(data)
         if record.WhichOneof("record_type") == "run" and not trial["id"]:
@@ -95,7 +100,9 @@ for path in sorted(Path(sys.argv[1]).glob("wandb/offline-run-*/*.wandb")):
         if record.WhichOneof("record_type") == "history":
             logged = record.history.item
             items = {(item.key or ".".join(item.nested_key)): json.loads(item.value_json) for item in logged}
-            trial["curve"].append([record.history.step.num, items.get("curve/score")])
+            for key, name in (("curve", "curve/score"), ("beside", "curve/loss")):
+                if name in items:
+                    trial[key].append([record.history.step.num, items[name]])
         if record.WhichOneof("record_type") == "summary":
             for item in record.summary.update:
                 key = item.key or ".".join(item.nested_key)
@@ -137,6 +144,8 @@ def test_a_store_has_each_trial_once_with_its_values_results_and_curve(store: st
     assert isinstance(second["curve"], list)
     assert [step for step, _ in second["curve"]] == [0, 5, 10]
     assert second["curve"][2][1] == 1.0
+    # Optuna has intermediate values of the objective alone.
+    assert second.get("beside", [[5, 0.75], [10, 0.5]]) == [[5, 0.75], [10, 0.5]]
 
 
 @pytest.mark.parametrize("store", list(PLACES))

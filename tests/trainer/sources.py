@@ -43,8 +43,8 @@ def fetch(manifest: IdxManifest, unpack: Callable[[Path], Path]) -> None:
         unpacked = unpack(Path(workplace))
         ready = Path(workplace) / "ready"
         ready.mkdir()
-        for file in manifest.files:
-            path = idx_path(unpacked, file)
+        for name in manifest.sums:
+            path = idx_path(unpacked, name)
             if path is not None:
                 shutil.move(path, ready / path.name)
         try:

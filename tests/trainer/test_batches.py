@@ -18,41 +18,6 @@ def some(count: int = 5, side: int = 32) -> ImageTensors:
     )
 
 
-def test_images_become_normalized_numbers_and_classes(few: Dataset) -> None:
-    tensors = to_tensors(few.train, "mnist", side=28, device=CPU)
-    inputs = tensors.normalized(tensors.pixels)
-
-    assert inputs.shape == (200, 1, 28, 28)
-    assert inputs.is_contiguous(memory_format=torch.channels_last)
-    assert abs(inputs.mean().item()) < 0.05
-    assert abs(inputs.std().item() - 1) < 0.05
-    assert tensors.labels.tolist() == list(few.train.labels)
-
-
-@pytest.mark.parametrize(
-    ("workload", "black", "white"),
-    [
-        ("mnist", [-0.1307 / 0.3081], [(1 - 0.1307) / 0.3081]),
-        ("fashion-mnist", [-0.2860 / 0.3530], [(1 - 0.2860) / 0.3530]),
-        (
-            "cifar10",
-            [-0.4914 / 0.2471, -0.4822 / 0.2435, -0.4465 / 0.2616],
-            [(1 - 0.4914) / 0.2471, (1 - 0.4822) / 0.2435, (1 - 0.4465) / 0.2616],
-        ),
-    ],
-)
-def test_black_and_white_have_the_values_of_the_workloads_constants(
-    workload: str, black: list[float], white: list[float]
-) -> None:
-    channels = len(black)
-    tensors = to_tensors(Images(b"\0\xff" * 2 * channels, b"\0", channels, 2), workload, side=2, device=CPU)
-
-    inputs = tensors.normalized(tensors.pixels)
-
-    assert inputs[0, :, 0, 0].tolist() == pytest.approx(black)
-    assert inputs[0, :, 0, 1].tolist() == pytest.approx(white)
-
-
 def test_a_smaller_image_gets_a_black_frame(few: Dataset) -> None:
     framed, plain = (to_tensors(few.train, "mnist", side=side, device=CPU).pixels for side in (32, 28))
 
@@ -81,21 +46,6 @@ def test_an_epoch_sees_every_image_once_and_the_next_in_another_order() -> None:
 )
 def test_only_the_resnet_drops_the_last_partial_batch(network: Small | Eidf | Resnet9, steps: int) -> None:
     assert Epochs(some(), network.recipe, seed=0).steps == steps
-
-
-def test_the_example_has_ninety_seven_steps_an_epoch_of_cifar10() -> None:
-    many = to_tensors(Images(bytes(50_000), bytes(50_000), channels=1, side=1), "mnist", side=1, device=CPU)
-
-    assert Epochs(many, Resnet9().recipe, seed=0).steps == 97
-    assert Epochs(many, Resnet9(batch_size=128).recipe, seed=0).steps == 390
-
-
-def test_the_shares_of_several_processes_are_the_batch() -> None:
-    whole = next(iter(Epochs(some(), Small(batch_size=4).recipe, seed=1)))
-    shares = [next(iter(Epochs(some(), Small(batch_size=4).recipe, 1, part, 3))) for part in range(3)]
-
-    assert [share.epochs.steps for share in shares] == [1, 1, 1]  # one image is too few for three
-    assert sum(len(share.batch(0)[1]) for share in shares) == len(whole.batch(0)[1]) == 4
 
 
 def padded_and_cut(image: torch.Tensor, top: int, left: int) -> torch.Tensor:

@@ -145,7 +145,7 @@ def test_the_lines_of_a_trial_are_a_curve_to_the_launcher(capsys: Capture, tmp_p
     stream.finish()
     report = stream.report("on stdout", "")
     assert report.reason is None
-    assert [step for step, _ in report.curve] == [1, 2, 3]
+    assert [step for step, _ in report.curves["test_accuracy"]] == [1, 2, 3]
     assert report.metrics == json.loads((tmp_path / "r").read_text())["metrics"]
     assert report.details["data"]["name"] == "mnist-5k"
 
@@ -167,7 +167,7 @@ def test_the_same_seed_gives_the_same_bits_in_another_process_and_from_a_prepare
 
 
 def test_bad_values_have_their_own_exit_code(capsys: Capture) -> None:
-    code, lines = problems(capsys, "mnist", "--learning_rate=-1", "--batch_size", "0")
+    code, lines = problems(capsys, "mnist", "--learning_rate=-1", "--batch_size=0")
 
     assert lines == [
         "trainer: --learning_rate: must be greater than 0 and finite, got '-1'",

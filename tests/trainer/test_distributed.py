@@ -9,7 +9,7 @@ import pytest
 
 from tests.trainer.trainings import run
 from trainer.checkpoint import EpochMetrics
-from trainer.compute import Group, join_group
+from trainer.compute import join_group
 from trainer.contract import BAD_SWEEP, TrialError
 from trainer.files import Dataset
 from trainer.hyperparameters import Resnet9
@@ -110,11 +110,6 @@ def test_processes_that_are_killed_resume_together(alone: EpochMetrics, tmp_path
     assert nothing == []
     assert lines[-1]["running"]["resumed"] == 1
     assert same_training(lines[-1], alone)
-
-
-def test_a_process_without_others_is_alone() -> None:
-    assert join_group({}) == Group(rank=0, size=1, local_rank=0)
-    assert join_group({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}) == Group()
 
 
 def test_processes_without_an_address_fail_with_a_hint() -> None:

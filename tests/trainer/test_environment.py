@@ -11,13 +11,6 @@ def test_an_empty_environment_means_the_defaults(tmp_path: Path) -> None:
     )
 
 
-def test_an_empty_variable_counts_as_unset(tmp_path: Path) -> None:
-    names = ("SEED", "DATA", "RESULT", "CHECKPOINTS", "PARENT")
-    empty = dict.fromkeys(["OMP_NUM_THREADS", *(f"SWEEP_{name}" for name in names)], "")
-
-    assert read_environment(empty, tmp_path) == Environment()
-
-
 @pytest.mark.parametrize(
     ("files", "threads"),
     [
@@ -60,10 +53,3 @@ def test_an_invalid_seed_is_rejected(text: str) -> None:
         read_environment({"SWEEP_SEED": text})
 
     assert caught.value.exit_code == BAD_SWEEP
-
-
-def test_all_bad_variables_are_reported_at_once() -> None:
-    with pytest.raises(TrialError) as caught:
-        read_environment({"SWEEP_SEED": "x", "OMP_NUM_THREADS": "0"})
-
-    assert [problem.location for problem in caught.value.problems] == ["SWEEP_SEED", "OMP_NUM_THREADS"]

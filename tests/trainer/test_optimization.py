@@ -38,13 +38,6 @@ def test_the_learning_rate_rises_and_falls_linearly() -> None:
     assert all(a > b for a, b in pairwise(rates[20:]))
 
 
-def test_without_warmup_the_learning_rate_only_falls() -> None:
-    rates = [triangle((step + 0.5) / 10, Triangle(1.0, 0.0, sampled_at=0.5)) for step in range(10)]
-
-    assert rates == sorted(rates, reverse=True)
-    assert rates[0] == pytest.approx(0.95)
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("network", "theirs"),

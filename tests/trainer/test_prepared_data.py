@@ -9,7 +9,7 @@ import pytest
 from sweepledger.engine.datasets import folder_digest
 from sweepledger.formats import yaml
 from tests.trainer import archives
-from tests.trainer.archives import BINARY, PYTHON, members, packed
+from tests.trainer.archives import members, packed
 from trainer import data
 from trainer.__main__ import main
 from trainer.contract import BAD_SWEEP, TrialError
@@ -22,12 +22,12 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def manifests() -> Mapping[str, Manifest]:
-    return {NAME: archives.manifest(members(BINARY), members(PYTHON))}
+    return {NAME: archives.manifest(members())}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(packed(BINARY, members(BINARY)))
+    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(packed(members()))
     return tmp_path
 
 
@@ -132,8 +132,7 @@ def test_a_published_checksum_outweighs_the_files_own(
     folder: Path, manifests: Mapping[str, Manifest]
 ) -> None:
     prepare(NAME, folder, manifests=manifests)
-    known = archives.manifest(members(BINARY), members(PYTHON))
-    pinned = type(known)(known.name, known.binary, known.python, known.layout, prepared="0" * 64)
+    pinned = archives.manifest(members(), prepared="0" * 64)
 
     assert "must be the prepared file of cifar10, got other bytes" in str(refusal(folder, {NAME: pinned}))
 
@@ -205,7 +204,7 @@ def test_files_of_another_dataset_under_the_same_names_are_rejected(
 @pytest.mark.parametrize(
     ("workload", "message"),
     [
-        ("cifar10", "must hold cifar-10-binary.tar.gz or cifar-10-python.tar.gz, but holds neither"),
+        ("cifar10", "must hold cifar-10-binary.tar.gz, but does not"),
         ("fashion-mnist", "must hold the four IDX files of fashion-mnist, but does not"),
     ],
 )

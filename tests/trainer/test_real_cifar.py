@@ -18,7 +18,7 @@ LEAST = 0.6
 @pytest.fixture(scope="module")
 def cifar10() -> Path:
     folder = Path(os.environ.get("CIFAR10", sources.HELD / "cifar10"))
-    forms = (CIFAR10.binary.file, CIFAR10.python.file, CIFAR10.python.folder, "cifar10.u8")
+    forms = (CIFAR10.file, "cifar10.u8")
     if not any((folder / form).exists() for form in forms):
         pytest.skip(f"no CIFAR-10: {folder} holds none of {', '.join(forms)}; set $CIFAR10 to another folder")
     return folder
@@ -33,18 +33,6 @@ def test_real_cifar10_has_the_means_that_its_images_are_normalized_by(cifar10: P
         sums[place // size % 3] += sum(dataset.train.pixels[place : place + size])
     means = [total / dataset.train.count / size / 255 for total in sums]
     assert means == pytest.approx([0.4914, 0.4822, 0.4465], abs=0.0001)
-
-
-def test_both_forms_of_real_cifar10_hold_the_same_images(cifar10: Path, tmp_path: Path) -> None:
-    if not all((cifar10 / archive.file).exists() for archive in (CIFAR10.binary, CIFAR10.python)):
-        pytest.skip("only one of the two archives of CIFAR-10 is present")
-    (tmp_path / CIFAR10.python.file).symlink_to(cifar10 / CIFAR10.python.file)
-
-    binary, python = CIFAR10.load(cifar10), CIFAR10.load(tmp_path)
-
-    assert binary is not None
-    assert python is not None
-    assert (binary.train, binary.test) == (python.train, python.test)
 
 
 def test_a_narrow_network_learns_real_cifar10(cifar10: Path, tmp_path: Path) -> None:

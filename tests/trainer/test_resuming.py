@@ -142,28 +142,6 @@ def trainer(folder: Path, sent: int | None = None, **environ: str) -> subprocess
     )
 
 
-@pytest.mark.full_suite
-def test_a_killed_or_stopped_process_resumes_to_the_same_metrics(tmp_path: Path) -> None:
-    """Real signals, at random moments, which the file must survive."""
-    results: list[dict[str, float]] = []
-    for signals in ([], [signal.SIGKILL, signal.SIGTERM]):
-        folder = tmp_path / f"{len(signals)} signals"
-        folder.mkdir()
-        for sent in signals:
-            running = trainer(folder, sent, SWEEP_CHECKPOINTS=str(folder / "kept"))
-            _, errors = running.communicate()
-            assert running.returncode == (STOPPED if sent == signal.SIGTERM else -sent)
-            assert errors.startswith("trainer: SIGTERM: saved after ") == (sent == signal.SIGTERM)
-        last = trainer(folder, SWEEP_CHECKPOINTS=str(folder / "kept"))
-        assert last.communicate()[1] == ""
-        document = json.loads((folder / "result").read_text())
-        assert document["running"]["resumed"] == len(signals)
-        results.append(document["metrics"])
-
-    names = ("test_accuracy", "test_loss", "train_loss")
-    assert [results[0][name] for name in names] == [results[1][name] for name in names]
-
-
 def test_a_stopped_trial_ends_with_its_own_exit_code_and_resumes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -268,15 +246,6 @@ def test_a_promoted_trial_continues_after_its_parents_last_epoch(
 
     assert reported == [network.epochs + 1, network.epochs + 2]
     assert child.progress.epochs[: network.epochs] == parent
-
-
-def test_without_a_schedule_a_promoted_trial_is_the_longer_training(few: Dataset, tmp_path: Path) -> None:
-    """Adadelta's rate depends on the epoch alone, so parent and child together are one training."""
-    run(EIDF, few, environment=Environment(checkpoints=tmp_path))
-
-    child = run(replace(EIDF, epochs=4), few, environment=Environment(parent=tmp_path))
-
-    assert numbers(child) == numbers(run(replace(EIDF, epochs=4), few))
 
 
 def test_a_trial_without_more_epochs_starts_anew_from_its_parents_weights(

@@ -39,21 +39,6 @@ def test_same_seed_same_bits(few: Dataset, network: Network, precision: str, thr
     assert numbers(first) == numbers(again)
 
 
-def test_another_seed_gives_other_numbers(few: Dataset) -> None:
-    assert numbers(run(QUICK, few, environment=Environment(seed=3))) != numbers(run(QUICK, few))
-
-
-def test_a_fixed_batch_has_the_summed_loss_that_a_manual_computation_gives(few: Dataset) -> None:
-    network = replace(QUICK_RESNET, data_aug_cutout_size=0, batch_size=200)
-    training = a_training(network, few)
-    with torch.no_grad():
-        training.model.get_parameter("linear.weight").zero_()
-    training.run(lambda _: None)
-
-    # All scores are 0: each of ten classes is as likely, and the loss is reported as a mean.
-    assert training.progress.epochs[0].loss == pytest.approx(math.log(10))
-
-
 def test_a_step_follows_the_sum_over_the_batch_scaled_by_rate_and_decay(few: Dataset) -> None:
     network = replace(QUICK_RESNET, batch_size=200, momentum=0.0, warmup=0.0, epochs=2, label_smoothing=0.1)
     training = a_training(network, few)
@@ -185,16 +170,6 @@ def test_every_hyperparameter_changes_the_training(
     changed = run(replace(network, **change), few)
 
     assert changed[-1].test_loss != base[-1].test_loss
-
-
-@pytest.mark.parametrize("change", [{"gamma": 0.5}, {"step_size": 2}], ids=str)
-def test_the_hyperparameters_of_later_epochs_change_them(few: Dataset, change: dict[str, Any]) -> None:
-    two = replace(QUICK_EIDF, epochs=2)
-
-    base, changed = run(two, few), run(replace(two, **change), few)
-
-    assert numbers(base)[0] == numbers(changed)[0]
-    assert numbers(base)[1] != numbers(changed)[1]
 
 
 def test_a_training_that_diverges_ends_early_with_nan(few: Dataset) -> None:

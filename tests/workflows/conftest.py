@@ -53,7 +53,7 @@ def machine(installed_machine: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def host(machine: Path, sandbox: Sandbox, tmp_path: Path) -> Host:
-    """A team's machine: the repository has what `sweep init` and the guide put there."""
+    """A team's machine: the repository has what `sweep cluster init` and the guide put there."""
     lock = (ROOT / "locks/sweep.lock").read_text()
     named = f"{lock}sweepledger=={__version__} --hash=sha256:{'0' * 64}\n"
     sandbox.write(".github/sweep.lock", named)

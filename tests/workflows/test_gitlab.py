@@ -1,4 +1,4 @@
-"""What `sweep init --host gitlab` writes: its scripts, run from their YAML. No GitLab has run them."""
+"""What `sweep cluster init --host gitlab` writes: its scripts, run from their YAML. No GitLab has run them."""
 
 import json
 import os

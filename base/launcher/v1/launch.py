@@ -9,6 +9,7 @@ Arguments: none, or `--` and the command that a reviewer has read, which runs on
 Environment
   SWEEP_LAUNCH    path of launch.json: columns, shards, command, metric, seed, timeout, limits and options
   SWEEP_TABLE     folder of the table's files; only the one with the row is opened, and its digest is verified
+  SWEEP_CODE      folder of the locked code; the command starts in a private copy of it, and never here
   SWEEP_RESULTS   the trial's own folder on the results volume, created if it is missing
   SWEEP_SCRATCH   folder for temporary files
   SWEEP_INDEX     row, counted from 0; default: JOB_COMPLETION_INDEX
@@ -28,7 +29,6 @@ Environment
                   without a metric; its output is read by the metric of launch.json, and no command starts
   SWEEP_COPIES    folder of copies of the code that ended attempts had; what nobody has changed is used again
 
-The current folder has the code. The command starts in a private copy of it.
 
 Environment of the command, in addition to all of the above
   SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
@@ -107,18 +107,21 @@ LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
 HEAD = 256  # bytes of a file that tell it from most others
-FOR_LAUNCHER = {b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
+FOR_LAUNCHER = {b"SWEEP_CODE", b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
 """Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
 COPIED = "copied"  # a JSON file with the inode and the time of change of each file of the copy of the code
+OWN_FOLDERS = ("run", "home", "tmp")  # and of these folders of the attempt
 MOST_SHARED = 5000  # files of a copy that a later attempt may take
 MOST_WAITS = 40  # times half a millisecond
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - of a link to a longer TMPDIR
 MOST_METRICS = 100
 MOST_POINTS = 200  # of a curve in the record
-MOST_HELD = 4096  # points of a curve until the trial ends
+MOST_HELD = 4096  # points of the compared curve, and of the objective's, until the trial ends
+HELD_BESIDE = 512  # points of any other curve
+LEAST_POINTS = 8  # of a curve that is thinned for want of room
 LARGEST_STEP = 2**53  # beyond it, readers that use doubles lose digits
 MOST_GUESSES = 1000  # lines that are tried in another format
 LONGEST_PATH = 500  # characters of an artifact's path in JSON
@@ -141,9 +144,10 @@ LOOK = 1.0  # seconds between two looks at a growing file, if there are rules of
 FIRST_PART_BYTES = 4000  # with a digest it fits the termination message
 DETAILS_BYTES = 8 * KIBIBYTE
 CURVE_BYTES = 6 * KIBIBYTE
-ARTIFACTS_BYTES = 12 * KIBIBYTE
+CURVES_BYTES = 10 * KIBIBYTE  # of all curves
+ARTIFACTS_BYTES = 8 * KIBIBYTE
 ENVIRONMENT_BYTES = 64 * KIBIBYTE
-BEYOND_FIRST_PART = ("artifacts", "curve", "details", "environment", "stopped")
+BEYOND_FIRST_PART = ("artifacts", "curves", "details", "environment", "stopped")
 
 NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
 METRIC_NAME = re.compile(NAME)
@@ -960,30 +964,37 @@ def short_link(trial: str) -> str:
     return os.path.join(SHORT_FOLDER, SHORT_PREFIX + os.path.basename(trial))
 
 
+def code_folder() -> str:
+    """Return the folder of the locked code, after all links."""
+    return os.path.realpath(need("SWEEP_CODE"))
+
+
 def make_folders(trial: str) -> Folders:
-    """Copy the current folder, which has the code, into the folder of an attempt, and add HOME and TMPDIR."""
+    """Copy the code into the folder of an attempt, and add HOME and TMPDIR."""
     work, home, temporary = (os.path.join(trial, name) for name in ("run/work", "home", "tmp"))
+    earlier = take_copy(trial)
     for folder in (os.path.dirname(work), home, temporary):
-        os.mkdir(folder, 0o700)
+        if not os.path.isdir(folder):
+            os.mkdir(folder, 0o700)
     if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
         os.symlink(temporary, short_link(trial))
         temporary = short_link(trial)
     folders = Folders(trial, work, home, temporary)
-    earlier = take_copy(trial)
+    expected, code = os.environ.get("SWEEP_CODE_STATE", ""), code_folder()
+    if not expected and not os.path.isdir(code):
+        raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
     try:
-        state, copied = copy_code(os.getcwd(), folders.work, earlier)
+        state, copied = copy_code(code, folders.work, earlier)
     except PermissionError as error:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
         delete_folder(earlier.folder)
-    expected = os.environ.get("SWEEP_CODE_STATE", "")
     if expected.startswith(BY_CONTENT):
-        state = state_of(os.getcwd(), expected)
+        state = state_of(code, expected)
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
-    if "SWEEP_COPIES" in os.environ and len(copied) <= MOST_SHARED and notes_each_write(trial):
-        with open(os.path.join(trial, COPIED), "x") as file:
-            json.dump(copied, file)
+    if "SWEEP_COPIES" in os.environ and len(copied) <= MOST_SHARED:
+        note_copy(trial, copied)
     return folders
 
 
@@ -996,7 +1007,7 @@ class Earlier(NamedTuple):
     """The copy that an ended attempt had, with inode and time of change of each file when it was made."""
 
     folder: str
-    files: Mapping[str, Sequence[int]]
+    files: Mapping[str, Any]
 
     def open(self, folder: str) -> int:
         """Open a folder of the copy; -1: there is none. Links may name another attempt's."""
@@ -1013,89 +1024,105 @@ class Earlier(NamedTuple):
                 break
         return file
 
-    def copy(
-        self, path: str, entry: os.DirEntry[str], folder: int, target: int
-    ) -> tuple[os.stat_result, tuple[int, int]]:
-        """Copy a file, or move that of this copy; return the state of the original, and what is new."""
-        state = entry.stat(follow_symlinks=False)
-        if not self.gives(path, state, folder, target):
-            state = copy_file(entry.path, entry.name, target)
-        made = os.stat(entry.name, dir_fd=target, follow_symlinks=False)
-        return state, (made.st_ino, made.st_ctime_ns)
-
-    def gives(self, path: str, original: os.stat_result, folder: int, target: int) -> bool:
-        """Move a file to another folder if it is as it was copied; return whether it was."""
+    def gives(self, path: str, original: os.stat_result, folder: int, target: int) -> os.stat_result | None:
+        """Move a file to another folder, if it is as it was copied, and return its state; else None."""
         noted, name = self.files.get(path), os.path.basename(path)
         if folder < 0 or not noted:
-            return False
-        file = -1
+            return None
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except OSError:
+            return None
+        try:
             state = os.fstat(file)
             if (
-                [state.st_ino, state.st_ctime_ns] != noted  # no program can set these
+                note_of(state) != noted
                 or state.st_mtime_ns != original.st_mtime_ns
                 or state.st_size != original.st_size
                 or state.st_mode != stat.S_IFREG | mode_of_copy(original)
                 or state.st_nlink != 1
             ):
-                return False
+                return None
             # Granted only if nobody else has the file open, or mapped: whoever has could still write to it.
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
             os.rename(name, name, src_dir_fd=folder, dst_dir_fd=target)
+            return os.fstat(file)
         except OSError:
-            return False
+            return None
         finally:
-            if file >= 0:
-                os.close(file)
-        return True
+            os.close(file)
 
 
 NO_COPY = Earlier("", {})
 
 
+def note_of(state: os.stat_result) -> list[int]:
+    """Return what no program can set, and what changes with each change of a file or folder."""
+    return [state.st_ino, state.st_ctime_ns]
+
+
+def attempt_folder() -> str:
+    """Return the folder of an attempt: new, or what an ended one has left in this scratch, by a new name."""
+    scratch = os.path.abspath(need("SWEEP_SCRATCH"))
+    for name in os.listdir(scratch) if "SWEEP_COPIES" in os.environ else ():
+        if name.startswith("trial-"):
+            taken = os.path.join(scratch, f"trial-{os.urandom(8).hex()}")
+            os.rename(os.path.join(scratch, name), taken)
+            return taken
+    return make_temporary_folder("trial-")
+
+
 def take_copy(trial: str) -> Earlier:
-    """Take one of the copies that ended attempts had, if there is one."""
-    folder, taken = os.environ.get("SWEEP_COPIES", ""), os.path.join(trial, "earlier")
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        if name.endswith(".json"):
-            with contextlib.suppress(OSError, ValueError):  # another launcher has taken it
-                os.rename(os.path.join(folder, name), f"{taken}.json")
-                os.rename(os.path.join(folder, name[: -len(".json")]), taken)
-                with open(f"{taken}.json", "rb") as file:
-                    return Earlier(taken, json.load(file))
-    return NO_COPY
+    """Return the copy of the ended attempt that had a folder; of the rest, keep only untouched folders."""
+    earlier, noted = os.path.join(trial, "earlier"), {}
+    with contextlib.suppress(OSError, ValueError):
+        noted = read_object(os.path.join(trial, COPIED))
+    for name in os.listdir(trial):
+        path = os.path.join(trial, name)
+        is_kept = noted.get(f"/{name}") == note_of(os.lstat(path))
+        if name == "run":
+            with contextlib.suppress(OSError):
+                os.rename(os.path.join(path, "work"), earlier)
+        if not is_kept:
+            try:
+                os.unlink(path)
+            except OSError:
+                delete_folder(path)
+    return Earlier(earlier, noted)
 
 
-def notes_each_write(folder: str) -> bool:
-    """Wait for the clock of a file system, and return whether each later write changes the time of its file.
+def note_copy(trial: str, copied: dict[str, list[int]]) -> None:
+    """Write what an attempt's folders and files are, if the file system notes each later write to them.
 
-    On tmpfs, a write through a mapping that was read before does not. Where the clock has steps of seconds,
-    waiting costs more than a copy.
+    On tmpfs, a write through a mapping that was read before is not noted. First, the clock of the file system
+    has to go on: where it has steps of seconds, waiting costs more than a copy.
     """
     import mmap  # noqa: PLC0415 - laptops alone need it
 
-    path = os.path.join(folder, "clock")
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    copied.update((f"/{name}", note_of(os.stat(os.path.join(trial, name)))) for name in OWN_FOLDERS)
+    path, is_noted = os.path.join(trial, COPIED), False
+    file = create(path)
     try:
         write_all(file, b"0")
-        with mmap.mmap(file, 0) as mapped:
+        with contextlib.suppress(OSError, ValueError), mmap.mmap(file, 0) as mapped:  # some have no mappings
             digit, written = mapped[0], os.fstat(file).st_ctime_ns
             for _ in range(MOST_WAITS):
-                os.utime(folder)
-                if os.stat(folder).st_ctime_ns > written:
+                os.utime(trial)
+                if os.stat(trial).st_ctime_ns > written:
                     break
                 time.sleep(0.0005)
             mapped[0] = digit
-        return os.fstat(file).st_ctime_ns > written
-    except (OSError, ValueError):  # no mappings
-        return False
+            is_noted = os.fstat(file).st_ctime_ns > written
+        if is_noted:
+            os.lseek(file, 0, os.SEEK_SET)
+            write_all(file, json.dumps(copied).encode())
+        else:
+            os.unlink(path)
     finally:
         os.close(file)
-        os.remove(path)
 
 
-def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str, dict[str, tuple[int, int]]]:
+def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str, dict[str, list[int]]]:
     """Copy a folder so that no write to the copy reaches the original; return the state of the original.
 
     Also return inode and time of change of each copied file. Files of an earlier copy that nobody has changed
@@ -1103,7 +1130,7 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str
     copy does not reach this one.
     """
     if is_below(source, os.path.dirname(target)):
-        raise Refused(f"the working directory {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
+        raise Refused(f"SWEEP_CODE: {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
     states, copied, size, waiting = [], {}, 0, [""]
     while waiting:
         folder = waiting.pop()
@@ -1120,7 +1147,12 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str
                 elif entry.is_dir():
                     waiting.append(name)
                 elif entry.is_file():
-                    state, copied[name] = earlier.copy(name, entry, opened, new)
+                    state = entry.stat(follow_symlinks=False)
+                    made = earlier.gives(name, state, opened, new)
+                    if made is None:
+                        state = copy_file(entry.path, entry.name, new)
+                        made = os.stat(entry.name, dir_fd=new, follow_symlinks=False)
+                    copied[name] = note_of(made)
                     states.append(state_line(name, state))
                     size += state.st_size
                 if len(states) > MOST_CODE_FILES or size > LARGEST_CODE:
@@ -1288,7 +1320,7 @@ def read_environment(launch: Mapping[str, Any]) -> Environment:
     """Return the lock file that launch.json names, else the distributions that the command can import."""
     if "environment" not in launch:
         return Environment("distributions", list_distributions(launch["interpreter"]))
-    path = launch["environment"]["lock"]
+    path = os.path.join(code_folder(), launch["environment"]["lock"])
     try:
         with open(path, "rb") as file:
             return Environment("lock", file.read())
@@ -1351,6 +1383,8 @@ def venv_of(path: str) -> tuple[str, bool]:
 def which(program: str) -> str:
     """Return the path of a program as a shell would find it; nothing if there is none."""
     if os.path.dirname(program):
+        if not os.path.isabs(program):
+            program = os.path.join(code_folder(), program)
         return program if os.access(program, os.X_OK) else ""
     paths = (
         os.path.join(folder, program) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder
@@ -1372,7 +1406,7 @@ def ask_for_sites(path: str, venv: str) -> list[list[str]] | None:
     """Return what another interpreter says of its folders; None if it cannot be run."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         answer = subprocess.run(
-            [path, "-E", "-S", "-c", f"venv = {venv!r}{SITES}"],
+            [path, "-I", "-S", "-c", f"venv = {venv!r}{SITES}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -1767,16 +1801,17 @@ class Report(NamedTuple):
     details: dict[str, Any]
     reason: str | None  # why there is no objective
     message: str
-    curve: Sequence[list[Any]] = ()  # [step, objective], None if that is not finite
+    curves: Mapping[str, list[list[Any]]] = {}  # [step, value] by metric, the most important first
 
 
 class Curve:
-    """The objective by step, in memory that does not grow with the steps.
+    """A metric by step, in memory that does not grow with the steps.
 
     A place is a step after how often steps have begun again, as they do for each fold of a cross-validation.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_HELD) -> None:
+        self.most = most
         self.points: list[tuple[tuple[int, int], float]] = []
         self.count, self.stride, self.has_steps = 0, 1, False
         self.last_step, self.restarts = -1, 0
@@ -1795,7 +1830,7 @@ class Curve:
         self.last = point = ((self.restarts, place), value)
         if self.count % self.stride == 0:
             self.points.append(point)
-            if len(self.points) > MOST_HELD:
+            if len(self.points) > self.most:
                 self.points = self.points[::2]
                 self.stride *= 2
         self.count += 1
@@ -1804,21 +1839,15 @@ class Curve:
             self.high = point if self.high is None or value > self.high[1] else self.high
         return place, value
 
-    def begin_file(self) -> None:
-        """Take the steps of another file beside those of the first."""
-        self.last_step = -1
-
-    def thinned(self) -> list[list[Any]]:
-        """Return the points for a record, in the order of their steps."""
-        if self.count < 2 and not self.has_steps:  # one number alone is not a curve
-            return []
+    def thinned(self, room: int = CURVE_BYTES) -> list[list[Any]]:
+        """Return the points for a record, in the order of their steps; the fewest may exceed the room."""
         most = MOST_POINTS
         while True:
             points = self.at_most(most)
             size = len(dump(points))
-            if size <= CURVE_BYTES:
+            if size <= room or most == LEAST_POINTS:
                 return points
-            most = max(8, min(most * CURVE_BYTES // size, most - 1))
+            most = max(LEAST_POINTS, min(most * room // size, most - 1))
 
     def at_most(self, most: int) -> list[list[Any]]:
         """Return the first, last, lowest and highest point, and others evenly between them."""
@@ -1854,7 +1883,8 @@ class Gathered:
         self.details: dict[str, Any] = {}
         self.followed = metric.get("curve", self.objective)
         self.curve = Curve()
-        self.own_curve = self.curve if self.followed == self.objective else Curve()
+        self.curves = {self.followed: self.curve}
+        self.curves.setdefault(self.objective, Curve())
 
     def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
         """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
@@ -1863,25 +1893,58 @@ class Gathered:
             is_number = type(value) in AMOUNT and METRIC_NAME.fullmatch(name)
             if is_number and (is_known or len(self.metrics) < MOST_METRICS):
                 self.metrics[name] = float(value)
+                if name not in self.curves:
+                    self.curves[name] = Curve(HELD_BESIDE)
+                point = self.curves[name].add(self.metrics[name], step)
+                if name == self.followed and not self.curve.restarts:  # else steps do not say how far it is
+                    self.on_value(*point)
             elif keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
                 self.details[name] = value
-        if self.own_curve is not self.curve and type(members.get(self.objective)) in AMOUNT:
-            self.own_curve.add(float(members[self.objective]), step)
-        if type(members.get(self.followed)) in AMOUNT and self.followed in self.metrics:
-            point = self.curve.add(self.metrics[self.followed], step)
-            if not self.curve.restarts:  # else its steps say nothing of how far the trial is
-                self.on_value(*point)
 
-    def report(self, missing: str, *, has_curve: bool = True) -> Report:
+    def begin_file(self) -> None:
+        """Take the steps of another file beside those of the first."""
+        for curve in self.curves.values():
+            curve.last_step = -1
+
+    def recorded(self) -> dict[str, list[list[Any]]]:
+        """Return the curves for a record, the most important first; those without room are a detail.
+
+        The compared one comes first, then the objective, the other metrics of the sweep, and the rest by
+        name. What the first leaves is divided equally. One number alone is a curve only if it is compared
+        and has a step.
+        """
+        names = [
+            name
+            for name in dict.fromkeys((self.followed, *self.wanted, *sorted(self.curves)))
+            if name in self.curves
+            for count in [self.curves[name].count]
+            if count > 1 or (count and name == self.followed and self.curve.has_steps)
+        ]
+        kept: dict[str, list[list[Any]]] = {}
+        room = CURVES_BYTES
+        for place, name in enumerate(names):
+            share = CURVE_BYTES if name == self.followed else room // (len(names) - place)
+            points = self.curves[name].thinned(share - len(dump({name: 0})))
+            size = len(dump({name: points}))
+            if size <= room and len(kept) < MOST_METRICS:
+                kept[name] = points
+                room -= size
+        if len(kept) < len(names):
+            self.details["curves_left_out"] = len(names) - len(kept)
+        return kept
+
+    def report(self, missing: str, *, has_curves: bool = True) -> Report:
         """Return the report; `missing` is the message if there is no objective."""
+        curves = self.recorded() if has_curves else {}
         if self.objective not in self.metrics:
-            return Report(self.metrics, self.details, "metric-missing", missing)
+            return Report(self.metrics, self.details, "metric-missing", missing, curves)
         if self.curve.restarts:
             self.details["steps_restarted"] = self.curve.restarts
-        best = {"min": self.own_curve.low, "max": self.own_curve.high}.get(self.reduce)
+        own = self.curves[self.objective]
+        best = {"min": own.low, "max": own.high}.get(self.reduce)
         if best:
             self.metrics[self.objective] = best[1]
-        return Report(self.metrics, self.details, None, "", self.curve.thinned() if has_curve else ())
+        return Report(self.metrics, self.details, None, "", curves)
 
 
 # ------------------------------------------------------------------------------------------- formats of lines
@@ -2078,10 +2141,9 @@ class Stream:
         return self.strict or self.form == "jsonl" or name == self.objective
 
     def has_step(self, members: Mapping[str, Any]) -> bool:
-        """Return whether a line has the step of its objective; else its step is a number like others."""
-        has_one = whole_step(members.get("step")) is not None and self.objective != "step"
-        is_curve = self.objective in members or self.gathered.followed in members
-        return has_one and (self.form in ("jsonl", "csv") or is_curve)
+        """Return whether a line has the step of its numbers; a step alone is a number like others."""
+        has_one = whole_step(members.get("step")) is not None and "step" not in self.gathered.wanted
+        return has_one and (self.form in ("jsonl", "csv") or len(members) > 1)
 
     def finish(self) -> None:
         """Take what follows the last line end. Raises ValueError like `feed`."""
@@ -2096,7 +2158,7 @@ class Stream:
             missing += f": it printed {self.near}"
         elif self.gathered.metrics:
             missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
-        return self.gathered.report(missing + would_find(other), has_curve=self.form != "log")
+        return self.gathered.report(missing + would_find(other), has_curves=self.form != "log")
 
 
 def would_find(form: str) -> str:
@@ -2120,7 +2182,7 @@ class Events:
     def begin(self) -> None:
         """Start with another file."""
         self.buffer, self.ahead, self.is_lost = bytearray(), 0, False
-        self.gathered.curve.begin_file()
+        self.gathered.begin_file()
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of a file. What is damaged is counted."""
@@ -2321,6 +2383,8 @@ class Files:
         self.result, self.pattern, self.roots, self.is_folder = result, pattern, roots, is_folder
         self.shown = shown
         """How messages name the files."""
+        self.why = ""
+        """Why nothing that the pattern matches counts."""
         self.before = {path: before_of(path) for path, _ in self.candidates()} if pattern else {}
         others = [*roots, os.environ.get("SWEEP_PARENT", "")]
         self.copied = set(self.earlier(others)) if pattern else set()
@@ -2343,10 +2407,19 @@ class Files:
         """List the files to read: all event files by name, else the newest file."""
         if not self.pattern:
             return [self.result]
-        changed = [(state, path) for path, state in self.candidates() if self.start(path, state) is not None]
+        matches = list(self.candidates())
+        changed = [(state, path) for path, state in matches if self.start(path, state) is not None]
+        if not changed:
+            self.why = UNCHANGED if matches else self.linked()
         if self.is_folder:
             return sorted({path for _, path in changed})
         return [max(changed)[1]] if changed else []
+
+    def linked(self) -> str:
+        """Return that the pattern matches a link, if it does: what a link names may be another trial's."""
+        import glob  # noqa: PLC0415 - rarely needed
+
+        return LINKED if any(map(os.path.islink, glob.iglob(self.pattern, recursive=True))) else ""
 
     def start(self, path: str, state: tuple[int, int, int] | None = None) -> int | None:
         """Return where what the trial has written begins in a file; None if it wrote nothing there."""
@@ -2452,7 +2525,7 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
             return report_of_events(files, metric)
         paths = files.current()
         if not paths:
-            return no_file(files.shown)
+            return no_file(files.shown, why=files.why)
         if metric["format"] == "json":
             return report_of_file(paths[0], wanted_of(metric), files.shown)
         return report_of_lines(paths[0], metric, files.shown, files.start(paths[0]) or 0)
@@ -2491,7 +2564,7 @@ def report_of_lines(
     report = stream.report(f"in {shown}", other)
     if wrong:
         invalid = no_result(wrong + would_find(other), shown)
-        return invalid._replace(metrics=report.metrics, curve=report.curve)
+        return invalid._replace(metrics=report.metrics, curves=report.curves)
     return report
 
 
@@ -2511,7 +2584,7 @@ def report_of_events(files: Files, metric: Mapping[str, Any]) -> Report:
         except (OSError, ValueError) as error:
             wrong = f"{os.path.basename(path)}: {error}"
     if not paths:
-        return no_file(files.shown)
+        return no_file(files.shown, why=files.why)
     report = gathered.report(f"there is no {SHOWN['tensorboard'].format(metric['name'])} in {files.shown}")
     if events.skipped:
         report = report._replace(details={"events_skipped": events.skipped})
@@ -2537,9 +2610,15 @@ def format_of_file(path: str, objective: str) -> str:
     return ""
 
 
-def no_file(shown: str) -> Report:
-    """Return the report of a trial that did not write its file."""
-    return Report({}, {}, "metric-missing", f"the trial wrote no {shown}")
+UNCHANGED = (
+    ": the file existed before the trial started and its bytes did not change; remove it from the code"
+)
+LINKED = ": there is a link, which is not followed; write the file itself"
+
+
+def no_file(shown: str, *, why: str = "") -> Report:
+    """Return the report of a trial that did not write its file, or left nothing there that counts."""
+    return Report({}, {}, "metric-missing", f"the trial wrote no {shown}{why}")
 
 
 def no_result(why: str, shown: str) -> Report:
@@ -2969,8 +3048,9 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     variables[b"PWD"] = os.fsencode(place)
     if b"PYTHONPATH" in variables:
         paths = os.fsdecode(variables[b"PYTHONPATH"]).split(os.pathsep)
-        absolute = (os.path.abspath(path) if path else path for path in paths)
-        own = (moved(path, os.getcwd(), folders.work) for path in absolute)
+        code = code_folder()
+        absolute = (os.path.normpath(os.path.join(code, path)) if path else path for path in paths)
+        own = (moved(path, code, folders.work) for path in absolute)
         variables[b"PYTHONPATH"] = os.fsencode(os.pathsep.join(own))
     roots = (scratch, given["SWEEP_ARTIFACTS"], given["SWEEP_CHECKPOINTS"])
     files = files_of(launch["metric"], given["SWEEP_RESULT"], variables, place, roots)
@@ -3042,7 +3122,7 @@ def read_again(attempt: Attempt) -> Outcome | None:
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command in folders of its own, and leave nothing of it outside them."""
-    scratch = make_temporary_folder("trial-")
+    scratch = attempt_folder()
     try:
         return run_command_in(scratch, attempt, signals)
     finally:
@@ -3078,7 +3158,7 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     report = complete_report(read_report(of_stdout, command.files, metric), wanted)
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
-        keep_written(launch["keep"], command.folders.work, os.getcwd(), kept)
+        keep_written(launch["keep"], command.folders.work, code_folder(), kept)
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         verdict = Verdict("ok", None, 0)
@@ -3201,8 +3281,8 @@ def make_record(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         "environment": outcome.environment.member if outcome.environment else None,
         "artifacts": artifacts,
     }
-    if report.curve:
-        record["curve"] = report.curve
+    if report.curves:
+        record["curves"] = report.curves
     if outcome.broken:
         record["stopped"] = outcome.broken.member
     if attempt.slot:
@@ -3227,29 +3307,38 @@ def records_of(row: Row, folder: str) -> list[dict[str, Any]]:
 
 
 def brief(record: Mapping[str, Any]) -> str:
-    """Return a termination message: the record, the record with a compressed curve, or its first part."""
+    """Return a termination message: the record, the record with compressed curves, or its first part.
+
+    Of curves for which there is no room, the last are left out first.
+    """
     whole_record = dump(record)
     if len(whole_record) <= TERMINATION_BYTES:
         return whole_record
     digest = {"sha256": sha256(whole_record.encode())}
-    if record.get("curve"):
-        compressed = {name: value for name, value in record.items() if name != "curve"}
+    curves = record.get("curves", {})
+    names, rest = list(curves), {name: value for name, value in record.items() if name != "curves"}
+    for count in range(len(names), -1, -1) if names else ():
+        compressed: dict[str, Any] = {"curves_left_out": len(names) - count} if count < len(names) else {}
         with contextlib.suppress(ImportError):  # slim Pythons lack zlib
-            message = dump({**compressed, **digest, "curve_zlib": compress(record["curve"])})
+            if count:
+                compressed["curves_zlib"] = compress({name: curves[name] for name in names[:count]})
+            message = dump({**rest, **digest, **compressed})
             if len(message) <= TERMINATION_BYTES:
                 return message
     return dump({**first_part(record), **digest})
 
 
-def compress(curve: Sequence[Sequence[Any]]) -> str:
-    """Return a curve in few characters: differences of steps, then values, which keep every digit."""
+def compress(curves: Mapping[str, Sequence[Sequence[Any]]]) -> str:
+    """Return curves in few characters: differences of steps, then values, which keep every digit."""
     import base64  # noqa: PLC0415 - rarely needed
     import zlib  # noqa: PLC0415
 
-    steps = [step for step, _ in curve]
-    differences = [step - before for step, before in zip(steps, [0, *steps])]
-    text = dump([differences, [value for _, value in curve]])
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    columns = {}
+    for name, points in curves.items():
+        steps = [step for step, _ in points]
+        differences = [step - before for step, before in zip(steps, [0, *steps])]
+        columns[name] = [differences, [value for _, value in points]]
+    return base64.b64encode(zlib.compress(dump(columns).encode(), 9)).decode()
 
 
 def conclude(attempt: Attempt, outcome: Outcome) -> int:

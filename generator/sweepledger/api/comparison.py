@@ -143,7 +143,7 @@ def _compared_sweep(side: Side) -> ComparedSweep:
         top=top[0],
         top_low=top[1],
         top_high=top[2],
-        hours=spent.hours,
+        hours=spent.trial_hours,
         gpu_hours=spent.gpu_hours,
         money=spent.money,
     )

@@ -61,9 +61,10 @@ class CurveStep:
     """One point of a learning curve."""
 
     trial: str
+    metric: str
     step: int
     value: float
-    """The objective; NaN if it was not finite."""
+    """NaN if it was not finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +115,18 @@ class RecordedSweep:
 
     @cached_property
     def curves(self) -> ResultTable[CurveStep]:
-        """The learning curves: one row for each reported step of each trial."""
+        """The learning curves: one row for each reported step of each metric of each trial."""
         if self._results is None:
-            return ResultTable({"trial": (), "step": (), "value": ()}, tuple)
+            return ResultTable({"trial": (), "metric": (), "step": (), "value": ()}, tuple)
         curves = self._results.curves()
         return ResultTable(
-            {"trial": curves.trials, "step": curves.steps, "value": curves.values},
-            lambda: tuple(map(CurveStep, curves.trials, curves.steps, curves.values)),
+            {
+                "trial": curves.trials,
+                "metric": curves.metrics,
+                "step": curves.steps,
+                "value": curves.values,
+            },
+            lambda: tuple(map(CurveStep, curves.trials, curves.metrics, curves.steps, curves.values)),
         )
 
     @property

@@ -225,7 +225,7 @@ class BucketResults:
         ((_, chunks),) = transfer.contents(self.bucket, batch, index, [file])
         return b"".join(chunks).decode(errors="replace")
 
-    # ------------------------------------------------------------------------------- what `sweep expire` calls
+    # ------------------------------------------------------------------------------- what `sweep cluster expire` calls
 
     @property
     def place(self) -> str:

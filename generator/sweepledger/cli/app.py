@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sweepledger import __version__
-from sweepledger.cli.author import export, generate, import_, new, schema, try_, update, validate, warm_start
+from sweepledger.cli.author import export, generate, import_, new, try_, validate
 from sweepledger.cli.lifecycle import (
     cancel,
     collect,
@@ -23,83 +23,80 @@ from sweepledger.cli.lifecycle import (
     scale,
     submit,
 )
-from sweepledger.cli.options import AUTHOR, PLATFORM, READ, RUN
-from sweepledger.cli.platform import bootstrap, data_commands, doctor, init, pin, upgrade
+from sweepledger.cli.platform import bootstrap, data, doctor, init, pin, upgrade
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
-from sweepledger.cli.results import budget, log, logs, metrics, results, show, site, status, sync, why
+from sweepledger.cli.results import budget, log, logs, metrics, results, site, status, sync, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
-from sweepledger.cli.verification import compare, explain, fetch, reproduce, verify
+from sweepledger.cli.verification import compare, show, verify
 
-COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    AUTHOR: {
-        "new": new,
-        "import": import_,
-        "warm-start": warm_start,
-        "validate": validate,
-        "plan": plan,
-        "try": try_,
-        "generate": generate,
-        "update": update,
-        "check": check,
-        "export": export,
-        "schema": schema,
-    },
-    RUN: {
-        "run": run,
-        "local": local,
-        "next": next_,
-        "collect": collect,
-        "cancel": cancel,
-        "pause": pause,
-        "resume": resume,
-        "scale": scale,
-        "retry": retry,
-        "rename": rename,
-        "submit": submit,
-        "collect-by-pod": collect_by_pod,
-        "expire": expire,
-    },
-    READ: {
-        "status": status,
-        "why": why,
-        "results": results,
-        "logs": logs,
-        "log": log,
-        "show": show,
-        "site": site,
-        "sync": sync,
-        "budget": budget,
-        "metrics": metrics,
-        "verify": verify,
-        "compare": compare,
-        "explain": explain,
-        "reproduce": reproduce,
-        "fetch": fetch,
-    },
-    PLATFORM: {
-        "init": init,
-        "bootstrap": bootstrap,
-        "upgrade": upgrade,
-        "doctor": doctor,
-        "pin": pin,
-    },
+COMMANDS: Mapping[str, Callable[..., None]] = {
+    "new": new,
+    "import": import_,
+    "validate": validate,
+    "plan": plan,
+    "try": try_,
+    "run": run,
+    "generate": generate,
+    "check": check,
+    "submit": submit,
+    "status": status,
+    "why": why,
+    "results": results,
+    "show": show,
+    "logs": logs,
+    "log": log,
+    "compare": compare,
+    "site": site,
+    "retry": retry,
+    "cancel": cancel,
+    "rename": rename,
+    "verify": verify,
+    "export": export,
+    "sync": sync,
 }
-"""Each command under the heading of `sweep --help` that lists it, in the order of the help."""
+"""Each command of `sweep`, in the order of use."""
+
+CLUSTER_COMMANDS: Mapping[str, Callable[..., None]] = {
+    "init": init,
+    "pin": pin,
+    "data": data,
+    "bootstrap": bootstrap,
+    "doctor": doctor,
+    "upgrade": upgrade,
+    "local": local,
+    "collect": collect,
+    "collect-by-pod": collect_by_pod,
+    "next": next_,
+    "pause": pause,
+    "resume": resume,
+    "scale": scale,
+    "budget": budget,
+    "metrics": metrics,
+    "expire": expire,
+}
+"""Each command of `sweep cluster`, in the order of use."""
 
 SUMMARY = "Hyperparameter sweeps as reviewed commits: spec in, overlays out; results in, commit out."
+CLUSTER_SUMMARY = "Set up a team's repository and its cluster, and operate them."
 
-app = typer.Typer(
-    name="sweep",
-    help=SUMMARY,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-for panel, commands in COMMANDS.items():
+
+def _group(name: str, summary: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
+    group = typer.Typer(
+        name=name,
+        help=summary,
+        no_args_is_help=True,
+        rich_markup_mode=None,  # its boxes would not leave a row for each command of a terminal
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
     for command, function in commands.items():
-        app.command(command, rich_help_panel=panel)(function)
-app.add_typer(data_commands, name="data", rich_help_panel=PLATFORM)
+        group.command(command)(function)
+    return group
+
+
+app = _group("sweep", SUMMARY, COMMANDS)
+app.add_typer(_group("cluster", CLUSTER_SUMMARY, CLUSTER_COMMANDS))
 
 
 def _print_version(requested: bool) -> None:
@@ -134,7 +131,7 @@ def main() -> None:
 
 def _run_command_line(arguments: list[str]) -> int:
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(arguments, prog_name="sweep", standalone_mode=False)
     except typer.Exit as exit_:
         code = exit_.exit_code
     except typer.Abort:
@@ -143,6 +140,7 @@ def _run_command_line(arguments: list[str]) -> int:
         code = 0
     except typer.TyperException as error:
         # Typer's own parser of choices adds "Value error, ", which means nothing to the user.
-        message = error.format_message().replace(": Value error, ", ": ", 1).rstrip(".")
-        code = report_usage_error(arguments, message)
+        message = error.format_message().replace(": Value error, ", ": ", 1)
+        path = context.command_path if (context := getattr(error, "ctx", None)) else "sweep"
+        code = report_usage_error(arguments, path, message)
     return code if isinstance(code, int) else 0

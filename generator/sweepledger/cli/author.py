@@ -1,4 +1,4 @@
-"""Commands for authors: new, validate, try, generate, update, schema, import, export."""
+"""Commands for authors: new, validate, try, generate, import, export."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -84,65 +84,9 @@ def new(
             starter = Starter(words, tuple(parameters or ()), metric, goal)
         paths = [workspace.display_path(path) for path in command.new(workspace, name, starter)]
         then = f"edit it, then `sweep try {name}`" if starter is None else f"`sweep run {name}`"
-        return Response({"path": paths[0], "paths": paths}, (f"wrote {', '.join(paths)}\nnext: {then}",))
+        return Response({"paths": paths}, (f"wrote {', '.join(paths)}\nnext: {then}",))
 
     response.respond("new", form, work)
-
-
-def warm_start(
-    name: SweepArgument,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="CSV, JSON Lines, or a storage of Optuna: a SQLite database or a journal."
-        ),
-    ],
-    evidence: Annotated[
-        str | None,
-        typer.Option("--as", metavar="EVIDENCE", help="Name of the evidence; default: that of the file."),
-    ] = None,
-    study: Annotated[
-        str | None,
-        typer.Option("--study", metavar="STUDY", help="Study in a storage of Optuna that has several."),
-    ] = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Let a search start from finished trials of another tool.
-
-    Writes them to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and names them under `start` in the spec.
-    """
-
-    def work() -> Response:
-        from dataclasses import asdict
-
-        from sweepledger.commands import warm_start as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        workspace = Workspace.find(response.current_folder())
-        written = command.warm_start(workspace, name, file, evidence=evidence, study=study)
-        count = len(written.evidence.trials)
-        data = {
-            "sweep": written.sweep,
-            "path": written.path,
-            "foreign": {
-                key: value
-                for key, value in asdict(written.evidence).items()
-                if key in {"format", "source", "digest"}
-            },
-            "trials": count,
-            "ok": written.ok,
-            "outside": written.outside,
-        }
-        outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
-        source = response.escape_control_characters(written.evidence.source)
-        lines = (
-            f"wrote {written.path}: {count} foreign trials of {source}, {written.ok} of them ok{outside}",
-            "nobody can verify them: review the file like a spec",
-            f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`",
-        )
-        return Response(data, lines)
-
-    response.respond("warm-start", form, work)
 
 
 def validate(
@@ -150,16 +94,31 @@ def validate(
         list[str] | None,
         typer.Argument(metavar="[PATH]...", help="Sweeps or files; default: all of sweeps/."),
     ] = None,
+    schema: Annotated[
+        SchemaFile | None,
+        typer.Option(
+            "--schema",
+            help="Check nothing; print the JSON Schema of specs or of sweepledger.yaml, for editors.",
+        ),
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Check specs, and print every problem with its location."""
+    if schema is not None and not paths:
+        from sweepledger.spec.schemas import schema_text
+
+        print(schema_text(schema), end="")
+        return
 
     def work() -> Response:
         from sweepledger.cli import envelopes
         from sweepledger.cli.text import values
         from sweepledger.commands import validate as command
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.errors import UsageError
 
+        if schema is not None:
+            raise UsageError("--schema checks no spec", hint="name no sweep")
         validation = command.validate(Workspace.find(response.current_folder()), paths or ())
         sweeps = [
             {"name": sweep.name, "path": sweep.path, **envelopes.size_data(size)}
@@ -187,7 +146,7 @@ def try_(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Run one trial from the work tree on this machine, without committing or recording anything."""
+    """Run one trial of the work tree here, and record nothing."""
 
     def work() -> Response:
         from sweepledger.cli.text import author
@@ -210,6 +169,12 @@ def generate(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 5 if anything was written, for hooks.")
     ] = False,
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update", help="Request all trials of the named sweeps again if code, image or data changed."
+        ),
+    ] = False,
     push: Annotated[
         bool,
         typer.Option("--push", help="Commit on the branch; requires `generate: on-merge` in the settings."),
@@ -217,7 +182,7 @@ def generate(
     base: BaseOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Write the next batch of each sweep: the trials that no batch lists yet.
+    """Write the next batch of each sweep: trials that no batch has.
 
     If you name no sweep, those of valid specs are written, and the problems of the others are reported.
     """
@@ -228,13 +193,16 @@ def generate(
         from sweepledger.commands.repository.workspace import Workspace
         from sweepledger.errors import UsageError
 
-        if push and (check_only or exit_code or base is not None):
-            raise UsageError("--push cannot be combined with --check, --exit-code or --base")
+        if push and (check_only or exit_code or update or base is not None):
+            raise UsageError("--push cannot be combined with --check, --exit-code, --update or --base")
+        if update and not names:
+            raise UsageError("--update needs the names of sweeps: all of their trials run again")
         workspace = Workspace.find(response.current_folder())
         if push:
             return _push_batches(workspace, names or ())
         if names:
-            made = command.Generation(command.generate(workspace, names, check=check_only, base=base))
+            generated = command.generate(workspace, names, check=check_only, base=base, update=update)
+            made = command.Generation(generated)
         else:
             made = command.generate_changed(workspace, check=check_only, base=base)
         has_drift = (check_only or exit_code) and any(item.is_pending for item in made.generated)
@@ -243,7 +211,7 @@ def generate(
             *author.settled_text(made.settled),
             *([] if workspace.spec_paths() else [NO_SPECS]),
         )
-        data = {**generated_data(made.generated), "settled": sorted(path.stem for path in made.settled)}
+        data = {**generated_data(made.generated), "unchanged": sorted(path.stem for path in made.settled)}
         unread = () if names else workspace.unread_specs()
         return _generation_response(made, data, text, unread, EXIT_DRIFT * has_drift)
 
@@ -279,38 +247,12 @@ def _generation_response(
     return Response(data, text, problems, code, made.failures)
 
 
-def update(name: SweepArgument, base: BaseOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Update a sweep to the current code, image and data; if they changed, add a batch with all trials."""
-
-    def work() -> Response:
-        from sweepledger.cli.text import author
-        from sweepledger.commands import generate as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        generated = command.update(Workspace.find(response.current_folder()), name, base=base)
-        text = author.generated_text([generated], check=False)
-        return Response(generated_data([generated]), text, _warnings([generated]))
-
-    response.respond("update", form, work)
-
-
 def _warnings(generated: "Iterable[Generated]") -> tuple[Problem, ...]:
     return tuple(sorted(warning for item in generated for warning in item.warnings))
 
 
-def schema(
-    file: Annotated[
-        SchemaFile, typer.Argument(help="File type: a spec (sweep), or sweepledger.yaml (settings).")
-    ] = SchemaFile.SWEEP,
-) -> None:
-    """Print the JSON Schema with which editors complete and explain keys."""
-    from sweepledger.spec.schemas import schema_text
-
-    print(schema_text(file), end="")
-
-
 class ImportFormat(StrEnum):
-    """Formats of other tools that can be imported."""
+    """Formats of other tools that can be imported; trials are no spec, but what a search starts from."""
 
     WANDB = "wandb"
     KATIB = "katib"
@@ -321,6 +263,7 @@ class ImportFormat(StrEnum):
     NVIDIA = "nvidia"
     CSV = "csv"
     JSONL = "jsonl"
+    TRIALS = "trials"
 
 
 class ExportFormat(StrEnum):
@@ -358,16 +301,45 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to import; `-` reads standard input.")],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="Name the sweep; default: the name in the file."),
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Name the sweep; default: the name in the file. Of trials: the search that starts from them.",
+        ),
     ] = None,
     output: OutputOption = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option("--as", metavar="EVIDENCE", help="Of trials: name them; default: the name of the file."),
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option(
+            "--study", metavar="STUDY", help="Of trials: study in a storage of Optuna that has several."
+        ),
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Convert another tool's file to a spec, and list what could not be converted."""
+    """Convert another tool's file to a spec, or trials to evidence.
+
+    It lists what could not be converted. With trials, FILE has finished trials: CSV, JSON Lines, or a storage of
+    Optuna (a SQLite database or a journal). They are written to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and
+    named under `start` in the spec of --name, a search that starts from them.
+    """
 
     def work() -> Response:
         from sweepledger.commands import exchange as command
+        from sweepledger.errors import UsageError
 
+        if foreign is ImportFormat.TRIALS:
+            from sweepledger.commands.repository.workspace import Workspace
+
+            if name is None or output is not None:
+                raise UsageError("trials need --name, the search that starts from them, and no --output")
+            workspace = Workspace.find(response.current_folder())
+            return _import_trials(workspace, name, Path(file), evidence, study)
+        if evidence is not None or study is not None:
+            raise UsageError(f"--as and --study are for trials, got {foreign}")
         source = _read_standard_input() if file == "-" else command.ForeignFile.read(Path(file))
         imported = command.import_(
             foreign, source, folder=response.current_folder(), name=name, output=output
@@ -382,6 +354,38 @@ def import_(
     response.respond("import", form, work)
 
 
+def _import_trials(
+    workspace: "Workspace", name: str, file: Path, evidence: str | None, study: str | None
+) -> Response:
+    """Write finished trials of another tool next to the spec of the search that starts from them."""
+    from dataclasses import asdict
+
+    from sweepledger.commands import warm_start as command
+
+    written = command.warm_start(workspace, name, file, evidence=evidence, study=study)
+    count = len(written.evidence.trials)
+    data = {
+        "sweep": written.sweep,
+        "path": written.path,
+        "foreign": {
+            key: value
+            for key, value in asdict(written.evidence).items()
+            if key in {"format", "source", "digest"}
+        },
+        "trials": count,
+        "ok": written.ok,
+        "outside": written.outside,
+    }
+    outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
+    source = response.escape_control_characters(written.evidence.source)
+    lines = (
+        f"wrote {written.path}: {count} foreign trials of {source}, {written.ok} of them ok{outside}",
+        "nobody can verify them: review the file like a spec",
+        f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`",
+    )
+    return Response(data, lines)
+
+
 def export(
     foreign: ExportFormatArgument,
     name: SweepArgument,
@@ -394,9 +398,10 @@ def export(
     output: OutputOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Convert a sweep to another tool's file, and list what could not be converted.
+    """Convert a sweep or a batch to another tool's file.
 
-    With slurm and shell, its committed batch becomes a script that runs it, and `sweep collect` records it.
+    It lists what could not be converted. With slurm and shell, its committed batch becomes a script that runs it, and
+    `sweep cluster collect` records it.
     """
 
     def work() -> Response:
@@ -440,7 +445,7 @@ def _print_losses(losses: "Sequence[Loss]") -> None:
 
     table = Table("not carried over", "instead, or why", box=None, pad_edge=False, title_justify="left")
     for loss in losses:
-        table.add_row(_cell(loss.what), _cell(loss.why))
+        table.add_row(_cell(loss.part), _cell(loss.reason))
     response.open_console(stderr=True).print(table)
 
 

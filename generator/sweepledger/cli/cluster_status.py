@@ -40,10 +40,10 @@ def collected_response(workspace: "Workspace", collection: "Collection") -> Resp
             for pending in collection.pending
         ],
         "stalled": [
-            {"batch": stalled.batch, "says": stalled.text, "hint": stalled.hint(controller)}
+            {"batch": stalled.batch, "message": stalled.text, "hint": stalled.hint(controller)}
             for stalled in collection.stalled
         ],
-        "asked": [envelopes.pushed_round_data(pushed) for pushed in collection.rounds],
+        "requested": [envelopes.pushed_round_data(pushed) for pushed in collection.rounds],
         "remarks": list(collection.remarks),
     }
     lines = (
@@ -68,7 +68,7 @@ def cluster_status_response(
             **envelopes.sweep_status_data(status),
             **{name.replace(" ", "_"): status.counts[name] for name in values.CLUSTER_COUNTS},
             "remarks": [
-                {"batch": remark.batch, "what": remark.what, "says": remark.text, "hint": remark.hint}
+                {"batch": remark.batch, "kind": remark.what, "message": remark.text, "hint": remark.hint}
                 for remark in status.remarks
             ],
         }

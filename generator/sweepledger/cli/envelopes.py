@@ -53,7 +53,7 @@ def plan_data(planned: "Planned") -> dict[str, Any]:
         "month": planned.month,
         "currency": planned.currency or None,
         "sweeps": [review_as_data(review) for review in planned.reviews],
-        "settled": list(planned.unchanged),
+        "unchanged": list(planned.unchanged),
     }
 
 
@@ -147,7 +147,7 @@ def trial_data(ranked: "RankedTrials", row: "SummaryRow", why: str | None) -> di
         "status": str(row.status),
         "reason": row.reason,
         "error": row.error,
-        "params": dict(row.assignment),
+        "configuration": dict(row.assignment),
         "metrics": dict(row.metrics),
         "seconds": row.seconds,
         "program": row.program,
@@ -172,11 +172,11 @@ def budget_data(budget: "MonthBudget") -> dict[str, Any]:
                 "sweep": share.sweep,
                 "teams": list(share.teams),
                 "used": charge_data(share.used),
-                "promised": charge_data(share.promised),
+                "reserved": charge_data(share.reserved),
             }
             for share in budget.shares
         ],
-        "unread": list(budget.unread),
+        "unreadable": list(budget.unread),
         "doubtful": list(budget.doubtful),
         "reported": list(budget.reported),
     }
@@ -188,7 +188,7 @@ def charge_data(charge: "Charge") -> dict[str, float]:
 
 
 def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
-    """Return what `sweep bootstrap` wrote, and the remaining manual steps."""
+    """Return what `sweep cluster bootstrap` wrote, and the remaining manual steps."""
     return {
         "written": list(result.written),
         "removed": list(result.removed),
@@ -223,7 +223,7 @@ def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
         "ruleset": result.ruleset,
         "owners": list(result.owners),
         "gaps": list(result.gaps),
-        "former_url": result.former_url,
+        "previous_url": result.former_url,
         "undeclared": [
             {
                 "cluster": one.cluster or None,
@@ -293,8 +293,8 @@ def search_data(step: "SearchStep", *, explain: bool) -> dict[str, Any]:
             }
             for observation in step.step.evidence.observations
         ]
-        data["weighed"] = [
-            {"told": part.use, "trials": part.trials, "rounds": list(part.rounds)}
+        data["evidence_by_use"] = [
+            {"use": part.use, "trials": part.trials, "rounds": list(part.rounds)}
             for part in evidence_weights(step.step)
         ]
     return data
@@ -310,9 +310,9 @@ def next_step_data(step: "Step | RoundBlocked") -> dict[str, Any]:
         case ResultsPending(evidence=evidence):
             return {"state": "waiting", "batches": list(evidence.pending)}
         case SearchEnded(reason=reason, text=text):
-            return {"state": "over", "reason": reason, "says": text}
+            return {"state": "over", "reason": reason, "message": text}
         case RoundBlocked(reason=reason, hint=hint):
-            return {"state": "blocked", "says": reason, "hint": hint}
+            return {"state": "blocked", "message": reason, "hint": hint}
 
 
 def pushed_round_data(pushed: "PushedBatch | RoundBlocked") -> dict[str, Any]:
@@ -335,10 +335,10 @@ def search_progress_data(progress: "SearchProgress") -> dict[str, Any]:
         "round": progress.round,
         "rounds": progress.rounds,
         "recorded": progress.recorded,
-        "most": progress.most,
+        "max_trials": progress.most,
         "state": str(progress.state),
         "reason": progress.reason,
-        "says": progress.text,
+        "message": progress.text,
     }
 
 

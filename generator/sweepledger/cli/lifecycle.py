@@ -82,11 +82,12 @@ def collect(
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Commit results of ended batches, one commit per sweep with records, summary, report and figures.
+    """Commit results of ended batches, one commit per sweep.
 
-    The commit also archives the batches. With --push and `results.mode: branch`, each sweep gets a branch
-    results/SWEEP/COMMIT to merge. With --cluster, attempts without a record are described from their pods,
-    and stalled batches are listed. Without, a search that is blocked ends the command with 3, after all else.
+    It contains records, summary, report and figures. The commit also archives the batches. With --push and
+    `results.mode: branch`, each sweep gets a branch results/SWEEP/COMMIT to merge. With --cluster, attempts without a
+    record are described from their pods, and stalled batches are listed. Without, a search that is blocked ends the
+    command with 3, after all else.
     """
 
     def work() -> Response:
@@ -104,14 +105,16 @@ def collect(
         if cluster and ended:
             raise UsageError("--ended cannot be combined with --cluster, which knows what has ended")
         if watch is not None and not cluster:
-            raise UsageError("--watch needs --cluster: `sweep local` follows the batches that run here")
+            raise UsageError(
+                "--watch needs --cluster: `sweep cluster local` follows the batches that run here"
+            )
         if cluster:
             return cluster_status.collected_response(
                 workspace, _collect_from_cluster(workspace, target, volume, watch or 0)
             )
         return _collect_here(target, volume, state_folder(repository, state), frozenset(ended or ()))
 
-    response.respond("collect", form, work)
+    response.respond("cluster collect", form, work)
 
 
 def _collect_from_cluster(workspace: "Workspace", target: "Target", volume: Path, watch: int) -> "Collection":
@@ -136,7 +139,7 @@ def _collect_here(target: "Target", volume: Path, state: Path, over: frozenset[s
     collection = collect_from_state(target, volume, state, over=over)
     data = {
         "collected": list(map(results_commit_data, collection.collected)),
-        "asked": list(map(envelopes.pushed_round_data, collection.rounds)),
+        "requested": list(map(envelopes.pushed_round_data, collection.rounds)),
     }
     lines = (
         *results.collected_text(collection.collected),
@@ -171,9 +174,10 @@ def cancel(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Cancel running batches: commit their names in the spec and their overlays in the archive.
+    """Cancel running batches by a commit.
 
-    The commit takes effect when it is pushed or merged.
+    It adds their names to the spec, and moves their overlays to the archive. The commit takes effect when it is pushed
+    or merged.
     """
 
     def work() -> Response:
@@ -205,9 +209,10 @@ def cancel(
 
 
 def pause(name: SweepArgument, batch: BatchOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Pause running batches: commit that none of their trials may run, until `sweep resume`.
+    """Pause running batches until they are resumed.
 
-    The commit takes effect when it is pushed or merged. A cluster ends the pods, and no attempt counts as failed.
+    It commits that none of their trials may run until `sweep cluster resume`. The commit takes effect when it is pushed
+    or merged. A cluster ends the pods, and no attempt counts as failed.
     """
 
     def work() -> Response:
@@ -217,13 +222,13 @@ def pause(name: SweepArgument, batch: BatchOption = None, form: FormatOption = F
         workspace = Workspace.find(response.current_folder())
         return _running_changed("paused", workspace, command(workspace, name, batch=batch))
 
-    response.respond("pause", form, work)
+    response.respond("cluster pause", form, work)
 
 
 def resume(name: SweepArgument, batch: BatchOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Resume paused batches: commit that their trials run again.
+    """Resume paused batches.
 
-    The commit takes effect when it is pushed or merged.
+    It commits that their trials run again. The commit takes effect when it is pushed or merged.
     """
 
     def work() -> Response:
@@ -233,7 +238,7 @@ def resume(name: SweepArgument, batch: BatchOption = None, form: FormatOption = 
         workspace = Workspace.find(response.current_folder())
         return _running_changed("resumed", workspace, command(workspace, name, batch=batch))
 
-    response.respond("resume", form, work)
+    response.respond("cluster resume", form, work)
 
 
 def scale(
@@ -242,9 +247,10 @@ def scale(
     batch: BatchOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Change the parallelism of running batches of shape `indexed` by a commit.
+    """Change the parallelism of running batches.
 
-    The commit takes effect when it is pushed or merged. `run.parallelism` in the spec decides for later batches.
+    It commits the number for batches of shape `indexed`. The commit takes effect when it is pushed or merged.
+    `run.parallelism` in the spec decides for later batches.
     """
 
     def work() -> Response:
@@ -254,7 +260,7 @@ def scale(
         workspace = Workspace.find(response.current_folder())
         return _running_changed("scaled", workspace, command(workspace, name, parallelism, batch=batch))
 
-    response.respond("scale", form, work)
+    response.respond("cluster scale", form, work)
 
 
 def _running_changed(verb: str, workspace: "Workspace", change: "BatchesChange") -> Response:
@@ -266,7 +272,7 @@ def _running_changed(verb: str, workspace: "Workspace", change: "BatchesChange")
         f"{verb} {batches} ({count_text(change.trials, 'trial')}) in {commit}",
         "next: push or merge the commit; the controller applies it"
         if controlled
-        else "next: `sweep run` and `sweep local` obey within seconds once their branch has the commit",
+        else "next: `sweep run` and `sweep cluster local` obey within seconds once their branch has the commit",
     )
     data = {
         "sweep": change.sweep,
@@ -293,7 +299,9 @@ def retry(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Retry failed, missing and cancelled trials: commit a batch that contains them.
+    """Retry failed, missing and cancelled trials.
+
+    It commits a batch that contains them.
 
     With --update they run the current program, all others stay: lock and report say so, and rankings by program
     leave them out (`sweep results --all-programs` ranks all).
@@ -345,9 +353,10 @@ def rename(
     new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Give a sweep another name, and take what is recorded of it along: two commits, and nothing runs.
+    """Give a sweep another name, and take its results along.
 
-    A spec that was moved by hand is taken as it is. What was recorded under the old name stays in git, too.
+    It makes two commits, and nothing runs. A spec that was moved by hand is taken as it is. What was recorded under the
+    old name stays in git, too.
     """
 
     def work() -> Response:
@@ -363,10 +372,10 @@ def rename(
         lines.append(f"next: `sweep results {new}`")
         data = {
             "sweep": new,
-            "former": name,
+            "previous": name,
             "batches": list(renamed.batches),
             "trials": renamed.trials,
-            "left": renamed.left,
+            "remaining": renamed.left,
             "commit": renamed.commit,
         }
         return Response(data, tuple(lines))
@@ -397,10 +406,11 @@ def expire(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Delete a batch's files on volumes or in the bucket, when its records have been in git for `results.keep` days.
+    """Delete the files of batches that were recorded long ago.
 
-    Only records on the remote's branch count. Exits with 5 if a trial left a record that git does not
-    contain, and with 3 if deleting failed; all other folders are deleted nevertheless.
+    Files on volumes or in the bucket are deleted when the records have been in git for `results.keep` days. Only
+    records on the remote's branch count. Exits with 5 if a trial left a record that git does not contain, and with 3 if
+    deleting failed; all other folders are deleted nevertheless.
     """
 
     def work() -> Response:
@@ -415,7 +425,7 @@ def expire(
         expired = command.expire(workspace, volumes, remote=name, now=time.time(), dry_run=dry_run)
         return _expire_response(expired, dry_run=dry_run)
 
-    response.respond("expire", form, work)
+    response.respond("cluster expire", form, work)
 
 
 def _expire_response(expired: "Expired", *, dry_run: bool) -> Response:
@@ -431,7 +441,7 @@ def _expire_response(expired: "Expired", *, dry_run: bool) -> Response:
         "keep_days": expired.keep_days,
         "batches": [
             {
-                "name": expiry.batch,
+                "batch": expiry.batch,
                 "state": str(expiry.state),
                 "volumes": list(expiry.volumes),
                 "reason": expiry.reason or None,
@@ -481,7 +491,7 @@ def submit(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Create the Jobs of a merged batch on a cluster without GitOps, at most once."""
+    """Create the Jobs of a merged batch, once, without GitOps."""
 
     def work() -> Response:
         from sweepledger.commands import submit as command
@@ -503,7 +513,7 @@ def _submitted_lines(submitted: "tuple[Submitted, ...]", *, dry_run: bool) -> tu
         f"{batch.recorded} trial(s) recorded"
         for batch in submitted
     ]
-    return (*lines, *(() if dry_run else ("next: `sweep collect-by-pod` when the Jobs have ended",)))
+    return (*lines, *(() if dry_run else ("next: `sweep cluster collect-by-pod` when the Jobs have ended",)))
 
 
 def collect_by_pod(
@@ -514,7 +524,7 @@ def collect_by_pod(
     patience: PatienceOption = 300,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Collect results from a volume that only pods can read, through a short-lived pod."""
+    """Collect results from a volume that only pods can read."""
 
     def work() -> Response:
         from sweepledger.cli import cluster_status
@@ -529,7 +539,7 @@ def collect_by_pod(
         )
         return cluster_status.collected_response(workspace, collection)
 
-    response.respond("collect-by-pod", form, work)
+    response.respond("cluster collect-by-pod", form, work)
 
 
 def next_(
@@ -554,10 +564,10 @@ def next_(
     base: BaseOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Write the next round of each search, computed from the spec, the records in git, and the seed.
+    """Write the next round of each search.
 
-    Exits with 6 if all searches have ended (with 0 for --push, which workflows use). With
-    `results.mode: branch`, --push creates a branch to merge.
+    It is computed from the spec, the records in git, and the seed. Exits with 6 if all searches have ended (with 0 for
+    --push, which workflows use). With `results.mode: branch`, --push creates a branch to merge.
     """
 
     def work() -> Response:
@@ -586,4 +596,4 @@ def next_(
             return replace(step_response, exit_code=0)
         return step_response
 
-    response.respond("next", form, work)
+    response.respond("cluster next", form, work)

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and the headings of `sweep --help`."""
+"""Options and arguments that several commands share."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,11 +11,6 @@ from sweepledger.cli.response import Format
 if TYPE_CHECKING:
     from sweepledger.commands.collection.reader_pod import ReaderPodOptions
     from sweepledger.commands.repository.workspace import Workspace
-
-AUTHOR = "Write sweeps"
-RUN = "Run merged batches"
-READ = "Read and check results"
-PLATFORM = "Set up repositories and clusters"
 
 FormatOption = Annotated[Format, typer.Option("--format", help="Print text, or one JSON object.")]
 
@@ -94,7 +89,9 @@ PushOption = Annotated[
 StateOption = Annotated[
     Path | None,
     typer.Option(
-        "--state", metavar="DIR", help="Use this state folder of `sweep local`; default: .sweepledger."
+        "--state",
+        metavar="DIR",
+        help="Use this state folder of `sweep cluster local`; default: .sweepledger.",
     ),
 ]
 

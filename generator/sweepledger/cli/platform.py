@@ -1,4 +1,4 @@
-"""Commands for the platform team: init, bootstrap, upgrade, doctor, pin, data digest."""
+"""Commands for the platform team: init, bootstrap, upgrade, doctor, pin, data."""
 
 import shlex
 import time
@@ -58,7 +58,7 @@ def init(
     ] = None,
     controller: Annotated[
         InitControllerChoice,
-        typer.Option("--controller", help="Choose what applies the overlays; `none`: `sweep local`."),
+        typer.Option("--controller", help="Choose what applies the overlays; `none`: `sweep cluster local`."),
     ] = InitControllerChoice.NONE,
     generate: Annotated[
         GenerateChoice,
@@ -96,7 +96,10 @@ def init(
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Create a repository for sweeps: settings, base files, an example, and a first commit."""
+    """Create a repository for the sweeps of a team.
+
+    It has settings, base files, an example, and a first commit.
+    """
 
     def work() -> Response:
         from sweepledger.commands.scaffold import init as command
@@ -119,7 +122,7 @@ def init(
         data = {"folder": str(folder), "commit": created.commit, "files": list(created.files)}
         return Response(data, lines)
 
-    response.respond("init", form, work)
+    response.respond("cluster init", form, work)
 
 
 def _init_next_steps(folder: Path, example: str, controller: InitControllerChoice) -> tuple[str, ...]:
@@ -134,17 +137,19 @@ def _init_next_steps(folder: Path, example: str, controller: InitControllerChoic
 def _init_cluster_steps(controller: InitControllerChoice) -> tuple[str, ...]:
     if controller is InitControllerChoice.NONE:
         return ()
-    lines = ("before `sweep generate`: `sweep pin trainer --repository REPO --tag TAG`, and defaults.image",)
+    lines = (
+        "before `sweep generate`: `sweep cluster pin trainer --repository REPO --tag TAG`, and defaults.image",
+    )
     if controller is InitControllerChoice.SUBMIT:
         return lines
     return (
         *lines,
-        f"before the cluster runs it: `sweep bootstrap {controller.value} --repo URL --branch main`",
+        f"before the cluster runs it: `sweep cluster bootstrap {controller.value} --repo URL --branch main`",
     )
 
 
 class ControllerChoice(StrEnum):
-    """GitOps controllers that `sweep bootstrap` sets up."""
+    """GitOps controllers that `sweep cluster bootstrap` sets up."""
 
     ARGOCD = "argocd"
     FLUX = "flux"
@@ -208,7 +213,10 @@ def bootstrap(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Write the files of a cluster to clusters/, and list the remaining steps: Secrets, folders, server rules."""
+    """Write the files of a cluster to clusters/.
+
+    It lists the remaining steps: Secrets, folders, server rules.
+    """
 
     def work() -> Response:
         from sweepledger.commands.repository.workspace import Workspace
@@ -229,7 +237,7 @@ def bootstrap(
         result = command.bootstrap(Workspace.find(response.current_folder()), request)
         return Response(bootstrap_data(result), ("\n".join(_bootstrap_lines(result)),))
 
-    response.respond("bootstrap", form, work)
+    response.respond("cluster bootstrap", form, work)
 
 
 def _bootstrap_lines(result: "Bootstrapped") -> list[str]:
@@ -320,7 +328,9 @@ def _manual_steps(result: "Bootstrapped") -> list[str]:
 def _required_secrets(result: "Bootstrapped") -> list[str]:
     names = (f"{secret.namespace}/{secret.name}" for secret in result.secrets)
     secrets = ", ".join(dict.fromkeys(names))
-    return [f"required Secrets: {secrets} (--format json prints the commands; `sweep doctor` checks them)"]
+    return [
+        f"required Secrets: {secrets} (--format json prints the commands; `sweep cluster doctor` checks them)"
+    ]
 
 
 def upgrade(
@@ -335,7 +345,10 @@ def upgrade(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Write the repository's files as this version does: the pinned version and the platform; batches never change."""
+    """Write the repository's files as this version does.
+
+    These are the pinned version and the platform; batches never change.
+    """
 
     def work() -> Response:
         from sweepledger.commands.repository.workspace import Workspace
@@ -367,7 +380,7 @@ def upgrade(
             lines.append(f"pushed branch {command.BRANCH}: open a pull request from it")
         return Response(data, tuple(lines), exit_code=EXIT_DRIFT * (check and bool(result.written)))
 
-    response.respond("upgrade", form, work)
+    response.respond("cluster upgrade", form, work)
 
 
 def doctor(
@@ -385,7 +398,10 @@ def doctor(
     patience: PatienceOption = 300,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Check the parts of the bootstrap in the cluster, and print hints; exit with 5 if a part is not in place."""
+    """Check that everything of the bootstrap is in the cluster.
+
+    It prints hints, and exits with 5 if a part is not in place.
+    """
 
     def work() -> Response:
         from rich.text import Text
@@ -408,7 +424,7 @@ def doctor(
             exit_code=EXIT_DRIFT * (not report.is_healthy),
         )
 
-    response.respond("doctor", form, work)
+    response.respond("cluster doctor", form, work)
 
 
 def _finding_text(finding: "HealthFinding") -> "Text":
@@ -419,9 +435,6 @@ def _finding_text(finding: "HealthFinding") -> "Text":
     return Text(
         response.escape_control_characters(f"{finding.state}: {finding.part}: {finding.what}{details}{hint}")
     )
-
-
-data_commands = typer.Typer(help="Compute digests of the data that trials read.", no_args_is_help=True)
 
 
 def pin(
@@ -447,7 +460,7 @@ def pin(
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Resolve an image's tag in its registry, and write the digest to sweepledger.yaml."""
+    """Write the digest of an image's tag to sweepledger.yaml."""
 
     def work() -> Response:
         from sweepledger.commands import digests as command
@@ -458,26 +471,28 @@ def pin(
         lines = [f"{name}: {pinned.reference}" + ("" if pinned.is_new else " (unchanged)")]
         if pinned.is_new:
             lines.append(
-                "next: commit sweepledger.yaml; `sweep update NAME` updates a sweep to the new image"
+                "next: commit sweepledger.yaml; `sweep generate NAME --update` updates a sweep to the new image"
             )
         data = {
             "image": name,
             "reference": pinned.reference,
             "digest": pinned.digest,
-            "before": pinned.before,
+            "previous": pinned.before,
             "changed": pinned.is_new,
         }
         return Response(data, tuple(lines))
 
-    response.respond("pin", form, work)
+    response.respond("cluster pin", form, work)
 
 
-@data_commands.command("digest")
-def digest(
+def data(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder that trials will read.")],
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Compute the digest of a folder for `datasets.NAME.digest` in the settings."""
+    """Compute the digest of a folder of data.
+
+    It is for `datasets.NAME.digest` in the settings.
+    """
 
     def work() -> Response:
         from sweepledger.commands import digests as command
@@ -487,7 +502,7 @@ def digest(
                 path,
                 progress=lambda done: status.update(f"read {done.bytes / 1e9:.1f} GB in {done.files} files"),
             )
-        data = {"path": str(path), "digest": result.digest, "files": result.files, "bytes": result.bytes}
-        return Response(data, (result.digest,))
+        counts = {"files": result.files, "bytes": result.bytes}
+        return Response({"path": str(path), "digest": result.digest, **counts}, (result.digest,))
 
-    response.respond("data digest", form, work)
+    response.respond("cluster data", form, work)

@@ -33,7 +33,7 @@ EXIT_USAGE = 2
 EXIT_STORAGE = 3
 EXIT_DRIFT = 5
 EXIT_SEARCH_ENDED = 6
-"""All searches that `sweep next` was called for have ended."""
+"""All searches that `sweep cluster next` was called for have ended."""
 EXIT_INTERNAL_ERROR = 70
 EXIT_INTERRUPTED = 130
 
@@ -162,18 +162,22 @@ def _discard_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def report_usage_error(arguments: list[str], message: str) -> int:
-    """Print that the command line is wrong, in the requested format, and return the exit code."""
-    if not message:
-        return EXIT_USAGE  # Typer has printed the help
-    command = next((word for word in arguments if not word.startswith("-")), "")
+def report_usage_error(arguments: list[str], path: str, message: str) -> int:
+    """Print that the command line is wrong, in the requested format, and return the exit code.
+
+    The path is that of the command with its program: `sweep cluster next`.
+    """
+    if message.startswith("Usage: "):  # Typer's message about a missing command is the help
+        with ignore_broken_pipe():
+            print(message)
+        return EXIT_USAGE
+    message = message.rstrip(".")
     with ignore_broken_pipe():
         if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
-            _print_envelope(command, "error", None, (Problem("", 0, 0, "", message, "usage-error"),))
+            problem = Problem("", 0, 0, "", message, "usage-error")
+            _print_envelope(path.removeprefix("sweep").lstrip(), "error", None, (problem,))
         else:
-            _print_message(f"sweep {command}".rstrip() + f": {message}")
-            is_command = command and not message.startswith("No such command")
-            _print_message(f"  hint: sweep {command} --help" if is_command else "  hint: sweep --help")
+            _print_message(f"{path}: {message}\n  hint: {path} --help")
     return EXIT_USAGE
 
 

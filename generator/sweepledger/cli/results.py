@@ -1,4 +1,4 @@
-"""Commands that read results: results, logs, log, show, status, why, budget, metrics, site, sync."""
+"""Commands that read results: results, logs, log, status, why, budget, metrics, site, sync."""
 
 import sys
 import time
@@ -24,7 +24,6 @@ from sweepledger.cli.options import (
     PatienceOption,
     StateOption,
     SweepOrSpecArgument,
-    TrialArgument,
     reader_pod,
 )
 from sweepledger.cli.response import Format, Response
@@ -54,10 +53,10 @@ def status(
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the state of each sweep: trials planned (not merged), pending, running, and by final status.
+    """Show how many trials are pending, running and finished.
 
-    Results from a cluster are shown after they are committed and pulled. With --cluster, the current state
-    of trials in the cluster is shown, too.
+    Planned trials are not merged yet; finished ones are counted by status. Results from a cluster are shown after they
+    are committed and pulled. With --cluster, the current state of trials in the cluster is shown, too.
     """
 
     def work() -> Response:
@@ -121,9 +120,10 @@ def why(
     cluster: InOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Explain why trials do not run, from the spec to the recorded result, with what to do about it.
+    """Explain why trials do not run, and what to do about it.
 
-    The cluster is read with kubectl if the settings name a controller, or if --context is given.
+    The explanation leads from the spec to the recorded result. The cluster is read with kubectl if the settings name a
+    controller, or if --context is given.
     """
 
     def work() -> Response:
@@ -150,9 +150,10 @@ def metrics(
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Print metrics for Prometheus that only git has: active batches, the last results commit, budgets.
+    """Print metrics for Prometheus that only git has.
 
-    In Prometheus' text format, for the textfile collector of node_exporter or for a Pushgateway.
+    These are active batches, the last results commit, and budgets. In Prometheus' text format, for the textfile
+    collector of node_exporter or for a Pushgateway.
     """
 
     def work() -> Response:
@@ -174,7 +175,7 @@ def metrics(
             return Response({**data, "file": str(to)}, (f"wrote {to}",))
         return Response(data, tuple(text.splitlines()))
 
-    response.respond("metrics", form, work)
+    response.respond("cluster metrics", form, work)
 
 
 WATCH_SECONDS = 2.0
@@ -389,7 +390,10 @@ def logs(
     patience: PatienceOption = 300,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show what each attempt of a trial printed: head and tail, as stored next to its record."""
+    """Show what each attempt of a trial printed.
+
+    Head and tail of it are stored next to the record.
+    """
 
     def work() -> Response:
         from sweepledger.cli.text import results as text
@@ -453,9 +457,10 @@ def log(
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the history of sweeps in git: specs, batches, results, and the best metric with its changes.
+    """Show the history of sweeps in git.
 
-    With --last and without a name, only the last commits are read, so that the time does not grow with the history.
+    It lists specs, batches, results, and the best metric with its changes. With --last and without a name, only the
+    last commits are read, so that the time does not grow with the history.
     """
 
     def work() -> Response:
@@ -482,22 +487,8 @@ def log(
     response.respond("log", form, work)
 
 
-def show(trial: TrialArgument, form: FormatOption = Format.TEXT) -> None:
-    """Show one trial: its values, result and provenance, and the commits that added and recorded it."""
-
-    def work() -> Response:
-        from sweepledger.cli.text import results as text
-        from sweepledger.commands.reports import show as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        details = command.show(Workspace.find(response.current_folder()), trial)
-        return Response(details.as_data(), text.trial_text(details))
-
-    response.respond("show", form, work)
-
-
 def budget(base: BaseOption = None, month: MonthOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Show the used, reserved and remaining budget of each team in a month."""
+    """Show each team's used, reserved and remaining budget."""
 
     def work() -> Response:
         from sweepledger.commands.reports import budget as command
@@ -506,7 +497,7 @@ def budget(base: BaseOption = None, month: MonthOption = None, form: FormatOptio
         month_budget = command.budget(Workspace.find(response.current_folder()), base=base, month=month)
         return Response(budget_data(month_budget), tuple(_budget_tables(month_budget)), month_budget.problems)
 
-    response.respond("budget", form, work)
+    response.respond("cluster budget", form, work)
 
 
 def site(
@@ -537,7 +528,7 @@ def site(
     context: ContextOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Build a static site of the experiment history: browse sweeps and trials, and compare them.
+    """Build or serve a site to browse and compare sweeps and trials.
 
     It opens from a folder or from any web server, and makes no network requests. Only the pages of sweeps that
     changed since the last build are computed. With --serve, a server on this machine builds it again when the
@@ -623,7 +614,7 @@ def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":
     if budget.shares:
         shares = new_table("sweep", "GPU hours", "reserved", money, "reserved")
         for share in budget.shares:
-            used, reserved = share.used, share.promised
+            used, reserved = share.used, share.reserved
             amounts = (used.gpu_hours, reserved.gpu_hours, used.money, reserved.money)
             shares.add_row(share.sweep, *map(_amount_cell, amounts))
         yield Text("")
@@ -680,10 +671,11 @@ def sync(
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Write a sweep's recorded results and learning curves to another tool's store, each finished trial once.
+    """Write recorded results to another tool's store.
 
-    Interrupted and repeated, it writes what the store lacks. It reads the results at HEAD. Without arguments, it
-    writes all sweeps to the servers of `results.sync`, as the CronJob sweep-sync does.
+    It writes each finished trial once, with its learning curves. Interrupted and repeated, it writes what the store
+    lacks. It reads the results at HEAD. Without arguments, it writes all sweeps to the servers of `results.sync`, as
+    the CronJob sweep-sync does.
     """
 
     def work() -> Response:

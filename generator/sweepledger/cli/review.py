@@ -42,7 +42,10 @@ def plan(
         PlanFormat, typer.Option("--format", help="Print text, Markdown, or one JSON object.")
     ] = PlanFormat.TEXT,
 ) -> None:
-    """Review sweeps before the merge: trials, coverage, forecast, cost, and changes since the base commit."""
+    """Review sweeps before the merge.
+
+    It shows trials, coverage, forecast, cost, and changes since the base commit.
+    """
 
     def work() -> Response:
         from sweepledger.commands import plan as command
@@ -114,7 +117,10 @@ def check(
         typer.Option("--summary", metavar="FILE", help="Also append the result to this file, as Markdown."),
     ] = None,
 ) -> None:
-    """Check a change before the merge: specs, drift, merged batches, base files, builds, manifests."""
+    """Check a change before the merge, as CI does.
+
+    It checks specs, drift, merged batches, base files, builds and manifests.
+    """
 
     def work() -> Response:
         try:

@@ -73,11 +73,12 @@ def run(
     state: StateOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Run sweeps here: commit their batches and results on the checked-out branch; no remote is needed.
+    """Run sweeps on this machine, and commit their results.
 
-    Run it again to continue after an interruption. Other changes of yours are never committed. Without a
-    controller in the settings, searches continue round by round. `git push` moves a sweep on to a cluster; if it
-    was interrupted, hand it over first: with a controller in the settings, Ctrl-C does so.
+    Batches and results are committed on the checked-out branch; no remote is needed. Run it again to continue after an
+    interruption. Other changes of yours are never committed. Without a controller in the settings, searches continue
+    round by round. `git push` moves a sweep on to a cluster; if it was interrupted, hand it over first: with a
+    controller in the settings, Ctrl-C does so.
     """
 
     def work() -> Response:
@@ -247,9 +248,10 @@ def local(
     state: StateOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Run sweeps on this machine: follow the branch, run the rendered Jobs as processes, record the results.
+    """Follow the branch, and run its batches on this machine.
 
-    Trials run with your permissions, without a sandbox.
+    The rendered Jobs run as processes, and their results are recorded. Trials run with your permissions, without a
+    sandbox.
     """
 
     def work() -> Response:
@@ -270,7 +272,7 @@ def local(
         )
         return _show_events(command.local(options), form, is_remote=True)
 
-    response.respond("local", form, work)
+    response.respond("cluster local", form, work)
 
 
 def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool) -> Response:

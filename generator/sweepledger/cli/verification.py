@@ -1,4 +1,4 @@
-"""Commands that check recorded results: verify, compare, explain, reproduce, fetch."""
+"""Commands that look into recorded results: verify, compare, show."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +21,7 @@ from sweepledger.cli.options import (
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response
 
 if TYPE_CHECKING:
+    from sweepledger.commands.repository.workspace import Workspace
     from sweepledger.commands.verify import Verification
 
 SweepAtCommitArgument = Annotated[
@@ -63,10 +64,11 @@ def verify(
     signers: SignersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Recompute results from records and locks, offline, compare them, and check the signatures.
+    """Recompute results from records, and check the signatures.
 
-    Prints for each sweep: verified, differs (with file, row and column) or unsigned. Exits with 5 if
-    something differs, or if signers are listed and a commit that changed results has no valid signature.
+    It reads records and locks, offline, and compares what follows from them with what is committed. Prints for each
+    sweep: verified, differs (with file, row and column) or unsigned. Exits with 5 if something differs, or if signers
+    are listed and a commit that changed results has no valid signature.
     """
 
     def work() -> Response:
@@ -98,91 +100,79 @@ def _run_verify(name: str | None, at: str | None, since: str | None, signers: Pa
     return command.verify_since(workspace, since, revision=at, signers=signers)
 
 
-def reproduce(
-    trial: TrialArgument,
-    run: Annotated[
+def compare(
+    a: SweepAtCommitArgument,
+    b: SweepAtCommitArgument,
+    explain: Annotated[
         bool,
         typer.Option(
-            "--run", help="Run the trial on this machine with its locked code, and compare every metric."
+            "--explain",
+            help="Say why the best value of B differs: code, data, environment, values, budget or noise.",
         ),
+    ] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="With --explain: write the specs that it proposes to sweeps/.")
     ] = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the code, image, data, values and seed of a trial, and the commands that run it again.
+    """Compare two recorded sweeps, or two versions of one.
 
-    With --run, the trial runs as a local process, like under `sweep local`, and nothing is recorded. Exits
-    with 1 if its status or any metric differs from the record, even in the last bit.
+    It shows best, mean of the best five, cost, and best so far. Intervals are a bootstrap over configurations.
+    Configurations that both contain are shown side by side. If metric, goal or data differ, the numbers are shown
+    without a ranking, with the reason.
+
+    With --explain, each cause of a difference has a test over the recorded trials; all tests together name a cause
+    by mistake in 5 % of the cases. Where the trials cannot separate causes, it proposes the smallest sweeps that
+    would, as specs.
     """
 
     def work() -> Response:
         from sweepledger.cli.text import verification
-        from sweepledger.commands import reproduce as command
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.errors import UsageError
 
         workspace = Workspace.find(response.current_folder())
-        if not run:
-            recipe = command.recipe(workspace, trial)
-            return Response(recipe.as_data(), verification.recipe_text(recipe))
-        reproduction = command.reproduce(workspace, trial)
-        code = 0 if reproduction.is_equal else EXIT_PROBLEMS
-        return Response(
-            reproduction.as_data(), tuple(verification.reproduction_text(reproduction)), exit_code=code
-        )
+        if explain:
+            from sweepledger.commands.reports import explain as explaining
 
-    response.respond("reproduce", form, work)
+            explained = explaining.explain_sweeps(workspace, a, b)
+            if write:
+                explaining.write_proposals(workspace, explained.proposals)
+            return Response(
+                explained.as_data(), tuple(verification.explanation_text(explained, written=write))
+            )
+        if write:
+            raise UsageError("--write needs --explain, which proposes specs")
+        from sweepledger.commands.reports import compare as comparing
 
-
-def compare(a: SweepAtCommitArgument, b: SweepAtCommitArgument, form: FormatOption = Format.TEXT) -> None:
-    """Compare two recorded sweeps, or two versions of one: best, mean of the best five, cost, and best so far.
-
-    Intervals are a bootstrap over configurations. Configurations that both contain are shown side by side. If metric,
-    goal or data differ, the numbers are shown without a ranking, with the reason.
-    """
-
-    def work() -> Response:
-        from sweepledger.cli.text import verification
-        from sweepledger.commands.reports import compare as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        comparison = command.compare(Workspace.find(response.current_folder()), a, b)
+        comparison = comparing.compare(workspace, a, b)
         return Response(comparison.as_data(), tuple(verification.comparison_text(comparison)))
 
     response.respond("compare", form, work)
 
 
-def explain(
-    a: SweepAtCommitArgument,
-    b: SweepAtCommitArgument,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write the specs that it proposes to sweeps/.")
-    ] = False,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Say why the best value of B differs from that of A: code, data, environment, values, budget, or seed noise.
-
-    Each cause has a test over the recorded trials; all tests together name a cause by mistake in 5 % of the cases.
-    Where the trials cannot separate causes, it proposes the smallest sweeps that would, as specs.
-    """
-
-    def work() -> Response:
-        from sweepledger.cli.text import verification
-        from sweepledger.commands.reports import explain as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        workspace = Workspace.find(response.current_folder())
-        explained = command.explain_sweeps(workspace, a, b)
-        if write:
-            command.write_proposals(workspace, explained.proposals)
-        return Response(explained.as_data(), tuple(verification.explanation_text(explained, written=write)))
-
-    response.respond("explain", form, work)
-
-
-def fetch(
+def show(
     trial: TrialArgument,
-    to: Annotated[
+    reproduce: Annotated[
+        bool,
+        typer.Option(
+            "--reproduce",
+            help="Show the code, image, data, values and seed, and the commands that run it again.",
+        ),
+    ] = False,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run", help="With --reproduce: run it here with its locked code, and compare every metric."
+        ),
+    ] = False,
+    fetch: Annotated[
         Path | None,
-        typer.Option("--to", metavar="DIR", help="Copy the files to this folder; default: artifacts/TRIAL."),
+        typer.Option(
+            "--fetch",
+            metavar="DIR",
+            help="Copy its artifacts to this folder, and verify the checksums of the record.",
+        ),
     ] = None,
     state: StateOption = None,
     by_pod: ByPodOption = False,
@@ -191,24 +181,54 @@ def fetch(
     patience: PatienceOption = 300,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Copy a trial's artifacts, and verify the checksums in its record.
+    """Show one trial: its values, result, provenance and commits.
 
-    Artifacts are read from the state folder of `sweep local`, or a volume mounted there; with --by-pod, from
-    the cluster's volume through a short-lived pod.
+    With --reproduce --run, the trial runs as a local process, like under `sweep cluster local`, and nothing is
+    recorded. Exits with 1 if its status or any metric differs from the record, even in the last bit.
+
+    With --fetch, artifacts are read from the state folder of `sweep cluster local`, or a volume mounted there; with
+    --by-pod, from the cluster's volume through a short-lived pod.
     """
 
     def work() -> Response:
-        from sweepledger.cli.text import verification
-        from sweepledger.commands.reports import outputs as command
+        from sweepledger.cli.text import results, verification
+        from sweepledger.commands.reports import show as command
         from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.errors import UsageError
+
+        if (run and not reproduce) or (by_pod and fetch is None):
+            raise UsageError(
+                "--run needs --reproduce" if run and not reproduce else "--by-pod needs --fetch DIR"
+            )
+        if reproduce and fetch is not None:
+            raise UsageError("--fetch cannot be combined with --reproduce")
+        workspace = Workspace.find(response.current_folder())
+        if reproduce:
+            return _reproduced(workspace, trial, run=run)
+        if fetch is None:
+            details = command.show(workspace, trial)
+            return Response(details.as_data(), results.trial_text(details))
+        from sweepledger.commands.reports import outputs
         from sweepledger.repo.state import state_folder
 
-        workspace = Workspace.find(response.current_folder())
         claim = workspace.settings.results.artifacts
         pod = reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
-        target = to.absolute() if to else None
         folder = state_folder(workspace.repository, state)
-        artifacts = command.fetch(workspace, trial, into=target, state=folder, pod=pod)
+        artifacts = outputs.fetch(workspace, trial, into=fetch.absolute(), state=folder, pod=pod)
         return Response(artifacts.as_data(), verification.fetched_text(artifacts))
 
-    response.respond("fetch", form, work)
+    response.respond("show", form, work)
+
+
+def _reproduced(workspace: "Workspace", trial: str, *, run: bool) -> Response:
+    from sweepledger.cli.text import verification
+    from sweepledger.commands import reproduce as command
+
+    if not run:
+        recipe = command.recipe(workspace, trial)
+        return Response(recipe.as_data(), verification.recipe_text(recipe))
+    reproduction = command.reproduce(workspace, trial)
+    code = 0 if reproduction.is_equal else EXIT_PROBLEMS
+    return Response(
+        reproduction.as_data(), tuple(verification.reproduction_text(reproduction)), exit_code=code
+    )

@@ -1,4 +1,4 @@
-"""`sweep cancel`, `pause`, `resume` and `scale`: one commit that ends merged batches, or says how they run now.
+"""`sweep cancel`, `sweep cluster pause`, `resume` and `scale`: a commit that ends batches, or says how they run now.
 
 The spec names cancelled batches, whose overlays move to the archive. Its key `running` says how the others run, and a
 file in the folder of each, which the controller applies.
@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from sweepledger.commands.repository import batch_records, costs
-from sweepledger.commands.repository.running_batches import as_changes, running_files, running_problems
+from sweepledger.commands.repository.running_batches import (
+    as_changes,
+    repeats_trials,
+    running_files,
+    running_problems,
+)
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import IdleError, SpecError, UsageError
@@ -82,7 +87,9 @@ def cancellation(edit: SpecEdit, chosen: tuple[StoredBatch, ...], *, replace: bo
     ]
     unnamed = [batch for batch in chosen if batch.name not in edit.sweep.cancel]
     _, text = edit.append(*(("cancel", batch.name) for batch in unnamed), *retries)
-    moves, written, left = batches.archiving(chosen)
+    folders = {batch.folder for batch in edit.committed}
+    # A batch that HEAD has archived already, for which the spec lost its entry, is only named again.
+    moves, written, left = batches.archiving(batch for batch in chosen if batch.folder in folders)
     return Change(
         message=_message("cancel", edit.sweep.name, chosen),
         writes={**written, edit.sweep.path: text},
@@ -97,7 +104,7 @@ def _is_retried(edit: SpecEdit, batch: StoredBatch) -> bool:
 
 def _cancelled(edit: SpecEdit) -> dict[str, str]:
     """Return the batches that are cancelled and not recorded, each with what has to happen next."""
-    pending = batch_records.unrecorded_batches(edit.workspace.repository, edit.base, edit.merged)
+    pending = batch_records.unrecorded_batches(edit.workspace.repository, edit.results, edit.merged)
     archived = {batch.name for batch in edit.committed if not batch.is_active}
     unpushed = [batch.name for batch in edit.merged if batch.is_active and batch.name in archived]
     unpushed = [name for name in unpushed if name in edit.sweep.cancel]
@@ -109,6 +116,7 @@ def _refuse_all(edit: SpecEdit, cancelled: Mapping[str, str], *, replace: bool) 
     if cancelled:
         name, pending = next(iter(cancelled.items()))
         _refuse(edit, name, pending, replace=replace)
+    edit.refuse_proposals()
     raise UsageError(
         f"{edit.sweep.name} has no active batch to cancel",
         hint=f"`sweep status {edit.sweep.name}` shows the state of its batches",
@@ -151,23 +159,26 @@ def pause(workspace: Workspace, name: str, *, batch: str | None = None) -> Batch
     Raises IdleError if none is left to pause, UsageError for a batch that is not active, SpecError if a queue runs it,
     RepositoryError as SpecEdit does.
     """
-    return _commit_state(workspace, name, batch, "pause", lambda state: replace(state, paused=True))
+    return _commit_state(workspace, name, batch, "pause", lambda _, state: replace(state, paused=True))
 
 
 def resume(workspace: Workspace, name: str, *, batch: str | None = None) -> BatchesChange:
     """Commit that paused batches run again, once more each. Raises as `pause` does, SpecError above a budget."""
 
-    def again(state: RunningState) -> RunningState:
+    def again(_: StoredBatch, state: RunningState) -> RunningState:
         return replace(state, paused=False, resumes=state.resumes + 1) if state.paused else state
 
     return _commit_state(workspace, name, batch, "resume", again)
 
 
 def scale(workspace: Workspace, name: str, parallelism: int, *, batch: str | None = None) -> BatchesChange:
-    """Commit that so many trials of active batches run at once. Raises as `pause` does."""
-    return _commit_state(
-        workspace, name, batch, "scale", lambda state: replace(state, parallelism=parallelism)
-    )
+    """Commit that so many trials of active batches run at once; fewer count as a resume. Raises as `resume` does."""
+
+    def scaled(stored: StoredBatch, state: RunningState) -> RunningState:
+        new = replace(state, parallelism=parallelism)
+        return replace(new, resumes=state.resumes + repeats_trials(stored, state, new))
+
+    return _commit_state(workspace, name, batch, "scale", scaled)
 
 
 def _commit_state(
@@ -175,17 +186,20 @@ def _commit_state(
     name: str,
     batch: str | None,
     verb: str,
-    change: Callable[[RunningState], RunningState],
+    change: Callable[[StoredBatch, RunningState], RunningState],
 ) -> BatchesChange:
     def make(head: str) -> tuple[Change, tuple[StoredBatch, ...]]:
         edit = SpecEdit.at(workspace, name, head)
         edit.require_current()
         active = _active_batches(edit, batch)
-        known = {stored.name: edit.sweep.running.get(stored.name, RunningState()) for stored in active}
-        changed = {stored: new for stored, state in known.items() if (new := change(state)) != state}
+        changed: dict[str, RunningState] = {}
+        for stored in active:
+            state = edit.sweep.running.get(stored.name, RunningState())
+            if (new := change(stored, state)) != state:
+                changed[stored.name] = new
         if not changed:
             raise IdleError(
-                f"nothing to {verb}: {', '.join(known)} already runs so",
+                f"nothing to {verb}: {', '.join(stored.name for stored in active)} already runs so",
                 hint=f"`sweep status {name}` shows the state of its batches",
             )
         chosen = tuple(stored for stored in active if stored.name in changed)
@@ -210,6 +224,7 @@ def _active_batches(edit: SpecEdit, name: str | None) -> tuple[StoredBatch, ...]
         if batch.is_active and batch.name in here and name in {None, batch.name}
     )
     if not active:
+        edit.refuse_proposals()
         raise UsageError(f"{edit.sweep.name} has no active batch", hint=hint)
     return active
 
@@ -226,7 +241,7 @@ def _state_change(
     parsed, text = edit.set_values("running", values)
     problems = (
         *running_problems(parsed.sweep, edit.merged, edit.workspace.settings),
-        *(_overdrawn(edit, parsed.sweep) if verb == "resume" else ()),
+        *(() if verb == "pause" else _overdrawn(edit, parsed.sweep)),
     )
     if problems:
         raise SpecError(problems)
@@ -241,9 +256,9 @@ def _state_change(
 def _overdrawn(edit: SpecEdit, sweep: Sweep) -> Iterator[Problem]:
     """Yield a problem for each budget that what the resumes repeat exceeds."""
     settings, repository = edit.workspace.settings, edit.workspace.repository
-    if not settings.budgets:
-        return
     repeated = tuple(costs.resume_charges(repository, edit.base, sweep, edit.merged, settings))
+    if not settings.budgets or not repeated:
+        return
     month = costs.month_of(repository, edit.base, None)
     stored = batches.in_commit(repository, edit.base)
     ledger = costs.month_ledger(repository, edit.base, settings, month, merged=stored)

@@ -1,4 +1,4 @@
-"""`sweep pin` and `sweep data digest`: images and data by content, for the settings."""
+"""`sweep cluster pin` and `sweep cluster data`: images and data by content, for the settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,16 +35,15 @@ class Pinned:
 def pin(workspace: Workspace, name: str, *, repository: str | None = None, tag: str | None = None) -> Pinned:
     """Resolve an image's tag at its registry, and write tag and digest to the settings.
 
-    With `repository` the image may be new, or moves there. Images of the workspace need no digest. Sweeps use
-    the new digest after `sweep update`; merged batches keep theirs. Raises UsageError for an unknown image or
-    tag, SpecError for an invalid name or repository, ToolError if the registry cannot be asked; nothing is
-    written then.
+    With `repository` the image may be new, or moves there. Images of the workspace need no digest. Sweeps use the new
+    digest after `sweep generate --update`; merged batches keep theirs. Raises UsageError for an unknown image or tag,
+    SpecError for an invalid name or repository, ToolError if the registry cannot be asked; nothing is written then.
     """
     image = workspace.settings.images.get(name)
     registry_repository = repository or (image.repository if image else None)
     if registry_repository is None:
         names = ", ".join(sorted(workspace.settings.images)) or "none yet"
-        hint = f"images: {names}; `sweep pin {name} --repository R --tag T` adds it"
+        hint = f"images: {names}; `sweep cluster pin {name} --repository R --tag T` adds it"
         raise UsageError(f"{SETTINGS_FILE} has no image {name!r}", hint=hint)
     requested_tag = tag or (image.tag if image else None)
     if requested_tag is None:

@@ -1,4 +1,4 @@
-"""`sweep doctor`: check the setup of tools, repository and cluster.
+"""`sweep cluster doctor`: check the setup of tools, repository and cluster.
 
 Changes nothing except for the temporary Job of `--prove`. A check that cannot run is reported as skipped.
 """
@@ -135,7 +135,7 @@ def _held_findings(workspace: Workspace, kubectl: Kubectl, now: float) -> Iterat
         yield _unchecked_finding(what, error, part="storage")
         return
     for held in listed:
-        hint = "`sweep doctor --release` lets them go; what git does not have of them is lost then"
+        hint = "`sweep cluster doctor --release` lets them go; what git does not have of them is lost then"
         text = f"{len(held.names)} pods of {held.batch} have ended: {held.why}"
         yield HealthFinding("storage", what, HealthStatus.WRONG, text, hint)
     if not listed and workspace.settings.results.store.holds_pods:
@@ -152,7 +152,7 @@ def _bucket_finding(bucket: BucketSettings, repository: Repository) -> HealthFin
     try:
         found = bucket_results(bucket, repository).names()
     except GeneratorError as error:
-        hint = "`sweep fetch` and `sweep logs` need it here; trials and collector have their own credentials"
+        hint = "`sweep show --fetch` and `sweep logs` need it here; trials and collector have their own credentials"
         return HealthFinding("storage", what, HealthStatus.NOT_CHECKED, str(error), error.hint or hint)
     return HealthFinding("storage", what, HealthStatus.OK, f"{len(found)} folders are there")
 
@@ -225,7 +225,7 @@ def _documents(path: str, content: bytes) -> tuple[Any, ...]:
         return yaml.load_all(content)
     except TextError as error:
         raise RepositoryError(
-            f"{path}:{error.line}: {error}", hint="`sweep bootstrap` writes it again"
+            f"{path}:{error.line}: {error}", hint="`sweep cluster bootstrap` writes it again"
         ) from error
 
 
@@ -265,7 +265,7 @@ def _followed_source(workspace: Workspace) -> GitSource | None:
     try:
         return recorded_source(bootstrap_yaml.read(content))
     except (ValueError, RepositoryError):
-        return None  # `sweep bootstrap` reports an invalid file
+        return None  # `sweep cluster bootstrap` reports an invalid file
 
 
 def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: int) -> HealthFinding:
@@ -284,7 +284,7 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
 
 
 def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
-    """Return the Secrets that the cluster needs, as `sweep bootstrap` lists them."""
+    """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
     settings, source = workspace.cluster_settings, _followed_source(workspace)
     if source is not None:
         needed = platform.required_secrets(settings, source)
@@ -317,7 +317,7 @@ def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
         return _unchecked_finding(name, error)
     if keys is None:
         text = f"the cluster has none ({needed.purpose})"
-        hint = f"make it with {', '.join(needed.keys)}; `sweep bootstrap` prints the command"
+        hint = f"make it with {', '.join(needed.keys)}; `sweep cluster bootstrap` prints the command"
         return HealthFinding("cluster", name, HealthStatus.MISSING, text, hint)
     missing = sorted(set(needed.keys) - set(keys))
     if missing:
@@ -443,7 +443,7 @@ def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
         if held:
             yield HealthFinding("repository", what, HealthStatus.OK)
         else:
-            hint = f"`sweep bootstrap {settings.controller}`, then merge what it writes"
+            hint = f"`sweep cluster bootstrap {settings.controller}`, then merge what it writes"
             yield HealthFinding(
                 "repository", what, HealthStatus.MISSING, "the controller has nothing to follow", hint
             )
@@ -494,6 +494,10 @@ def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> He
             else "only a pod can tell whether it is kept until it is released"
         )
         return HealthFinding(
-            "storage", what, HealthStatus.NOT_CHECKED, text, "`sweep doctor --prove` runs one for a moment"
+            "storage",
+            what,
+            HealthStatus.NOT_CHECKED,
+            text,
+            "`sweep cluster doctor --prove` runs one for a moment",
         )
     return prove_storage(workspace.settings, kubectl, read_bases(workspace.root), patience=patience)

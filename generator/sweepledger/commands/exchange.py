@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -75,7 +75,7 @@ class ImportedSpec:
         return {
             "spec": self.text,
             "path": self.path if self.is_written else None,
-            "losses": [{"what": loss.what, "why": loss.why} for loss in self.losses],
+            "losses": list(map(asdict, self.losses)),
         }
 
 
@@ -164,8 +164,7 @@ class ExportedSweep:
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
-        losses = [{"what": loss.what, "why": loss.why} for loss in self.losses]
-        return {"text": self.text, "path": self.path, "losses": losses}
+        return {"text": self.text, "path": self.path, "losses": list(map(asdict, self.losses))}
 
 
 SEARCH_FORMATS = frozenset({"katib", "optimization-job", "optuna", "wandb"})

@@ -1,4 +1,4 @@
-"""`sweep expire`: delete batch folders on volumes whose records have been in git for long enough.
+"""`sweep cluster expire`: delete batch folders on volumes whose records have been in git for long enough.
 
 Deletion is final, so any doubt, about the branch or a volume, keeps a folder.
 """

@@ -1,4 +1,4 @@
-"""`sweep generate` and `sweep update`: write the next batch of each sweep; `--push` commits it.
+"""`sweep generate`: write the next batch of each sweep; `--push` commits it.
 
 Read this first, then `generation/next_batch.py`: spec -> sweep -> trials -> overlay -> work tree.
 """
@@ -9,17 +9,16 @@ from pathlib import Path
 
 from sweepledger.commands.generation.next_batch import (
     Generated,
-    StoredBatches,
     added_files,
     plan_batches,
     plan_each,
-    stored_batches,
     with_code_warnings,
     write_batches,
 )
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.running_batches import as_changes
 from sweepledger.commands.repository.settled_specs import settled_specs
+from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import GeneratorError, SpecError, UsageError
 from sweepledger.problems import Problem
@@ -44,16 +43,21 @@ class Generation:
 
 
 def generate(
-    workspace: Workspace, names: Iterable[str] = (), *, check: bool = False, base: str | None = None
+    workspace: Workspace,
+    names: Iterable[str] = (),
+    *,
+    check: bool = False,
+    base: str | None = None,
+    update: bool = False,
 ) -> tuple[Generated, ...]:
     """Write the next batch of each named sweep, or of none; with `check` only return it.
 
-    Raises SpecError for wrong specs, and RepositoryError if a generated file was edited by hand; nothing is
-    written then.
+    With `update`, a batch requests every trial of the spec if the current program is not the locked one. Raises
+    SpecError for wrong specs, and RepositoryError if a generated file was edited by hand; nothing is written then.
     """
     chosen = tuple(names)
     specs = workspace.specs(chosen)
-    planned = plan_batches(workspace, specs, base=base)
+    planned = plan_batches(workspace, specs, base=base, update=update)
     if not check:
         write_batches(workspace, planned)
     # Of a sweep that nobody named, older code is no news.
@@ -101,16 +105,6 @@ def _plan_each(workspace: Workspace, paths: Iterable[Path], stored: StoredBatche
             if not isinstance(error, SpecError)
         ),
     )
-
-
-def update(workspace: Workspace, name: str, *, base: str | None = None) -> Generated:
-    """Write a batch that requests every trial of the spec with the current program.
-
-    Nothing is written if the current program is the locked one. Raises as generate does.
-    """
-    planned = plan_batches(workspace, workspace.specs([name]), base=base, update=True)
-    write_batches(workspace, planned)
-    return planned[0]
 
 
 def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[Generation, str | None]:

@@ -1,4 +1,4 @@
-"""`sweep local`: controller, node and collector on one machine, following a branch."""
+"""`sweep cluster local`: controller, node and collector on one machine, following a branch."""
 
 import contextlib
 import time

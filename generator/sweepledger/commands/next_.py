@@ -1,4 +1,4 @@
-"""`sweep next`: the next round of each search, a function of the spec and the records in git."""
+"""`sweep cluster next`: the next round of each search, a function of the spec and the records in git."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -6,11 +6,11 @@ from functools import cached_property
 
 from sweepledger import search
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.generation.next_batch import StoredBatches, stored_batches
 from sweepledger.commands.generation.packs import propose_pack
 from sweepledger.commands.generation.waves import propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
 from sweepledger.commands.repository.costs import Timing
+from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.bounds import remaining_bounds
 from sweepledger.commands.rounds.evidence import foreign_labels
@@ -22,14 +22,15 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.plan import (
     Balance,
     BestTrial,
-    BlockReview,
     CodeChange,
+    DesignReview,
     Difference,
     Discrepancy,
     Forecast,
     Note,
     OutdatedPart,
     PlannedTrials,
+    PodDisk,
     Rejection,
     Review,
     RoundBounds,
@@ -44,16 +45,19 @@ from sweepledger.plan import (
     outdated_parts,
 )
 from sweepledger.problems import Problem
+from sweepledger.render import pod
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.paths import results_folder
 from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.batch import Batch
 from sweepledger.structs.domain import Continuous
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.program import Code, Program
-from sweepledger.structs.search_block import Block, RandomSearch, Sampler
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.search_block import Design, RandomSearch, Sampler
 from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore, Settings
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
@@ -65,10 +69,10 @@ def plan_notes(
     base: str | None,
     sweep: Sweep,
     merged: Sequence[StoredBatch],
-    requested: tuple[Sequence[Trial], Sequence[BlockReview]],
+    requested: tuple[Sequence[Trial], DesignReview],
 ) -> tuple[Note, ...]:
-    """Return notes on the trials and blocks that a sweep requests."""
-    trials, blocks = requested
+    """Return notes on the trials and the design that a sweep requests."""
+    trials, design = requested
     dataset = workspace.settings.dataset_named(sweep.run.data)
     best = _best_recorded(workspace, base, sweep, merged)
     examples = None if dataset is None else dataset.examples
@@ -76,7 +80,7 @@ def plan_notes(
     foreign = foreign_labels(workspace.repository, workspace.repository.commit("HEAD"), sweep)
     keeps_files = workspace.settings.results.store.keeps_files
     return notes(
-        sweep, trials, blocks, best=best, examples=examples, foreign=foreign, keeps_files=keeps_files
+        sweep, trials, design, best=best, examples=examples, foreign=foreign, keeps_files=keeps_files
     )
 
 
@@ -188,13 +192,13 @@ class _PlanContext:
             else ()
         )
         respelled = () if sweep.rounds else spec_change.respelled_values(sweep, trials, merged, retried)
-        blocks = tuple(_block_reviews(sweep, expansion))
+        design = _design_review(sweep, expansion)
         outdated = () if unlocked else self.outdated(sweep, program)
         return Review(
             sweep,
             trials,
             counts,
-            blocks,
+            design,
             coverage(sweep, expansion.configurations),
             self.difference(sweep, trials, program),
             tuple(
@@ -219,14 +223,20 @@ class _PlanContext:
             self.balances(sweep, counts.new if bounds else len(new)),
             (
                 *(() if unlocked else self.proposals(sweep, expansion, new, program)),
-                *plan_notes(self.workspace, results, sweep, merged, (trials, blocks)),
+                *plan_notes(self.workspace, results, sweep, merged, (trials, design)),
             )
             if counts.new
             else (),
             self.written(sweep),
             bounds,
             self.timing.next_cluster(sweep),
+            None if unlocked or not counts.new else self.disk(sweep, program),
         )
+
+    def disk(self, sweep: Sweep, program: Program) -> PodDisk:
+        """Return what the pods of its next batch may write on their nodes."""
+        batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
+        return PodDisk(pod.disk(batch, self.workspace.settings), pod.scratch(batch), program.code.disk)
 
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program
@@ -306,7 +316,7 @@ class _PlanContext:
         return programs.missing_scripts(self.workspace.repository, parsed, program)
 
     def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
-        """Compare the program with the one that `sweep update` would lock."""
+        """Compare the program with the one that `sweep generate --update` would lock."""
         code, repository = programs.requested_code(sweep), self.workspace.repository
         if code not in self.trees:
             head = repository.commit("HEAD")
@@ -370,34 +380,29 @@ def _round_counts(merged: Sequence[StoredBatch], new: int) -> TrialCounts:
     return TrialCounts(new, len(active), len(listed) - len(active))
 
 
-def _block_reviews(sweep: Sweep, expansion: Expansion) -> Iterator[BlockReview]:
-    start = 0
-    for block, count in zip(sweep.blocks, expansion.blocks, strict=True):
-        kept = expansion.configurations[start : start + count.kept]
-        start += count.kept
-        constraints = zip(block.space.constraints, count.rejections, count.unevaluated, strict=False)
-        yield BlockReview(
-            block.method,
-            count.candidates,
-            count.rejected,
-            count.duplicates,
-            count.kept,
-            tuple(
-                Rejection(constraint.text, rejected, unasked) for constraint, rejected, unasked in constraints
-            ),
-            _block_discrepancy(block, count.rejected, kept),
-        )
+def _design_review(sweep: Sweep, expansion: Expansion) -> DesignReview:
+    design, count = sweep.design, expansion.count
+    constraints = zip(design.space.constraints, count.rejections, count.unevaluated, strict=False)
+    return DesignReview(
+        design.method,
+        count.candidates,
+        count.rejected,
+        count.duplicates,
+        count.kept,
+        tuple(Rejection(constraint.text, rejected, unasked) for constraint, rejected, unasked in constraints),
+        _discrepancy(design, count.rejected, expansion.configurations),
+    )
 
 
-def _block_discrepancy(block: Block, rejected: int, kept: Sequence[Configuration]) -> Discrepancy | None:
+def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> Discrepancy | None:
     """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
-    if not isinstance(block, RandomSearch) or block.sampler is Sampler.RANDOM or rejected:
+    if not isinstance(design, RandomSearch) or design.sampler is Sampler.RANDOM or rejected:
         return None
     # Each prefix of a sequence is evenly distributed; of a Latin hypercube only all points are.
-    if block.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
+    if design.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
         return None
     space = SearchSpace(
-        tuple(parameter for parameter in block.space.parameters if isinstance(parameter.domain, Continuous))
+        tuple(parameter for parameter in design.space.parameters if isinstance(parameter.domain, Continuous))
     )
     points = unit_points(space, kept[:MOST_POINTS])
     value = discrepancy(points)

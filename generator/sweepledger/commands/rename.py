@@ -7,12 +7,13 @@ from types import MappingProxyType
 from sweepledger import spec
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import results_change
+from sweepledger.commands.generation.spec_change import retried_trials
 from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
 from sweepledger.commands.repository.batch_records import batch_results, expected_trials
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.reader.yaml_edit import set_value
+from sweepledger.reader.yaml_edit import remove_key, set_value
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
@@ -25,6 +26,9 @@ from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
+
+NAMING_BATCHES = ("retry", "cancel", "running")
+"""Keys of a spec with names of batches: what they request is done, or `rename` refuses."""
 
 _Recorded = dict[str, tuple[Trial, Record]]
 """Trials with the record that counts, by digest."""
@@ -61,12 +65,13 @@ def rename(workspace: Workspace, old: str, new: str) -> Renamed:
     attempts: dict[str, BatchAttempts] = {}
 
     def move(base: str) -> Change:
-        sweep, writes = _moved_spec(workspace, old, new)
+        before, sweep, writes = _moved_spec(workspace, old, new)
         # The index keeps what a person has staged, such as a spec that was moved before its name was changed.
         moved = [path for path in writes if _has(workspace, path, writes[path])]
         if moved:
             repository.run(*without_repository_filters(repository), "add", "--", *moved)
         stored = _ended_batches(workspace, base, old, new)
+        _refuse_open_entries(workspace, base, before, stored)
         recorded = _recorded(workspace, base, old, stored)
         overlays.clear()
         attempts.clear()
@@ -97,8 +102,11 @@ def rename(workspace: Workspace, old: str, new: str) -> Renamed:
     return Renamed(commit, names, sum(each.lock.trials for each in overlays), left[0])
 
 
-def _moved_spec(workspace: Workspace, old: str, new: str) -> tuple[Sweep, dict[str, bytes]]:
-    """Return the sweep under its new name, and its spec. Raises UsageError, RepositoryError, SpecError."""
+def _moved_spec(workspace: Workspace, old: str, new: str) -> tuple[Sweep, Sweep, dict[str, bytes]]:
+    """Return the sweep under both names, and its new spec, which names no batch of the old sweep.
+
+    Raises UsageError, RepositoryError, SpecError.
+    """
     before, after = f"{SPECS}/{old}.yaml", f"{SPECS}/{new}.yaml"
     is_moved = (workspace.root / after).is_file()
     if (workspace.root / before).is_file() and is_moved:
@@ -114,16 +122,41 @@ def _moved_spec(workspace: Workspace, old: str, new: str) -> tuple[Sweep, dict[s
         )
     text = read_input(path).decode()
     try:
+        former = set_value(text, ("name",), old)
         text = set_value(text, ("name",), new)
+        for key in NAMING_BATCHES:
+            text = remove_key(text, key)
     except ValueError as error:
         raise RepositoryError(
-            f"{path.name} cannot be changed automatically: {error}", hint=f"write `name: {new}` by hand"
+            f"{path.name} cannot be changed automatically: {error}",
+            hint=f"write `name: {new}` by hand, and remove the keys that name its batches",
         ) from error
-    beside = workspace.beside(workspace.root / after)
-    parsed = spec.parse(text.encode(), after, workspace.settings, beside=beside)
-    if isinstance(parsed, tuple):
-        raise SpecError(parsed)
-    return parsed.sweep, {after: text.encode()}
+    sweeps = []
+    for content, name in ((former, before), (text, after)):
+        beside = workspace.beside(workspace.root / name)
+        parsed = spec.parse(content.encode(), name, workspace.settings, beside=beside)
+        if isinstance(parsed, tuple):
+            raise SpecError(parsed)
+        sweeps.append(parsed.sweep)
+    return sweeps[0], sweeps[1], {after: text.encode()}
+
+
+def _refuse_open_entries(
+    workspace: Workspace, base: str, sweep: Sweep, stored: tuple[StoredBatch, ...]
+) -> None:
+    """Raise RepositoryError for what a spec says of its batches and what depends on it once it is gone."""
+    due = retried_trials(workspace.repository, sweep, stored, base)
+    if due:
+        raise RepositoryError(
+            f"retry of {sweep.path} requests {len(due)} trial(s) that no batch lists",
+            hint=f"`sweep run {sweep.name}` runs them; or remove the entry and commit, then run this again",
+        )
+    if resumed := [name for name, state in sweep.running.items() if state.resumes]:
+        raise UsageError(
+            f"{sweep.name} keeps its name: budgets charge what {', '.join(resumed)} repeated after pauses by its "
+            "entry in running, which belongs to this spec",
+            hint="write a new spec for further trials",
+        )
 
 
 def _has(workspace: Workspace, path: str, content: bytes) -> bool:
@@ -142,7 +175,8 @@ def _ended_batches(workspace: Workspace, base: str, old: str, new: str) -> tuple
         )
     if any(batch.lock.round is not None for batch in stored):
         raise UsageError(
-            f"{old} has rounds, which follow from its batches, so it keeps its name",
+            f"{old} has rounds, so it keeps its name: `sweep verify` computes each from the commits before it, "
+            "and under another name all would be in one",
             hint=f"a new search reads its trials with `start: {{sweep: {old}}}`",
         )
     return stored

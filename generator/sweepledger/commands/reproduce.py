@@ -1,4 +1,4 @@
-"""`sweep reproduce`: the recipe of a recorded trial, and whether a rerun has the same result."""
+"""`sweep show --reproduce`: the recipe of a recorded trial, and whether a rerun has the same result."""
 
 import re
 import shlex
@@ -55,7 +55,7 @@ class Rerun:
 def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
     """Run one row of a batch under its own launcher, with its locked code.
 
-    Everything is kept in a temporary folder: neither git nor `sweep local` see it. Raises SpecError if this
+    Everything is kept in a temporary folder: neither git nor `sweep cluster local` see it. Raises SpecError if this
     machine cannot run it, RepositoryError, StorageError for wrong data, ToolError.
     """
     if batch.lock.shape.is_distributed:
@@ -127,7 +127,7 @@ def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:
     commits = [commit for commit, _ in at_commit.file_versions(workspace.repository, "HEAD", *paths)]
     if not commits:
         raise RepositoryError(
-            f"{batch.folder} is in no commit", hint="commit it, and run it by `sweep local`"
+            f"{batch.folder} is in no commit", hint="commit it, and run it by `sweep cluster local`"
         )
     return commits[-1]
 
@@ -186,7 +186,7 @@ class Recipe:
             "ran": self.ran,
             "data": as_data(self.lock.program.data),
             "workdir": self.lock.program.workdir,
-            "assignment": dict(self.assignment),
+            "configuration": dict(self.assignment),
             "seed": self.seed,
             "command": list(self.command),
             "lines": list(self.lines),
@@ -254,15 +254,15 @@ class Reproduction:
             "equal": self.is_equal,
             "environment": {
                 "recorded": record_json.as_object(self.recorded_environment),
-                "found": record_json.as_object(self.environment),
+                "rerun": record_json.as_object(self.environment),
                 "differences": list(self.environment_differences),
             },
-            "status": {"recorded": self.recorded, "found": str(self.record.status) if self.record else None},
+            "status": {"recorded": self.recorded, "rerun": str(self.record.status) if self.record else None},
             "metrics": [
                 {
                     "name": metric.name,
                     "recorded": metric.recorded,
-                    "found": metric.measured,
+                    "rerun": metric.measured,
                     "file": metric.where,
                     "equal": metric.is_equal,
                     "timing": metric.is_timing,

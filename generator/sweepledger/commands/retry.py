@@ -108,10 +108,7 @@ def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) 
         )
     # A batch that is committed and not merged has the number that the next one needs.
     if planned.stale:
-        raise RepositoryError(
-            f"{planned.stale[0].folder} is committed here and not on {edit.workspace.settings.branch} yet",
-            hint="push or merge it, then run this again",
-        )
+        edit.refuse_proposals()
     (planned,) = next_batch.with_code_warnings(edit.workspace, [parsed], [planned])
     assert planned.batch is not None
     return _change(edit.workspace, planned, planned.batch, text), planned
@@ -124,7 +121,7 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
     if parsed.sweep.rounds is not None or any(each.lock.round is not None for each in stored):
         raise UsageError(
             f"{name} has rounds, in which all trials run one program",
-            hint=f"`sweep update {name}` begins anew",
+            hint=f"`sweep generate {name} --update` begins anew",
         )
     base, program = batches.newest_of_all(stored), programs.current_program(workspace, parsed.sweep)
     if base is None or base.lock.program.digest == program.digest:
@@ -133,7 +130,7 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
             hint=f"change and commit the code; or, as it is, `sweep retry {name}`",
         )
     due = frozenset(_batches_to_retry(edit, statuses, batch))
-    outcomes = spec_change.recorded_outcomes(workspace.repository, parsed.sweep, stored, edit.base)
+    outcomes = spec_change.recorded_outcomes(workspace.repository, parsed.sweep, stored, edit.results)
     wanted = {digest for each, digest, status in outcomes if each in due and status in statuses}
     failed = {
         Trial(trial.assignment, program.digest, trial.replicate).digest
@@ -154,6 +151,7 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
             f"nothing to retry: the current code has been requested for these trials of {name} already",
             hint=f"`sweep run {name}` runs what is left",
         )
+    edit.refuse_proposals()
     request = BatchRequest(parsed.sweep, program, trials, repairs=True)
     overlay = build_overlay(request, stored, base_files.read_bases(workspace.root), workspace.settings)
     text = read_input(workspace.root / parsed.sweep.path)
@@ -178,7 +176,7 @@ def _batches_to_retry(edit: SpecEdit, statuses: frozenset[Status], batch: str | 
     """Return the names of the batches with such trials that no later batch lists. Raises IdleError."""
     newest = {trial.digest: stored.name for stored in edit.merged for trial in stored.trials}
     outcomes = tuple(
-        spec_change.recorded_outcomes(edit.workspace.repository, edit.sweep, edit.merged, edit.base)
+        spec_change.recorded_outcomes(edit.workspace.repository, edit.sweep, edit.merged, edit.results)
     )
     final = {digest for _, digest, status in outcomes if status.is_final}
     unfinished = [

@@ -128,7 +128,7 @@ def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
     name = plan.batch.name
     if plan.batch.lock.program.image == LOCAL_IMAGE:
         raise RepositoryError(
-            f"{name} has no image: only `sweep local` runs it",
+            f"{name} has no image: only `sweep cluster local` runs it",
             hint="name one by `run.image`, or for all by `defaults.image` of the settings; then generate it",
         )
     if submission.is_too_old(server, plan.jobs):
@@ -143,12 +143,12 @@ def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
         )
         raise RepositoryError(
             f"{name} was submitted already: {state}",
-            hint="`sweep collect-by-pod` when they have ended; a batch is never submitted twice",
+            hint="`sweep cluster collect-by-pod` when they have ended; a batch is never submitted twice",
         )
     if plan.was_begun and not plan.present and not again:
         raise RepositoryError(
             f"{name} was submitted before, and its Jobs are gone: deleted by the TTL, or never created",
-            hint="`sweep collect-by-pod` first; then `sweep submit --again` creates what has no result",
+            hint="`sweep cluster collect-by-pod` first; then `sweep submit --again` creates what has no result",
         )
 
 

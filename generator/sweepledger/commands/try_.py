@@ -15,6 +15,7 @@ from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.outside_imports import StartedProgram, check_imports
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import datasets
+from sweepledger.engine.local.environment import program_path
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
@@ -29,7 +30,7 @@ from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.kubernetes import DATA_VARIABLE, INDEX_VARIABLE
+from sweepledger.structs.kubernetes import CODE_VARIABLE, DATA_VARIABLE, INDEX_VARIABLE
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
@@ -68,7 +69,7 @@ class Tried:
         return {
             "trial": self.number,
             "of": self.of,
-            "assignment": dict(self.trial.assignment),
+            "configuration": dict(self.trial.assignment),
             "status": str(self.record.status) if self.record else str(Status.MISSING),
             "reason": self.record.reason if self.record else None,
             "metrics": dict(self.record.metrics) if self.record else {},
@@ -151,8 +152,8 @@ def _run(
         storage.write_file(scratch / "batch" / path, content)
     environment = _environment(workspace, batch, scratch, code)
     exit_code = process.run_foreground(
-        [_interpreter(batch.sweep), str(scratch / "batch" / "launch.py")],
-        folder=code,
+        [program_path(_interpreter(batch.sweep), str(code)), str(scratch / "batch" / "launch.py")],
+        folder=scratch / "scratch",
         environment=environment,
         grace=GRACE_SECONDS,
         quiet=quiet,
@@ -208,6 +209,7 @@ def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) 
         "OMP_NUM_THREADS": str(batch.run.threads),
         "SWEEP_LAUNCH": str(scratch / "batch" / "launch.json"),
         "SWEEP_TABLE": str(scratch / "batch"),
+        CODE_VARIABLE: str(code),
         "SWEEP_RESULTS": str(scratch / "results"),
         "SWEEP_SCRATCH": str(scratch / "scratch"),
         "SWEEP_POD_UID": str(uuid.uuid4()),

@@ -1,4 +1,4 @@
-"""`sweep warm-start`: finished trials of another tool become foreign evidence that a search starts from."""
+"""`sweep import trials`: finished trials of another tool become foreign evidence that a search starts from."""
 
 import tempfile
 from dataclasses import dataclass, replace

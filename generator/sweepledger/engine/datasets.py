@@ -14,7 +14,14 @@ from pathlib import Path
 from sweepledger import process
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.process import LimitExceededError, Limits
-from sweepledger.storage import BY_CONTENT, folder_state, notes_writes, storage_error, storage_errors
+from sweepledger.storage import (
+    BY_CONTENT,
+    folder_state,
+    notes_writes,
+    storage_error,
+    storage_errors,
+    write_file,
+)
 from sweepledger.structs.program import AND
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 from sweepledger.structs.values import listing_digest
@@ -38,10 +45,13 @@ def is_verifiable(identity: str) -> bool:
 def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     """Return the verified folder of a dataset; run its `prepare` command in the folder `code` if it is missing.
 
-    A dataset with a version instead of a digest is not verified, which the caller must report. Raises StorageError
-    if the content differs from the digest in settings, and ToolError if the command fails.
+    A dataset with a version instead of a digest is not verified, which the caller must report, but is not what another
+    version has used. Raises StorageError if the content differs from the digest in settings, and ToolError if the
+    command fails.
     """
     prepared_folder(dataset, folder, code=code)
+    if not is_verifiable(dataset.identity):
+        _refuse_other_version(dataset, folder)
     try:
         identity = folder_digest(folder) if is_verifiable(dataset.identity) else dataset.identity
     except OSError as error:
@@ -52,6 +62,24 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
             hint=f"remove the folder to have it prepared again, or correct datasets.{dataset.name}.digest",
         )
     return folder
+
+
+def _refuse_other_version(dataset: Dataset, folder: Path) -> None:
+    """Raise StorageError if another version has used the folder as it is; else note this version beside it."""
+    note = folder.with_name(f".{folder.name}.version")
+    with storage_errors(folder):
+        state = folder_state(folder, by_content=False)
+    with storage_errors(note):
+        former, _, seen = note.read_text().partition("\n") if note.is_file() else ("", "", "")
+    if former not in {"", dataset.identity} and seen == state:
+        raise StorageError(
+            f"dataset {dataset.name}: {folder} must have the data of {dataset.identity}, and has not changed "
+            f"since it was used as {former}",
+            hint="remove the folder to have it prepared again"
+            if dataset.prepare
+            else "put the data of this version there",
+        )
+    write_file(note, f"{dataset.identity}\n{state}".encode())
 
 
 def prepared_folder(dataset: Dataset, folder: Path, *, code: Path) -> None:

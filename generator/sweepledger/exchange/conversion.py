@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.search_block import AdaptiveSearch, Block
+from sweepledger.structs.search_block import AdaptiveSearch, Design
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import Value
 
@@ -14,9 +14,9 @@ from sweepledger.structs.values import Value
 class Loss:
     """A part that could not be converted exactly, with the reason."""
 
-    what: str
+    part: str
     """The part of the source, such as `early_terminate`."""
-    why: str
+    reason: str
     """What was written instead, and why."""
 
 
@@ -54,20 +54,20 @@ class Writer(Protocol):
 def export_banner(sweep: Sweep, tool: str, losses: Iterable[Loss]) -> str:
     """Return the comment above an exported file: its sweep, and what the tool does differently."""
     lines = [f"Exported from the sweep {sweep.name}. Differences in {tool}:"]
-    return "\n".join([*lines, *(f"- {loss.what}: {loss.why}" for loss in losses)])
+    return "\n".join([*lines, *(f"- {loss.part}: {loss.reason}" for loss in losses)])
 
 
-def block_losses(block: Block, tool: str) -> Iterator[Loss]:
-    """Yield the losses of a block's zip groups, conditions, constraints and derived values."""
-    for group in block.space.zips:
+def design_losses(design: Design, tool: str) -> Iterator[Loss]:
+    """Yield the losses of a design's zip groups, conditions, constraints and derived values."""
+    for group in design.space.zips:
         yield Loss(f"zip: {', '.join(group)}", f"{tool} combines every value with every other, not pairwise")
-    for parameter in block.space.parameters:
+    for parameter in design.space.parameters:
         if parameter.when:
             parents = ", ".join(condition.parameter for condition in parameter.when)
             yield Loss(f"when of {parameter.name}", f"{tool} sets it for every value of {parents}")
-    for constraint in block.space.constraints:
+    for constraint in design.space.constraints:
         yield Loss(f"constraint: {constraint.text}", f"{tool} also runs configurations that violate it")
-    for derived in block.space.derived:
+    for derived in design.space.derived:
         yield Loss(
             f"derived: {derived.name}", f"{tool} cannot compute it; compute it in the program: {derived.text}"
         )

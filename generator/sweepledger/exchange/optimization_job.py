@@ -143,18 +143,13 @@ def _command(trial: ImportedTrial, names: Mapping[str, str]) -> dict[str, Any]:
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     """Return the sweep as an OptimizationJob with one node per trial."""
-    losses: list[Loss] = []
-    block = sweep.blocks[0]
-    losses += [
-        Loss(f"block {at}", f"an {KIND} has one search space; left out")
-        for at in range(2, len(sweep.blocks) + 1)
-    ]
-    losses += conversion.block_losses(block, KIND)
-    grid = not isinstance(block, RandomSearch | AdaptiveSearch)
-    if isinstance(block, GridSearch | RandomSearch | AdaptiveSearch) and not (grid and _has_ranges(block)):
+    design = sweep.design
+    losses = list(conversion.design_losses(design, KIND))
+    grid = not isinstance(design, RandomSearch | AdaptiveSearch)
+    if isinstance(design, GridSearch | RandomSearch | AdaptiveSearch) and not (grid and _has_ranges(design)):
         spaces = {
             parameter.name: _space(parameter.name, parameter.domain, losses)
-            for parameter in block.space.parameters
+            for parameter in design.space.parameters
         }
     else:
         spaces = _observed(assignments, losses)
@@ -162,7 +157,7 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
             assignments
         ):
             losses.append(
-                Loss(f"method: {block.method}", f"an {KIND} runs combinations of these values, not rows")
+                Loss(f"method: {design.method}", f"an {KIND} runs combinations of these values, not rows")
             )
     _require_small(sweep, spaces)
     count = len(assignments) if sweep.search is None else conversion.most_trials(sweep.search)
@@ -175,15 +170,15 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         losses.append(Loss(f"{count} trials", f"an {KIND} has at most {MOST_TRIALS}"))
     if not grid:
         losses.append(Loss("seed", f"{TOOL} draws other values for the same seed"))
-    if not grid and not isinstance(block, RandomSearch):
-        losses.append(Loss(f"method: {block.method}", f"an {KIND} has grid and random; written as random"))
+    if not grid and not isinstance(design, RandomSearch):
+        losses.append(Loss(f"method: {design.method}", f"an {KIND} has grid and random; written as random"))
     if sweep.metric.target is not None or sweep.other_metrics:
         losses.append(Loss("metric", f"an {KIND} has one objective without a target"))
     count = max(1, min(count, MOST_TRIALS))
     command = [part for part in sweep.command if not part.startswith("${args")]
     losses.append(Loss("command", f"a trial receives its parameters in the variables {VARIABLE}NAME"))
     losses += conversion.run_losses(sweep, KIND)
-    seed = {"seed": block.seed} if isinstance(block, RandomSearch) else {}
+    seed = {"seed": design.seed} if isinstance(design, RandomSearch) else {}
     document = {
         "apiVersion": VERSION,
         "kind": KIND,
@@ -231,8 +226,8 @@ def _plain(part: str, sweep: Sweep) -> str:
     return part.replace("${env}", "/usr/bin/env").replace("${interpreter}", sweep.run.interpreter)
 
 
-def _has_ranges(block: GridSearch | RandomSearch | AdaptiveSearch) -> bool:
-    return any(not isinstance(parameter.domain, Choice | Constant) for parameter in block.space.parameters)
+def _has_ranges(design: GridSearch | RandomSearch | AdaptiveSearch) -> bool:
+    return any(not isinstance(parameter.domain, Choice | Constant) for parameter in design.space.parameters)
 
 
 def _space(name: str, domain: Domain, losses: list[Loss]) -> dict[str, Any]:  # noqa: PLR0911 - one per domain

@@ -387,7 +387,7 @@ def _search(
     runs = any(
         isinstance(node, ast.Call) and _function(node) in {*CONFIG_CALLS, TUNER} for node in _walk(tree)
     )
-    if runs and drawn and not any(loss.what.startswith("num_samples") for loss in losses) and samples is None:
+    if runs and drawn and not any(loss.part.startswith("num_samples") for loss in losses) and samples is None:
         losses.append(Loss("num_samples", "the file names none; written as 1, Ray's default: set run_cap"))
     algorithm = config.get("search_alg")
     method = SEARCHES.get(str(algorithm), "random")
@@ -441,11 +441,13 @@ def _tune_config(tree: ast.Module, losses: list[Loss]) -> Iterator[tuple[str, An
 def _once(losses: list[Loss], more: list[Loss]) -> tuple[list[Loss], list[Loss]]:
     """Return both with a metric or a direction that is code named once: as code, with what is written instead."""
     for key, option in OPTIONS.items():
-        missing = [loss for loss in more if loss.what == key and loss.why.startswith(NAMES_NONE)]
-        code = [loss for loss in losses if loss.what.startswith(f"{option}: ") and loss.why == NOT_EXECUTED]
+        missing = [loss for loss in more if loss.part == key and loss.reason.startswith(NAMES_NONE)]
+        code = [
+            loss for loss in losses if loss.part.startswith(f"{option}: ") and loss.reason == NOT_EXECUTED
+        ]
         if missing and code:
-            why = NOT_EXECUTED + missing[0].why.removeprefix(NAMES_NONE)
-            losses = [Loss(loss.what, why) if loss in code else loss for loss in losses]
+            why = NOT_EXECUTED + missing[0].reason.removeprefix(NAMES_NONE)
+            losses = [Loss(loss.part, why) if loss in code else loss for loss in losses]
             more = [loss for loss in more if loss not in missing]
     return losses, more
 

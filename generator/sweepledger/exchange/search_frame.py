@@ -102,7 +102,7 @@ def _size(search: ForeignSearch, losses: list[Loss]) -> dict[str, Any]:
     if search.method == "grid":
         why = f"{search.tool} runs as many of {size} combinations in an order of its own; here they are drawn"
         losses.append(Loss(f"run_cap: {cap}", why))
-        return {"grid_order": "shuffled", **keys, "run_cap": cap}
+        return {"method": "random", **keys, "run_cap": cap}
     if search.method != "random":
         rounds = search.at_once or USUAL_ROUND
         why = f"{search.tool} proposes a trial whenever one ends; here a round proposes {rounds}"

@@ -17,7 +17,7 @@ from sweepledger.reader.scalars import resolve_scalar
 WIDTH = 100
 """Width of a mapping or a list on one line."""
 
-SPREAD = frozenset({"parameters", "assignments", "blocks", "constraints"})
+SPREAD = frozenset({"parameters", "assignments", "constraints"})
 """Keys whose entries are written on separate lines, for review."""
 
 LONGEST_INTEGER = 1024
@@ -35,7 +35,7 @@ def spec_text(imported: Imported, source: str) -> str:
     header = [f"Imported from {source}."]
     if imported.losses:
         header.append("Not converted exactly:")
-        header += [f"- {loss.what}: {loss.why}" for loss in imported.losses]
+        header += [f"- {loss.part}: {loss.reason}" for loss in imported.losses]
     lines = [*(f"# {_one_line(text)}" for text in header), "", *_mapping({"version": 1, **imported.spec}, "")]
     return "\n".join(lines) + "\n"
 

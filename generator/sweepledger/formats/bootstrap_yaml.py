@@ -15,7 +15,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Options of `sweep bootstrap`, and the digest of every file that it wrote."""
+    """Options of `sweep cluster bootstrap`, and the digest of every file that it wrote."""
 
     controller: Controller
     url: str

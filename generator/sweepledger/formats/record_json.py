@@ -42,6 +42,8 @@ MOST_RECORD_BYTES = 4 * LARGEST_TRIAL_FILE
 """Bytes of a trial's record files after which no further one is read. Files that are too large do not count."""
 MOST_COUNTED = 1000
 """Further files that are counted."""
+CURVES_LEFT_OUT = "curves_left_out"
+"""Member of a record's details: the number of curves without room."""
 UNREAD = b"\x00"
 """Stands for a record file beyond these bounds."""
 MAX_DETAILS_BYTES = 32 * 1024
@@ -50,6 +52,7 @@ SMALL_RECORD_BYTES = MAX_DETAILS_BYTES // 4
 """A record of this size cannot exceed the limit of details: `1e15` grows fourfold, nothing by more."""
 MAX_METRICS = 101
 MAX_ARTIFACTS = 1000
+MAX_CURVES = 100
 MAX_CURVE_POINTS = 200
 MAX_ROWS = 10_000_000
 LONGEST_SECONDS = 10**10
@@ -58,9 +61,6 @@ LARGEST_NUMBER = 1e150
 """A larger metric counts as not finite: its square is, and sums of a few such numbers can be."""
 MAX_ATTEMPTS = 1_000_000_000
 """The launcher accepts a number of earlier failures with nine digits."""
-
-
-NO_CURVE = Curve("[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,10 @@ def read(content: bytes | None) -> Record | CorruptRecord:
 
 
 def read_message(content: bytes) -> Record | CorruptRecord:
-    """Return the record in a termination message: whole, with a compressed curve, or only its first part.
+    """Return the record in a termination message: whole, with compressed curves, or only its first part.
 
-    The last two have the digest of the whole record, which restores the curve or stays on the volume.
+    The last two have the digest of the whole record, which restores the curves or stays on the volume. Curves that did
+    not fit are counted among the details, and the others cannot be compared with the digest.
     """
     record = read(content)
     if isinstance(record, Record) or b'"sha256"' not in content:
@@ -98,8 +99,8 @@ def read_message(content: bytes) -> Record | CorruptRecord:
     try:
         data = parse_untrusted_object(content)
         whole = data.pop("sha256", None)
-        if "curve_zlib" in data:
-            return _with_curve(data, whole)
+        if "curves_zlib" in data or CURVES_LEFT_OUT in data:
+            return _with_curves(data, whole)
         if type(whole) is not str:
             return CorruptRecord("wrong-value:sha256")
         return from_data({"artifacts": [], "details": {}, "environment": None, **data})
@@ -107,23 +108,37 @@ def read_message(content: bytes) -> Record | CorruptRecord:
         return CorruptRecord(str(refused))
 
 
-def _with_curve(data: dict[str, Any], whole: object) -> Record | CorruptRecord:
-    """Return the record whose curve is compressed, if it has the digest of the whole record. Raises RejectedInput."""
+def _with_curves(data: dict[str, Any], whole: object) -> Record | CorruptRecord:
+    """Return the record whose curves are compressed, if it has the digest of the whole record. Raises RejectedInput."""
+    left_out = data.pop(CURVES_LEFT_OUT, 0)
     try:
-        decompressor = zlib.decompressobj()
-        text = decompressor.decompress(base64.b64decode(str(data.pop("curve_zlib"))), MAX_RECORD_BYTES)
-        differences, values = json.loads(text)
-        # The sums of anything but numbers grow with the square of the text.
-        if len(differences) > MAX_CURVE_POINTS or any(type(step) is not int for step in differences):
-            return CorruptRecord("wrong-value:curve_zlib")
-        points = list(zip(itertools.accumulate(differences), values, strict=True))
-        data["curve"] = [list(point) for point in points]
+        if packed := data.pop("curves_zlib", ""):
+            text = zlib.decompressobj().decompress(base64.b64decode(str(packed)), MAX_RECORD_BYTES)
+            columns = json.loads(text)
+            # The sums of anything but numbers grow with the square of the text.
+            if len(columns) > MAX_CURVES or not all(map(_are_steps, columns.values())):
+                return CorruptRecord("wrong-value:curves_zlib")
+            data["curves"] = {
+                name: [list(point) for point in zip(itertools.accumulate(differences), values, strict=True)]
+                for name, (differences, values) in columns.items()
+            }
         line = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
-    except (ValueError, TypeError, zlib.error, RecursionError):
-        return CorruptRecord("wrong-value:curve_zlib")
-    if hashlib.sha256(line.encode()).hexdigest() != str(whole).removeprefix("sha256:"):
+    except (AttributeError, ValueError, TypeError, zlib.error, RecursionError):
+        return CorruptRecord("wrong-value:curves_zlib")
+    if not left_out and hashlib.sha256(line.encode()).hexdigest() != str(whole).removeprefix("sha256:"):
         return CorruptRecord("wrong-value:sha256")
+    if left_out and type(data.get("details")) is dict:
+        earlier = data["details"].get(CURVES_LEFT_OUT, 0)
+        data["details"][CURVES_LEFT_OUT] = (
+            left_out + earlier if type(earlier) is type(left_out) is int else left_out
+        )
     return from_data(data)
+
+
+def _are_steps(columns: Any) -> bool:
+    """Return whether a pair of lists begins with few differences of steps."""
+    differences, _ = columns
+    return len(differences) <= MAX_CURVE_POINTS and all(type(step) is int for step in differences)
 
 
 def from_line(line: str) -> Record | CorruptRecord:
@@ -148,8 +163,8 @@ def as_data(record: Record) -> dict[str, Any]:
             for artifact in record.artifacts
         ],
     }
-    if record.curve:
-        data["curve"] = record.curve
+    if record.curves:
+        data["curves"] = record.curves
     if record.stopped is not None:
         data["stopped"] = as_object(record.stopped)
     if record.shared is not None:
@@ -162,22 +177,25 @@ def as_object(value: Environment | ArtifactList | EarlyStop | None) -> dict[str,
     return None if value is None else {name: getattr(value, name) for name in value.__slots__}
 
 
-def split_curve(line: str) -> tuple[str, str]:
-    """Return a record's line without its curve, and the curve as alternating steps and values.
+def split_curves(line: str) -> tuple[str, Mapping[str, str]]:
+    """Return a record's line without its curves, and each curve by metric as alternating steps and values.
 
     Reading a hundred thousand curves as lists of lists takes seconds. The line must have the canonical form, of which
     the caller notices other forms as wrong JSON.
     """
-    match = _CURVE.search(line)
-    if match is None or match["curve"] is None:
-        return line, ""
-    points, _, rest = line[match.end() :].partition("]]")
-    return line[: match.start("curve")] + rest, points.replace("],[", ",")
+    match = _CURVES.search(line)
+    if match is None or match["curves"] is None:
+        return line, {}
+    text, _, rest = line[match.end() :].partition("}")
+    return line[: match.start("curves")] + rest, {
+        name: points.replace("],[", ",") for name, points in _CURVE.findall(text)
+    }
 
 
 # The first `attempt` of a line is the record's own: before it are only artifacts, and quotes inside of texts are
 # escaped.
-_CURVE = re.compile(r'"attempt":[0-9]+(?P<curve>,"curve":\[\[)?')
+_CURVES = re.compile(r'"attempt":[0-9]+(?P<curves>,"curves":\{)?')
+_CURVE = re.compile(r'"([^"]*)":\[\[([^"]*)\]\]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +221,7 @@ def _are_metrics(metrics: dict[str, Any]) -> bool:
 
 
 def _is_curve(points: list[Any]) -> bool:
-    return len(points) <= MAX_CURVE_POINTS and all(
+    return 0 < len(points) <= MAX_CURVE_POINTS and all(
         type(point) is list
         and len(point) == 2  # noqa: PLR2004 - a pair
         and type(point[0]) is int
@@ -326,7 +344,7 @@ def _parts(data: dict[str, Any]) -> dict[str, Any]:
         "environment": None if environment is None else Environment(**_object(environment, _ENVIRONMENT)),
         "artifacts": () if is_file else _artifacts(artifacts),
         "artifact_list": ArtifactList(**_object(artifacts, _ARTIFACT_LIST)) if is_file else None,
-        "curve": _curve(data.pop("curve", [])),
+        "curves": _curves(data.pop("curves", {})),
         "stopped": None if stopped is None else EarlyStop(**_object(stopped, _STOPPED)),
         "shared": shared,
     }
@@ -346,12 +364,17 @@ def _number(value: float | None) -> float | None:
     return None if value is None or abs(value) > LARGEST_NUMBER else float(value)
 
 
-def _curve(points: Any) -> Curve:
-    if type(points) is not list:
-        raise RejectedInput("wrong-type:curve")
-    if not _is_curve(points):
-        raise RejectedInput("wrong-value:curve")
-    return Curve(canonical_json([[step, _number(value)] for step, value in points])) if points else NO_CURVE
+def _curves(curves: Any) -> Mapping[str, Curve]:
+    if type(curves) is not dict or any(type(points) is not list for points in curves.values()):
+        raise RejectedInput("wrong-type:curves")
+    if len(curves) > MAX_CURVES or not all(_METRIC_NAME(name) and _is_curve(curves[name]) for name in curves):
+        raise RejectedInput("wrong-value:curves")
+    return MappingProxyType(
+        {
+            intern(name): Curve(canonical_json([[step, _number(value)] for step, value in points]))
+            for name, points in curves.items()
+        }
+    )
 
 
 def read_artifacts(content: bytes) -> tuple[Artifact, ...]:

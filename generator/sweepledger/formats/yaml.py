@@ -183,19 +183,3 @@ def line_of_key(text: str | bytes, *path: str) -> int:
             break
         line, node = pair[0].start_mark.line + 1, pair[1]
     return line
-
-
-def parse_events(text: str) -> Iterator[yaml.Event]:
-    """Yield the events of a text. Raises TextError at the first mistake."""
-    line, column = 1, 1
-    try:
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            if event.end_mark is not None:
-                line, column = event.end_mark.line + 1, event.end_mark.column + 1
-            yield event
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = (line, column) if mark is None else (mark.line + 1, mark.column + 1)
-        raise TextError(error_text(error), line=place[0], column=place[1]) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise TextError(error_text(error), line=line, column=column) from error

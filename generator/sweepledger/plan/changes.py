@@ -78,7 +78,7 @@ class CodeChange:
 
 
 def outdated_parts(locked: Program, current: Program) -> tuple[OutdatedPart, ...]:
-    """Compare the program of a batch with the program that `sweep update` would lock."""
+    """Compare the program of a batch with the program that `sweep generate --update` would lock."""
     return tuple(part for part in _parts(locked, current) if part.locked != part.current)
 
 

@@ -19,7 +19,6 @@ from sweepledger.structs.domain import (
     Quantized,
     Uniform,
 )
-from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, identity, is_number
 
@@ -52,21 +51,22 @@ class Histogram:
     counts: tuple[int, ...]
 
 
-def histogram(numbers: Sequence[float], domains: Sequence[Domain]) -> Histogram:
-    """Count numbers, of which at least two differ, in bins between the bounds of their domains."""
+def histogram(numbers: Sequence[float], domain: Domain | None) -> Histogram:
+    """Count numbers, of which at least two differ, in bins between the bounds of their domain."""
     smallest, largest = min(numbers), max(numbers)
-    bounds = [bound for domain in domains for bound in _bounds(domain)]
+    bounds = [] if domain is None else list(_bounds(domain))
     low, high = min([smallest, *bounds]), max([largest, *bounds])
-    if low > 0 and any(_is_logarithmic(domain) for domain in domains):
+    if low > 0 and domain is not None and _is_logarithmic(domain):
         return Histogram(low, high, smallest, largest, Scale.LOG, _counts(numbers, low, high, math.log))
     counts = _counts(numbers, low, high, float)
-    if low > 0 and high / low >= DECADES and 2 * counts[0] > len(numbers) and _are_listed(domains):
+    if (
+        low > 0
+        and high / low >= DECADES
+        and 2 * counts[0] > len(numbers)
+        and isinstance(domain, Choice | None)
+    ):
         return Histogram(low, high, smallest, largest, Scale.LOG, _counts(numbers, low, high, math.log))
     return Histogram(low, high, smallest, largest, Scale.LINEAR, counts)
-
-
-def _are_listed(domains: Sequence[Domain]) -> bool:
-    return all(isinstance(domain, Choice) for domain in domains)
 
 
 def _counts(
@@ -139,54 +139,48 @@ class Coverage:
 
 def coverage(sweep: Sweep, configurations: Sequence[Mapping[str, Value]]) -> Coverage:
     """Compute the coverage of a sweep's parameters by its configurations."""
-    declared: dict[str, list[Parameter]] = {}
-    for block in sweep.blocks:
-        for parameter in block.space.parameters:
-            declared.setdefault(parameter.name, []).append(parameter)
+    declared = {parameter.name: parameter.domain for parameter in sweep.design.space.parameters}
     constants: list[tuple[str, Value]] = []
     parameters: list[ParameterCoverage] = []
     for name in sweep.columns:
         column = [configuration[name] for configuration in configurations if name in configuration]
-        domains = [parameter.domain for parameter in declared.get(name, ())]
-        values = _values(column, domains)
-        if column and _is_fixed(values, domains, len(configurations)):
+        values = _values(column, domain := declared.get(name))
+        if column and _is_fixed(values, domain, len(configurations)):
             constants.append((name, column[0]))
         else:
             parameters.append(_parameter_coverage(sweep, name, len(column), values))
     return Coverage(len(configurations), tuple(parameters), tuple(constants))
 
 
-def _is_fixed(values: ValueCounts | Histogram, domains: Sequence[Domain], configurations: int) -> bool:
-    is_constant = bool(domains) and all(isinstance(domain, Constant) for domain in domains)
-    return (
-        is_constant and isinstance(values, ValueCounts) and [n for _, n in values.values] == [configurations]
-    )
+def _is_fixed(values: ValueCounts | Histogram, domain: Domain | None, configurations: int) -> bool:
+    counts = [count for _, count in values.values] if isinstance(values, ValueCounts) else []
+    return isinstance(domain, Constant) and counts == [configurations]
 
 
 def _parameter_coverage(
     sweep: Sweep, name: str, present: int, values: ValueCounts | Histogram
 ) -> ParameterCoverage:
-    spaces = [block.space for block in sweep.blocks]
-    groups = [group for space in spaces for group in space.zips if name in group]
+    space = sweep.design.space
+    group = next((group for group in space.zips if name in group), ())
     return ParameterCoverage(
         name,
         present,
         values,
-        is_derived=any(name == derived.name for space in spaces for derived in space.derived),
-        is_conditional=any(p.name == name and p.when for space in spaces for p in space.parameters),
-        zipped_with=tuple(dict.fromkeys(other for group in groups for other in group if other != name)),
+        is_derived=any(name == derived.name for derived in space.derived),
+        is_conditional=any(parameter.name == name and parameter.when for parameter in space.parameters),
+        zipped_with=tuple(other for other in group if other != name),
     )
 
 
-def _values(column: Sequence[Value], domains: Sequence[Domain]) -> ValueCounts | Histogram:
-    counted = _count_values(column, [value for domain in domains for value in _spec_values(domain)])
+def _values(column: Sequence[Value], domain: Domain | None) -> ValueCounts | Histogram:
+    counted = _count_values(column, () if domain is None else tuple(_spec_values(domain)))
     if (
         not column
         or len(counted.values) <= FEW_VALUES
         or not all(is_number(value) for value, _ in counted.values)
     ):
         return counted
-    return histogram([value for value in column if isinstance(value, int | float)], domains)
+    return histogram([value for value in column if isinstance(value, int | float)], domain)
 
 
 def _spec_values(domain: Domain) -> Iterable[Value]:
@@ -214,10 +208,10 @@ def _count_values(column: Sequence[Value], spec_values: Sequence[Value]) -> Valu
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """The squared centred discrepancy of a block's points: 0 is best."""
+    """The squared centred discrepancy of the points of a search: 0 is best."""
 
     points: int
-    """Number of points compared, from the first of the block."""
+    """Number of points compared, from the first."""
     dimensions: int
     """Number of continuous dimensions; gaps between listed values would dominate the discrepancy."""
     value: float

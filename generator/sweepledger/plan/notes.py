@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sweepledger.plan.review import BlockReview, Note
+from sweepledger.plan.review import DesignReview, Note
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value, is_number
@@ -25,7 +25,7 @@ class BestTrial:
 def notes(
     sweep: Sweep,
     trials: Sequence[Trial],
-    blocks: Sequence[BlockReview],
+    design: DesignReview,
     *,
     best: BestTrial | None = None,
     examples: int | None = None,
@@ -37,7 +37,7 @@ def notes(
         *_start_mappings(sweep),
         *(() if keeps_files else (Note("files-not-kept", FILES_NOT_KEPT),)),
         *(Note("foreign-evidence", f"starts from {label}") for label in foreign),
-        *_tight_constraints(blocks),
+        *_tight_constraints(design),
         *_best_at_boundary(trials, best),
         *_no_replicates(sweep, trials),
         *_batch_size_above_data(trials, examples),
@@ -49,13 +49,12 @@ def _start_mappings(sweep: Sweep) -> Iterator[Note]:
         yield Note("start-mapping", mapping.text)
 
 
-def _tight_constraints(blocks: Sequence[BlockReview]) -> Iterator[Note]:
-    for number, block in enumerate(blocks, start=1):
-        for constraint in block.constraints:
-            kept = 1 - constraint.rejected / block.candidates if block.candidates else 1
-            if kept < TIGHT:
-                text = f"block {number}: {100 * kept:.2g} % of the candidates satisfy {constraint.text}"
-                yield Note("tight-constraint", text)
+def _tight_constraints(design: DesignReview) -> Iterator[Note]:
+    for constraint in design.constraints:
+        kept = 1 - constraint.rejected / design.candidates if design.candidates else 1
+        if kept < TIGHT:
+            text = f"{100 * kept:.2g} % of the candidates satisfy {constraint.text}"
+            yield Note("tight-constraint", text)
 
 
 def _best_at_boundary(trials: Sequence[Trial], best: BestTrial | None) -> Iterator[Note]:

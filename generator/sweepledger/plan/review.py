@@ -8,7 +8,7 @@ from sweepledger.plan.budgets import Balance
 from sweepledger.plan.changes import CodeChange, Difference, OutdatedPart, UnreadableSpec
 from sweepledger.plan.coverage import Coverage, Discrepancy
 from sweepledger.plan.forecast import Forecast
-from sweepledger.plan.upper_bounds import Cost, PoolUsage, RoundBounds, cost, pool_usage
+from sweepledger.plan.upper_bounds import Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
 from sweepledger.problems import Problem
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.sweep import Sweep
@@ -51,8 +51,8 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockReview:
-    """How many of a block's candidates are rejected, duplicates or kept."""
+class DesignReview:
+    """How many candidates are rejected, duplicates or kept."""
 
     method: str
     candidates: int
@@ -84,7 +84,7 @@ class Review:
     sweep: Sweep
     trials: tuple[Trial, ...]
     counts: TrialCounts
-    blocks: tuple[BlockReview, ...]
+    design: DesignReview
     coverage: Coverage
     difference: Difference | UnreadableSpec
     problems: tuple[Problem, ...] = ()
@@ -107,6 +107,8 @@ class Review:
     """Bounds of all further rounds of a search, whose trials count as new; None for static methods."""
     cluster: str | None = None
     """Where its next batch would run; None: in the only cluster, or in none."""
+    disk: PodDisk | None = None
+    """What its pods need; None while no program can be locked, or without new trials."""
 
     @property
     def is_change(self) -> bool:

@@ -8,8 +8,8 @@ from sweepledger.plan.budgets import Balance
 from sweepledger.plan.changes import CodeChange, Difference, UnreadableSpec
 from sweepledger.plan.coverage import Histogram, ParameterCoverage, ValueCounts
 from sweepledger.plan.forecast import Forecast, Quantiles
-from sweepledger.plan.review import BlockReview, Review
-from sweepledger.plan.upper_bounds import Cost, PoolUsage
+from sweepledger.plan.review import DesignReview, Review
+from sweepledger.plan.upper_bounds import PoolUsage
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import as_data
 
@@ -22,11 +22,11 @@ def forecast_as_data(forecast: Forecast | None) -> dict[str, Any] | None:
         "source": str(forecast.source),
         "trials": forecast.trials,
         "records": forecast.records,
-        "by": list(forecast.parameters),
+        "parameters": list(forecast.parameters),
         "trial_seconds": _quantiles(forecast.trial_seconds),
         "trial_hours": _quantiles(forecast.hours),
         "money": _quantiles(forecast.money),
-        "done_seconds": _quantiles(forecast.completion),
+        "completion_seconds": _quantiles(forecast.completion),
         "ahead": forecast.ahead,
         "uncounted": forecast.uncounted,
         "reason": forecast.reason,
@@ -52,7 +52,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "path": sweep.path,
         "description": sweep.description,
         "trials": len(review.trials),
-        "assignments": review.coverage.configurations,
+        "configurations": review.coverage.configurations,
         "replicates": sweep.replicates,
         "new": review.counts.new,
         "running": review.counts.running,
@@ -61,8 +61,8 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "outdated": [asdict(part) for part in review.outdated],
         "code": [_code_change(change) for change in review.code],
         "cost": {
-            "all": _cost(review.whole_cost),
-            "new": _cost(review.new_cost),
+            "all": asdict(review.whole_cost),
+            "new": asdict(review.new_cost),
             "timeout_seconds": sweep.run.timeout_seconds,
             "attempts": sweep.run.attempts,
             "max_disruptions": sweep.run.max_disruptions,
@@ -77,23 +77,14 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "budgets": [balance_as_data(balance) for balance in review.balances],
         "notes": [{"kind": note.kind, "text": note.text} for note in review.notes],
         "pool": pool_usage_as_data(review.pool_usage),
+        "disk": None if review.disk is None else asdict(review.disk),
         "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
-        "blocks": [_block(block) for block in review.blocks],
+        "design": _design(review.design),
         "parameters": [_parameter(parameter) for parameter in review.coverage.parameters],
         "constants": dict(review.coverage.constants),
         "first": _trials(review.first),
         "last": _trials(review.last),
         "difference": _difference(review.difference),
-    }
-
-
-def _cost(cost: Cost) -> dict[str, Any]:
-    return {
-        "trials": cost.trials,
-        "hours": cost.hours,
-        "trial_hours": cost.hours,
-        "gpu_hours": cost.gpu_hours,
-        "wall_hours": cost.wall_hours,
     }
 
 
@@ -104,9 +95,9 @@ def balance_as_data(balance: Balance) -> dict[str, Any]:
         "unit": str(balance.unit),
         "limit": balance.limit,
         "used": balance.used,
-        "promised": balance.reserved,
-        "asked": balance.requested,
-        "left": balance.remaining,
+        "reserved": balance.reserved,
+        "requested": balance.requested,
+        "remaining": balance.remaining,
         "exceeded": balance.is_exceeded,
     }
 
@@ -132,27 +123,27 @@ def _code_change(change: CodeChange) -> dict[str, Any]:
     return {"since": change.since, "count": len(change.files or ()), "files": files}
 
 
-def _block(block: BlockReview) -> dict[str, Any]:
+def _design(design: DesignReview) -> dict[str, Any]:
     return {
-        "method": block.method,
-        "candidates": block.candidates,
-        "rejected": block.rejected,
-        "duplicates": block.duplicates,
-        "kept": block.kept,
-        "acceptance": block.acceptance,
+        "method": design.method,
+        "candidates": design.candidates,
+        "rejected": design.rejected,
+        "duplicates": design.duplicates,
+        "kept": design.kept,
+        "acceptance": design.acceptance,
         "constraints": [
-            {"text": constraint.text, "rejected": constraint.rejected, "unasked": constraint.unevaluated}
-            for constraint in block.constraints
+            {"text": constraint.text, "rejected": constraint.rejected, "unevaluated": constraint.unevaluated}
+            for constraint in design.constraints
         ],
-        "discrepancy": block.discrepancy
-        and {**asdict(block.discrepancy), "random": block.discrepancy.random},
+        "discrepancy": design.discrepancy
+        and {**asdict(design.discrepancy), "random": design.discrepancy.random},
     }
 
 
 def _parameter(parameter: ParameterCoverage) -> dict[str, Any]:
     return {
         "name": parameter.name,
-        "assignments": parameter.present,
+        "configurations": parameter.present,
         "derived": parameter.is_derived,
         "conditional": parameter.is_conditional,
         "zipped_with": list(parameter.zipped_with),
@@ -180,33 +171,21 @@ def _values(values: ValueCounts | Histogram) -> dict[str, Any]:
 
 
 def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
-    match difference:
-        case Difference():
-            return {
-                "former": difference.former,
-                "problems": [],
-                "added": len(difference.added),
-                "removed": len(difference.removed),
-                "unchanged": difference.unchanged,
-                "added_trials": _trials(difference.added[:MAX_TRIALS]),
-                "removed_trials": _trials(difference.removed[:MAX_TRIALS]),
-            }
-        case UnreadableSpec():
-            return {
-                "former": difference.former,
-                "problems": [problem.as_data() for problem in difference.problems],
-                "added": None,
-                "removed": None,
-                "unchanged": None,
-                "added_trials": [],
-                "removed_trials": [],
-            }
-        case _:
-            assert_never(difference)
+    readable = difference if isinstance(difference, Difference) else None
+    unreadable = difference if isinstance(difference, UnreadableSpec) else None
+    return {
+        "previous": difference.former,
+        "problems": [problem.as_data() for problem in unreadable.problems] if unreadable else [],
+        "added": len(readable.added) if readable else None,
+        "removed": len(readable.removed) if readable else None,
+        "unchanged": readable.unchanged if readable else None,
+        "added_trials": _trials(readable.added[:MAX_TRIALS]) if readable else [],
+        "removed_trials": _trials(readable.removed[:MAX_TRIALS]) if readable else [],
+    }
 
 
 def _trials(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     return [
-        {"trial": trial.id, "params": dict(trial.assignment), "replicate": trial.replicate}
+        {"trial": trial.id, "configuration": dict(trial.assignment), "replicate": trial.replicate}
         for trial in trials
     ]

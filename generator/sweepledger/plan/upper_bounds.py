@@ -41,6 +41,17 @@ def pool_usage(sweep: Sweep, trials: int) -> PoolUsage | None:
 
 
 @dataclass(frozen=True, slots=True)
+class PodDisk:
+    """The bytes that a pod may write on its node."""
+
+    total: int
+    scratch: int
+    """Those of its trials, copies of the code included."""
+    copy: int
+    """Those of one copy of the code; every trial has one."""
+
+
+@dataclass(frozen=True, slots=True)
 class RoundBounds:
     """Upper bounds for the rounds that a merge approves in addition to the existing ones."""
 
@@ -81,7 +92,7 @@ class Cost:
     """Upper bound for trials: every attempt of each lasts until its timeout, disrupted ones as well."""
 
     trials: int
-    hours: float
+    trial_hours: float
     """Hours of single trials, one after the other."""
     gpu_hours: float
     wall_hours: float

@@ -12,7 +12,7 @@ from sweepledger.policy import schema
 from sweepledger.policy.batch_rules import allowed_keys, identity, placement, volumes, workloads
 from sweepledger.policy.batch_rules.allowed_keys import Form, compare
 from sweepledger.policy.batch_rules.identity import BatchContext, check_duplicates, check_metadata
-from sweepledger.policy.objects import Finding, Inspection, Object, to_problem
+from sweepledger.policy.objects import BATCH_MANIFEST, Finding, Inspection, Object, to_problem
 from sweepledger.policy.rules import references, registry
 from sweepledger.policy.schema import MALFORMED
 from sweepledger.problems import Problem
@@ -21,7 +21,6 @@ from sweepledger.reader.messages import safe_repr
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.settings import Settings
 
-ALLOWED = "kind-not-allowed"
 NO_PARENTS: Mapping[int, str] = MappingProxyType({})
 
 
@@ -60,7 +59,7 @@ def _inspect(obj: Object, form: Form, pods: Form, trials: BatchContext) -> Inspe
     if form is None:
         message = f"must be a kind that batches have, got {safe_repr(obj.kind)} of {safe_repr(obj.api)}"
         hint = "ConfigMaps, Jobs, and the kinds of distributed trials"
-        return Inspection((Finding((), message, ALLOWED, hint),))
+        return Inspection((Finding((), message, BATCH_MANIFEST, hint),))
     compared = (*compare(obj.data, form), *check_metadata(obj, trials))
     if any(finding.code == MALFORMED for finding in compared):
         return Inspection(compared)
@@ -98,14 +97,14 @@ def _compare_pods(obj: Object, pods: Form) -> Iterator[Finding]:
 
 
 def _below(path: DocumentPath, finding: Finding) -> Finding:
-    code = "pod-not-restricted" if finding.code == "key-not-allowed" else finding.code
+    code = "pod-not-restricted" if finding.code == BATCH_MANIFEST else finding.code
     return Finding((*path, *finding.path), finding.message, code, finding.hint)
 
 
 def batch_findings(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     """Yield the findings of the rules for objects of a batch."""
     if obj.kind == "ConfigMap" and obj.data.get("immutable") is not True:
-        yield Finding(("immutable",), "must be true: a running Job reads it", "config-map-mutable")
+        yield Finding(("immutable",), "must be true: a running Job reads it", BATCH_MANIFEST)
     if obj.kind == "Job":
         yield from workloads.check_job(obj.data)
     yield from identity.check_labels(obj, trials)

@@ -39,9 +39,9 @@ KEYS = frozenset(
 BASE_KEYS = frozenset({"apiVersion", "kind", "resources", "patches", "labels", "generatorOptions"})
 """Keys of a base or component, which refers only to files in its own folder."""
 LAUNCHER_KEYS = frozenset({"apiVersion", "kind", "configMapGenerator", "generatorOptions"})
-"""Keys of the launcher's base, which is one ConfigMap, and of the component that adds a program to it."""
+"""Keys of the launcher's base, which is one ConfigMap."""
 PACK, PACK_PROGRAM = "components/pack/", "pack.py"
-"""The component that adds a program to the launcher's ConfigMap, and its file."""
+"""The component that adds a program to the launcher's ConfigMap, and its file; it also changes the pod."""
 
 PATCH_KEYS = frozenset({"path", "target", "options"})
 """Without `patch`, because only patches in files can be checked; the one below is the exception."""
@@ -88,7 +88,8 @@ def check_kustomization(
         start = f"{folder}/"
         own = {path.removeprefix(start): content for path, content in bases.items() if path.startswith(start)}
         kind = "Component" if folder.startswith("components/") else "Kustomization"
-        keys = LAUNCHER_KEYS if folder.startswith(("launcher/", PACK)) else BASE_KEYS
+        keys = LAUNCHER_KEYS if folder.startswith("launcher/") else BASE_KEYS
+        keys |= LAUNCHER_KEYS if folder.startswith(PACK) else set()
         merged = PACK_PROGRAM if folder.startswith(PACK) else INSTRUCTIONS
         problems += _check_folder(_Folder(own, {}, keys, kind, merged), f"base/{folder}").problems
     return tuple(problems)

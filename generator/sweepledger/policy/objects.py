@@ -9,6 +9,9 @@ from sweepledger.problems import Problem
 from sweepledger.reader.document import DocumentPath, format_path
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS_BY_NAME, Manifest
 
+BATCH_MANIFEST = "batch-manifest"
+"""Problem code: a batch renders what the generator does not write."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -65,6 +65,29 @@ def append_item(text: str, path: tuple[str, ...], item: Any) -> str:
     return _edited(text, path, item, append=True)
 
 
+def remove_key(text: str, key: str) -> str:
+    """Remove a key of the document's mapping with its lines; a missing one changes nothing.
+
+    Raises ValueError as `set_value` does.
+    """
+    from ruamel.yaml import YAML  # noqa: PLC0415 - as in `_change`
+
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    data = _data(plain)
+    if key not in data:
+        return text
+    node = YAML(typ="safe", pure=True).compose(plain)
+    name, value = next(pair for pair in node.value if pair[0].value == key)
+    start = plain.rfind("\n", 0, name.start_mark.index) + 1
+    end = plain.find("\n", max(_end(value), name.end_mark.index)) + 1 or len(plain)
+    changed = plain[:start] + plain[end:]
+    expected = {other: data[other] for other in data if other != key}
+    if node.flow_style or _canonical(_data(changed)) != _canonical(expected):
+        raise ValueError(f"{key} cannot be removed without changing something else")
+    changed = changed.replace("\n", "\r\n") if "\r\n" in text else changed
+    return f"\ufeff{changed}" if text.startswith("\ufeff") else changed
+
+
 def _edited(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> str:
     if not path:
         raise ValueError("a path must hold at least one key")

@@ -72,7 +72,9 @@ LONGEST_DEADLINE = 2**31 - 1
 """68 years: controllers count nanoseconds in 64 bits."""
 
 OTHER_DISK = 2 << 30
-"""Bytes that a pod may write in addition to its scratch: logs, the image's writable layer, cloned code."""
+"""Bytes that a pod may write in addition to its volumes: logs, the image's writable layer."""
+CLONE_VOLUMES, CLONED = ("clone", "code"), 2
+"""How much of the code's size each volume of a clone may take: its files, or git's objects and what git adds."""
 MEBIBYTE = 1 << 20
 
 
@@ -170,15 +172,10 @@ def gpu_resource(batch: Batch, settings: Settings) -> str:
 def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Return the resources of a trial; requests and limits are equal."""
     wanted = batch.run.pod_resources
-    volumes = 1 if settings.results.claims else 2  # without a claim, files of the trial are on the node, too
-    volumes += _restores_parents(batch, settings)  # and those of its parent
-    data = settings.dataset(batch.program.data)
-    copied = 0 if data is None or data.size is None else quantities.whole_quantity(data.size)
-    disk = volumes * quantities.whole_quantity(wanted.scratch) + copied + OTHER_DISK
     amounts = {
         "cpu": wanted.cpu,
         "memory": _memory(wanted.memory, shards),
-        "ephemeral-storage": quantities.format_bytes(disk),
+        "ephemeral-storage": quantities.format_bytes(disk(batch, settings)),
     }
     if wanted.gpu:
         amounts[gpu_resource(batch, settings)] = str(wanted.gpu)
@@ -187,6 +184,23 @@ def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Ma
         amounts.update((name, str(amount)) for name, amount in sorted(pool.pod.resources.items()))
         claims = {"claims": [{"name": name} for name in sorted(pool.pod.claims)]} if pool.pod.claims else {}
     return {"limits": dict(amounts), "requests": dict(amounts), **claims}
+
+
+def scratch(batch: Batch) -> int:
+    """Return the bytes of a pod's scratch: that of the trials that run at once, each with a copy of the code."""
+    copies = batch.run.trials_per_pod * batch.program.code.disk
+    return quantities.whole_quantity(batch.run.pod_resources.scratch) + copies
+
+
+def disk(batch: Batch, settings: Settings) -> int:
+    """Return the bytes that a pod may write on its node."""
+    others = 0 if settings.results.claims else 1  # without a claim, files of the trial are on the node, too
+    others += _restores_parents(batch, settings)  # and those of its parent
+    data = settings.dataset(batch.program.data)
+    copied = 0 if data is None or data.size is None else quantities.whole_quantity(data.size)
+    cloned = CLONED * batch.program.code.disk if batch.run.code_mode is CodeMode.CLONE else 0
+    kept = others * quantities.whole_quantity(batch.run.pod_resources.scratch)
+    return scratch(batch) + kept + copied + cloned + OTHER_DISK
 
 
 def _restores_parents(batch: Batch, settings: Settings) -> bool:
@@ -410,7 +424,7 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     volumes: list[Manifest] = [
         {"name": "launcher", "configMap": {"name": objects.launcher, "defaultMode": 0o444}},
         {"name": "table", "projected": {"defaultMode": 0o444, "sources": tables}},
-        {"name": "scratch", "emptyDir": {"sizeLimit": batch.run.pod_resources.scratch}},
+        {"name": "scratch", "emptyDir": {"sizeLimit": quantities.format_bytes(scratch(batch))}},
         *(
             {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
             for volume, claim in settings.results.claims.items()
@@ -431,9 +445,13 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         only = [{"key": secret.key, "path": secret.key}]
         source = {"secretName": secret.secret, "defaultMode": 0o440, "items": only}
         volumes.append({"name": f"secret-{secret_name}", "secret": source})
-    if batch.run.code_mode is CodeMode.CLONE and settings.code is not None and settings.code.secret:
-        source = {"secretName": settings.code.secret, "defaultMode": 0o440}
-        volumes.append({"name": "clone-credentials", "secret": source})
+    if batch.run.code_mode is CodeMode.CLONE and settings.code is not None:
+        size = {"sizeLimit": quantities.format_bytes(CLONED * batch.program.code.disk)}
+        if batch.program.code.disk:
+            volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
+        if settings.code.secret:
+            source = {"secretName": settings.code.secret, "defaultMode": 0o440}
+            volumes.append({"name": "clone-credentials", "secret": source})
     pool = pool_of(batch, settings)
     if pool is not None and (tokens := pool.pod.token_volume) is not None:
         volumes.append(tokens)

@@ -139,6 +139,6 @@ def _mixed(ranked: Iterable[ConfigurationResults]) -> Iterator[str]:
     )
     if places[True] and places[False]:
         yield (
-            f"{places[True]} of the ranked trials ran as processes of `sweep local` and {places[False]} in "
+            f"{places[True]} of the ranked trials ran as processes of `sweep cluster local` and {places[False]} in "
             "containers, which alone can make results differ"
         )

@@ -8,16 +8,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from types import MappingProxyType
 
+from sweepledger.formats.record_json import CURVES_LEFT_OUT
 from sweepledger.formats.records_jsonl import line_size
 from sweepledger.results.outcomes import Attempt
-from sweepledger.structs.record import Record
+from sweepledger.structs.record import NO_CURVES, Record
 
 MOST_TRIAL_BYTES = 64 * 1024
 """Bytes of all records of one trial in git."""
 BATCH_BYTES = 48_000_000
 """Bytes of all records of a batch in git: 50 MB with the first lines."""
 LEAST_TRIAL_BYTES = 480
-"""What every trial may have, however many there are: a usual record without curve and artifacts.
+"""What every trial may have, however many there are: a usual record without curves and artifacts.
 
 This is the share of a trial in the largest batch, of 100,000.
 """
@@ -44,21 +45,33 @@ def common_bound(sizes: Iterable[int], space: int) -> int:
     return rest[-1] if rest else space
 
 
-def shortened(record: Record, bound: int) -> Record | None:
+def shortened(record: Record, bound: int, metric: str) -> Record | None:
     """Return a record of at most `bound` bytes; None if no part of it fits.
 
-    Left out are the last artifacts, then the curve, then the details.
+    Left out are the curves of other metrics than this, then the last artifacts, the last curve, and the details.
     """
     if line_size(record) <= bound:
         return record
+    if others := record.curves.keys() - {metric}:
+        count = record.details.get(CURVES_LEFT_OUT, 0)
+        left_out = len(others) + (count if type(count) is int else 0)
+        record = replace(
+            record,
+            curves=MappingProxyType({name: record.curves[name] for name in record.curves.keys() & {metric}}),
+            details=MappingProxyType({**record.details, CURVES_LEFT_OUT: left_out}),
+        )
+        if line_size(record) <= bound:
+            return record
     lists = range(len(record.artifacts))  # by their length
     fitting = bisect_right(lists, bound, key=lambda kept: line_size(_cut(record, kept)))
     if fitting:
         return _cut(record, lists[fitting - 1])
     counted = _cut(record, 0) if record.artifacts else record
     count = {ARTIFACTS_LEFT_OUT: left_out} if (left_out := artifacts_left_out(counted)) else {}
-    bare = replace(counted, curve=(), details=MappingProxyType({**counted.details, LEFT_OUT: ["curve"]}))
-    barest = replace(bare, details=MappingProxyType({**count, LEFT_OUT: ["curve", "details"]}))
+    bare = replace(
+        counted, curves=NO_CURVES, details=MappingProxyType({**counted.details, LEFT_OUT: ["curves"]})
+    )
+    barest = replace(bare, details=MappingProxyType({**count, LEFT_OUT: ["curves", "details"]}))
     return next((short for short in (bare, barest) if line_size(short) <= bound), None)
 
 

@@ -1,6 +1,6 @@
 """Why the best value of one side differs from that of another: code, data, environment, values, budget, or noise.
 
-Each cause has a test of its own, and all tests together name a cause in 5 % of the cases where there is none (Holm,
+Each factor has a test of its own, and all tests together name a factor in 5 % of the cases where there is none (Holm,
 "A simple sequentially rejective multiple test procedure", 1979). What no test can separate is listed as such.
 """
 
@@ -27,7 +27,7 @@ TOLERANCE = 1e-9
 """Relative size below which a pivot, or the difference of two objectives, is zero."""
 
 
-class Cause(StrEnum):
+class Factor(StrEnum):
     """What can move the best value; seed noise is what remains."""
 
     CODE = "code"
@@ -37,7 +37,7 @@ class Cause(StrEnum):
     BUDGET = "budget"
 
 
-PROGRAM = (Cause.CODE, Cause.DATA, Cause.ENVIRONMENT)
+PROGRAM = (Factor.CODE, Factor.DATA, Factor.ENVIRONMENT)
 """The parts of what a trial runs, in the order of `Run.program`."""
 
 
@@ -66,7 +66,7 @@ def program_parts(
 
 
 class State(StrEnum):
-    """What is known of a cause."""
+    """What is known of a factor."""
 
     NAMED = "named"
     """It moved the best value in the direction in which it moved."""
@@ -75,16 +75,16 @@ class State(StrEnum):
     CHANCE = "chance"
     """It differs, and chance alone explains what the trials show."""
     CONFOUNDED = "confounded"
-    """It differs, and the recorded trials cannot separate it from other causes, or from noise."""
+    """It differs, and the recorded trials cannot separate it from other factors, or from noise."""
     EQUAL = "equal"
     """It does not differ."""
 
 
 @dataclass(frozen=True, slots=True)
-class CauseFinding:
-    """One cause, with the numbers behind its state."""
+class FactorFinding:
+    """One factor, with the numbers behind its state."""
 
-    cause: Cause
+    factor: Factor
     state: State
     effect: float | None = None
     """By how much it moves the objective, B less A."""
@@ -94,7 +94,7 @@ class CauseFinding:
     """Probability that chance alone produces an effect at least as large."""
     trials: int = 0
     """Number of trials that the test used."""
-    why: str = ""
+    reason: str = ""
     """What the test compared, or why there is none."""
 
 
@@ -106,8 +106,8 @@ class Explanation:
     """Best mean of a configuration, of A and of B."""
     winners: tuple[str, str]
     """The configurations with these means."""
-    findings: tuple[CauseFinding, ...]
-    """One for each cause."""
+    findings: tuple[FactorFinding, ...]
+    """One for each factor."""
     noise: float | None
     """Standard deviation between trials that differ only in their seed; None if there are no such trials."""
 
@@ -117,14 +117,14 @@ class Explanation:
         return self.best[1] - self.best[0]
 
     @property
-    def named(self) -> tuple[Cause, ...]:
-        """The causes that moved it."""
-        return self._causes(State.NAMED)
+    def named(self) -> tuple[Factor, ...]:
+        """The factors that moved it."""
+        return self._factors(State.NAMED)
 
     @property
-    def confounded(self) -> tuple[Cause, ...]:
-        """The causes that the trials cannot separate."""
-        return self._causes(State.CONFOUNDED)
+    def confounded(self) -> tuple[Factor, ...]:
+        """The factors that the trials cannot separate."""
+        return self._factors(State.CONFOUNDED)
 
     @property
     def is_noise(self) -> bool:
@@ -144,8 +144,8 @@ class Explanation:
             text += f"; {' and '.join(self.confounded)} cannot be separated yet"
         return text
 
-    def _causes(self, state: State) -> tuple[Cause, ...]:
-        return tuple(finding.cause for finding in self.findings if finding.state is state)
+    def _factors(self, state: State) -> tuple[Factor, ...]:
+        return tuple(finding.factor for finding in self.findings if finding.state is state)
 
 
 def explain(a: Sequence[Run], b: Sequence[Run], goal: Goal, *, others: Iterable[Run] = ()) -> Explanation:
@@ -197,7 +197,7 @@ def _groups(runs: Iterable[Run]) -> dict[tuple[str, tuple[str, str, str]], list[
     return groups
 
 
-def _judged(findings: Sequence[CauseFinding], moved: float) -> tuple[CauseFinding, ...]:
+def _judged(findings: Sequence[FactorFinding], moved: float) -> tuple[FactorFinding, ...]:
     """Return findings with the state that Holm's procedure gives to all tests together."""
     tested = sorted(
         (finding.probability, place)
@@ -215,18 +215,18 @@ def _judged(findings: Sequence[CauseFinding], moved: float) -> tuple[CauseFindin
 
 def _program_findings(
     first: tuple[str, ...], second: tuple[str, ...], runs: Sequence[Run]
-) -> Iterator[CauseFinding]:
+) -> Iterator[FactorFinding]:
     """Yield what is known of code, data and environment.
 
     An additive model of configurations and parts of the program, fitted by least squares to all trials: the noise
     includes what a part does in some configurations and not in others.
     """
     model = _ProgramModel.fit(runs, first)
-    for part, cause in enumerate(PROGRAM):
+    for part, factor in enumerate(PROGRAM):
         if first[part] == second[part]:
-            yield CauseFinding(cause, State.EQUAL)
+            yield FactorFinding(factor, State.EQUAL)
         else:
-            yield model.finding(cause, part, second[part])
+            yield model.finding(factor, part, second[part])
 
 
 @dataclass(frozen=True)
@@ -270,17 +270,17 @@ class _ProgramModel:
         rank = _solved(products, [0.0] * size)[1]
         return cls(columns, products, moments, total, used - len(groups) - rank, used)
 
-    def finding(self, cause: Cause, part: int, level: str) -> CauseFinding:
+    def finding(self, factor: Factor, part: int, level: str) -> FactorFinding:
         """Return what is known of one part of the program."""
         contrast = [float(place == self.columns[part, level]) for place in range(len(self.columns))]
         weights, _ = _solved(self.products, contrast)
         if weights is None:
-            why = "no configuration ran with both, or it always changed together with something else"
-            return CauseFinding(cause, State.CONFOUNDED, why=why)
+            reason = "no configuration ran with both, or it always changed together with something else"
+            return FactorFinding(factor, State.CONFOUNDED, reason=reason)
         effect = _product(weights, self.moments)
         if self.freedom < 1:
-            why = "one trial of each: its effect cannot be distinguished from seed noise"
-            return CauseFinding(cause, State.CONFOUNDED, effect, trials=self.used, why=why)
+            reason = "one trial of each: its effect cannot be distinguished from seed noise"
+            return FactorFinding(factor, State.CONFOUNDED, effect, trials=self.used, reason=reason)
         fitted, _ = _solved(self.products, self.moments)
         assert fitted is not None
         rest = max(0.0, self.total - _product(fitted, self.moments))
@@ -289,8 +289,8 @@ class _ProgramModel:
         error = math.sqrt(rest / self.freedom * max(0.0, _product(weights, contrast)))
         reach = student(self.freedom) * error
         probability = student_tail(effect / error, self.freedom) if error else float(effect == 0)
-        return CauseFinding(
-            cause,
+        return FactorFinding(
+            factor,
             State.CHANCE,
             effect,
             Interval(effect - reach, effect + reach),
@@ -334,7 +334,7 @@ def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> tuple[
 
 def _values_finding(
     pool: Sequence[Run], tried: Collection[str], winner: str, goal: Goal, sign: int
-) -> CauseFinding:
+) -> FactorFinding:
     """Return whether configurations that only the better side tried are the reason: a permutation test.
 
     All trials of the pool have one program: if the sides differ in it, they are those of the better side.
@@ -342,18 +342,18 @@ def _values_finding(
     new = [run for run in pool if run.configuration not in tried]
     old = [run for run in pool if run.configuration in tried]
     if winner in tried:
-        return CauseFinding(
-            Cause.VALUES, State.EQUAL, why="the best configuration ran on both sides" if new else ""
+        return FactorFinding(
+            Factor.VALUES, State.EQUAL, reason="the best configuration ran on both sides" if new else ""
         )
     if not old:
-        why = "no configuration of the other side ran with this program"
-        return CauseFinding(Cause.VALUES, State.CONFOUNDED, why=why)
+        reason = "no configuration of the other side ran with this program"
+        return FactorFinding(Factor.VALUES, State.CONFOUNDED, reason=reason)
     effect, probability, least = _permuted(new, old, goal)
     if least > ALPHA:
-        why = f"too few trials: {len(new)} of new configurations, {len(old)} of the others"
-        return CauseFinding(Cause.VALUES, State.CONFOUNDED, sign * effect, trials=len(pool), why=why)
-    why = "new configurations and the others, under one program"
-    return CauseFinding(Cause.VALUES, State.CHANCE, sign * effect, None, probability, len(pool), why)
+        reason = f"too few trials: {len(new)} of new configurations, {len(old)} of the others"
+        return FactorFinding(Factor.VALUES, State.CONFOUNDED, sign * effect, trials=len(pool), reason=reason)
+    reason = "new configurations and the others, under one program"
+    return FactorFinding(Factor.VALUES, State.CHANCE, sign * effect, None, probability, len(pool), reason)
 
 
 def _permuted(new: Sequence[Run], old: Sequence[Run], goal: Goal) -> tuple[float, float, float]:
@@ -439,7 +439,7 @@ def _best_mean(runs: Iterable[Run], direction: int) -> float:
     return direction * max(direction * value for value in configuration_means(runs).values())
 
 
-def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sign: int) -> CauseFinding:
+def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sign: int) -> FactorFinding:
     """Return whether the number of configurations is the reason.
 
     If their order does not matter, the best of n configurations is among any m of them with probability m / n.
@@ -447,12 +447,12 @@ def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sig
     means = configuration_means(better)
     more, fewer = len(means), len(configuration_means(worse))
     if more <= fewer:
-        return CauseFinding(Cause.BUDGET, State.EQUAL)
+        return FactorFinding(Factor.BUDGET, State.EQUAL)
     expected = _expected_best([*means.values()], fewer, goal)
     best = max(means.values()) if goal is Goal.MAXIMIZE else min(means.values())
-    why = f"the best of {fewer} of its {more} configurations is {expected:.6g} on average"
-    return CauseFinding(
-        Cause.BUDGET, State.CHANCE, sign * (best - expected), None, fewer / more, len(better), why
+    reason = f"the best of {fewer} of its {more} configurations is {expected:.6g} on average"
+    return FactorFinding(
+        Factor.BUDGET, State.CHANCE, sign * (best - expected), None, fewer / more, len(better), reason
     )
 
 

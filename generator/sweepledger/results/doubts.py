@@ -7,6 +7,7 @@ changes, or that many programs give: 0, 1, and a curve without any change.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -47,7 +48,7 @@ def doubts(trials: Sequence[TrialResult], metrics: Sequence[Metric]) -> tuple[Do
     return (*_reporting_doubts(trials, metrics), *identical_metrics(trials, metrics))
 
 
-def _reporting_doubts(trials: Sequence[TrialResult], metrics: Iterable[Metric]) -> Iterator[Doubt]:
+def _reporting_doubts(trials: Sequence[TrialResult], metrics: Sequence[Metric]) -> Iterator[Doubt]:
     """Yield the metrics of a sweep that no trial of a program reported, and that steps begin again."""
     ended = [
         (one, one.record.reported)
@@ -56,11 +57,16 @@ def _reporting_doubts(trials: Sequence[TrialResult], metrics: Iterable[Metric]) 
     ]
     names = sorted({name for _, reported in ended for name in reported})
     listed = ", ".join(map(one_line, names[:MOST_NAMES])) or "none"
+    compared = [metric.of_curve for metric in metrics[:1]]
     for metric in metrics:
         if ended and metric.name not in names:
             text = f"no trial reports {one_line(metric.name)}; their numbers: {listed}"
             yield Doubt(text, frozenset(one.batch for one, _ in ended))
-    again = [one for one in trials if one.record is not None and step_restarts(one.record.curve)]
+    again = [
+        one
+        for one in trials
+        if one.record is not None and any(step_restarts(one.record.curve(name)) for name in compared)
+    ]
     if again:
         verb = "reports steps" if len(again) == 1 else "report steps"
         text = (
@@ -86,9 +92,7 @@ def identical_metrics(trials: Iterable[TrialResult], metrics: Sequence[Metric]) 
         text = f"all {count_trials(len(batches[batch]))} of {batch} report the same {names}"
         yield _ignored(text, [batch])
     suspects = [
-        pair
-        for pair in _pairs(measured, metrics[0].name)
-        if pair[0].batch not in equal or pair[1].batch not in equal
+        pair for pair in _pairs(measured, metrics) if pair[0].batch not in equal or pair[1].batch not in equal
     ]
     for number, (first, second, what) in enumerate(suspects[:MOST_PAIRS], start=1):
         left = len(suspects) - MOST_PAIRS if number == MOST_PAIRS else 0
@@ -133,11 +137,14 @@ def _have_one_objective(trials: Sequence[TrialResult], metrics: Sequence[Metric]
     )
 
 
-def _pairs(trials: Sequence[TrialResult], objective: str) -> list[tuple[TrialResult, TrialResult, str]]:
+def _pairs(
+    trials: Sequence[TrialResult], metrics: Sequence[Metric]
+) -> list[tuple[TrialResult, TrialResult, str]]:
     """Return the pairs with other values that agree, in the order of their trials, each with what they agree in."""
     configurations = [_configuration(one) for one in trials]
-    agreed = dict(_equal_metrics(trials, objective))
-    agreed |= _equal_curves(trials)
+    agreed = dict(_equal_metrics(trials, metrics[0].name))
+    # Others may agree by right, as the schedule of a learning rate does.
+    agreed |= _equal_curves(trials, {metrics[0].of_curve, *(metric.name for metric in metrics)})
     return [
         (trials[one], trials[other], agreed[one, other])
         for one, other in sorted(agreed)
@@ -149,14 +156,19 @@ def _continues(one: TrialResult, other: TrialResult) -> bool:
     return one.trial == other.parent or other.trial == one.parent
 
 
-def _equal_curves(trials: Sequence[TrialResult]) -> Iterator[tuple[tuple[int, int], str]]:
-    curves = [() if one.record is None else one.record.curve for one in trials]
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, curve in enumerate(curves):
-        # The text of a recorded curve is compared, not its points: to read all of them takes seconds.
-        places[curve.text if isinstance(curve, Curve) else canonical_json(curve)].append(place)
-    for equal in places.values():
-        points = tuple(curves[equal[0]]) if len(equal) > 1 else ()
+def _equal_curves(
+    trials: Sequence[TrialResult], names: AbstractSet[str]
+) -> Iterator[tuple[tuple[int, int], str]]:
+    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, one in enumerate(trials):
+        for name, curve in one.record.curves.items() if one.record else ():
+            if name not in names:
+                continue
+            # The text of a recorded curve is compared, not its points: to read all of them takes seconds.
+            text = curve.text if isinstance(curve, Curve) else canonical_json(curve)
+            places[name, text].append(place)
+    for (_, text), equal in places.items():
+        points = Curve(text) if len(equal) > 1 else ()
         if len(points) >= FEWEST_POINTS and len({value for _, value in points}) > 1:
             for pair in combinations(equal[:MOST_TIED], 2):
                 yield pair, f"a curve of {len(points)} points"

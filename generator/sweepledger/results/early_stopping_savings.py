@@ -27,17 +27,17 @@ class EarlyStopping:
     """Their duration, at each trial's own pace."""
 
 
-def early_stopping(outcomes: Iterable[TrialResult]) -> EarlyStopping | None:
-    """Return the estimate; None if no trial was stopped early."""
+def early_stopping(outcomes: Iterable[TrialResult], compared: str) -> EarlyStopping | None:
+    """Return the estimate by the steps of a metric; None if no trial was stopped early."""
     listed = [one for one in outcomes if one.record is not None]
     ended = [one for one in listed if _rule(one)]
     if not ended:
         return None
-    lengths = [_steps(one) for one in listed if one.status is Status.OK and not _rule(one)]
+    lengths = [_steps(one, compared) for one in listed if one.status is Status.OK and not _rule(one)]
     whole = statistics.median_low([steps for steps in lengths if steps]) if any(lengths) else None
     steps, seconds = 0, 0.0
     for one in ended:
-        own = _steps(one)
+        own = _steps(one, compared)
         if whole is not None and own and one.record is not None and whole > own:
             steps += whole - own
             seconds += one.record.seconds * (whole / own - 1)
@@ -47,10 +47,10 @@ def early_stopping(outcomes: Iterable[TrialResult]) -> EarlyStopping | None:
     )
 
 
-def _steps(outcome: TrialResult) -> int:
-    """Return the last step that a trial reported; 0 if it reported none."""
-    record = outcome.record
-    return record.curve[-1][0] if record is not None and record.curve else 0
+def _steps(outcome: TrialResult, compared: str) -> int:
+    """Return the last step at which a trial reported a metric; 0 if it reported none."""
+    points = outcome.record.curve(compared) if outcome.record is not None else ()
+    return points[-1][0] if points else 0
 
 
 def _rule(outcome: TrialResult) -> str:

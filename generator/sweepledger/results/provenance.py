@@ -19,7 +19,7 @@ def provenance(summary: Summary) -> dict[str, Any]:
     """Return the provenance of every batch and trial as JSON data."""
     return {
         "version": 1,
-        "generated": "by `sweep collect` from git alone; do not edit",
+        "generated": "by sweepledger from git alone; do not edit",
         "sweep": summary.sweep,
         "metric": {"name": summary.metric.name, "goal": str(summary.metric.goal)},
         "spec": {"path": summary.lock.spec.path, "digest": summary.spec_digest},

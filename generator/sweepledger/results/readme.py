@@ -197,7 +197,9 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         "restarts": summary.lock.restarts,
         "resource": summary.resource or "",
         "rungs": list(map(rung_view, rungs(summary))),
-        "early": early_stopping_view(early_stopping(filter(summary.is_current, summary.outcomes))),
+        "early": early_stopping_view(
+            early_stopping(filter(summary.is_current, summary.outcomes), summary.metric.of_curve)
+        ),
         "curves_figure": CURVES_FILE if trial_curves(summary) else "",
         "intervals_figure": INTERVALS_FILE,
         "spent_figure": SPENT_FILE,

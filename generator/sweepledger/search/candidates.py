@@ -1,4 +1,4 @@
-"""Candidates of a block, before conditions and constraints apply: grid, shuffled grid, list and random draws.
+"""Candidates of a design, before conditions and constraints apply: grid, shuffled grid, list and random draws.
 
 Grid order: the last dimension varies fastest, a zip group counts as one dimension where its first member is
 written, and a candidate comes where the full product of all parameters would first contain it.
@@ -108,7 +108,8 @@ class _ProductWalk:
             self.known.pop(name, None)
 
 
-GRID_ORDER = "grid_order"
+SHUFFLE = "grid_order"
+"""Purpose of the stream; another word would change the rounds of recorded searches."""
 
 
 def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[Candidate]:
@@ -119,7 +120,7 @@ def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[Candidat
         (dimension.size, [(member.name, grid_values(member.domain)) for member in dimension.members])
         for dimension in reversed(dimensions)
     ]
-    shuffled = permutation(seed, GRID_ORDER, total)
+    shuffled = permutation(seed, SHUFFLE, total)
     for number in range(total):
         rest = shuffled(number)
         candidate: dict[str, Value] = {}
@@ -130,26 +131,26 @@ def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[Candidat
         yield candidate
 
 
-def listed_candidates(block: ConfigurationList) -> Iterator[Candidate]:
+def listed_candidates(design: ConfigurationList) -> Iterator[Candidate]:
     """Yield each listed configuration with the constants that it does not override."""
-    constants = block.space.constants
-    for configuration in block.assignments:
+    constants = design.space.constants
+    for configuration in design.assignments:
         yield {**constants, **configuration}
 
 
-def draw_candidates(block: RandomSearch) -> Iterator[dict[str, Value]]:
+def draw_candidates(design: RandomSearch) -> Iterator[dict[str, Value]]:
     """Yield candidates with a value for every parameter, in the order written.
 
     They never end, except that latin-hypercube gives as many as the cap, sobol 2^30, and a space of constants one.
     """
-    block_axes = axes(block.space)
-    names = [parameter.name for parameter in block.space.parameters]
-    constants = block.space.constants
-    if not block_axes:
+    design_axes = axes(design.space)
+    names = [parameter.name for parameter in design.space.parameters]
+    constants = design.space.constants
+    if not design_axes:
         yield constants
         return
-    column_functions = [axis.columns() for axis in block_axes]
-    for chunk in _points(block, [axis.name for axis in block_axes]):
+    column_functions = [axis.columns() for axis in design_axes]
+    for chunk in _points(design, [axis.name for axis in design_axes]):
         columns: dict[str, Sequence[Value]] = {
             name: [value] * len(chunk[0]) for name, value in constants.items()
         }
@@ -159,18 +160,18 @@ def draw_candidates(block: RandomSearch) -> Iterator[dict[str, Value]]:
             yield dict(zip(names, values, strict=True))
 
 
-def _points(block: RandomSearch, names: list[str]) -> Points:
-    match block.sampler:
+def _points(design: RandomSearch, names: list[str]) -> Points:
+    match design.sampler:
         case Sampler.RANDOM:
-            return point_sets.random_points(block.seed, names)
+            return point_sets.random_points(design.seed, names)
         case Sampler.SOBOL:
-            return point_sets.sobol_points(block.seed, names)
+            return point_sets.sobol_points(design.seed, names)
         case Sampler.HALTON:
-            return point_sets.halton_points(block.seed, names)
+            return point_sets.halton_points(design.seed, names)
         case Sampler.LATIN_HYPERCUBE:
-            return point_sets.latin_hypercube_points(block.seed, names, block.cap)
+            return point_sets.latin_hypercube_points(design.seed, names, design.cap)
         case _:
-            assert_never(block.sampler)
+            assert_never(design.sampler)
 
 
 MAX_DRAWS = 20_000

@@ -6,13 +6,11 @@ A step takes about a fifth of a microsecond: evaluating a name or an operator, o
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from math import prod
 from typing import assert_never
 
 from sweepledger.search.distributions import exact_share
 from sweepledger.search.exact_quantiles import MAX_DEVIATIONS
-from sweepledger.search.rng import MAX_SORTED
-from sweepledger.structs.combinations import MAX_COMBINATIONS, count_combinations, list_dimensions
+from sweepledger.structs.combinations import count_combinations
 from sweepledger.structs.domain import (
     Beta,
     Choice,
@@ -28,8 +26,8 @@ from sweepledger.structs.domain import (
 from sweepledger.structs.expression import Call, Comparison, Expression, ListLiteral, Literal, Name, children
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
-    Block,
     ConfigurationList,
+    Design,
     GridSearch,
     RandomSearch,
     Sampler,
@@ -59,10 +57,10 @@ def value_bytes(value: Value) -> int:
             return NUMBER_BYTES
 
 
-def min_row_bytes(block: Block) -> int:
-    """Bound the size of a block's configurations from below by the values that all of them have."""
-    space = block.space
-    if isinstance(block, ConfigurationList) and block.names:
+def min_row_bytes(design: Design) -> int:
+    """Bound the size of a design's configurations from below by the values that all of them have."""
+    space = design.space
+    if isinstance(design, ConfigurationList) and design.names:
         return 0
     always = [parameter.domain for parameter in space.parameters if not parameter.when]
     constants = [domain.value for domain in always if isinstance(domain, Constant)]
@@ -70,10 +68,10 @@ def min_row_bytes(block: Block) -> int:
     return sum(chosen) + sum(map(value_bytes, constants))
 
 
-def max_row_bytes(block: Block) -> int:
-    """Bound the size of a block's configurations from above by the longest values."""
+def max_row_bytes(design: Design) -> int:
+    """Bound the size of a design's configurations from above by the longest values."""
     longest: dict[str, int] = {}
-    for parameter in block.space.parameters:
+    for parameter in design.space.parameters:
         match parameter.domain:
             case Constant(value):
                 longest[parameter.name] = value_bytes(value)
@@ -81,10 +79,10 @@ def max_row_bytes(block: Block) -> int:
                 longest[parameter.name] = max(map(value_bytes, values))
             case _:
                 longest[parameter.name] = NUMBER_BYTES
-    if isinstance(block, ConfigurationList):
-        for name, value in chain.from_iterable(row.items() for row in block.assignments):
+    if isinstance(design, ConfigurationList):
+        for name, value in chain.from_iterable(row.items() for row in design.assignments):
             longest[name] = max(longest.get(name, 0), value_bytes(value))
-    for derived in block.space.derived:
+    for derived in design.space.derived:
         longest[derived.name] = _max_expression_bytes(derived.expression, longest)
     return sum(longest.values())
 
@@ -110,13 +108,13 @@ def _max_expression_bytes(expression: Expression, longest: Mapping[str, int]) ->
 
 
 MAX_WORK = 40_000_000
-"""Steps of all blocks of a sweep: about eight seconds. It allows a million combinations of six parameters with a
+"""Steps of a sweep: about eight seconds. It allows a million combinations of six parameters with a
 constraint of twenty names and operators, or ten thousand draws with four pages of constraints."""
 
 MIN_CANDIDATES = 10_000
 CANDIDATES_EACH = 1_000
 MAX_CANDIDATES = 2_000_000
-"""With these limits, a block may keep as few as one configuration in a thousand candidates."""
+"""With these limits, a design may keep as few as one configuration in a thousand candidates."""
 
 CANDIDATE_STEPS = 8
 """Steps of any candidate."""
@@ -132,13 +130,11 @@ EXACT_QUANTILE_STEPS = 750
 """Steps of a quantile with sixty digits."""
 TAIL = 16
 """Squared distance from the mean, in standard deviations, at which a quantile takes twice the steps."""
-PERMUTATION_STEPS = 120
-"""Steps for an index of a permutation that is too long for a sorted list."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkEstimate:
-    """The least work of a block, and the work of each further candidate."""
+    """The least work of a design, and the work of each further candidate."""
 
     candidates: int
     """Candidates that are examined in any case."""
@@ -151,35 +147,30 @@ class WorkEstimate:
         return self.candidates * self.steps
 
 
-def estimate_work(block: Block) -> WorkEstimate:
-    """Estimate the work of a block without examining candidates."""
+def estimate_work(design: Design) -> WorkEstimate:
+    """Estimate the work of a design without examining candidates."""
     return WorkEstimate(
-        _min_candidates(block), CANDIDATE_STEPS + _candidate_steps(block) + _configuration_steps(block)
+        _min_candidates(design), CANDIDATE_STEPS + _candidate_steps(design) + _configuration_steps(design)
     )
 
 
-def max_candidates(block: Block) -> int | None:
+def max_candidates(design: Design) -> int | None:
     """Return the largest number of candidates to examine, even if they give few configurations; None: all."""
-    match block:
+    match design:
         case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, cap=cap):
             return cap
         case RandomSearch(cap=cap):
             return min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap), MAX_CANDIDATES)
-        case GridSearch(cap=int(cap), seed=int()):
-            return min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap, MAX_COMBINATIONS), MAX_CANDIDATES)
         case GridSearch() | ConfigurationList() | AdaptiveSearch():
             return None
         case _:
-            assert_never(block)
+            assert_never(design)
 
 
-def _min_candidates(block: Block) -> int:
-    match block:
+def _min_candidates(design: Design) -> int:
+    match design:
         case RandomSearch(cap=cap):
             return cap
-        case GridSearch(space, cap, seed) if seed is not None:
-            total = prod(dimension.size for dimension in list_dimensions(space))
-            return total if cap is None else min(cap, total)
         case GridSearch(space):
             return count_combinations(space)
         case ConfigurationList(_, assignments):
@@ -187,24 +178,21 @@ def _min_candidates(block: Block) -> int:
         case AdaptiveSearch():
             return 0
         case _:
-            assert_never(block)
+            assert_never(design)
 
 
-def _candidate_steps(block: Block) -> int:
+def _candidate_steps(design: Design) -> int:
     """Count the steps of drawing or listing a candidate's values."""
-    domains = [parameter.domain for parameter in block.space.parameters]
-    match block:
+    domains = [parameter.domain for parameter in design.space.parameters]
+    match design:
         case RandomSearch() | AdaptiveSearch():
             return sum(map(_draw_steps, domains))
-        case GridSearch(space, _, seed) if seed is not None:
-            total = prod(dimension.size for dimension in list_dimensions(space))
-            return 2 * len(domains) + (PERMUTATION_STEPS if total > MAX_SORTED else 0)
         case GridSearch():
             return 0
         case ConfigurationList():
             return len(domains)
         case _:
-            assert_never(block)
+            assert_never(design)
 
 
 def _draw_steps(domain: Domain) -> int:
@@ -234,14 +222,14 @@ def _exact_quantile_steps(domain: Domain) -> float:
             return EXACT_QUANTILE_STEPS
 
 
-def _configuration_steps(block: Block) -> int:
+def _configuration_steps(design: Design) -> int:
     """Count the steps of building a configuration from a candidate."""
-    space = block.space
+    space = design.space
     names = {*(parameter.name for parameter in space.parameters)}
     lengths = {parameter.name: max_value_steps(_values(parameter.domain)) for parameter in space.parameters}
-    if isinstance(block, ConfigurationList):
-        names |= {*block.names}
-        for configuration in block.assignments:
+    if isinstance(design, ConfigurationList):
+        names |= {*design.names}
+        for configuration in design.assignments:
             for name, value in configuration.items():
                 lengths[name] = max(lengths.get(name, 0), max_value_steps((value,)))
     conditions = sum(len(parameter.when) for parameter in space.parameters)

@@ -1,4 +1,4 @@
-"""Expansion of a sweep: from its blocks to configurations, and from configurations to trials."""
+"""Expansion of a sweep: from its design to configurations, and from configurations to trials."""
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
@@ -7,12 +7,12 @@ from types import MappingProxyType
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, Severity, SourceMap
 from sweepledger.search import limits
-from sweepledger.search.blocks import Exploration, ExplorationLimits, block_problems, explore_block
 from sweepledger.search.candidates import grid_candidates
 from sweepledger.search.configurations import Configuration
-from sweepledger.search.estimates import MAX_WORK, WorkEstimate, estimate_work, max_candidates, table_bytes
+from sweepledger.search.estimates import MAX_WORK, estimate_work, max_candidates
+from sweepledger.search.exploration import ExplorationLimits, design_problems, explore_design
 from sweepledger.structs.program import Program
-from sweepledger.structs.search_block import AdaptiveSearch, Block, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import AdaptiveSearch, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -22,15 +22,15 @@ _ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
-class BlockCount:
-    """How many of a block's candidates are rejected, duplicates or kept."""
+class CandidateCount:
+    """How many candidates of a sweep are rejected, duplicates or kept."""
 
     candidates: int
     """Combinations, draws or lines examined."""
     rejected: int
     """Candidates that some constraint rejects."""
     duplicates: int
-    """Candidates equal to an earlier configuration of this block or another."""
+    """Candidates equal to an earlier one."""
     rejections: tuple[int, ...] = ()
     """How many candidates each constraint rejects, in the order of the constraints."""
     unevaluated: tuple[int, ...] = ()
@@ -38,7 +38,7 @@ class BlockCount:
 
     @property
     def kept(self) -> int:
-        """Configurations that this block adds to the sweep."""
+        """Configurations of the sweep."""
         return self.candidates - self.rejected - self.duplicates
 
 
@@ -47,8 +47,7 @@ class Expansion:
     """The configurations of a sweep, each once, in the order of its trials."""
 
     configurations: tuple[Configuration, ...]
-    blocks: tuple[BlockCount, ...]
-    """One per block, in the order of the spec."""
+    count: CandidateCount
     warnings: tuple[Problem, ...] = ()
 
 
@@ -64,13 +63,13 @@ def explore(sweep: Sweep, source: SourceMap | None = None) -> Expansion | tuple[
     errors = tuple(limits.problems_before(sweep, source))
     if errors:
         return errors
-    match sweep.blocks:
-        case (GridSearch(space, cap=None, seed=None),) if is_full_product(space):
+    match sweep.design:
+        case GridSearch(space, cap=None) if is_full_product(space):
             configurations = tuple(map(MappingProxyType, grid_candidates(space)))
-            expansion = Expansion(configurations, (BlockCount(len(configurations), 0, 0),))
+            expansion = Expansion(configurations, CandidateCount(len(configurations), 0, 0))
             problems: list[Problem] = []
         case _:
-            expansion, problems = _explore_blocks(sweep, source)
+            expansion, problems = _explore_candidates(sweep, source)
     problems += limits.problems_after(sweep, source, expansion.configurations)
     return _errors(problems) or replace(expansion, warnings=tuple(sorted(problems)))
 
@@ -80,12 +79,12 @@ def _explore_search(
 ) -> Expansion | tuple[Problem, ...]:
     """Check that one random configuration of the space exists, and that the largest round keeps the limits."""
     probe = RandomSearch(Sampler.RANDOM, search.space, search.seed, cap=1)
-    expansion = explore(replace(sweep, blocks=(probe,)), source)
+    expansion = explore(replace(sweep, design=probe), source)
     if not isinstance(expansion, Expansion):
         return expansion
     round_problems = limits.round_problems(sweep, source, search.largest_round * sweep.replicates)
     problems = {*expansion.warnings, *round_problems}
-    return _errors(problems) or Expansion((), (BlockCount(0, 0, 0),), tuple(sorted(problems)))
+    return _errors(problems) or Expansion((), CandidateCount(0, 0, 0), tuple(sorted(problems)))
 
 
 def _errors(problems: list[Problem] | set[Problem]) -> tuple[Problem, ...]:
@@ -107,50 +106,23 @@ def _key_function(sweep: Sweep) -> Callable[[Configuration], Hashable]:
     return key
 
 
-def _explore_blocks(sweep: Sweep, source: SourceMap) -> tuple[Expansion, list[Problem]]:
-    """Explore blocks in order; configurations of an earlier block are not added again.
-
-    All blocks share one work limit: a hundred hopeless blocks take no longer than one.
-    """
-    key, max_bytes = _key_function(sweep), limits.max_table_bytes(sweep)
-    most = limits.max_configurations(sweep)
-    estimates = [estimate_work(block) for block in sweep.blocks]
-    spare_work = MAX_WORK - sum(estimate.work for estimate in estimates)
-    configurations: dict[Hashable, Configuration] = {}
-    counts, total_bytes = list[BlockCount](), 0
-    problems: list[Problem] = []
-    for number, (block, estimate) in enumerate(zip(sweep.blocks, estimates, strict=True)):
-        max_block_candidates = _candidate_limit(block, estimate, spare_work)
-        explored = explore_block(block, key, ExplorationLimits(most, max_block_candidates, max_bytes))
-        spare_work -= max(0, explored.candidates - estimate.candidates) * estimate.steps
-        before = len(configurations)
-        for configuration_key, configuration in explored.distinct.items():
-            configurations.setdefault(configuration_key, configuration)
-        counts.append(_block_count(explored, len(configurations) - before))
-        problems += block_problems(explored, source.part("blocks", number))
-        total_bytes += explored.bytes
-        if max_bytes is not None and total_bytes > max_bytes:
-            total_bytes = table_bytes(configurations.values())
-        if len(configurations) > most or total_bytes > (max_bytes or total_bytes):
-            break
-    return Expansion(tuple(configurations.values()), tuple(counts)), problems
-
-
-def _candidate_limit(block: Block, estimate: WorkEstimate, spare_work: int) -> int | None:
-    """Limit a block's candidates by its method and by the work that is left."""
-    most = max_candidates(block)
-    return None if most is None else min(most, estimate.candidates + spare_work // estimate.steps)
-
-
-def _block_count(explored: Exploration, kept: int) -> BlockCount:
-    numbers = range(len(explored.block.space.constraints))
-    return BlockCount(
+def _explore_candidates(sweep: Sweep, source: SourceMap) -> tuple[Expansion, list[Problem]]:
+    """Examine candidates one by one, as many as the method and the limit of work allow."""
+    estimate, most = estimate_work(sweep.design), max_candidates(sweep.design)
+    if most is not None:
+        most = min(most, estimate.candidates + (MAX_WORK - estimate.work) // estimate.steps)
+    bounds = ExplorationLimits(limits.max_configurations(sweep), most, limits.max_table_bytes(sweep))
+    explored = explore_design(sweep.design, _key_function(sweep), bounds)
+    numbers = range(len(sweep.design.space.constraints))
+    count = CandidateCount(
         explored.candidates,
         explored.rejected,
-        explored.candidates - explored.rejected - kept,
+        explored.duplicates,
         tuple(explored.rejections[number] for number in numbers),
         tuple(explored.unevaluated[number] for number in numbers),
     )
+    problems = list(design_problems(explored, source.part("search")))
+    return Expansion(tuple(explored.distinct.values()), count), problems
 
 
 def trials(sweep: Sweep, expansion: Expansion, program: Program) -> tuple[Trial, ...]:

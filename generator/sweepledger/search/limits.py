@@ -13,7 +13,6 @@ from sweepledger.search.estimates import (
     MAX_BYTES,
     MAX_CELLS,
     MAX_WORK,
-    WorkEstimate,
     estimate_work,
     max_row_bytes,
     min_row_bytes,
@@ -25,15 +24,14 @@ from sweepledger.structs.combinations import (
     MAX_TRIALS,
     count_combinations,
     count_distinct,
-    list_dimensions,
 )
 from sweepledger.structs.domain import Choice, LogNormal, LogUniform, Normal, Quantized, Uniform
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
-    Block,
     ConfigurationList,
+    Design,
     GridSearch,
     RandomSearch,
     Sampler,
@@ -41,9 +39,6 @@ from sweepledger.structs.search_block import (
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
-
-MAX_SHUFFLED = 10**30
-"""Combinations of a shuffled grid: its permutation mixes indexes as pairs of 64-bit numbers."""
 
 _SPREAD = tuple((2 * part + 1) / 32 for part in range(16))
 """Points of the unit interval at which a distribution has different numbers, unless their digits are too few."""
@@ -59,8 +54,8 @@ def problems_before(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     """Yield the problems of spaces that are too large or too small, computed without examining candidates."""
     sizes = tuple(_size_problems(sweep, source))
     yield from sizes
-    trials, is_all = max(map(_grid_size, sweep.blocks)) * sweep.replicates, len(sweep.blocks) == 1
-    over_budget = tuple(budget_problems(sweep, source, trials, is_all=is_all))
+    trials = _grid_size(sweep.design) * sweep.replicates
+    over_budget = tuple(budget_problems(sweep, source, trials, is_all=True))
     yield from over_budget
     if not sizes and trials > MAX_TRIALS:
         yield from _too_many_trials(sweep, source, trials // sweep.replicates)
@@ -73,18 +68,18 @@ def problems_after(
     sweep: Sweep, source: SourceMap, configurations: Collection[Configuration]
 ) -> Iterator[Problem]:
     """Yield the problems of a sweep with these configurations."""
-    trials, last = len(configurations) * sweep.replicates, _last_block(sweep, source)
+    trials, search = len(configurations) * sweep.replicates, source.part("search")
     if trials > MAX_TRIALS:
         yield from _too_many_trials(sweep, source, len(configurations))
         yield from budget_problems(sweep, source, trials, is_all=False)
         return
     if trials * len(sweep.columns) > MAX_CELLS:
-        yield _too_many_cells(sweep, last, f"{trials} trials or more")
+        yield _too_many_cells(sweep, search, f"{trials} trials or more")
         return
     if max_table_bytes(sweep) is not None:
         total = table_bytes(configurations) * sweep.replicates
         if total > MAX_BYTES:
-            yield _too_many_bytes(last, f"{total // 2**20} MiB or more")
+            yield _too_many_bytes(search, f"{total // 2**20} MiB or more")
             return
     yield from budget_problems(sweep, source, trials, is_all=True)
     yield from shape_problems(sweep, source, trials)
@@ -108,15 +103,15 @@ def max_configurations(sweep: Sweep) -> int:
 
 def max_table_bytes(sweep: Sweep) -> int | None:
     """Return how many bytes the configurations of a sweep may have; None: they cannot exceed the limit."""
-    if max(map(max_row_bytes, sweep.blocks)) * MAX_TRIALS <= MAX_BYTES:
+    if max_row_bytes(sweep.design) * MAX_TRIALS <= MAX_BYTES:
         return None
     return MAX_BYTES // sweep.replicates
 
 
-def _grid_size(block: Block) -> int:
+def _grid_size(design: Design) -> int:
     """Count the configurations of a grid if each combination is one; 0 if the number is unknown."""
-    match block:
-        case GridSearch(space, None, _) if not space.constraints and not any(
+    match design:
+        case GridSearch(space, None) if not space.constraints and not any(
             parameter.when for parameter in space.parameters
         ):
             return count_combinations(space)
@@ -124,35 +119,24 @@ def _grid_size(block: Block) -> int:
             return 0
 
 
-def _last_block(sweep: Sweep, source: SourceMap) -> SourceMap:
-    """Return the map of the block that completes the sweep, for problems of all blocks together."""
-    return source.part("blocks", len(sweep.blocks) - 1)
-
-
 def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    for number, block in enumerate(sweep.blocks):
-        block_source = source.part("blocks", number)
-        if not isinstance(block, GridSearch):
-            yield from _narrow_domains(block.space, block_source)
-        match block:
-            case GridSearch(space, _, int()) if (
-                prod(dimension.size for dimension in list_dimensions(space)) > MAX_SHUFFLED
-            ):
-                message = "must have at most 10^30 combinations, even if few are chosen, got more"
-                hint = "use method: random, or fewer values"
-                yield _too_many(block_source, message, hint)
-            case GridSearch(space, cap, seed) if cap is None or seed is None:
-                total = count_combinations(space)
-                if total > MAX_COMBINATIONS:
-                    message = f"must have at most {MAX_COMBINATIONS} combinations, got {total}"
-                    hint = "try fewer values, or set run_cap with `grid_order: shuffled` and a seed"
-                    yield _too_many(block_source, message, hint)
-            case RandomSearch(sampler, space, _, cap) if sampler is not Sampler.LATIN_HYPERCUBE:
-                distinct = count_distinct(space)
-                if distinct is not None and distinct < cap:
-                    yield _too_few(block_source, block, distinct, cap)
-            case _:
-                pass
+    design, search = sweep.design, source.part("search")
+    if not isinstance(design, GridSearch):
+        yield from _narrow_domains(design.space, search)
+    match design:
+        case GridSearch(space):
+            total = count_combinations(space)
+            if total > MAX_COMBINATIONS:
+                message = f"must have at most {MAX_COMBINATIONS} combinations, got {total}"
+                yield _too_many(
+                    search, message, "try fewer values, or method: random with a seed and run_cap"
+                )
+        case RandomSearch(sampler, space, _, cap) if sampler is not Sampler.LATIN_HYPERCUBE:
+            distinct = count_distinct(space)
+            if distinct is not None and distinct < cap:
+                yield _too_few(search, design, distinct, cap)
+        case _:
+            pass
 
 
 def _too_many(source: SourceMap, message: str, hint: str) -> Problem:
@@ -184,16 +168,16 @@ def _narrow_domains(space: SearchSpace, source: SourceMap) -> Iterator[Problem]:
 
 
 def _narrow(source: SourceMap, parameter: str, message: str, hint: str) -> Problem:
-    return source.problem(message, "parameters", parameter, code="range-narrow", hint=hint)
+    return source.problem(message, "parameters", parameter, code="single-value", hint=hint)
 
 
-def _too_few(source: SourceMap, block: Block, distinct: int, cap: int) -> Problem:
+def _too_few(source: SourceMap, design: Design, distinct: int, cap: int) -> Problem:
     message = f"run_cap requests {cap} configurations, the space has only {distinct} different ones"
-    parameters = block.space.parameters
+    parameters = design.space.parameters
     domains = [parameter.domain for parameter in parameters]
     if any(isinstance(domain, Choice) and domain.probabilities is not None for domain in domains):
         hint = "lower run_cap, or widen the domains"
-    elif block.space.constraints or any(parameter.when for parameter in parameters):
+    elif design.space.constraints or any(parameter.when for parameter in parameters):
         hint = "use method: grid, which needs no run_cap, or widen the domains"
     else:
         hint = f"set run_cap: {distinct}, use method: grid, or widen the domains"
@@ -206,53 +190,39 @@ def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> It
     )
     message = f"must make at most {MAX_TRIALS} trials, got {factors}"
     hint = "try fewer values, set run_cap, or split the sweep"
-    yield _too_many(_last_block(sweep, source), message, hint)
+    yield _too_many(source.part("search"), message, hint)
 
 
 def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     """Yield a problem if even the smallest number of candidates takes too long to examine."""
-    estimates = [estimate_work(block) for block in sweep.blocks]
-    total = sum(estimate.work for estimate in estimates)
-    if total <= MAX_WORK:
-        return
-    worst = max(range(len(estimates)), key=lambda number: estimates[number].work)
-    message = f"must take at most {MAX_WORK} steps to expand, got {_format_work(estimates[worst], total)}"
-    hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
-    yield source.problem(message, "blocks", worst, code="too-much-work", hint=hint)
-
-
-def _format_work(worst: WorkEstimate, total: int) -> str:
-    factors = f"{worst.candidates} candidates * {worst.steps} steps"
-    if total == worst.work:
-        return f"{total} = {factors}"
-    return f"{total} in all blocks, {worst.work} = {factors} in this block"
+    estimate = estimate_work(sweep.design)
+    if estimate.work > MAX_WORK:
+        work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
+        message = f"must take at most {MAX_WORK} steps to expand, got {work}"
+        hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
+        yield source.problem(message, "search", code="too-much-work", hint=hint)
 
 
 def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    """Yield a problem for the first block whose table is certainly too large."""
-    for number, block in enumerate(sweep.blocks):
-        block_source = source.part("blocks", number)
-        trials, columns = _min_configurations(block) * sweep.replicates, len(sweep.columns)
-        if trials > MAX_TRIALS:
-            continue  # the problem about the number of trials is enough
-        if trials * columns > MAX_CELLS:
-            yield _too_many_cells(sweep, block_source, f"{trials} trials")
-        elif (row := min_row_bytes(block)) * trials > MAX_BYTES:
-            size = f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more"
-            yield _too_many_bytes(block_source, size)
-        else:
-            continue
-        return
+    """Yield a problem if the table is certainly too large."""
+    search = source.part("search")
+    trials, columns = _min_configurations(sweep.design) * sweep.replicates, len(sweep.columns)
+    if trials > MAX_TRIALS:
+        return  # the problem about the number of trials is enough
+    if trials * columns > MAX_CELLS:
+        yield _too_many_cells(sweep, search, f"{trials} trials")
+    elif (row := min_row_bytes(sweep.design)) * trials > MAX_BYTES:
+        yield _too_many_bytes(search, f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more")
 
 
-def _min_configurations(block: Block) -> int:
-    """Count the configurations that a block has unless another rule rejects it."""
-    match block:
+def _min_configurations(design: Design) -> int:
+    """Count the configurations that a design has unless another rule rejects it."""
+    match design:
         case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, space=space, cap=cap):
             return 0 if space.constraints else cap
         case RandomSearch(cap=cap):
             return cap
-        case GridSearch(space, None, _) if not space.constraints:
+        case GridSearch(space, None) if not space.constraints:
             return count_combinations(space)
         case GridSearch():
             return 0
@@ -261,7 +231,7 @@ def _min_configurations(block: Block) -> int:
         case AdaptiveSearch():
             return 0
         case _:
-            assert_never(block)
+            assert_never(design)
 
 
 def _too_many_cells(sweep: Sweep, source: SourceMap, trials: str) -> Problem:
@@ -310,12 +280,12 @@ def budget_problems(sweep: Sweep, source: SourceMap, trials: int, *, is_all: boo
 
 def budget_excesses(sweep: Sweep, trials: int, *, is_all: bool = True) -> Iterator[BudgetExcess]:
     """Yield the limits of the spec and of the settings that trials or their upper bound exceed."""
-    own, limits, last = sweep.budget, sweep.limits, ("blocks", len(sweep.blocks) - 1)
+    own, limits, search = sweep.budget, sweep.limits, ("search",)
     max_trials, max_hours = ("budget", "max_trials"), ("budget", "max_gpu_hours")
     origin = " by the limits of sweepledger.yaml"
     for limit in (
         _BudgetLimit(own.max_trials, own.max_gpu_hours, max_trials, max_hours, "", "raise it, "),
-        _BudgetLimit(limits.max_trials, limits.max_gpu_hours, last, last, origin, ""),
+        _BudgetLimit(limits.max_trials, limits.max_gpu_hours, search, search, origin, ""),
     ):
         yield from _excesses(sweep, limit, trials, more="" if is_all else " or more")
 

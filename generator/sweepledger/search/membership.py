@@ -33,10 +33,10 @@ def membership(sweep: Sweep) -> MembershipTest | tuple[Problem, ...]:
     Full grids and adaptive searches are tested by parameter; other sweeps are expanded once.
     """
     member: Callable[[Mapping[str, Any]], bool]
-    match sweep.blocks:
-        case (GridSearch(space, cap=None, seed=None),) if is_full_product(space):
+    match sweep.design:
+        case GridSearch(space, cap=None) if is_full_product(space):
             member = _Product.of(space).contains
-        case (AdaptiveSearch() as search,):
+        case AdaptiveSearch() as search:
             member = _WholeSpace.of(search).contains
         case _:
             expansion = explore(sweep)

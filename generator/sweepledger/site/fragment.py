@@ -23,6 +23,11 @@ from sweepledger.site.programs import explained_moves, program_texts, program_ve
 from sweepledger.structs.record import ERROR_DETAILS, Artifact, Record, Status, TrialResult
 
 SPARK_POINTS = 60
+MOST_WITH_CURVES = 500
+"""Trials of a sweep whose pages show the curves of other metrics than the compared one, too."""
+MOST_BESIDE = 8
+"""Such curves of a trial."""
+BESIDE_POINTS = 40
 MOST_VERSIONS = 50
 LONGEST_TEXT = 4000
 SECONDS_PER_HOUR = 3600
@@ -98,7 +103,7 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     details = {
         **base,
         "curves": overview["curves"],
-        "details": [_details(one) for one in summary.outcomes],
+        "details": _all_details(summary),
         "commits": _commits(history),
         "recorded": history.recorded,
         "versions": [version.as_data(with_patch=True) for version in versions],
@@ -186,6 +191,25 @@ def _curve_data(
         for place, one in enumerate(summary.outcomes)
         if one.trial in curves and summary.is_current(one)
     ]
+
+
+def _all_details(summary: Summary) -> list[dict[str, Any]]:
+    """Return the details of each trial; of large sweeps without the curves that nothing compares."""
+    details = [_details(one) for one in summary.outcomes]
+    if len(details) <= MOST_WITH_CURVES:
+        for one, data in zip(summary.outcomes, details, strict=True):
+            if one.record and (curves := dict(_curves_beside(one.record, summary.metric.of_curve))):
+                data["curves"] = curves
+    return details
+
+
+def _curves_beside(record: Record, compared: str) -> Iterator[tuple[str, tuple[list[int], list[float]]]]:
+    """Yield the steps and values of the curves of other metrics, thinned."""
+    for name in sorted(record.curves.keys() - {compared})[:MOST_BESIDE]:
+        finite = [(step, float(f"{value:.6g}")) for step, value in record.curves[name] if value is not None]
+        if len(finite) > 1:
+            thinned = [*finite[: -1 : max(1, len(finite) // BESIDE_POINTS)], finite[-1]]
+            yield name, ([step for step, _ in thinned], [value for _, value in thinned])
 
 
 def _details(one: TrialResult) -> dict[str, Any]:
@@ -342,14 +366,14 @@ def _view(
     }
     if summary is None:
         return view
-    savings = early_stopping(one for one in summary.outcomes if summary.is_current(one))
+    current = filter(summary.is_current, summary.outcomes)
     return view | {
         "best": _best(summary),
         "rounds": rounds(summary),
         "failures": list(_failures(summary)),
         "program": _ranked_program(history, summary),
         "beyond": _beyond(summary),
-        "savings": savings,
+        "savings": early_stopping(current, summary.metric.of_curve),
         "configurations": [
             {
                 "trial": each.trial.trial,

@@ -14,7 +14,7 @@ from sweepledger.structs.record import RAN_PROCESS, TrialResult
 from sweepledger.structs.values import canonical_json
 
 MOST_MOVES = 10
-"""Moves of the best value that are explained, the newest: each tests every cause."""
+"""Moves of the best value that are explained, the newest: each tests every factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ class ExplainedMove:
             "after": self.after,
             "moved": explanation.moved,
             "verdict": explanation.verdict,
-            "causes": [
+            "factors": [
                 {
-                    "cause": str(one.cause),
+                    "factor": str(one.factor),
                     "state": str(one.state),
                     "effect": one.effect,
                     "interval": None if one.interval is None else (one.interval.low, one.interval.high),
                     "probability": one.probability,
                     "trials": one.trials,
-                    "why": one.why,
+                    "reason": one.reason,
                 }
                 for one in explanation.findings
             ],

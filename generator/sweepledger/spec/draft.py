@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import wraps
 from typing import Any, TypeVar
 
 from sweepledger.problems import Problem, Severity, SourcePosition
@@ -25,8 +24,8 @@ class Draft:
     """Paths that rules must not read: refused by the reader, or of the wrong structure."""
     settings: Settings
     """The repository's settings; the defaults while a settings file itself is checked."""
-    tables: Mapping[DocumentPath, ConfigurationTable] = field(default_factory=dict)
-    """The readable files of configurations, by the path of the section that names each."""
+    table: ConfigurationTable | None = None
+    """The file of configurations; None if the spec names none, or if it cannot be read."""
     computed: dict[object, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
     """What was computed of this draft, by the function that computes it; a changed draft begins with nothing."""
 
@@ -95,13 +94,3 @@ def _has(value: object, part: str | int) -> bool:
 
 
 Rule = Callable[[Draft], Iterable[Problem]]
-
-
-def unique_problems(rule: Rule) -> Rule:
-    """Remove duplicate problems of a rule: several blocks can share a parameter."""
-
-    @wraps(rule)
-    def checked(draft: Draft) -> Iterable[Problem]:
-        return dict.fromkeys(rule(draft))
-
-    return checked

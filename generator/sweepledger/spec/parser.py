@@ -9,7 +9,7 @@ from dataclasses import replace
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import Document, limit_problems, read_document
 from sweepledger.spec import structure
-from sweepledger.spec.configuration_files import SiblingReader, no_files, read_tables
+from sweepledger.spec.configuration_files import SiblingReader, no_files, read_table
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules import program
 from sweepledger.spec.rules.bounds import distinct_points
@@ -38,8 +38,8 @@ def parse(
     problems, draft = _checked_structure(document, "sweep", settings)
     if () in draft.broken:
         return limit_problems([*reading.problems, *problems])
-    tables, unreadable = read_tables(draft, beside)
-    draft = replace(draft, tables=tables)
+    table, unreadable = read_table(draft, beside)
+    draft = replace(draft, table=table)
     problems += (*unreadable, *(problem for rule in SWEEP_RULES for problem in rule(draft)))
     all_problems = (*reading.problems, *problems)
     if _errors(all_problems):
@@ -52,7 +52,7 @@ def parse(
 def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Settings | tuple[Problem, ...]:
     """Return the repository's settings, or their problems; an empty file is valid. Warnings are in both.
 
-    With `unpinned`, an image may lack its digest, which is then empty: `sweep pin` adds it.
+    With `unpinned`, an image may lack its digest, which is then empty: `sweep cluster pin` adds it.
     """
     reading = read_document(content, path)
     document = reading.document

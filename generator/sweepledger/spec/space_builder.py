@@ -121,12 +121,12 @@ def _bound(written: RawMapping, key: str) -> float | None:
 
 
 def build_space(draft: Draft, section: Section) -> SearchSpace:
-    """Build the space that a block searches; shared parameters come first."""
+    """Build the space that a sweep searches."""
     return SearchSpace(
         parameters=tuple(_parameter(draft, leaf) for leaf in section.leaves.values()),
-        zips=tuple(tuple(group) for group in draft.get(*section.path, "zip", kind=list) or ()),
-        derived=_ordered(tuple(_derived(draft, (*section.path, "derived")))),
-        constraints=tuple(_constraints(draft, (*section.path, "constraints"))),
+        zips=tuple(tuple(group) for group in draft.get("zip", kind=list) or ()),
+        derived=_ordered(tuple(_derived(draft, ("derived",)))),
+        constraints=tuple(_constraints(draft, ("constraints",))),
     )
 
 

@@ -24,7 +24,7 @@ version: 1
 name: {name}   # the file's name
 description: How far do learning rate and batch size carry a small CNN on MNIST?
 
-method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all
+method: grid   # every combination; others: random, sobol, halton, latin-hypercube, list, tpe, and more
 metric: {{name: test_accuracy, goal: maximize}}
 
 parameters:
@@ -54,7 +54,7 @@ version: 1
 name: {name}   # the file's name
 description: Which values score best?   # the question that the results answer
 
-method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all
+method: grid   # every combination; others: random, sobol, halton, latin-hypercube, list, tpe, and more
 metric: {{name: score, goal: maximize, source: stdout}}   # a line `score=0.94`; or JSON in $SWEEP_RESULT
 
 parameters:
@@ -96,7 +96,9 @@ run:
   parallelism: 2   # trials at once
   timeout: 1h   # of one attempt
 """
-GRID = "method: grid   # every combination; or random, sobol, halton, latin-hypercube, list: `sweep schema` has all"
+GRID = (
+    "method: grid   # every combination; others: random, sobol, halton, latin-hypercube, list, tpe, and more"
+)
 SEARCH = """\
 method: {method}   # a search, whose rounds learn from results; {why}
 seed: 0   # the same seed and results, the same trials

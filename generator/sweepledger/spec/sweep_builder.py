@@ -1,4 +1,4 @@
-"""The Sweep of a draft without problems, with its source map: blocks, metrics, early stopping, command and run."""
+"""The Sweep of a draft without problems, with its source map: design, metrics, early stopping, command and run."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from sweepledger.problems import Problem, Severity, SourceMap, SourcePath, Sourc
 from sweepledger.reader import DocumentPath
 from sweepledger.spec import units
 from sweepledger.spec.draft import Draft, RawMapping
-from sweepledger.spec.sections import Section, is_shuffled, sections
+from sweepledger.spec.sections import search_section
 from sweepledger.spec.space_builder import build_space, frozen_value
 from sweepledger.structs.early_stopping import (
     DEFAULT_ETA,
@@ -52,8 +52,8 @@ from sweepledger.structs.search_block import (
     ADAPTIVE_METHODS,
     DEFAULT_STARTUP,
     AdaptiveSearch,
-    Block,
     ConfigurationList,
+    Design,
     GridSearch,
     Method,
     RandomSearch,
@@ -277,16 +277,16 @@ class ParsedSpec:
 def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
     """Build the sweep of a draft without errors, and its source map."""
     document, data = draft.document, draft.document.data
-    blocks = tuple(_block(draft, section) for section in sections(draft))
-    run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings), draft, blocks)
+    design = _design(draft)
+    run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings), draft, design)
     metrics, scripts = build_metrics(data), tuple(_scripts(draft, run))
     early_stop = build_early_stop(data.get("early_terminate"))
-    is_static = not isinstance(blocks[0], AdaptiveSearch)
+    is_static = not isinstance(design, AdaptiveSearch)
     sweep = Sweep(
         name=data["name"],
         description=data.get("description", ""),
         metric=metrics[0],
-        blocks=blocks,
+        design=design,
         command=_command(data, run),
         run=run,
         path=document.file,
@@ -306,20 +306,17 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
     return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]), warnings)
 
 
-def _with_whole_rounds(run: RunConfig, draft: Draft, blocks: tuple[Block, ...]) -> RunConfig:
+def _with_whole_rounds(run: RunConfig, draft: Draft, design: Design) -> RunConfig:
     """Return the run with the parallelism of a whole round, if each trial is a Job and the spec sets none."""
-    match blocks:
-        case (AdaptiveSearch() as found,) if found.continues_trials and "parallelism" not in draft.names(
-            "run"
-        ):
-            return replace(run, parallelism=found.largest_round)
-        case _:
-            return run
+    has_parallelism = "parallelism" in draft.names("run")
+    if isinstance(design, AdaptiveSearch) and design.continues_trials and not has_parallelism:
+        return replace(run, parallelism=design.largest_round)
+    return run
 
 
 def _digest(draft: Draft) -> str:
     """Return the digest of the spec's text and its files: the same for checkouts with CRLF line ends."""
-    parts = [draft.document.text, *(table.text for table in draft.tables.values())]
+    parts = [draft.document.text, *([] if draft.table is None else [draft.table.text])]
     # No text holds NUL, so nothing can move from one part to the next unseen.
     return bytes_digest("\0".join(parts).encode())
 
@@ -354,23 +351,21 @@ def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Scrip
             yield path, Script(text, Severity.WARNING, is_inside=not folder)
 
 
-def _block(draft: Draft, section: Section) -> Block:
-    found = build_space(draft, section)
-    seed = _integer_at(draft, (*section.path, "seed"))
-    seed = _integer_at(draft, ("seed",)) if seed is None else seed
-    cap = _integer_at(draft, (*section.path, "run_cap"))
-    match section.method:
+def _design(draft: Draft) -> Design:
+    space = build_space(draft, search_section(draft))
+    seed, cap = _integer_at(draft, ("seed",)), _integer_at(draft, ("run_cap",))
+    match draft.get("method", kind=str):
         case "grid":
-            return GridSearch(found, cap, seed if is_shuffled(draft, section) else None)
+            return GridSearch(space, cap)
         case "list":
-            return ConfigurationList(found, _assignments(draft, section.path))
+            return ConfigurationList(space, _assignments(draft))
         case method if method in ADAPTIVE_METHODS:
             assert seed is not None
-            return build_search(draft.document.data, found, seed, cap)
+            return build_search(draft.document.data, space, seed, cap)
         case method:
             assert seed is not None
             assert cap is not None
-            return RandomSearch(Sampler(method or ""), found, seed, cap)
+            return RandomSearch(Sampler(method or ""), space, seed, cap)
 
 
 def _integer_at(draft: Draft, path: DocumentPath) -> int | None:
@@ -378,12 +373,12 @@ def _integer_at(draft: Draft, path: DocumentPath) -> int | None:
     return None if number is None else int(number)
 
 
-def _assignments(draft: Draft, path: DocumentPath) -> tuple[Mapping[str, Value], ...]:
-    if path in draft.tables:
-        return draft.tables[path].rows
+def _assignments(draft: Draft) -> tuple[Mapping[str, Value], ...]:
+    if draft.table is not None:
+        return draft.table.rows
     return tuple(
         MappingProxyType({name: frozen_value(item) for name, item in written.items()})
-        for _, written in draft.items(*path, "assignments")
+        for _, written in draft.items("assignments")
     )
 
 
@@ -417,9 +412,7 @@ def build_source_map(draft: Draft, scripts: Iterable[DocumentPath]) -> SourceMap
     positions |= {("scripts", index): draft.place(path) for index, path in enumerate(scripts)}
     if "method" in draft.names():
         positions[("method",)] = draft.place(("method",))
-    for number, section in enumerate(sections(draft)):
-        positions |= {("blocks", number, *part): place for part, place in _block_positions(draft, section)}
-    return SourceMap(draft.document.file, positions)
+    return SourceMap(draft.document.file, positions | dict(_search_positions(draft)))
 
 
 def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
@@ -445,19 +438,13 @@ def _code_position(draft: Draft) -> SourcePosition:
     return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
 
 
-def _block_positions(draft: Draft, section: Section) -> Iterator[tuple[SourcePath, SourcePosition]]:
-    yield (), _block_position(draft, section.path)
-    for leaf in section.leaves.values():
-        yield ("parameters", leaf.name), draft.place(leaf.path, at_key=True)
-    for name in section.derived:
-        yield ("derived", name), draft.place((*section.path, "derived", name))
-    for number, (path, _) in enumerate(draft.items(*section.path, "constraints")):
-        yield ("constraints", number), draft.place(path)
-
-
-def _block_position(draft: Draft, path: DocumentPath) -> SourcePosition:
-    """Return the position of a block; without blocks, that of the parameters."""
-    if path:
-        return draft.place(path)
+def _search_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
     keys = [key for key in ("parameters", "assignments", "file") if key in draft.names()]
-    return draft.place((keys[0],), at_key=True)
+    yield ("search",), draft.place((keys[0],), at_key=True)
+    section = search_section(draft)
+    for leaf in section.leaves.values():
+        yield ("search", "parameters", leaf.name), draft.place(leaf.path, at_key=True)
+    for name in section.derived:
+        yield ("search", "derived", name), draft.place(("derived", name))
+    for number, (path, _) in enumerate(draft.items("constraints")):
+        yield ("search", "constraints", number), draft.place(path)

@@ -29,8 +29,8 @@ class FinishedTrial:
     status: Status
     parameters: Mapping[str, Value]
     metrics: Mapping[str, float]
-    curve: Sequence[CurvePoint]
-    """The objective by step; None: not a finite number."""
+    curves: Mapping[str, Sequence[CurvePoint]]
+    """Metrics by step; None: not a finite number."""
     started: str
     finished: str
     """UTC, ISO 8601 with a final Z."""
@@ -73,8 +73,8 @@ class SweepContents:
     """The git id of the folder with the results."""
     metrics: tuple[Metric, ...]
     """The objective first."""
-    domains: Mapping[str, tuple[Domain, ...]]
-    """The domains of each parameter, one for each block of the spec; empty if the spec cannot be read."""
+    domains: Mapping[str, Domain]
+    """The domain of each parameter; empty if the spec cannot be read."""
     trials: tuple[FinishedTrial, ...]
     """In the order of the summary, best or not."""
     best: str | None

@@ -31,7 +31,7 @@ STATES = {Status.OK: "FINISHED", Status.PRUNED: "KILLED", Status.DIVERGED: "FAIL
 QUIET = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
 """Without it, the client of a server prints two lines for each run where the command's JSON goes."""
 CURVE = ".curve"
-"""Follows the objective's name for the points of its curve: the result may be another than the last point."""
+"""Follows a metric's name for the points of its curve: the result may be another than the last point."""
 
 
 def write(contents: SweepContents, place: str) -> StoreChange:
@@ -45,9 +45,7 @@ def write(contents: SweepContents, place: str) -> StoreChange:
         experiment = _experiment(client, contents)
         known = _complete_runs(client, experiment)
         missing = [trial for trial in contents.trials if trial.id not in known]
-        cut = [
-            trial.id for trial in missing if _add_run(client, experiment, trial, contents.objective.of_curve)
-        ]
+        cut = [trial.id for trial in missing if _add_run(client, experiment, trial)]
         client.set_experiment_tag(experiment, VERSION_KEY, contents.version)
     except exceptions.MlflowException as error:
         raise ToolError(f"MLflow at {place}: {error}", hint="check the URI and try again") from error
@@ -99,7 +97,7 @@ def _complete_runs(client: Any, experiment: str) -> set[str]:
             return known
 
 
-def _add_run(client: Any, experiment: str, trial: FinishedTrial, objective: str) -> bool:
+def _add_run(client: Any, experiment: str, trial: FinishedTrial) -> bool:
     """Write the run of a trial; return whether a parameter was cut."""
     entities: Any = library("mlflow.entities", extra="mlflow")
     run = client.create_run(
@@ -109,7 +107,7 @@ def _add_run(client: Any, experiment: str, trial: FinishedTrial, objective: str)
     ).info.run_id
     texts = {name: plain_text(value) for name, value in trial.parameters.items()}
     parameters = [entities.Param(name, text[:LONGEST_PARAMETER]) for name, text in texts.items()]
-    metrics = [entities.Metric(*values) for values in _metrics(trial, objective)]
+    metrics = [entities.Metric(*values) for values in _metrics(trial)]
     # One request for nearly every trial: metrics and parameters have limits of their own.
     requests = max(ceil(len(metrics) / MOST_METRICS), ceil(len(parameters) / MOST_PARAMETERS))
     for number in range(requests):
@@ -122,9 +120,10 @@ def _add_run(client: Any, experiment: str, trial: FinishedTrial, objective: str)
     return any(len(text) > LONGEST_PARAMETER for text in texts.values())
 
 
-def _metrics(trial: FinishedTrial, objective: str) -> Iterator[tuple[str, float, int, int]]:
+def _metrics(trial: FinishedTrial) -> Iterator[tuple[str, float, int, int]]:
     time = int(trial.finished_seconds * 1000)
     for name, value in trial.metrics.items():
         yield name, value, time, 0
-    for step, point in trial.curve:
-        yield f"{objective}{CURVE}", math.nan if point is None else point, time, step
+    for name, points in trial.curves.items():
+        for step, point in points:
+            yield f"{name}{CURVE}", math.nan if point is None else point, time, step

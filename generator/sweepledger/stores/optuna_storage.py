@@ -129,7 +129,9 @@ def _frozen(
         system_attrs={},
         # Optuna has intermediate values only where there is one objective.
         intermediate_values={
-            step: math.nan if value is None else value for step, value in trial.curve if is_single
+            step: math.nan if value is None else value
+            for step, value in trial.curves.get(contents.objective.of_curve, ())
+            if is_single
         },
     )
 
@@ -185,14 +187,14 @@ def _distribution(optuna: Any, name: str, contents: SweepContents) -> _Domain:
 
     A study accepts other bounds later, but no other categories, so these are all of the spec, run or not.
     """
-    domains = contents.domains.get(name, ())
+    domain = contents.domains.get(name)
     ran = [trial.parameters[name] for trial in contents.trials if name in trial.parameters]
-    values = [*(value for domain in domains for value in _listed(domain)), *ran]
+    values = [*_listed(domain), *ran]
     if all(map(is_number, values)):
-        numbers = [float(value) for value in values] + [end for domain in domains for end in _ends(domain)]  # type: ignore[arg-type]
+        numbers = [*(float(value) for value in values), *_ends(domain)]  # type: ignore[arg-type]
         low, high = min(numbers), max(numbers)
-        is_whole = all(map(float.is_integer, numbers)) and not any(map(_is_fractional, domains))
-        is_log = low > 0 and any(map(_is_log, domains))
+        is_whole = all(map(float.is_integer, numbers)) and not _is_fractional(domain)
+        is_log = low > 0 and _is_log(domain)
         if is_whole and not any(isinstance(value, float) for value in values):
             return _Domain(optuna.distributions.IntDistribution(int(low), int(high), log=is_log))
         return _Domain(optuna.distributions.FloatDistribution(low, high, log=is_log))
@@ -205,7 +207,7 @@ def _distribution(optuna: Any, name: str, contents: SweepContents) -> _Domain:
     return _Domain(distribution, categories)
 
 
-def _listed(domain: Domain) -> tuple[Value, ...]:
+def _listed(domain: Domain | None) -> tuple[Value, ...]:
     match domain:
         case Constant():
             return (domain.value,)
@@ -215,17 +217,17 @@ def _listed(domain: Domain) -> tuple[Value, ...]:
             return ()
 
 
-def _ends(domain: Domain) -> tuple[float, ...]:
+def _ends(domain: Domain | None) -> tuple[float, ...]:
     inner = domain.of if isinstance(domain, Quantized) else domain
     low, high = getattr(inner, "low", None), getattr(inner, "high", None)
     return tuple(float(end) for end in (low, high) if end is not None)
 
 
-def _is_fractional(domain: Domain) -> bool:
+def _is_fractional(domain: Domain | None) -> bool:
     if isinstance(domain, Quantized):
         return not float(domain.q).is_integer()
-    return not isinstance(domain, Constant | Choice | IntUniform)
+    return not isinstance(domain, Constant | Choice | IntUniform | None)
 
 
-def _is_log(domain: Domain) -> bool:
+def _is_log(domain: Domain | None) -> bool:
     return isinstance(domain.of if isinstance(domain, Quantized) else domain, LogUniform)

@@ -46,11 +46,11 @@ def _trials(contents: SweepContents) -> dict[str, Sequence[Any]]:
 
 
 def _curves(contents: SweepContents) -> dict[str, Sequence[Any]]:
-    trials: list[str] = []
-    steps: list[int] = []
-    values: list[float] = []
+    columns: dict[str, list[Any]] = {"trial": [], "metric": [], "step": [], "value": []}
     for trial in contents.trials:
-        trials += [trial.id] * len(trial.curve)
-        steps += [step for step, _ in trial.curve]
-        values += [math.nan if value is None else value for _, value in trial.curve]
-    return {"trial": trials, "step": steps, "value": values}
+        for metric, points in trial.curves.items():
+            columns["trial"] += [trial.id] * len(points)
+            columns["metric"] += [metric] * len(points)
+            columns["step"] += [step for step, _ in points]
+            columns["value"] += [math.nan if value is None else value for _, value in points]
+    return {**columns}

@@ -28,7 +28,7 @@ def write(contents: SweepContents, place: str) -> StoreChange:
             continue
         buffer = io.BytesIO()
         records = writer.RecordWriter(buffer)
-        for event in _events(trial, contents.objective.of_curve):
+        for event in _events(trial):
             records.write(event.SerializeToString(deterministic=True))
         with storage_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,8 +37,8 @@ def write(contents: SweepContents, place: str) -> StoreChange:
     return StoreChange(added, len(contents.trials) - added)
 
 
-def _events(trial: FinishedTrial, objective: str) -> Iterator[Any]:
-    """Yield the events of a trial: its hyperparameters, its curve, its results, its end."""
+def _events(trial: FinishedTrial) -> Iterator[Any]:
+    """Yield the events of a trial: its hyperparameters, its curves, its results, its end."""
     proto: Any = _module("compat.proto.event_pb2")
     hparams: Any = _module("plugins.hparams.plugin_data_pb2")
     states: Any = _module("plugins.hparams.api_pb2").Status
@@ -48,8 +48,9 @@ def _events(trial: FinishedTrial, objective: str) -> Iterator[Any]:
         _set(start.hparams[name], value)
     begun = hparams.HParamsPluginData(version=0, session_start_info=start)
     yield _plugin_event(proto, "session_start_info", begun, trial.started_seconds)
-    for step, value in trial.curve:
-        yield _scalar(proto, f"{objective}.curve", math.nan if value is None else value, step, trial)
+    for name, points in trial.curves.items():
+        for step, value in points:
+            yield _scalar(proto, f"{name}.curve", math.nan if value is None else value, step, trial)
     for name, value in trial.metrics.items():
         yield _scalar(proto, name, value, 0, trial)
     state = states.Value("STATUS_SUCCESS" if trial.status is Status.OK else "STATUS_FAILURE")

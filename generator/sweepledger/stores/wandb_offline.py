@@ -5,6 +5,7 @@ A list beside the runs names the complete ones; the folder of another is removed
 
 import math
 import os
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,11 @@ def _write_run(wandb: Any, contents: SweepContents, trial: FinishedTrial, folder
         config={**trial.parameters, "sweepledger": trial.labels},
         settings=settings,
     )
-    objective = contents.objective.of_curve
-    for step, value in trial.curve:
-        run.log({f"curve/{objective}": math.nan if value is None else value}, step=step)
+    lines: dict[int, dict[str, float]] = defaultdict(dict)
+    for name, points in trial.curves.items():
+        for step, value in points:
+            lines[step][f"curve/{name}"] = math.nan if value is None else value
+    for step in sorted(lines):  # which must grow
+        run.log(lines[step], step=step)
     run.summary.update(dict(trial.metrics))
     run.finish(exit_code=0)

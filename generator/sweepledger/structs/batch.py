@@ -12,7 +12,6 @@ from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import is_cluster_name
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Pack, RunConfig, Shape
-from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.settings import ResultsStore
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -52,9 +51,7 @@ class Batch:
     @property
     def keeps_checkpoints(self) -> bool:
         """Whether trials of later rounds may continue from its checkpoints, so that success deletes none."""
-        return any(
-            isinstance(block, AdaptiveSearch) and block.continues_trials for block in self.sweep.blocks
-        )
+        return self.sweep.search is not None and self.sweep.search.continues_trials
 
     @property
     def columns(self) -> tuple[str, ...]:

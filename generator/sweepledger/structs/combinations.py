@@ -141,7 +141,7 @@ OTHER = object()
 ABSENT = object()
 
 
-@lru_cache(maxsize=256)  # every limit calls it for every block of a sweep
+@lru_cache(maxsize=256)  # every limit calls it for every sweep
 def count_combinations(space: SearchSpace) -> int:
     """Return the number of a grid's configurations before constraints.
 

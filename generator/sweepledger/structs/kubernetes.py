@@ -34,6 +34,9 @@ GIT_READ_SECRET = "sweep-git-read"  # noqa: S105 - a Secret's name, not its cont
 GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
 """With the collector's credential and signing key."""
 
+BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
+"""Exit codes of the launcher after which a retry is useless."""
+
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 """The annotation by which Argo CD makes objects of lower numbers first and deletes them last."""
@@ -66,7 +69,7 @@ ROOT_ACCOUNT = "sweep-root"
 EXPIRY_ACCOUNT = "sweep-expiry"
 """The service account of the job that deletes old results, and the name of its CronJob."""
 TRIALS_QUOTA = "sweep-trials"
-"""The ResourceQuota of the trials' namespace, which `sweep bootstrap` computes from the pools."""
+"""The ResourceQuota of the trials' namespace, which `sweep cluster bootstrap` computes from the pools."""
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
 TRIAL_USER = 65532
@@ -105,6 +108,10 @@ PARENT_FOLDER_VARIABLE = "SWEEP_PARENT_FOLDER"
 """Variable with batch and index of the parent trial, for the sidecar."""
 RANK_VARIABLE = "SWEEP_RANK"
 """Variable with the number of a pod within a distributed trial."""
+CODE_VARIABLE, CODE_PATH = "SWEEP_CODE", "/code"
+"""Variable and place of the locked code, of which the launcher makes a copy for each trial."""
+SCRATCH_PATH = "/sweep/scratch"
+"""Where pods start: a folder that they may write to."""
 DATA_VARIABLE, DATA_PATH = "SWEEP_DATA", "/sweep/data"
 """Variable and mount path of a trial's dataset; several are in folders of their names there."""
 STORE_VARIABLES = (

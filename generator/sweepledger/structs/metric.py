@@ -110,7 +110,7 @@ class Metric:
     capture: bool = False
     """Whether calls of W&B and MLflow are captured."""
     curve: str | None = None
-    """The metric whose curve is kept and that early stopping compares; None: this one."""
+    """The metric whose curve early stopping and charts compare; None: this one."""
 
     @property
     def reported(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Metric:
 
     @property
     def of_curve(self) -> str:
-        """The name of the metric by step that records have as their curve."""
+        """The name of the metric by step that early stopping and charts compare."""
         return self.curve or self.name
 
     def better(self, left: float, right: float) -> bool:

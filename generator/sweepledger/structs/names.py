@@ -143,8 +143,6 @@ INTERPRETER = rf"\.{{0,2}}[A-Za-z0-9_][A-Za-z0-9_.+-]*|(?:/{_PART})+"
 LONGEST_INTERPRETER = 255
 WRITABLE_FOLDERS = ("/dev/", "/proc/", "/sweep/", "/tmp/")  # noqa: S108 - folders of a container
 """Folders of a container that the image does not determine: a file there may be what a trial wrote."""
-CODE_FOLDER = "/code/"
-"""Also one where an init container fetches the code."""
 
 HOOKS = (
     r"PATH|LD_[A-Za-z0-9_]*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|BASH_ENV|BASH_FUNC_.*|ENV|SHELLOPTS|_PYTHON.*"

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
+from typing import Annotated
+
+from msgspec import Meta
 
 from sweepledger.structs.values import as_data, digest
 
@@ -156,6 +159,8 @@ class Code:
     """Git's id of the tree at `path`, which a squash, a rebase or a docs commit does not change."""
     selection: CodeSelection | None = None
     """None: everything in the folder."""
+    disk: Annotated[int, Meta(ge=0)] = field(default=0, compare=False)
+    """Bytes of disk that a copy of it may take; 0: unknown."""
 
     def __str__(self) -> str:
         return f"{self.path}/" if self.selection is None else str(self.selection)

@@ -65,7 +65,7 @@ RETRYABLE_STATUSES = frozenset(status.kind for status in Status if not status.is
 """Statuses that `sweep retry` retries."""
 
 RAN_PROCESS = "process"
-"""Value of `ran` for `sweep local` and `sweep try`."""
+"""Value of `ran` for `sweep cluster local` and `sweep try`."""
 RAN_NOTHING = "nothing"
 """Value of `ran` for a pod whose container never started."""
 
@@ -185,6 +185,9 @@ ERROR_DETAILS = ("error", "said")
 """Details with a message on how the attempt ended, from the launcher or from the engine."""
 
 
+NO_CURVES: Mapping[str, Sequence[CurvePoint]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """The record of one attempt, written by the launcher and validated by the collector."""
@@ -219,8 +222,8 @@ class Record:
     details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """Further values that the trial reported: device, versions, data digest."""
     artifacts: tuple[Artifact, ...] = ()
-    curve: Sequence[CurvePoint] = ()
-    """Learning curve: the objective by step, thinned; None: not a finite number."""
+    curves: Mapping[str, Sequence[CurvePoint]] = field(default_factory=lambda: NO_CURVES)
+    """Learning curves: metrics by step, thinned; None: not a finite number."""
     artifact_list: ArtifactList | None = None
     """Instead of `artifacts`, if these are too many for the record."""
     stopped: EarlyStop | None = None
@@ -232,6 +235,10 @@ class Record:
     """The attempts of the trial that this record stands for in git: no part of the record."""
     thresholds: str | None = None
     """The file of thresholds that `stopped.seen` names, as far as it is known: no part of the record."""
+
+    def curve(self, metric: str) -> Sequence[CurvePoint]:
+        """Return the learning curve of a metric; empty if the record has none."""
+        return self.curves.get(metric, ())
 
     @property
     def reported(self) -> Mapping[str, float | None]:

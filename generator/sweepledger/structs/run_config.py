@@ -229,4 +229,4 @@ class RunningState:
     parallelism: int | None = None
     """How many of its trials run at once; None: as many as it was made for."""
     resumes: int = 0
-    """How often it was resumed after a pause: each time, its trials may repeat an attempt."""
+    """How often it was resumed after a pause, or had fewer at once: each time, its trials may repeat an attempt."""

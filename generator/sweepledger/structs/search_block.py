@@ -1,6 +1,6 @@
-"""The blocks of a sweep: grid, random search, configuration list and adaptive search.
+"""How the configurations of a sweep are chosen: grid, random search, configuration list and adaptive search.
 
-A block is one method with one search space. An `AdaptiveSearch` uses recorded results, in rounds.
+A design is a method with a search space. An `AdaptiveSearch` uses recorded results, in rounds.
 """
 
 from collections.abc import Mapping
@@ -219,9 +219,7 @@ class GridSearch:
 
     space: SearchSpace
     cap: int | None = None
-    """Limit of configurations; only a shuffled grid may have more combinations."""
-    seed: int | None = None
-    """Seed of the order; None: the order of the spec."""
+    """Limit of configurations."""
 
     @property
     def method(self) -> str:
@@ -263,4 +261,4 @@ class ConfigurationList:
         return tuple(dict.fromkeys(name for assignment in self.assignments for name in assignment))
 
 
-Block = GridSearch | RandomSearch | ConfigurationList | AdaptiveSearch
+Design = GridSearch | RandomSearch | ConfigurationList | AdaptiveSearch

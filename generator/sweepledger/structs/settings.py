@@ -50,9 +50,9 @@ class NextRoundMode(StrEnum):
     """Who adds the next round of a search when the previous one is recorded."""
 
     REVIEW = "review"
-    """The author, with `sweep next` and one pull request per round."""
+    """The author, with `sweep cluster next` and one pull request per round."""
     WORKFLOW = "workflow"
-    """A workflow on the branch, with `sweep next --push`."""
+    """A workflow on the branch, with `sweep cluster next --push`."""
     COLLECTOR = "collector"
     """The commit that records a round also adds the next."""
 
@@ -61,7 +61,7 @@ class Controller(StrEnum):
     """What applies the active overlays."""
 
     NONE = "none"
-    """`sweep local`, or the user."""
+    """`sweep cluster local`, or the user."""
     ARGOCD = "argocd"
     FLUX = "flux"
     """Each active batch has exactly one Kustomization file in `clusters/flux/active/`."""
@@ -121,7 +121,7 @@ class Image:
     repository: str
     digest: str
     tag: str | None = None
-    """Tag that `sweep pin` resolved; for information, because the digest decides."""
+    """Tag that `sweep cluster pin` resolved; for information, because the digest decides."""
 
     @property
     def reference(self) -> str:
@@ -542,7 +542,7 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class MonitoringSettings:
-    """What `sweep bootstrap` writes to `clusters/monitoring/`."""
+    """What `sweep cluster bootstrap` writes to `clusters/monitoring/`."""
 
     enabled: bool = False
     labels: Mapping[str, str] = field(default_factory=_empty_mapping)

@@ -10,7 +10,7 @@ from sweepledger.structs.metric import Metric
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
 from sweepledger.structs.run_config import RunConfig, RunningState
-from sweepledger.structs.search_block import AdaptiveSearch, Block, ConfigurationList, Rounds
+from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, Design, Rounds
 from sweepledger.structs.settings import SweepLimits
 
 
@@ -51,8 +51,8 @@ class Sweep:
     name: str
     description: str
     metric: Metric
-    blocks: tuple[Block, ...]
-    """At least one. Their configurations follow each other, without duplicates. An adaptive search is alone."""
+    design: Design
+    """How its configurations are chosen."""
     command: tuple[str, ...]
     """With the path of the program in place of its macro; other macros as in the spec."""
     run: RunConfig
@@ -78,7 +78,7 @@ class Sweep:
     early_stop: EarlyStop | None = None
     """Policy of early stopping."""
     static_rounds: Rounds | None = None
-    """Rounds in which the configurations of static blocks run; None: all at once."""
+    """Rounds in which the configurations of a static method run; None: all at once."""
 
     def is_paused(self, batch: str) -> bool:
         """Return whether no trial of a merged batch may run."""
@@ -92,11 +92,7 @@ class Sweep:
     @property
     def search(self) -> AdaptiveSearch | None:
         """The adaptive search, if the sweep is one."""
-        match self.blocks:
-            case (AdaptiveSearch() as search,):
-                return search
-            case _:
-                return None
+        return self.design if isinstance(self.design, AdaptiveSearch) else None
 
     @property
     def rounds(self) -> Rounds | None:
@@ -105,15 +101,13 @@ class Sweep:
 
     @property
     def method(self) -> str:
-        """The name of its method; of several blocks, their methods in order, joined with `+`."""
-        return "+".join(dict.fromkeys(str(block.method) for block in self.blocks))
+        """The name of its method."""
+        return str(self.design.method)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names that configurations can have, in the order of their first appearance in the spec."""
-        names: dict[str, None] = {}
-        for block in self.blocks:
-            parameters = [parameter.name for parameter in block.space.parameters]
-            listed = block.names if isinstance(block, ConfigurationList | AdaptiveSearch) else ()
-            names |= dict.fromkeys([*parameters, *listed, *(value.name for value in block.space.derived)])
-        return tuple(names)
+        space = self.design.space
+        listed = self.design.names if isinstance(self.design, ConfigurationList | AdaptiveSearch) else ()
+        names = [*(parameter.name for parameter in space.parameters), *listed]
+        return tuple(dict.fromkeys([*names, *(value.name for value in space.derived)]))

@@ -1,4 +1,4 @@
-"""The output of `generate`, `update` and `try`."""
+"""The output of `generate` and `try`."""
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -38,10 +38,10 @@ def _generated_parts(generated: Generated, *, check: bool) -> Iterator[Renderabl
     retried = f", {generated.retried} retried" if generated.retried else ""
     yield Text(f"{name}: {generated.trials} trials, {generated.known} known, {new} new{retried}", "bold")
     if generated.batch is None:
-        hint = f"; `sweep next {name}` adds rounds" if generated.sweep.search else ""
+        hint = f"; `sweep cluster next {name}` adds rounds" if generated.sweep.search else ""
         yield Text(f"  nothing to write: {generated.why_nothing or f'every trial is in a batch{hint}'}")
     else:
-        yield search_space_table(generated.sweep.blocks)
+        yield search_space_table(generated.sweep.design)
         verb = "unchanged" if generated.is_written else "missing" if check else "wrote"
         lock = generated.batch.lock
         where = "" if lock.cluster is None else f", cluster {lock.cluster}"

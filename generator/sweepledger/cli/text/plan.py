@@ -25,6 +25,7 @@ from sweepledger.plan import (
     BudgetUnit,
     CodeChange,
     Cost,
+    DesignReview,
     Difference,
     Discrepancy,
     DurationSource,
@@ -32,6 +33,7 @@ from sweepledger.plan import (
     Forecast,
     Histogram,
     ParameterCoverage,
+    PodDisk,
     PoolUsage,
     Quantiles,
     Rejection,
@@ -45,10 +47,11 @@ from sweepledger.results.display import format_number, one_line
 from sweepledger.structs import node_pool
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
-    Block,
     ConfigurationList,
+    Design,
     GridSearch,
     RandomSearch,
 )
@@ -122,30 +125,30 @@ def search_summary(review: Review) -> str:
         f"{metric.goal} {shorten(metric.name, LONGEST_VALUE)}" for metric in review.sweep.metrics
     )
     rounds = review.sweep.static_rounds
-    parts = [*map(_block_summary, review.sweep.blocks), *([round_sizes_text(rounds)] if rounds else [])]
+    parts = [_design_summary(review.sweep.design), *([round_sizes_text(rounds)] if rounds else [])]
     parts.append(f"goal {goals}")
     return shorten(" · ".join(parts))
 
 
-def _block_summary(block: Block) -> str:
+def _design_summary(design: Design) -> str:
     sizes = [
         shorten(parameter.name, LONGEST_VALUE)
         + (f" {len(parameter.domain.values)}" if isinstance(parameter.domain, Choice) else "")
-        for parameter in block.space.parameters
+        for parameter in design.space.parameters
         if not isinstance(parameter.domain, Constant)
     ]
     parameters = f" {TIMES} ".join(sizes) or "one configuration"
-    match block:
-        case GridSearch(seed=None):
-            return f"{block.method}: {parameters}"
-        case GridSearch(cap=cap, seed=seed) | RandomSearch(cap=cap, seed=seed):
-            return f"{block.method}: {cap or 'all'} of {parameters}, seed {seed}"
+    match design:
+        case GridSearch():
+            return f"{design.method}: {parameters}"
+        case RandomSearch(cap=cap, seed=seed):
+            return f"{design.method}: {cap} of {parameters}, seed {seed}"
         case ConfigurationList(assignments=configurations):
-            return f"{block.method}: {count_text(len(configurations), 'configuration')}"
+            return f"{design.method}: {count_text(len(configurations), 'configuration')}"
         case AdaptiveSearch(rounds=rounds, seed=seed):
-            return f"{block.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
+            return f"{design.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
         case _:
-            assert_never(block)
+            assert_never(design)
 
 
 def trial_counts(review: Review) -> str:
@@ -175,7 +178,7 @@ def cost_bound(review: Review) -> str:
 
 def _hours_text(cost: Cost) -> str:
     gpu = f", {_amount_with_unit(cost.gpu_hours, 'GPU hour')}" if cost.gpu_hours else ""
-    return f"{_amount_with_unit(cost.hours, 'trial hour')}{gpu}"
+    return f"{_amount_with_unit(cost.trial_hours, 'trial hour')}{gpu}"
 
 
 def _amount_with_unit(amount: float, noun: str) -> str:
@@ -190,7 +193,7 @@ def outdated_text(review: Review) -> str:
         f"{change.name} {_short_digest(change.locked)} → {_short_digest(change.current) or 'none'}".strip()
         for change in review.outdated
     ]
-    hint = f"`sweep update {review.sweep.name}` runs all trials with the new version"
+    hint = f"`sweep generate {review.sweep.name} --update` runs all trials with the new version"
     return f"{parts} changed since the lock ({', '.join(changes)}): {hint}"
 
 
@@ -255,8 +258,16 @@ def _memory_text(quantity: str) -> str:
     return f"{amount} {quantity.removeprefix(amount)}B"
 
 
+def disk_text(disk: PodDisk, at_once: int) -> str:
+    """Return what a pod may write on its node, and how much of it is for its trials and their copies of the code."""
+    sizes = (disk.total, disk.scratch, disk.copy)
+    total, scratch, copy = (_memory_text(format_bytes(size)) for size in sizes)
+    each = "its copy" if at_once == 1 else f"each of {at_once:,} copies"
+    return f"{total} a pod · {scratch} for what it runs, of which {copy} for {each} of the code"
+
+
 def discrepancy_text(discrepancy: Discrepancy) -> str:
-    """Return the discrepancy of a block's points, and the expected one of random points."""
+    """Return the discrepancy of the points of a search, and the expected one of random points."""
     points = count_text(discrepancy.points, "point")
     dimensions = count_text(discrepancy.dimensions, "continuous dimension")
     return (
@@ -336,6 +347,8 @@ def summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]:
     yield "cost", cost_bound(review)
     if usage := pool_usage(review.pool_usage):
         yield "pool", usage
+    if review.disk is not None:
+        yield "disk", disk_text(review.disk, review.sweep.run.trials_per_pod)
     if review.cluster is not None:
         yield "cluster", review.cluster
     yield from (("budget", line) for line in budget_lines(review, planned.month, planned.currency))
@@ -363,7 +376,7 @@ def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
     if review.outdated:
         yield Text(f"  {outdated_text(review)}", "yellow")
     if review.further_rounds is not None:
-        yield search_space_table(review.sweep.blocks)
+        yield search_space_table(review.sweep.design)
         yield from _constraint_lines(review)
     else:
         yield from _expanded_parts(review)
@@ -378,8 +391,8 @@ def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
 
 
 def _expanded_parts(review: Review) -> Iterator[RenderableType]:
-    """Yield blocks, coverage and trials, which only a static method has before its results."""
-    yield _block_table(review)
+    """Yield counts, coverage and trials, which only a static method has before its results."""
+    yield _count_table(review.design)
     yield from _constraint_lines(review)
     if review.coverage.parameters:
         yield _parameter_table(review.coverage.parameters)
@@ -388,22 +401,19 @@ def _expanded_parts(review: Review) -> Iterator[RenderableType]:
     yield _trial_table([("first", review.first), ("last", review.last)])
 
 
-def _block_table(review: Review) -> Table:
-    table = new_table("  block", "method", "candidates", "rejected", "duplicates", "kept", "accepted")
-    for number, block in enumerate(review.blocks, start=1):
-        counts = (block.candidates, block.rejected, block.duplicates, block.kept)
-        table.add_row(
-            f"  {number}", block.method, *(f"{count:,}" for count in counts), percent_text(block.acceptance)
-        )
+def _count_table(design: DesignReview) -> Table:
+    table = new_table("  method", "candidates", "rejected", "duplicates", "kept", "accepted")
+    counts = (design.candidates, design.rejected, design.duplicates, design.kept)
+    acceptance = percent_text(design.acceptance)
+    table.add_row(f"  {design.method}", *(f"{count:,}" for count in counts), acceptance)
     return table
 
 
 def _constraint_lines(review: Review) -> Iterator[Text]:
-    for number, block in enumerate(review.blocks, start=1):
-        for rejection in block.constraints:
-            yield Text(f"  block {number}: {rejection_text(rejection)} {shorten(rejection.text)}")
-        if block.discrepancy:
-            yield Text(f"  block {number}: {discrepancy_text(block.discrepancy)}")
+    for rejection in review.design.constraints:
+        yield Text(f"  {rejection_text(rejection)} {shorten(rejection.text)}")
+    if review.design.discrepancy:
+        yield Text(f"  {discrepancy_text(review.design.discrepancy)}")
 
 
 def _parameter_table(parameters: Iterable[ParameterCoverage]) -> Table:

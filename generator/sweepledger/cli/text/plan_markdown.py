@@ -9,7 +9,7 @@ from sweepledger.cli.response import SHORT_COMMIT, has_errors
 from sweepledger.cli.text import plan, search_space
 from sweepledger.cli.text.values import percent_text
 from sweepledger.commands.plan import Planned
-from sweepledger.plan import BlockReview, Difference, Histogram, ParameterCoverage, Review
+from sweepledger.plan import DesignReview, Difference, Histogram, ParameterCoverage, Review
 from sweepledger.problems import Problem
 from sweepledger.results.display import escape_markdown, markdown_code
 from sweepledger.structs.trial import Trial
@@ -63,7 +63,7 @@ def _review(review: Review, planned: Planned) -> Iterator[str]:
     if review.further_rounds is not None:
         yield from _space(review)
     else:
-        yield from _blocks(review)
+        yield from _counts(review.design)
         coverage = review.coverage
         if coverage.parameters:
             yield from ("### Coverage", "")
@@ -94,32 +94,27 @@ def _space(review: Review) -> Iterator[str]:
     """Yield the search space of a search, whose trials are not known yet."""
     rows = [
         f"| {markdown_code(plan.shorten(name))} | {markdown_code(plan.shorten(text))} |"
-        for block in review.sweep.blocks
-        for name, text in search_space.parameter_rows(block)
+        for name, text in search_space.parameter_rows(review.sweep.design)
     ]
     yield from ("### Search space", "")
     yield from _table("parameter | values", rows)
 
 
-def _blocks(review: Review) -> Iterator[str]:
-    numbered = list(enumerate(review.blocks, start=1))
-    rows = [
-        f"| {number} | {block.method} | {block.candidates:,} | {block.rejected:,} | {block.duplicates:,} "
-        f"| {block.kept:,} | {percent_text(block.acceptance)} |"
-        for number, block in numbered
+def _counts(design: DesignReview) -> Iterator[str]:
+    row = (
+        f"| {design.method} | {design.candidates:,} | {design.rejected:,} | {design.duplicates:,} "
+        f"| {design.kept:,} | {percent_text(design.acceptance)} |"
+    )
+    yield from ("### Candidates", "")
+    yield from _table("method | candidates | rejected | duplicates | kept | accepted", [row])
+    remarks = [
+        f"- {plan.rejection_text(rejection)} {markdown_code(plan.shorten(rejection.text))}"
+        for rejection in design.constraints
     ]
-    yield from ("### Blocks", "")
-    yield from _table("block | method | candidates | rejected | duplicates | kept | accepted", rows)
-    remarks = [f"- block {number}: {line}" for number, block in numbered for line in _remarks(block)]
+    if design.discrepancy:
+        remarks.append(f"- {plan.discrepancy_text(design.discrepancy)}")
     yield from _first_rows(remarks)
     yield from [""] * bool(remarks)
-
-
-def _remarks(block: BlockReview) -> Iterator[str]:
-    for rejection in block.constraints:
-        yield f"{plan.rejection_text(rejection)} {markdown_code(plan.shorten(rejection.text))}"
-    if block.discrepancy:
-        yield plan.discrepancy_text(block.discrepancy)
 
 
 def _parameter_row(parameter: ParameterCoverage) -> str:

@@ -23,11 +23,11 @@ WEIGHT_TEXTS = {
     "outside": "are ignored, because their values are not in the search space",
     "with their last value": "are used with their last value",
 }
-"""Text for each weight of evidence in the JSON of `sweep next --explain`."""
+"""Text for each weight of evidence in the JSON of `sweep cluster next --explain`."""
 
 
 def next_lines(workspace: "Workspace", step: "SearchStep", *, explain: bool, check: bool) -> "Iterator[Text]":
-    """Yield the lines that `sweep next` prints for one search."""
+    """Yield the lines that `sweep cluster next` prints for one search."""
     from rich.text import Text
 
     from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded

@@ -22,10 +22,8 @@ from sweepledger.structs.domain import (
 )
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
-    Block,
     ConfigurationList,
-    GridSearch,
-    RandomSearch,
+    Design,
     Rounds,
 )
 from sweepledger.structs.space import Parameter
@@ -40,25 +38,22 @@ def round_sizes_text(rounds: Rounds) -> str:
     return f"rounds of {rounds.size}" + (f", {rounds.ahead} at once" if rounds.ahead > 1 else "")
 
 
-def search_space_table(blocks: tuple[Block, ...]) -> Table:
+def search_space_table(design: Design) -> Table:
     """Return the search space, one parameter per line."""
     table = new_table("  parameter", "values")
-    for number, block in enumerate(blocks, start=1):
-        if len(blocks) > 1:
-            table.add_row(Text(f"  block {number}", "bold"), Text(method_text(block)))
-        for name, text in parameter_rows(block):
-            table.add_row(Text(f"  {name}"), Text(text))
+    for name, text in parameter_rows(design):
+        table.add_row(Text(f"  {name}"), Text(text))
     return table
 
 
-def parameter_rows(block: Block) -> Iterator[tuple[str, str]]:
-    """Yield the parameters of a block with their domains, then zip groups and constraints."""
-    space = block.space
+def parameter_rows(design: Design) -> Iterator[tuple[str, str]]:
+    """Yield the parameters of a design with their domains, then zip groups and constraints."""
+    space = design.space
     for parameter in space.parameters:
         yield parameter.name, " ".join([domain_text(parameter.domain), *_conditions(parameter)])
-    if isinstance(block, ConfigurationList):
-        yield ", ".join(block.names), f"{len(block.assignments)} configurations, as listed"
-    if isinstance(block, AdaptiveSearch) and (resource := block.resource):
+    if isinstance(design, ConfigurationList):
+        yield ", ".join(design.names), f"{len(design.assignments)} configurations, as listed"
+    if isinstance(design, AdaptiveSearch) and (resource := design.resource):
         yield resource.parameter, f"{resource.minimum} … {resource.maximum}, the resource"
     for derived in space.derived:
         yield derived.name, f"= {derived.text}"
@@ -66,23 +61,6 @@ def parameter_rows(block: Block) -> Iterator[tuple[str, str]]:
         yield "zip", ", ".join(group)
     for constraint in space.constraints:
         yield "constraint", constraint.text
-
-
-def method_text(block: Block) -> str:
-    """Return the method of a block, with its size and seed."""
-    match block:
-        case GridSearch(_, cap, None):
-            return "grid" if cap is None else f"grid, at most {cap}"
-        case GridSearch(_, cap, seed):
-            return f"grid, shuffled by seed {seed}" + ("" if cap is None else f", the first {cap}")
-        case RandomSearch(_, _, seed, cap):
-            return f"{block.method}, {cap} by seed {seed}"
-        case ConfigurationList():
-            return "list"
-        case AdaptiveSearch(method, _, seed, rounds):
-            return f"{method}, {round_sizes_text(rounds)} by seed {seed}"
-        case _:
-            assert_never(block)
 
 
 def domain_text(domain: Domain) -> str:  # noqa: PLR0911 - one return per type of domain

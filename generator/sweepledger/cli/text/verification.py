@@ -100,7 +100,7 @@ def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
         rows["environment"] = f"{program.environment.path} {program.environment.digest}"
     for name, text in rows.items():
         table.add_row(Text(name, "bold"), Text(escape_control_characters(text)))
-    command = Text(f"  sweep reproduce {recipe.lock.sweep}/{recipe.trial} --run")
+    command = Text(f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run")
     lines = (Text(f"  {escape_control_characters(line)}") for line in recipe.lines)
     return (table, Text("with the launcher:", "bold"), command, Text("manually:", "bold"), *lines)
 
@@ -188,7 +188,7 @@ def _statistics_table(comparison: SweepComparison) -> RenderableType:
             for after in points
         ]
         table.add_row(f"best after {part:.0%}".replace("%", " %"), *cells)
-    table.add_row("hours of trials", *(number_text(side.spent.hours) for side in sides))
+    table.add_row("hours of trials", *(number_text(side.spent.trial_hours) for side in sides))
     for name in ("gpu_hours", "money"):
         amounts = [getattr(side.spent, name) for side in sides]
         if any(amounts):
@@ -258,7 +258,7 @@ def comparison_text(comparison: SweepComparison) -> Iterator[RenderableType]:
 
 
 def explanation_text(explained: ExplainedComparison, *, written: bool) -> Iterator[RenderableType]:
-    """Yield why the best value moved, the evidence for each cause, and the sweeps that would tell more."""
+    """Yield why the best value moved, the evidence for each factor, and the sweeps that would tell more."""
     explanation, metric = explained.explanation, explained.a.lock.metric
     names = [escape_control_characters(side.reference) for side in (explained.a, explained.b)]
     before, after = (number_text(value) for value in explanation.best)
@@ -267,7 +267,7 @@ def explanation_text(explained: ExplainedComparison, *, written: bool) -> Iterat
     )
     yield Text(f"{heading} ({explanation.moved:+.6g})", "bold")
     yield Text(f"why: {explained.verdict}", STATE_COLORS["named" if explanation.named else "confounded"])
-    table = new_table("cause", "", "effect (95 %)", "chance", "trials", "evidence")
+    table = new_table("factor", "", "effect (95 %)", "chance", "trials", "evidence")
     for finding in explanation.findings:
         effect = ""
         if finding.effect is not None:
@@ -275,11 +275,11 @@ def explanation_text(explained: ExplainedComparison, *, written: bool) -> Iterat
             if finding.interval is not None:
                 effect += f" [{finding.interval.low:+.4g}, {finding.interval.high:+.4g}]"
         chance = "" if finding.probability is None else f"{finding.probability:.2g}"
-        evidence = (*explained.differences.get(finding.cause, ()), *filter(None, (finding.why,)))
+        evidence = (*explained.differences.get(finding.factor, ()), *filter(None, (finding.reason,)))
         state = Text(STATE_WORDS[finding.state], STATE_COLORS.get(finding.state, ""))
         trials = str(finding.trials) if finding.trials else ""
         lines = Text(escape_control_characters("\n".join(evidence)))
-        table.add_row(Text(finding.cause), state, effect, chance, trials, lines)
+        table.add_row(Text(finding.factor), state, effect, chance, trials, lines)
     yield table
     if explanation.noise is None:
         yield Text("seed noise: unknown: no configuration ran twice with one program")

@@ -21,7 +21,6 @@ from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Controller, Settings
 
-FLUX_FILE_CODE = "flux-file"
 EXTRA = bootstrap.EXTRA_FOLDER
 
 
@@ -41,7 +40,7 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
     existing |= set(_batch_files_elsewhere(context))
     for path in sorted(expected.keys() - existing):
         message = "is missing: Flux would not apply this batch"
-        yield Problem(path, 0, 0, "", message, FLUX_FILE_CODE, "run `sweep generate`")
+        yield Problem(path, 0, 0, "", message, "drift", "run `sweep generate`")
     merged = {
         flux.batch_file(batch.name, batch.lock.cluster)
         for batch in batches.readable(batch for batch in context.merged if batch.is_active)
@@ -52,12 +51,12 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
         is_new = is_left or not context.is_merged_content(path, files.read_file(root / path))
         if is_flux or is_new:
             severity = Severity.ERROR if is_new else Severity.WARNING
-            yield Problem(path, 0, 0, "", "belongs to no active batch", FLUX_FILE_CODE, "remove it", severity)
+            yield Problem(path, 0, 0, "", "belongs to no active batch", "drift", "remove it", severity)
     for path in sorted(existing & expected.keys()):
         content = files.read_file(root / path)
         if content != expected[path] and not context.is_merged_content(path, content):
             hint = "remove it and run `sweep generate`"
-            yield Problem(path, 0, 0, "", "is not what the generator writes", FLUX_FILE_CODE, hint)
+            yield Problem(path, 0, 0, "", "is not what the generator writes", "drift", hint)
 
 
 def _batch_files_elsewhere(context: CheckContext) -> Iterator[str]:
@@ -117,10 +116,10 @@ CONTROLLERS = (Controller.ARGOCD, Controller.FLUX)
 
 
 def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[Problem]:
-    """Compare the platform's files with settings and record; nothing if `sweep bootstrap` never ran."""
+    """Compare the platform's files with settings and record; nothing if `sweep cluster bootstrap` never ran."""
     settings = context.workspace.settings
     yield from settings.warnings
-    way_out = f"run `sweep bootstrap {settings.controller}` and commit what it writes"
+    way_out = f"run `sweep cluster bootstrap {settings.controller}` and commit what it writes"
     try:
         recorded = bootstrap.read_bootstrap(context.workspace.root)
         source = bootstrap.recorded_source(recorded) if recorded else None
@@ -134,12 +133,14 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         return
     if settings.controller not in CONTROLLERS:
         message = f"is for {recorded.controller}, but the settings say controller: {settings.controller}"
-        other_hint = f"run `sweep bootstrap {recorded.controller}`, or remove what it wrote"
+        other_hint = f"run `sweep cluster bootstrap {recorded.controller}`, or remove what it wrote"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
         return
     if recorded.branch != settings.branch:
         message = f"follows branch {recorded.branch!r}, but the settings say {settings.branch!r}"
-        other_hint = f"run `sweep bootstrap {settings.controller} --branch` with the one that is meant"
+        other_hint = (
+            f"run `sweep cluster bootstrap {settings.controller} --branch` with the one that is meant"
+        )
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
     yield from _source_problems(context, recorded)
     try:
@@ -159,7 +160,7 @@ def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Pro
     named = context.workspace.settings.repository
     if named == recorded.url:
         return
-    hint = f"`sweep bootstrap {recorded.controller} --repo URL` writes both"
+    hint = f"`sweep cluster bootstrap {recorded.controller} --repo URL` writes both"
     if named is not None:
         message = f"follows {recorded.url}, but {SETTINGS_FILE} names {named}"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "url", message, "repository-changed", hint)
@@ -196,7 +197,7 @@ def _file_problems(compared: bootstrap.PlatformComparison, fix: str, severity: S
                 yield Problem(path, 0, 0, "", message, "drift", fix)
     for path in compared.edited:
         message = "was edited by hand: no setting reaches it any more"
-        hint = f"set it in {SETTINGS_FILE} and run `sweep bootstrap` with --force; your own objects go to {EXTRA}"
+        hint = f"set it in {SETTINGS_FILE} and run `sweep cluster bootstrap` with --force; own objects go to {EXTRA}"
         yield Problem(path, 0, 0, "", message, "platform-edited", hint, severity)
     for path in compared.foreign:
         message = "is not a file of the platform, but a cluster may apply it"

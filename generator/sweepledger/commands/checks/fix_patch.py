@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import CheckContext, specs_to_read
 from sweepledger.commands.generation import next_batch
-from sweepledger.commands.generation.next_batch import EditedError, Generated, StoredBatches, added_files
+from sweepledger.commands.generation.next_batch import EditedError, Generated, added_files
 from sweepledger.commands.repository import batch_builder
+from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.problems import Problem, Severity
@@ -78,7 +79,7 @@ def _octal(byte: int) -> str:
     return chr(byte) if chr(byte).isascii() and chr(byte).isprintable() else f"\\{byte:03o}"
 
 
-FIXABLE_CODES = frozenset({"drift", "pending", "batch-forged", "flux-file"})
+FIXABLE_CODES = frozenset({"drift", "pending", "batch-forged"})
 """Codes of problems that `sweep generate` could fix."""
 
 

@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import FOLDERS, CheckContext
 from sweepledger.commands.repository.base_files import ATTRIBUTE_LINES
+from sweepledger.commands.repository.workspace import SPEC_LIKE
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.repo.files import PYTHON_CACHE
 from sweepledger.repo.git import EXECUTABLE_MODE, FILE_MODE, FILE_MODES, LINK_MODE, SUBMODULE_MODE, Entry
 from sweepledger.repo.package_data import base_folder
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
-from sweepledger.structs.names import file_system_name
+from sweepledger.results.paths import RESULTS
+from sweepledger.structs.names import SPECS, SUFFIX, file_system_name
 
 GENERATED_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)
 PLACES = frozenset({"sweepledger.yaml", *FOLDERS})
@@ -43,8 +45,12 @@ QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 LINE_ENDS = frozenset({("eol", "crlf"), ("crlf", "set"), ("crlf", "input")})
 """Attributes, with their values, by which a checkout changes the ends of lines."""
 
-BASE_NAMES = frozenset(path.name for path in base_folder().iterdir())
-"""Names directly below `base/` that generated files refer to."""
+READ_NAMES = {
+    "base": frozenset(path.name for path in base_folder().iterdir()),
+    "overlays": frozenset({"active", "archive"}),
+    "clusters": frozenset({"argocd", "flux", "platform"}),
+}
+"""Names below a place that commands write and controllers read, whether or not they are there."""
 
 LONGEST_TARGET = 4096
 """Bytes of a link's target that an operating system follows."""
@@ -83,8 +89,8 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
     if any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed):
         yield from _obeyed_attributes(context)
     yield from _twins(context, changed)
+    yield from _look_alikes(context, changed)
     for path, entry in changed.items():
-        yield from _look_alikes(path, context.index)
         if _is_guarded(path):
             yield from _entry_problems(path, entry)
         if _is_side_file(path):
@@ -124,23 +130,39 @@ def _folder_problems(context: CheckContext) -> Iterator[Problem]:
             yield Problem(path, 0, 0, "", message, "file-mode", hint)
 
 
-def _is_read(place: str, rest: str, entries: Collection[str]) -> bool:
-    """Return whether anything reads a file that some file systems show below a place, or would show in its stead."""
-    if place == "base" and rest:
-        name = file_system_name(rest.partition("/")[0])
-        return name in BASE_NAMES or any(path.startswith(f"base/{name}/") for path in entries)
-    return True
+def _look_alikes(context: CheckContext, changed: Collection[str]) -> Iterator[Problem]:
+    """Refuse a name that some file systems take for one that sweepledger or git reads.
+
+    Folders of other projects may look like those of sweeps, as long as nothing reads what such a system would show.
+    """
+    for path in changed:
+        last = path.rpartition("/")[2]
+        if file_system_name(last) == ATTRIBUTES != last:
+            yield _look_alike(path, ATTRIBUTES, last)
+    firsts = {path.partition("/")[0] for path in context.index}
+    odd = {first: meant for first in firsts if (meant := file_system_name(first)) in PLACES - {first}}
+    if not odd:  # as in nearly every repository
+        return
+    begun = ("/".join(path.split("/", 2)[:2]) for path in context.index if path.partition("/")[0] not in odd)
+    entries = set(map(_on_some_file_systems, begun))
+    for path in sorted(context.index):
+        first, _, rest = path.partition("/")
+        if first in odd and _is_read(odd[first], file_system_name(rest.partition("/")[0]), entries):
+            yield _look_alike(path, odd[first], first)
 
 
-def _look_alikes(path: str, entries: Collection[str]) -> Iterator[Problem]:
-    """Refuse a name that some file systems take for one that sweepledger or git reads."""
-    first, *_, last = (*path.split("/"), path.rpartition("/")[2])
-    for part, names in ((first, PLACES), (last, (ATTRIBUTES,))):
-        meant = file_system_name(part)
-        is_elsewhere = part is first and not _is_read(meant, path.partition("/")[2], entries)
-        if meant in names and part != meant and not is_elsewhere:
-            message = f"must not be a name that some file systems take for {meant}, got {part!r}"
-            yield Problem(path, 0, 0, "", message, "file-name", "rename it")
+def _look_alike(path: str, meant: str, name: str) -> Problem:
+    message = f"must not be a name that some file systems take for {meant}, got {name!r}"
+    return Problem(path, 0, 0, "", message, "file-name", "rename it")
+
+
+def _is_read(place: str, name: str, entries: Collection[str]) -> bool:
+    """Return whether anything reads a name below a place, which may be that of a file that stands there."""
+    if not name or f"{place}/{name}" in entries or name in READ_NAMES.get(place, ()):
+        return True
+    if place == SPECS:
+        return SPEC_LIKE.fullmatch(name) is not None
+    return place == RESULTS and f"{SPECS}/{name}{SUFFIX}" in entries
 
 
 def _twins(context: CheckContext, changed: Iterable[str]) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from sweepledger.commands.checks.context import (
 )
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import KEEP_FILE
-from sweepledger.commands.repository.running_batches import running_file, running_problems
+from sweepledger.commands.repository.running_batches import repeats_trials, running_file, running_problems
 from sweepledger.commands.scaffold.bootstrap import PLATFORM_BASES
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.formats.running_yaml import RUNNING_FILE
@@ -130,7 +130,7 @@ def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator
     charges for pauses is counted there, too.
     """
     archived = {batch.name for batch in context.merged if not batch.is_active}
-    active = {batch.name for batch in context.merged if batch.is_active}
+    active = {batch.name: batch for batch in context.merged if batch.is_active}
     for sweep in sweeps if context.merged else ():
         former = at_commit.read_sweep(
             context.workspace.repository, context.base, sweep.path, context.settings
@@ -142,14 +142,15 @@ def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator
                 message = f"must name {name}, which was cancelled: its results depend on this entry"
                 hint = f"restore it; `sweep retry {sweep.name}` requests its trials again"
                 yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-removed", hint)
-        for name, state in former.running.items():
-            least = state.resumes + (name in active and state.paused and not sweep.is_paused(name))
-            found = sweep.running.get(name, RunningState()).resumes
-            if name in archived | active and found < least:
-                message = (
-                    f"must be at least {least}, got {found}: budgets charge what {name} repeats after a pause"
+        for name in sorted(former.running.keys() | sweep.running.keys()):
+            before, after = (each.running.get(name, RunningState()) for each in (former, sweep))
+            least = before.resumes + (name in active and repeats_trials(active[name], before, after))
+            if name in archived | active.keys() and after.resumes < least:
+                message = f"must be at least {least}, got {after.resumes}: budgets charge what {name} repeats"
+                hint = (
+                    f"restore the entry; `sweep cluster resume {sweep.name}` adds one for each pause that ends, "
+                    "`sweep cluster scale` for fewer at once"
                 )
-                hint = f"restore the entry; `sweep resume {sweep.name}` adds one for each pause that ends"
                 yield Problem(sweep.path, 0, 0, f"running.{name}.resumes", message, "resumes-lowered", hint)
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 from sweepledger.commands.checks import builds
 from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
-from sweepledger.commands.generation.next_batch import EditedError, Generated, StoredBatches
+from sweepledger.commands.generation.next_batch import EditedError, Generated
 from sweepledger.commands.repository import batch_records, costs, programs
+from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, UnreadableError
 from sweepledger.formats.batch_json import LOCK_FILE
@@ -23,6 +24,7 @@ from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
 from sweepledger.structs.program import Code, Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode, Settings
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import as_data
 
 
 def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
@@ -204,7 +206,7 @@ def _was_never_generated(context: CheckContext, sweep: Sweep) -> bool:
 
 def _round_problems(generated: Generated, step: Step) -> Iterator[Problem]:
     """Yield a problem if a proposed round is not the one that the records give. A round need not be proposed."""
-    regenerate = f"remove it and run `sweep next {generated.sweep.name}`"
+    regenerate = f"remove it and run `sweep cluster next {generated.sweep.name}`"
     for stale in generated.stale:
         if isinstance(step, RoundDue) and stale.lock.engine not in {None, step.round.engine}:
             engines = f"drawn by {stale.lock.engine}; here is {step.round.engine}"
@@ -249,7 +251,7 @@ def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterat
         for trial in batch.trials:
             if trial.digest in listed:
                 message = f"{trial.id} is in {listed[trial.digest]} already"
-                yield Problem(batch.folder, 0, 0, "", message, "trial-asked-twice", "run `sweep generate`")
+                yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
                 break
 
 
@@ -263,8 +265,10 @@ def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Ite
         problem = _code_problem(context, batch, merged)
         if problem is not None:
             yield problem
-        elif batch.sweep in sweeps and (merged is None or batch.lock.program != merged.lock.program):
-            yield from _unknown_parts(context, batch, sweeps[batch.sweep])
+        elif batch.sweep in sweeps and (
+            merged is None or as_data(batch.lock.program) != as_data(merged.lock.program)
+        ):
+            yield from _unknown_parts(context, batch, sweeps[batch.sweep], merged)
 
 
 def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch | None) -> Problem | None:
@@ -279,10 +283,12 @@ def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch
         return None
     known = "the last commit's" if merged is None else f"the last commit's or that of {merged.name}"
     message = f"must be {known}, so that the change shows what runs; got {code} at {code.tree[:12]}"
-    return _program_problem(batch, "code.tree", message, "code-not-shown")
+    return _program_problem(batch, "code.tree", message, "program-not-shown")
 
 
-def _unknown_parts(context: CheckContext, batch: StoredBatch, sweep: Sweep) -> Iterator[Problem]:
+def _unknown_parts(
+    context: CheckContext, batch: StoredBatch, sweep: Sweep, merged: StoredBatch | None
+) -> Iterator[Problem]:
     """Yield a problem for each part of a program that is not what spec, settings and the last commit give.
 
     The image of a spec that names none, the data and the content of a lock file are only in the lock.
@@ -293,6 +299,11 @@ def _unknown_parts(context: CheckContext, batch: StoredBatch, sweep: Sweep) -> I
     except RepositoryError as error:
         yield _program_problem(batch, "", str(error), "program-not-shown")
         return
+    shown = (given.code, merged.lock.program.code) if merged else (given.code,)
+    sizes = sorted({code.disk for code in shown if code.tree == program.code.tree})
+    if program.code.disk not in sizes:
+        message = f"must be what the code takes, {' or '.join(map(str, sizes))}, got {program.code.disk}"
+        yield _program_problem(batch, "code.disk", message, "program-not-shown")
     for part in ("image", "data", "environment", "workdir"):
         wanted, got = getattr(given, part), getattr(program, part)
         if got != wanted:
@@ -309,7 +320,13 @@ def _shown(part: str | Data | EnvironmentLock | None) -> str:
 def _program_problem(batch: StoredBatch, part: str, message: str, code: str) -> Problem:
     path = ".".join(filter(None, ("program", part)))
     return Problem(
-        f"{batch.folder}/{LOCK_FILE}", 0, 0, path, message, code, f"run `sweep update {batch.sweep}`"
+        f"{batch.folder}/{LOCK_FILE}",
+        0,
+        0,
+        path,
+        message,
+        code,
+        f"run `sweep generate {batch.sweep} --update`",
     )
 
 

@@ -112,7 +112,7 @@ class TrialReader:
         for record in records:
             attempt = self._valid(record)
             if attempt is not None and records_jsonl.line_size(record) > bound:
-                short = bounds.shortened(record, bound)
+                short = bounds.shortened(record, bound, self.batch.lock.metric.of_curve)
                 attempt = None if short is None else self._valid(short)
                 ignored += [] if short else [TOO_LARGE]
             elif attempt is None:

@@ -6,12 +6,11 @@ Refuses to plan over generated files that were edited by hand.
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.repository import base_files, batch_builder, batch_records, code_changes, programs
+from sweepledger.commands.repository import base_files, batch_builder, code_changes, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
@@ -20,6 +19,7 @@ from sweepledger.commands.repository.batch_builder import (
     parent_trials,
 )
 from sweepledger.commands.repository.running_batches import running_files, running_problems
+from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
 from sweepledger.commands.rounds.evidence import (
     EvidenceSource,
@@ -39,9 +39,8 @@ from sweepledger.errors import GeneratorError, RepositoryError, SpecError, Usage
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Repository, WorkTreeChanges, rebased_commit, uncommitted_paths
-from sweepledger.results.paths import RESULTS
+from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.git import uncommitted_paths
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
@@ -109,7 +108,7 @@ class SearchProposal:
     workspace: Workspace
     sweep: Sweep
     program: Program
-    stored: "StoredBatches"
+    stored: StoredBatches
     merged: Sequence[StoredBatch]
     """Its batches that are merged or recorded."""
     proposed: Sequence[StoredBatch]
@@ -264,7 +263,7 @@ def plan_batches(
     specs: Iterable[ParsedSpec],
     *,
     base: str | None = None,
-    stored: "StoredBatches | None" = None,
+    stored: StoredBatches | None = None,
     update: bool = False,
     next_round: bool = False,
 ) -> tuple[Generated, ...]:
@@ -288,7 +287,7 @@ def plan_batches(
 
 
 def plan_each(
-    workspace: Workspace, specs: Iterable[ParsedSpec], stored: "StoredBatches"
+    workspace: Workspace, specs: Iterable[ParsedSpec], stored: StoredBatches
 ) -> tuple[Generated | GeneratorError, ...]:
     """Return what each sweep needs besides the batches at the base commit, or why its batch cannot be made.
 
@@ -303,7 +302,7 @@ def plan_each(
 
 
 def _planned_or_error(
-    workspace: Workspace, parsed: ParsedSpec, stored: "StoredBatches", options: "_PlanOptions"
+    workspace: Workspace, parsed: ParsedSpec, stored: StoredBatches, options: "_PlanOptions"
 ) -> Generated | GeneratorError:
     try:
         ((_, expansion),) = expand_specs([parsed])
@@ -360,106 +359,6 @@ def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, Expansi
     if problems:
         raise SpecError(problems)
     return tuple((parsed, one) for parsed, one in expansions if isinstance(one, Expansion))
-
-
-@dataclass(frozen=True)
-class StoredBatches:
-    """The existing batches, before anything is planned."""
-
-    commit: str | None
-    """The base commit."""
-    merged: tuple[StoredBatch, ...]
-    """The batches that are never removed and whose trials are not new: those of the base commit, and all recorded."""
-    present: tuple[StoredBatch, ...]
-    """The batches in the work tree."""
-    head: str | None = None
-    """HEAD, where it was compared with the base commit."""
-    ahead: frozenset[str] = frozenset()
-    """Sweeps of which HEAD has all results, and the base commit has not."""
-    apart: frozenset[str] = frozenset()
-    """Sweeps of which neither has all."""
-
-    def results_of(self, sweep: str) -> str | None:
-        """Return the commit that has the results of a sweep, all of them unless both commits have their own."""
-        return self.head if sweep in self.ahead else self.commit
-
-    @property
-    def results(self) -> str | None:
-        """The commit that has most results."""
-        return self.head if self.ahead else self.commit
-
-    @property
-    def added(self) -> tuple[StoredBatch, ...]:
-        """The proposed batches: those of the work tree that are neither merged nor recorded."""
-        merged = {batch.name for batch in self.merged}
-        return tuple(batch for batch in self.present if batch.name not in merged)
-
-    @cached_property
-    def copies(self) -> tuple[StoredBatch, ...]:
-        """The active batches of the work tree whose merged or recorded folder is in its archive as well.
-
-        A merge leaves them where one branch has recorded a batch and the other has proposed the same.
-        """
-        archived = {batch.folder for batch in self.merged if not batch.is_active}
-        archived &= {batch.folder for batch in self.present}
-        return tuple(
-            batch for batch in self.present if batch.is_active and f"{ARCHIVE}/{batch.name}" in archived
-        )
-
-    @cached_property
-    def merged_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
-        """The merged and recorded batches, by sweep."""
-        return batches.by_sweep(self.merged)
-
-    @cached_property
-    def present_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
-        """The batches in the work tree, by sweep."""
-        return batches.by_sweep(self.present)
-
-
-def stored_batches(workspace: Workspace, base: str | None, *, known_to_git: bool = False) -> StoredBatches:
-    """Return the existing batches. Raises StorageError, UsageError for an unknown base.
-
-    With `known_to_git`, active batches in which git sees no change are not read to be compared: there may be thousands.
-    """
-    repository, commit = workspace.repository, workspace.base_commit(base)
-    merged = batches.in_commit(repository, commit)
-    committed = _unchanged_active(repository, commit, merged) if known_to_git and commit else {}
-    present = batches.in_work_tree(workspace.root, committed=committed)
-    return _with_recorded(repository, StoredBatches(commit, merged, present))
-
-
-def _with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatches:
-    """Return batches of which those count as merged that HEAD or the work tree has archived."""
-    head, base = repository.commit("HEAD"), stored.commit
-    at_head = () if head == base else batches.archived_in_commit(repository, head)
-    files_at_head = repository.files(head, RESULTS) if at_head else {}
-    recorded = tuple(batch for batch in at_head if batch_records.records_file(batch) in files_at_head)
-    known = {batch.name: batch for batch in (*at_head, *stored.merged)}
-    known |= {batch.name: batch for batch in recorded if known[batch.name].is_active}
-    # Before a merge or rebase is finished, no commit of this branch has what the one brings and the other repeats.
-    repeated = batches.archived_in_commit(repository, rebased_commit(repository))
-    present = (batch for batch in stored.present if not batch.is_active)
-    arriving = (batch for batch in (*repeated, *present) if batch.name not in known)
-    known |= {batch.name: batch for batch in batches.readable(arriving)}
-    at_base = {batch.name for batch in stored.merged if not batch.is_active}
-    ahead = frozenset(batch.sweep for batch in recorded if batch.name not in at_base)
-    names = {batch.name for batch in at_head}
-    behind = {batch.sweep for batch in stored.merged if not batch.is_active and batch.name not in names}
-    merged = batches.in_order(known.values())
-    return replace(stored, merged=merged, head=head, ahead=ahead - behind, apart=ahead & behind)
-
-
-def _unchanged_active(
-    repository: Repository, commit: str, merged: Iterable[StoredBatch]
-) -> dict[str, Mapping[str, str]]:
-    """Return the blob ids of the active batches that the work tree has as a commit has them, by folder."""
-    changes = WorkTreeChanges.read(repository, ACTIVE)
-    options = ("--cached", "--name-only", "-z", "--no-renames")
-    staged = filter(None, repository.run("diff-index", *options, commit, "--", ACTIVE).split("\0"))
-    active = [batch for batch in merged if batch.is_active]
-    unsure = {*changes.uncommitted, *changes.ignored, *changes.unwatched}
-    return batches.unchanged_folders(active, {}, staged, unsure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def spec_change_problems(
             f"must be an image of the cluster because controller is {str(settings.controller)!r}; "
             f"{LOCAL_IMAGE!r} is locked"
         )
-        hint = f"`sweep update {parsed.sweep.name}` locks the current image, and requests every trial again"
+        hint = f"`sweep generate {parsed.sweep.name} --update` locks the current image, and requests every trial again"
         yield Problem(parsed.sweep.path, 0, 0, "run.image", message, code="image-missing", hint=hint)
     yield from _changed_hypercube(repository, settings, parsed, merged)
 
@@ -144,31 +144,24 @@ def _changed_hypercube(
     repository: Repository, settings: Settings, parsed: ParsedSpec, merged: Sequence[StoredBatch]
 ) -> Iterator[Problem]:
     """Refuse a changed number of points in a Latin hypercube that has batches: all points would move."""
-    hypercubes = [(number, block) for number, block in enumerate(parsed.sweep.blocks) if _is_hypercube(block)]
-    if not hypercubes or not merged:
+    design = parsed.sweep.design
+    if not isinstance(design, RandomSearch) or design.sampler is not Sampler.LATIN_HYPERCUBE or not merged:
         return
     digests = {batch.lock.spec.digest for batch in merged}
     for former in _former_specs(repository, settings, parsed.sweep, digests):
-        for number, block in hypercubes:
-            for before in filter(_is_hypercube, former.blocks):
-                assert isinstance(block, RandomSearch)
-                assert isinstance(before, RandomSearch)
-                if _draw_identity(block) == _draw_identity(before) and block.cap != before.cap:
-                    message = (
-                        f"must stay {before.cap} for a latin-hypercube that has batches, got {block.cap}"
-                    )
-                    hint = "other counts draw other points: use sobol, or add a block with another seed"
-                    yield parsed.source.problem(message, "blocks", number, code="hypercube-count", hint=hint)
+        before = former.design
+        if not isinstance(before, RandomSearch) or before.sampler is not design.sampler:
+            continue
+        if _draw_identity(design) == _draw_identity(before) and design.cap != before.cap:
+            message = f"must stay {before.cap} for a latin-hypercube that has batches, got {design.cap}"
+            hint = "other counts draw other points: use sobol, or write a sweep with another seed"
+            yield parsed.source.problem(message, "search", code="hypercube-count", hint=hint)
 
 
-def _is_hypercube(block: object) -> bool:
-    return isinstance(block, RandomSearch) and block.sampler is Sampler.LATIN_HYPERCUBE
-
-
-def _draw_identity(block: RandomSearch) -> object:
+def _draw_identity(design: RandomSearch) -> object:
     """Return what decides the points apart from their number."""
-    parameters = [(parameter.name, parameter.domain) for parameter in block.space.parameters]
-    return block.seed, parameters, block.space.zips
+    parameters = [(parameter.name, parameter.domain) for parameter in design.space.parameters]
+    return design.seed, parameters, design.space.zips
 
 
 def _former_specs(

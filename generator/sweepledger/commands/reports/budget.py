@@ -1,4 +1,4 @@
-"""`sweep budget`: what each team has used and reserved in a month, and what remains. Reads only git."""
+"""`sweep cluster budget`: what each team has used and reserved in a month, and what remains. Reads only git."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class SweepShare:
 
     sweep: str
     used: Charge
-    promised: Charge
+    reserved: Charge
     teams: tuple[str, ...]
     """The budgets that the sweep counts towards."""
 
@@ -68,7 +68,7 @@ def budget(workspace: Workspace, *, base: str | None = None, month: str | None =
         commit,
         ledger.month,
         settings.currency,
-        balances(settings.budgets, used=ledger.used, reserved=ledger.promised),
+        balances(settings.budgets, used=ledger.used, reserved=ledger.reserved),
         _shares(ledger, settings),
         ledger.unread,
         ledger.doubtful,
@@ -84,18 +84,18 @@ def _records_file(batch: str) -> str:
 
 def _shares(ledger: costs.MonthLedger, settings: Settings) -> tuple[SweepShare, ...]:
     used: dict[str, list[Charge]] = defaultdict(list)
-    promised: dict[str, list[Charge]] = defaultdict(list)
-    for charges, by_sweep in ((ledger.used, used), (ledger.promised, promised)):
+    reserved: dict[str, list[Charge]] = defaultdict(list)
+    for charges, by_sweep in ((ledger.used, used), (ledger.reserved, reserved)):
         for entry in charges:
             by_sweep[entry.sweep].append(entry)
     return tuple(
         SweepShare(
             sweep,
             _total(sweep, used[sweep]),
-            _total(sweep, promised[sweep]),
+            _total(sweep, reserved[sweep]),
             tuple(team for team, budget in sorted(settings.budgets.items()) if counts_towards(budget, sweep)),
         )
-        for sweep in sorted({*used, *promised})
+        for sweep in sorted({*used, *reserved})
     )
 
 

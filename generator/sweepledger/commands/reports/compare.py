@@ -31,7 +31,7 @@ from sweepledger.structs.values import SECONDS_PER_HOUR, Value, canonical_json
 class Spent:
     """What the trials of one side took: the attempts that count, and no more than these."""
 
-    hours: float
+    trial_hours: float
     gpu_hours: float
     """None if the resources of a batch are unknown."""
     money: float | None
@@ -165,7 +165,7 @@ class SweepComparison:
             },
             "pairs": [
                 {
-                    "assignment": dict(pair.assignment),
+                    "configuration": dict(pair.assignment),
                     "replicate": pair.replicate,
                     "a": {"trial": pair.a.trial, "status": str(pair.a.status), "value": pair.values[0]},
                     "b": {"trial": pair.b.trial, "status": str(pair.b.status), "value": pair.values[1]},
@@ -187,7 +187,7 @@ def _estimate_data(estimate: Estimate | None) -> dict[str, Any] | None:
 
 
 def _row_data(row: SummaryRow) -> dict[str, Any]:
-    return {"trial": row.trial, "assignment": dict(row.assignment), "replicate": row.replicate}
+    return {"trial": row.trial, "configuration": dict(row.assignment), "replicate": row.replicate}
 
 
 def compare(workspace: Workspace, a: str, b: str) -> SweepComparison:

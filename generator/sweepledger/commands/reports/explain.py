@@ -1,6 +1,6 @@
-"""`sweep explain`: why the best value of one sweep differs from that of another, from the trials that are recorded.
+"""`sweep compare --explain`: why the best value of a sweep differs from another, from recorded trials.
 
-Where these cannot separate causes, the smallest sweeps that would are proposed as specs.
+Where these cannot separate factors, the smallest sweeps that would are proposed as specs.
 """
 
 import json
@@ -25,8 +25,8 @@ from sweepledger.reader.yaml_edit import format_block
 from sweepledger.repo import files
 from sweepledger.results.causes import (
     PROGRAM,
-    Cause,
     Explanation,
+    Factor,
     Run,
     configuration_means,
     explain,
@@ -55,7 +55,7 @@ SHORT = 12
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A sweep that separates causes which the recorded trials cannot separate."""
+    """A sweep that separates factors which the recorded trials cannot separate."""
 
     name: str
     path: str
@@ -73,7 +73,7 @@ class ExplainedComparison:
     a: Side
     b: Side
     explanation: Explanation
-    differences: Mapping[Cause, tuple[str, ...]]
+    differences: Mapping[Factor, tuple[str, ...]]
     """What differs, in words."""
     best: tuple[Mapping[str, Value], Mapping[str, Value]]
     """The best configuration of each side."""
@@ -97,12 +97,12 @@ class ExplainedComparison:
             "is_noise": explanation.is_noise,
             "noise": explanation.noise,
             "best_configurations": [dict(each) for each in self.best],
-            "causes": [
+            "factors": [
                 {
                     **asdict(finding),
-                    "cause": str(finding.cause),
+                    "factor": str(finding.factor),
                     "state": str(finding.state),
-                    "differences": list(self.differences.get(finding.cause, ())),
+                    "differences": list(self.differences.get(finding.factor, ())),
                 }
                 for finding in explanation.findings
             ],
@@ -255,13 +255,13 @@ def _proposal_name(sweep: str, suffix: str) -> str:
 
 def _differences(
     workspace: Workspace, programs: Sequence[_RanProgram], best: Sequence[Mapping[str, Value]]
-) -> dict[Cause, tuple[str, ...]]:
-    """Return in words what differs between two programs and two configurations, by cause."""
+) -> dict[Factor, tuple[str, ...]]:
+    """Return in words what differs between two programs and two configurations, by factor."""
     first, second = programs
     return {
-        Cause.CODE: tuple(_code_differences(workspace, first.program, second.program)),
-        Cause.DATA: tuple(_changed("data", *(_data_text(each.program.data) for each in programs))),
-        Cause.ENVIRONMENT: (
+        Factor.CODE: tuple(_code_differences(workspace, first.program, second.program)),
+        Factor.DATA: tuple(_changed("data", *(_data_text(each.program.data) for each in programs))),
+        Factor.ENVIRONMENT: (
             *_changed("image", first.program.image, second.program.image),
             *_changed("pool", first.pool or "none", second.pool or "none"),
             *_changed("ran as", *("a container" if each.in_container else "a process" for each in programs)),
@@ -279,7 +279,7 @@ def _differences(
                 *((each.environment or "not recorded")[: len("sha256:") + SHORT] for each in programs),
             ),
         ),
-        Cause.VALUES: tuple(
+        Factor.VALUES: tuple(
             line
             for name in dict.fromkeys((*best[0], *best[1]))
             for line in _changed(name, *(_value_text(each, name) for each in best))
@@ -322,7 +322,7 @@ def _code_differences(workspace: Workspace, before: Program, after: Program) -> 
 def _proposals(
     workspace: Workspace, explained: ExplainedComparison, runs: Sequence[Sequence[Run]]
 ) -> Iterator[Proposal]:
-    """Yield the fewest sweeps that separate the confounded causes, each with few trials.
+    """Yield the fewest sweeps that separate the confounded factors, each with few trials.
 
     The first runs the best configurations of both sides with the program of B; each further one returns one more part
     of the program to that of A.
@@ -331,12 +331,12 @@ def _proposals(
     confounded = explanation.confounded
     if not confounded:
         return
-    parts = [cause for cause in confounded if cause in PROGRAM]
+    parts = [factor for factor in confounded if factor in PROGRAM]
     common = {run.configuration for run in runs[0]} & {run.configuration for run in runs[1]}
     builder = _ProposalBuilder.of(workspace, explained)
     if builder is None:
         return
-    needs_both = Cause.VALUES in confounded or not common or (len(parts) == 1)
+    needs_both = Factor.VALUES in confounded or not common or (len(parts) == 1)
     if needs_both:
         configurations = list(explained.best)
         if explanation.winners[0] == explanation.winners[1]:
@@ -349,10 +349,10 @@ def _proposals(
         choose = max if goal is Goal.MAXIMIZE else min
         key = choose(means, key=lambda each: (means[each], each))
         configurations = [json.loads(key)]
-    reverted: tuple[Cause, ...] = ()
+    reverted: tuple[Factor, ...] = ()
     # Code is the last: a spec names data and environment, and takes its code from the commit that generates it.
-    for cause in sorted(parts, key=(Cause.DATA, Cause.ENVIRONMENT, Cause.CODE).index)[:-1]:
-        reverted = (*reverted, cause)
+    for factor in sorted(parts, key=(Factor.DATA, Factor.ENVIRONMENT, Factor.CODE).index)[:-1]:
+        reverted = (*reverted, factor)
         yield builder.proposal(f"old-{'-'.join(reverted)}", configurations, reverted, parts)
 
 
@@ -380,8 +380,8 @@ class _ProposalBuilder:
         self,
         suffix: str,
         configurations: Sequence[Mapping[str, Value]],
-        reverted: Sequence[Cause],
-        separates: Sequence[Cause],
+        reverted: Sequence[Factor],
+        separates: Sequence[Factor],
     ) -> Proposal:
         """Return the sweep of some configurations, with some parts of the program as in A."""
         a, b = self.explained.a, self.explained.b
@@ -389,11 +389,11 @@ class _ProposalBuilder:
         replicates = self._replicates()
         run = dict(self.document.get("run", {}))
         notes = [*self._notes(reverted)]
-        if Cause.DATA in reverted:
+        if Factor.DATA in reverted:
             run.pop("data", None)
             if a.lock.program.data is not None:
                 run["data"] = a.lock.program.data.as_written()
-        if Cause.ENVIRONMENT in reverted:
+        if Factor.ENVIRONMENT in reverted:
             run["image"] = a.lock.program.image
             run.pop("pool", None)
             if a.lock.run.pool is not None:
@@ -427,7 +427,7 @@ class _ProposalBuilder:
         # The square of the ratio of a large and a tiny number is no number any more.
         return max(FEWEST_REPLICATES, math.ceil(min(MOST_REPLICATES, 2 * ratio * ratio)))
 
-    def _notes(self, reverted: Sequence[Cause]) -> Iterator[str]:
+    def _notes(self, reverted: Sequence[Factor]) -> Iterator[str]:
         """Yield what a spec cannot say: the code is that of the commit, the data that of the settings."""
         a, b = self.explained.a, self.explained.b
         parsed = at_commit.read_sweep(self.workspace.repository, b.commit, b.lock.spec.path, self.settings)
@@ -436,7 +436,7 @@ class _ProposalBuilder:
             tree = code_tree_at(self.workspace.repository, head, parsed)
             if tree != b.lock.program.code.tree:
                 yield f"Generate it where {b.lock.program.code} has the git tree {b.lock.program.code.tree}."
-        data = a.lock.program.data if Cause.DATA in reverted else b.lock.program.data
+        data = a.lock.program.data if Factor.DATA in reverted else b.lock.program.data
         if data is not None:
             dataset = self.settings.dataset_named(data.name)
             if dataset is None or dataset.identity != data.digest:

@@ -1,4 +1,4 @@
-"""`sweep metrics`: what only git knows, as metrics for Prometheus: active batches, results commits, budgets."""
+"""`sweep cluster metrics`: what only git knows, as metrics for Prometheus: active batches, results commits, budgets."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,6 +1,5 @@
-"""`sweep logs` and `sweep fetch`: the output of a trial, and its artifacts with their checksums."""
+"""`sweep logs` and `sweep show --fetch`: the output of a trial, and its artifacts with their checksums."""
 
-import os
 import tempfile
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from sweepledger.repo import artifacts, batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.results.outcomes import evaluate
-from sweepledger.storage import output_path, write_file
+from sweepledger.storage import output_path
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Artifact, Record, Status
 from sweepledger.structs.run_config import Shape
@@ -30,7 +29,6 @@ from sweepledger.structs.settings import ResultsStore
 if TYPE_CHECKING:
     from sweepledger.bucket.results import BucketResults
 
-ARTIFACTS = "artifacts"
 """Folder of fetched artifacts in a work tree."""
 
 
@@ -89,7 +87,7 @@ def _require_files(listed: ListedTrial, what: str) -> None:
     if not store.keeps_files:
         raise IdleError(
             f"{what} of {listed.id} was not kept: the records of {listed.batch.name} travelled by store: {store}",
-            hint="`sweep reproduce TRIAL --run` runs it again here; results.store: volume keeps files of new batches",
+            hint="`sweep show TRIAL --reproduce --run` runs it again; results.store: volume keeps files of new batches",
         )
 
 
@@ -205,12 +203,12 @@ class FetchedArtifacts:
             "uid": self.uid,
             "folder": str(self.folder),
             "files": [{"path": file.path, "bytes": file.bytes, "sha256": file.sha256} for file in self.files],
-            "left_out": self.left_out,
+            "omitted": self.left_out,
         }
 
 
 def fetch(
-    workspace: Workspace, trial: str, *, into: Path | None, state: Path, pod: ReaderPodOptions | None = None
+    workspace: Workspace, trial: str, *, into: Path, state: Path, pod: ReaderPodOptions | None = None
 ) -> FetchedArtifacts:
     """Copy the artifacts of the attempt that counts, from a folder, the bucket, or with `pod` a cluster's volume.
 
@@ -225,8 +223,7 @@ def fetch(
             f"there are no artifacts of {counted.trial.id}: {why}",
             hint="a trial's artifacts are the files that it writes below $SWEEP_ARTIFACTS",
         )
-    folder = into or workspace.root / ARTIFACTS / counted.trial.id
-    output_path(folder)
+    output_path(into)
     with ExitStack() as stack:
         if pod is not None:
             _require_volume(counted.trial)
@@ -234,18 +231,16 @@ def fetch(
         bucket = None if is_here else _bucket(workspace, counted.trial.batch)
         files = _TrialFiles(counted.trial, state, pod, stack, bucket)
         listed = _listed_artifacts(record, files)
-        paths = tuple(map(output_path, artifacts.artifact_paths(listed, folder)))
+        paths = tuple(map(output_path, artifacts.artifact_paths(listed, into)))
         places = list(zip(listed, paths, strict=True))
         wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
         if wanted and (pod is not None or not is_here):
             _require_files(counted.trial, "an artifact")
-        if wanted and into is None:
-            _ignore_artifacts(workspace.root)
         for artifact, place in wanted:
             path = f"artifacts/{record.uid}/{artifact.path}"
             with files.opened(path, artifact.bytes, uid=record.uid) as source:
                 artifacts.copy_verified(source, artifact, place)
-    return FetchedArtifacts(counted.trial.id, record.uid, folder, listed, artifacts_left_out(record))
+    return FetchedArtifacts(counted.trial.id, record.uid, into, listed, artifacts_left_out(record))
 
 
 def _listed_artifacts(record: Record, files: "_TrialFiles") -> tuple[Artifact, ...]:
@@ -278,10 +273,3 @@ class _TrialFiles:
     @cached_property
     def _reader(self) -> ReaderPod | None:
         return self.stack.enter_context(self.pod.running()) if self.pod else None
-
-
-def _ignore_artifacts(root: Path) -> None:
-    """Let git ignore the folder of artifacts: `git add --all` must not commit what trials wrote."""
-    ignored = root / ARTIFACTS / ".gitignore"
-    if not os.path.lexists(ignored):
-        write_file(ignored, b"*\n")

@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from sys import intern
 
 from sweepledger import garbage_collection
 from sweepledger.commands.repository import catalog, programs
@@ -11,7 +12,7 @@ from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.json import load as load_json
-from sweepledger.formats.record_json import split_curve
+from sweepledger.formats.record_json import split_curves
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -29,6 +30,8 @@ class CurveColumns:
 
     trials: list[str]
     """Ids, one for each point."""
+    metrics: list[str]
+    """Names of the metrics, likewise."""
     steps: "array[int]"
     values: "array[float]"
     """NaN for a value that is not finite."""
@@ -78,33 +81,33 @@ class RecordedResults:
 
     @garbage_collection.paused()
     def curves(self) -> CurveColumns:
-        """Return the curves of all trials, in the order of the summary. Raises RepositoryError."""
+        """Return all curves, in the order of the summary and by metric. Raises RepositoryError."""
         present = self.repository.files(self.commit, f"{results_folder(self.sweep)}/records")
         paths = {path: batch.name for batch in self.stored for path in records_files(batch, present)}
         contents = self.repository.read(self.commit, *paths) if paths else {}
         points = {
-            (paths[path], index): curve
+            (paths[path], index): curves
             for path, content in contents.items()
-            for index, curve in self._counted_curves(path, paths[path], content.decode(errors="replace"))
+            for index, curves in self._counted_curves(path, paths[path], content.decode(errors="replace"))
         }
-        trials: list[str] = []
-        texts: list[str] = []
+        trials, metrics, texts = list[str](), list[str](), list[str]()
         for row in self.table.rows:
-            text = points.get((row.batch, row.index))
-            if text:
-                trials += [row.trial] * ((text.count(",") + 1) // 2)
+            for name, text in points.get((row.batch, row.index), {}).items():
+                count = (text.count(",") + 1) // 2
+                trials += [row.trial] * count
+                metrics += [intern(name)] * count
                 texts.append(text)
         try:
             numbers = load_json(f"[{','.join(texts).replace('null', 'NaN')}]")
-            return CurveColumns(trials, array("q", numbers[::2]), array("d", numbers[1::2]))
+            return CurveColumns(trials, metrics, array("q", numbers[::2]), array("d", numbers[1::2]))
         except (OverflowError, TypeError, ValueError) as error:
             raise RepositoryError(
                 f"{results_folder(self.sweep)}/records: a curve cannot be read",
                 hint=f"`sweep verify {self.sweep}` says what changed",
             ) from error
 
-    def _counted_curves(self, path: str, batch: str, text: str) -> Iterator[tuple[int, str]]:
-        """Yield the curve of each attempt of a batch that counts, with its row."""
+    def _counted_curves(self, path: str, batch: str, text: str) -> Iterator[tuple[int, Mapping[str, str]]]:
+        """Yield the curves of each attempt of a batch that counts, with its row."""
         metric = self.lock.metric.name
         counted = {
             # The times are those of one attempt; of two within the same second, its result, too.
@@ -114,12 +117,12 @@ class RecordedResults:
         _, *lines = text.split("\n")
         for number, line in enumerate(filter(None, lines), start=2):
             try:
-                rest, curve = split_curve(line)
+                rest, curves = split_curves(line)
                 record = load_json(rest)
                 value = record["metrics"].get(metric)
                 key = (record["started"], record["finished"], record["seconds"], value)
-                if curve and counted.get((batch, record["index"])) == key:
-                    yield record["index"], curve
+                if curves and counted.get((batch, record["index"])) == key:
+                    yield record["index"], curves
             except (KeyError, TypeError, ValueError) as error:
                 hint = f"`sweep verify {self.sweep}` says what changed"
                 raise RepositoryError(f"{path}:{number}: a record cannot be read", hint=hint) from error

@@ -299,7 +299,7 @@ def _ineligibility(row: SummaryRow, ranked: str, order: Sequence[str]) -> Inelig
 
 
 def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
-    """Return whether results can be pulled: on the branch as fetched, or in `sweep local`'s mirror."""
+    """Return whether results can be pulled: on the branch as fetched, or in `sweep cluster local`'s mirror."""
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     if workspace.repository.files(workspace.base_commit(None), path):
         return True

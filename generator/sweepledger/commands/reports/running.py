@@ -1,7 +1,7 @@
 """The trials of active batches while they run: state, objective by step and last output, which git does not have yet.
 
-They are read from the results folder of `sweep run` and `sweep local`, or with kubectl from the pods' logs. Everything
-read was written by trials, and is text and numbers only.
+They are read from the results folder of `sweep run` and `sweep cluster local`, or with kubectl from the pods' logs.
+Everything read was written by trials, and is text and numbers only.
 """
 
 import time
@@ -108,7 +108,8 @@ def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Itera
     curves: dict[str, Sequence[CurvePoint]] = {}
     if evaluated := evaluate_here(batch, results):
         states |= local_states(evaluated, results, TrialState.PENDING, is_engine_running=is_running)
-        curves |= {one.trial: one.record.curve for one in evaluated.outcomes if one.record}
+        compared = batch.lock.metric.of_curve
+        curves |= {one.trial: one.record.curve(compared) for one in evaluated.outcomes if one.record}
     started = [
         index for index in range(len(batch.rows)) if (results / batch.name / batch.lock.place(index)).is_dir()
     ]

@@ -1,7 +1,7 @@
 """`sweep show`: one trial, its result, and the commits that made it."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.commands.reports.outputs import log_link
@@ -17,7 +17,7 @@ from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Commit, commits
 from sweepledger.results.paths import records_path, results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.record import Environment, Record
+from sweepledger.structs.record import NO_CURVES, CurvePoint, Environment, Record
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, as_data, bytes_digest
 
@@ -44,6 +44,8 @@ class TrialDetails:
     """Whether its batch is marked as made on a laptop."""
     foreign: tuple[str, ...] = ()
     """Foreign evidence that the round of its batch had, in words."""
+    curves: Mapping[str, Sequence[CurvePoint]] = field(default_factory=lambda: NO_CURVES)
+    """The learning curves of its last recorded attempt."""
 
     @property
     def parent(self) -> str | None:
@@ -58,15 +60,16 @@ class TrialDetails:
             "sweep": lock.sweep,
             "batch": lock.name,
             "index": self.index,
-            "assignment": dict(self.assignment),
+            "configuration": dict(self.assignment),
             "round": lock.round,
             "parent": self.parent,
             "status": result.status if result else "missing",
             "reason": result.reason if result else None,
-            "said": self.message,
+            "message": self.message,
             "logs": self.logs,
             "attempts": result.attempts if result else 0,
             "metrics": dict(result.metrics) if result else {},
+            "curves": {name: [list(point) for point in points] for name, points in self.curves.items()},
             "provenance": {
                 "spec": {"path": lock.spec.path, "digest": lock.spec.digest},
                 "program": as_data(lock.program) | {"digest": lock.program.digest},
@@ -81,7 +84,7 @@ class TrialDetails:
             },
             "commits": [
                 {
-                    "did": did,
+                    "action": did,
                     "commit": commit.id,
                     "author": commit.author,
                     "date": commit.date,
@@ -109,6 +112,7 @@ def show(workspace: Workspace, trial: str) -> TrialDetails:
         last.environment if last else None,
         listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
         _foreign_evidence(workspace, listed.batch.lock, dict(generated_by).get("generated")),
+        last.curves if last else NO_CURVES,
     )
 
 
@@ -146,7 +150,7 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
         for part in (before, after)
     )
     for commit in (same or same_after or before)[-1:]:
-        yield "asked", commit
+        yield "requested", commit
     yield from (("generated", commit) for commit in history[generated : generated + 1])
     yield from (
         ("recorded", commit) for commit in [commit for commit in history if records in commit.files][:1]

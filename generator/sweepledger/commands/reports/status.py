@@ -64,7 +64,7 @@ class TrialState(StrEnum):
     RUNNING = "running"
     """Active, with an attempt started and none final."""
     INTERRUPTED = "interrupted"
-    """An attempt has started here, but neither `sweep run` nor `sweep local` runs any more."""
+    """An attempt has started here, but neither `sweep run` nor `sweep cluster local` runs any more."""
     RETRYING = "retrying"
     """An attempt has failed, and the next runs or is due."""
     NODE_LOST = "node lost"
@@ -449,7 +449,7 @@ def last_results_commit(workspace: Workspace) -> int | None:
 
 
 def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> frozenset[str]:
-    """Return the archived batches of the remote's branch, as fetched here or by `sweep local`."""
+    """Return the archived batches of the remote's branch, as fetched here or by `sweep cluster local`."""
     recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
     mirror = state / Mirror.FOLDER
     if not mirror.is_dir():

@@ -6,10 +6,12 @@ all the state there is.
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +25,6 @@ from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.storage import output_path, storage_errors
 from sweepledger.stores.contents import FinishedTrial, StoreChange, SweepContents
 from sweepledger.stores.registry import STORES
-from sweepledger.structs.domain import Domain
 from sweepledger.structs.names import is_sweep_name
 from sweepledger.structs.record import CurvePoint
 
@@ -161,10 +162,8 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
     sweep = SpecAtCommit.at(recorded.repository, recorded.commit, lock.spec.path).sweep
     curves = _curves(recorded.curves())
     finished = _finished_rows(recorded)
-    domains: dict[str, tuple[Domain, ...]] = {}
-    for block in sweep.blocks if sweep else ():
-        for parameter in block.space.parameters:
-            domains[parameter.name] = (*domains.get(parameter.name, ()), parameter.domain)
+    parameters = sweep.design.space.parameters if sweep else ()
+    domains = {parameter.name: parameter.domain for parameter in parameters}
     summary = f"{results_folder(recorded.sweep)}/{SUMMARY_FILE}"
     best = recorded.ranked[0].trial if recorded.ranked else None
     return SweepContents(
@@ -174,7 +173,7 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
         version=recorded.repository.tree_id(recorded.commit, results_folder(recorded.sweep)) or "",
         metrics=lock.metrics,
         domains=domains,
-        trials=tuple(_trial(row, curves.get(row.trial, ())) for row in finished.values()),
+        trials=tuple(_trial(row, curves.get(row.trial, {})) for row in finished.values()),
         best=best,
         data=lock.program.data.name if lock.program.data else None,
         unfinished=len({row.trial for row in recorded.table.rows} - finished.keys()),
@@ -190,12 +189,13 @@ def _finished_rows(recorded: RecordedResults) -> Mapping[str, SummaryRow]:
     return rows
 
 
-def _curves(columns: CurveColumns) -> Mapping[str, tuple[CurvePoint, ...]]:
-    points = zip(columns.trials, columns.steps, columns.values, strict=True)
-    return {
-        trial: tuple(_point(step, value) for _, step, value in group)
-        for trial, group in groupby(points, key=lambda point: point[0])
-    }
+def _curves(columns: CurveColumns) -> Mapping[str, Mapping[str, tuple[CurvePoint, ...]]]:
+    """Return the curves of each trial by metric."""
+    points = zip(columns.trials, columns.metrics, columns.steps, columns.values, strict=True)
+    curves: dict[str, dict[str, tuple[CurvePoint, ...]]] = defaultdict(dict)
+    for (trial, metric), group in groupby(points, key=itemgetter(0, 1)):
+        curves[trial][metric] = tuple(_point(step, value) for *_, step, value in group)
+    return curves
 
 
 def _point(step: int, value: float) -> CurvePoint:
@@ -203,7 +203,7 @@ def _point(step: int, value: float) -> CurvePoint:
     return (step, None if is_nan else value)
 
 
-def _trial(row: SummaryRow, curve: tuple[CurvePoint, ...]) -> FinishedTrial:
+def _trial(row: SummaryRow, curves: Mapping[str, tuple[CurvePoint, ...]]) -> FinishedTrial:
     assert row.started is not None
     assert row.finished is not None
     return FinishedTrial(
@@ -214,7 +214,7 @@ def _trial(row: SummaryRow, curve: tuple[CurvePoint, ...]) -> FinishedTrial:
         status=row.status,
         parameters=row.assignment,
         metrics=row.metrics,
-        curve=curve,
+        curves=curves,
         started=row.started,
         finished=row.finished,
         code=row.code,

@@ -46,7 +46,7 @@ class BatchExplanation:
                     "cause": str(group.cause.kind),
                     "count": len(group.indexes),
                     "trials": [self.ids[index] for index in group.indexes if index < len(self.ids)],
-                    "says": group.cause.text,
+                    "message": group.cause.text,
                     "remedy": group.cause.remedy or None,
                 }
                 for group in self.causes
@@ -207,7 +207,7 @@ class BatchObserver:
     def _outside(self, batch: StoredBatch, committed: StoredBatch | None) -> WaitCause:
         """Return the cause for a batch that the controller does not run."""
         settings = self.workspace.settings
-        if not batch.is_active and (self.workspace.root / batch_records.records_file(batch)).is_file():
+        if not batch.is_active and batch_records.read_records_files(self.workspace.root, batch):
             return WaitCause(
                 CauseKind.RECORDED,
                 "its batch is recorded",
@@ -259,8 +259,13 @@ class BatchObserver:
         collector = self.collector or collector_state.unknown_collector(
             names.collector, settings.results.every_minutes
         )
-        found = causes.explain_batch(observed, lock.trials, lock.run.pack, collector=collector, now=self.now)
-        return tuple(self._with_merge(group, batch.sweep) for group in found)
+        found = causes.explain_batch(
+            *(observed, lock.trials, lock.run.pack),
+            collector=collector,
+            now=self.now,
+            limit=settings.limits.failures,
+        )
+        return tuple(self._with_way_out(group, batch) for group in found)
 
     @property
     def _controller_namespace(self) -> str | None:
@@ -270,10 +275,17 @@ class BatchObserver:
             return Names.of(settings).flux
         return None if settings.argocd.is_remote else settings.argocd.namespace
 
-    def _with_merge(self, group: TrialCauses, sweep: str) -> TrialCauses:
-        """Name the merge that a person still has to do if results commits are proposed as branches."""
-        settings = self.workspace.settings
+    def _with_way_out(self, group: TrialCauses, batch: StoredBatch) -> TrialCauses:
+        """Name what ends a batch that only fails, and the merge of results commits that are proposed as branches."""
+        settings, sweep = self.workspace.settings, batch.sweep
         cause = group.cause
+        if cause.kind is CauseKind.FAILED:
+            ways = (
+                f"`sweep pause {sweep}` holds the other trials back, and `sweep cancel {sweep} --batch {batch.name}` "
+                f"ends the batch; once it is recorded, `sweep retry {sweep} --update` runs its trials with other code"
+            )
+            remedy = "; ".join(filter(None, (ways, cause.remedy)))
+            return replace(group, cause=replace(cause, remedy=remedy))
         if cause.kind is not CauseKind.COLLECTOR_DUE or settings.results.mode is not ResultsMode.BRANCH:
             return group
         remedy = f"merge its branch results/{sweep}/COMMIT of {self.workspace.remote} when it appears"
@@ -283,7 +295,7 @@ class BatchObserver:
         """Return the cause for a merged batch if no cluster is read."""
         if self.workspace.settings.controller is Controller.NONE:
             has_remote = self.workspace.repository.remote_url(self.workspace.remote) is not None
-            either = " or `sweep local`" if has_remote else ""
+            either = " or `sweep cluster local`" if has_remote else ""
             return WaitCause(
                 CauseKind.UNKNOWN,
                 f"it is merged; {SETTINGS_FILE} names no controller that would run it in a cluster",
@@ -365,7 +377,7 @@ def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchEx
 
 
 def _is_unrecorded(observer: BatchObserver, batch: StoredBatch) -> bool:
-    return not (observer.workspace.root / batch_records.records_file(batch)).is_file()
+    return not batch_records.read_records_files(observer.workspace.root, batch)
 
 
 def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:

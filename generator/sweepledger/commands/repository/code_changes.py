@@ -51,7 +51,7 @@ def newer_code(
         "run",
         "code_path",
         code=CHANGED_CODE,
-        hint=f"{'commit, then ' if edited else ''}`sweep update {sweep.name}` requests all trials with the new code; "
-        f"`sweep run {sweep.name} --update` also runs them here",
+        hint=f"{'commit, then ' if edited else ''}`sweep generate {sweep.name} --update` requests all trials with "
+        f"the new code; `sweep run {sweep.name} --update` also runs them here",
         severity=Severity.WARNING,
     )

@@ -151,7 +151,7 @@ class MonthLedger:
     month: str
     used: tuple[Charge, ...] = ()
     """A charge for each batch that was recorded in the month."""
-    promised: tuple[Charge, ...] = ()
+    reserved: tuple[Charge, ...] = ()
     """A charge for each batch that is active, or cancelled and not recorded yet."""
     unread: tuple[str, ...] = ()
     """Batches that cannot be read: they are not charged."""
@@ -196,7 +196,7 @@ def month_ledger(
         if any(counts_towards(team, batch.sweep) for team in settings.budgets.values())
     ]
     cancelled = {batch.name for batch in batch_records.unrecorded_batches(repository, commit, counted)}
-    reserved = {
+    unfinished = {
         batch.name
         for batch in counted
         if (batch.is_active or batch.name in cancelled) and batch.name not in ending
@@ -205,13 +205,13 @@ def month_ledger(
     for name, part in _recorded_usage(repository, commit, counted, month):
         usage[name] = {**usage.get(name, {}), **part}  # no trial is in two files
     usage |= ending
-    charged = [batch for batch in counted if batch.name in reserved or usage.get(batch.name)]
+    charged = [batch for batch in counted if batch.name in unfinished or usage.get(batch.name)]
     batches.prefetch(charged, LOCK_FILE)
     resumes = _resumes(repository, commit, charged, settings)
-    used, promised, unread, doubtful, reported = [], [], [], [], []
+    used, reserved, unread, doubtful, reported = [], [], [], [], []
     for batch in counted:
         trials_usage = usage.get(batch.name)
-        if batch.name not in reserved and not trials_usage:
+        if batch.name not in unfinished and not trials_usage:
             continue
         requested = _requested_run(batch, settings)
         if requested is None:
@@ -230,9 +230,9 @@ def month_ledger(
                 doubtful.append(batch.name)
             if any(one.is_reported for one in own):
                 reported.append(batch.name)
-        if batch.name in reserved:
-            promised.append(reservation(batch.sweep, run, pool, trials, resumed))
-    return MonthLedger(month, tuple(used), tuple(promised), tuple(unread), tuple(doubtful), tuple(reported))
+        if batch.name in unfinished:
+            reserved.append(reservation(batch.sweep, run, pool, trials, resumed))
+    return MonthLedger(month, tuple(used), tuple(reserved), tuple(unread), tuple(doubtful), tuple(reported))
 
 
 def requested_balances(
@@ -243,7 +243,7 @@ def requested_balances(
 ) -> tuple[Balance, ...]:
     """Return what each budget has left after requests for a number of trials each, and what resumes repeat."""
     charges = [reservation(sweep.name, sweep.run, sweep.pool, trials) for sweep, trials in requests]
-    return balances(budgets, used=ledger.used, reserved=ledger.promised, requested=[*charges, *repeated])
+    return balances(budgets, used=ledger.used, reserved=ledger.reserved, requested=[*charges, *repeated])
 
 
 def resume_charges(
@@ -277,11 +277,11 @@ def overdrawn(path: str, key: str, balance: Balance, month: str, currency: str) 
         f"this requests {balance.requested:.4g} at most"
     )
     way = (
-        "cancel the paused batch"
+        "pause or cancel the batch"
         if key == "running"
         else "lower run.timeout or run.retries, try fewer values"
     )
-    hint = f"{way}, or wait for results, of cancelled batches too; `sweep budget` shows all"
+    hint = f"{way}, or wait for results, of cancelled batches too; `sweep cluster budget` shows all"
     return Problem(path, 0, 0, key, message, "budget-overdrawn", hint)
 
 

@@ -227,7 +227,8 @@ def refuse_other_environment(batch: StoredBatch, program: StartedProgram, place:
         more = len(differences) - LISTED_PACKAGES
         listed = "; ".join(differences[:LISTED_PACKAGES]) + (f"; and {more} more" if more > 0 else "")
         message = f"{program.python} does not have the packages of {lock.path}: {listed}"
-        hint = f"install what {lock.path} locks; or write and commit a new one, then `sweep update {batch.sweep}`"
+        update = f"`sweep generate {batch.sweep} --update`"
+        hint = f"install what {lock.path} locks; or write and commit a new one, then {update}"
         raise SpecError([Problem(place, 0, 0, "run.environment_lock", message, OTHER_ENVIRONMENT, hint)])
 
 

@@ -34,6 +34,7 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.domain import Choice
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
+from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest
@@ -110,7 +111,9 @@ def _program_at(
     tree = code_tree_at(repository, commit, sweep)
     if tree is not None:
         program = requested_program(settings, sweep, tree=tree)
-        return replace(program, environment=_environment_lock(repository, commit, sweep, described))
+        code = replace(program.code, disk=_disk_of_copy(repository, _code_files(repository, commit, sweep)))
+        lock = _environment_lock(repository, commit, sweep, described)
+        return replace(program, code=code, environment=lock)
     if sweep.run.code_selection is None:
         raise RepositoryError(
             f"{sweep.run.code_path}/ is not a folder in {described}, so no code can be locked",
@@ -120,6 +123,35 @@ def _program_at(
         f"run.code selects no file of {described}, so no code can be locked",
         hint=f"commit the code, or change paths, include and exclude under run.code in {sweep.path}",
     )
+
+
+BLOCK, LEAST_DISK = 1 << 12, 1 << 24
+"""Bytes that a small file, a link or a folder takes, and that are reserved for any code."""
+MOST_CODE_FILES, LARGEST_CODE = 100_000, 1 << 30
+"""Files and folders that the launcher copies for each trial, and the bytes that they may take."""
+
+
+def _code_files(repository: Repository, commit: str, sweep: Sweep) -> dict[str, Entry]:
+    """Return the files of a sweep's code at a commit."""
+    selection = sweep.run.code_selection
+    if selection is None:
+        return repository.files(commit, sweep.run.code_path)
+    chosen = selection.selector()
+    return {path: entry for path, entry in repository.files(commit, *selection.roots).items() if chosen(path)}
+
+
+def _disk_by_file(repository: Repository, files: Mapping[str, Entry]) -> dict[str, int]:
+    """Return the bytes that each file takes on a disk, and each folder by its path with a slash."""
+    sizes = repository.sizes(entry.id for entry in files.values())
+    folders = {f"{parent}/" for path in files for parent in PurePosixPath(path).parents}
+    blocks = {path: max(1, -(-sizes.get(entry.id, 0) // BLOCK)) for path, entry in files.items()}
+    return {path: BLOCK * count for path, count in (blocks | dict.fromkeys(folders, 1)).items()}
+
+
+def _disk_of_copy(repository: Repository, files: Mapping[str, Entry]) -> int:
+    """Return the bytes that are reserved for a copy: a power of two, so that few edits change a manifest."""
+    taken = sum(_disk_by_file(repository, files).values())
+    return max(LEAST_DISK, 1 << (taken - 1).bit_length())
 
 
 def _environment_lock(
@@ -227,6 +259,7 @@ def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program
     if files is not None:
         yield from _rewritten_code(repository, parsed, files)
         yield from _escaping_links(repository, parsed, files, program)
+        yield from _too_large(repository, parsed, files, program)
     if not (parsed.sweep.scripts or run.workdir or run.data_places):
         return
     list_folder: ListFolder = _list_nothing
@@ -267,6 +300,32 @@ def _escaping_links(
         yield parsed.source.problem(
             message, "run", "code_path", code="path-outside", hint=hint, severity=Severity.WARNING
         )
+
+
+CODE_TOO_LARGE = "code-too-large"
+LARGEST_NAMED = 3
+
+
+def _too_large(
+    repository: Repository, parsed: ParsedSpec, files: Mapping[str, Entry], program: Program
+) -> Iterator[Problem]:
+    """Yield a problem if the code is more than a launcher copies, which would refuse it in every pod."""
+    folders = {parent for path in files for parent in PurePosixPath(path).parents}
+    count = len(files) + len(folders)
+    if program.code.disk <= LARGEST_CODE and count <= MOST_CODE_FILES:
+        return
+    disk = _disk_by_file(repository, files)
+    largest = sorted(files, key=lambda path: (-disk[path], path))[:LARGEST_NAMED]
+    size = f"{sum(disk.values()) / (1 << 20):,.1f} MiB"
+    message = (
+        f"each trial has a copy of the code, which must have at most {MOST_CODE_FILES:,} files and folders and take"
+        f" at most {format_bytes(LARGEST_CODE)}B, got {count:,} and {size}; the largest: {list_names(largest)}"
+    )
+    hint = (
+        "leave files out by run.code.exclude, or choose them by run.code.include or paths (run.workdir: where trials"
+        " start in them), and put data into a dataset (run.data); then commit"
+    )
+    yield parsed.source.problem(message, "run", "code_path", code=CODE_TOO_LARGE, hint=hint)
 
 
 CODE_BYTES = "code-bytes"
@@ -361,7 +420,8 @@ def _missing_workdir(root: Path, parsed: ParsedSpec, paths: Collection[str]) -> 
     folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {REPOSITORY}
     is_here = os.path.isdir(root / folder)  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
     hint = (
-        f"it exists here: commit its files, and select them by run.code; `sweep update {parsed.sweep.name}` locks them"
+        f"it exists here: commit its files, and select them by run.code; `sweep generate {parsed.sweep.name} "
+        "--update` locks them"
         if is_here
         else did_you_mean(folder, folders)
     )
@@ -425,8 +485,7 @@ def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
     sweep = parsed.sweep
     booleans = {
         parameter.name
-        for block in sweep.blocks
-        for parameter in block.space.parameters
+        for parameter in sweep.design.space.parameters
         if isinstance(parameter.domain, Choice)
         and any(isinstance(each, bool) for each in parameter.domain.values)
     }
@@ -495,7 +554,10 @@ def _missing_script_hint(root: Path, sweep: Sweep, script: Script, list_folder: 
     if _has_script(_list_work_tree(root / folder), script.path):
         if selection is not None and not selection.selector()(str(PurePosixPath(folder, script.path))):
             return "it exists here, but run.code does not select it: change paths, include or exclude"
-        return f"it exists here: commit it; `sweep update {sweep.name}` locks the new code for a batch that exists"
+        return (
+            f"it exists here: commit it; `sweep generate {sweep.name} --update` locks the new code for a batch that "
+            "exists"
+        )
     inside = script.path.removeprefix(f"{folder}/")
     if inside != script.path and _has_script(list_folder, inside):
         return f"the path begins inside {folder}/: write {inside}"

@@ -84,7 +84,7 @@ def locked_data(
         raise RepositoryError(
             f"{batch.name} locked dataset {data.name} at {data.digest[:19]}, which the settings do not contain",
             hint=f"restore {keys}, or request the trials with the current dataset: "
-            f"`sweep update {batch.lock.sweep}`",
+            f"`sweep generate {batch.lock.sweep} --update`",
         )
     return datasets.verified_data(dataset, cache, code=code)
 

@@ -8,7 +8,7 @@ from sweepledger.problems import Problem
 from sweepledger.repo.batch_files import KUSTOMIZATION
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.run_config import Shape
+from sweepledger.structs.run_config import RunningState, Shape
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
 
@@ -34,6 +34,15 @@ def running_files(sweep: Sweep, batch: StoredBatch) -> dict[str, bytes | None]:
         f"{batch.folder}/{RUNNING_FILE}": wanted,
         f"{batch.folder}/{KUSTOMIZATION}": kustomization + (b"" if wanted is None else REFERENCE),
     }
+
+
+def repeats_trials(batch: StoredBatch, before: RunningState, after: RunningState) -> bool:
+    """Return whether trials begin anew that a pause has ended, or fewer at once: no attempt counts them."""
+    if before.paused or after.paused:
+        return before.paused and not after.paused
+    lock = batch.lock
+    former, later = (min(state.parallelism or lock.run.parallelism, lock.trials) for state in (before, after))
+    return later < former
 
 
 def as_changes(files: Mapping[str, bytes | None]) -> tuple[dict[str, bytes], frozenset[str]]:

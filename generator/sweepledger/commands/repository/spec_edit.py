@@ -1,10 +1,11 @@
-"""A committed spec that `sweep cancel`, `retry` or `pause` changes, with its batches."""
+"""A committed spec that `sweep cancel`, `retry` or `cluster pause` changes, with its batches."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 from sweepledger import spec
+from sweepledger.commands.repository.stored_batches import StoredBatches, with_recorded
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.reader.yaml_edit import append_item, set_value
@@ -47,9 +48,19 @@ class SpecEdit:
         return cls(workspace, sweep, head, base or workspace.base_commit(None) or head)
 
     @cached_property
+    def _stored(self) -> StoredBatches:
+        at_base = batches.of_sweep_in_commit(self.workspace.repository, self.base, self.sweep.name)
+        return with_recorded(self.workspace.repository, StoredBatches(self.base, at_base, ()))
+
+    @cached_property
     def merged(self) -> tuple[StoredBatch, ...]:
-        """The sweep's batches at the base commit."""
-        return batches.of_sweep_in_commit(self.workspace.repository, self.base, self.sweep.name)
+        """The sweep's batches at the base commit, and those that HEAD has recorded."""
+        return self._stored.merged_of.get(self.sweep.name, ())
+
+    @property
+    def results(self) -> str | None:
+        """The commit that has the sweep's results, once `require_current` has passed."""
+        return self._stored.results_of(self.sweep.name)
 
     @cached_property
     def committed(self) -> tuple[StoredBatch, ...]:
@@ -57,19 +68,34 @@ class SpecEdit:
         return batches.of_sweep_in_commit(self.workspace.repository, self.head, self.sweep.name)
 
     def merged_batch(self, name: str) -> StoredBatch:
-        """Return a merged batch by name. Raises UsageError."""
+        """Return a merged or recorded batch by name. Raises UsageError, RepositoryError for a proposed one."""
         for batch in self.merged:
             if batch.name == name:
                 return batch
-        hint = f"push or merge it into {self.workspace.settings.branch} first"
-        if all(batch.name != name for batch in self.committed):
-            hint = f"batches: {', '.join(batch.name for batch in self.merged) or 'none yet'}"
+        self.refuse_proposals(name)
+        hint = f"batches: {', '.join(batch.name for batch in self.merged) or 'none yet'}"
         raise UsageError(f"{self.sweep.name} has no merged batch {name!r}", hint=hint)
 
+    def refuse_proposals(self, *names: str) -> None:
+        """Raise RepositoryError if HEAD has an active batch that is not merged, one of these names if there are any."""
+        sweep, merged = self.sweep.name, {batch.name for batch in self.merged}
+        for batch in self.committed:
+            if batch.is_active and batch.name not in merged and (not names or batch.name in names):
+                raise RepositoryError(
+                    f"{batch.folder} is committed here and not on {self.workspace.settings.branch} yet",
+                    hint="push or merge it, then run this again; "
+                    f"or `sweep run {sweep}` here; or change the spec, and `sweep generate {sweep}` replaces it",
+                )
+
     def require_current(self) -> None:
-        """Refuse a checkout that lacks merged batches. Raises RepositoryError."""
+        """Refuse a checkout that lacks merged or archived batches. Raises RepositoryError."""
         committed = {batch.folder for batch in self.committed}
-        missing = [batch.folder for batch in self.merged if batch.folder not in committed]
+        archived = {batch.name for batch in self.committed if not batch.is_active}
+        missing = [
+            batch.folder
+            for batch in self.merged
+            if batch.folder not in committed and batch.name not in archived
+        ]
         if missing:
             settings = self.workspace.settings
             raise RepositoryError(

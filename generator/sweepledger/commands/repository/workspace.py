@@ -163,7 +163,7 @@ class Workspace:
         message = f"is no spec: specs are files of {SPECS}/ itself with names that end in {SUFFIX}"
         hint = f"move it to {SPECS}/, or give it another extension"
         return tuple(
-            Problem(self.display_path(path), 0, 0, "", message, "spec-unread", hint, Severity.WARNING)
+            Problem(self.display_path(path), 0, 0, "", message, "spec-ignored", hint, Severity.WARNING)
             for path in sorted(unread)
         )
 

@@ -48,7 +48,7 @@ def _bounds_after(sweep: Sweep, trials: int, rounds: int, expansion: Expansion |
         most = affordable if affordable < MAX_TRIALS else None
         return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=most)
     unlimited = replace(search, rounds=replace(search.rounds, patience=None))
-    without_target = replace(sweep, blocks=(unlimited,), metric=replace(sweep.metric, target=None))
+    without_target = replace(sweep, design=unlimited, metric=replace(sweep.metric, target=None))
     observations: list[Observation] = []
     sizes: list[int] = []
     for number in range(1, MOST_ROUNDS + 1):

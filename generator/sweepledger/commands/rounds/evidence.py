@@ -50,8 +50,9 @@ def _curves(sweep: Sweep, batch: BatchRecords) -> Iterator[LearningCurve]:
     metric = batch.lock.metric
     if (metric.name, metric.goal) == (sweep.metric.name, sweep.metric.goal):
         for outcome in evaluate(batch).outcomes:
-            if outcome.record is not None and outcome.record.curve and outcome.status.is_final:
-                yield LearningCurve(tuple(outcome.record.curve), outcome.status is Status.OK)
+            curve = outcome.record.curve(sweep.metric.of_curve) if outcome.record is not None else ()
+            if curve and outcome.status.is_final:
+                yield LearningCurve(tuple(curve), outcome.status is Status.OK)
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,7 @@ def foreign_evidence(
             try:
                 yield name, evidence_jsonl.read(contents[path])
             except ValueError as error:
-                hint = "write it again with `sweep warm-start`, or remove it from `start`"
+                hint = "write it again with `sweep import trials`, or remove it from `start`"
                 problem = Problem(path, 0, 0, "", str(error), "evidence-unreadable", hint)
                 raise UnreadableError(problem) from error
 
@@ -327,10 +328,9 @@ def _observations(
                 rounds.setdefault(key, batch.lock.round)
             if trial.index in batch.lock.parents:
                 parents.setdefault(key, batch.lock.parents[trial.index])
-    own_curves = {batch.lock.name for batch in results if batch.lock.metric.curve is None}
     for result in one_per_trial(outcome for batch in results for outcome in evaluate(batch).outcomes):
         key = (result.program, result.trial)
-        values = _metric_values(result, metrics, has_curve=result.batch in own_curves)
+        values = _metric_values(result, metrics)
         identity = Trial(result.assignment, result.program, result.replicate).digest
         yield Observation(
             configuration=result.assignment,
@@ -366,14 +366,13 @@ def _observed_status(outcome: TrialResult, values: tuple[float, ...] | None) -> 
     return Status.MISSING if shows_nothing else outcome.status.kind
 
 
-def _metric_values(
-    outcome: TrialResult, metrics: Sequence[str], *, has_curve: bool
-) -> tuple[float, ...] | None:
+def _metric_values(outcome: TrialResult, metrics: Sequence[str]) -> tuple[float, ...] | None:
     """Return the metrics in the order of the spec; None if one was not reported as a finite number."""
     if outcome.record is None:
         return None
     reported = [outcome.record.metrics.get(name) for name in metrics]
-    if has_curve and reported[0] is None and outcome.status is not Status.OK:
-        reported[0] = next((value for _, value in reversed(outcome.record.curve) if value is not None), None)
+    if reported[0] is None and outcome.status is not Status.OK:
+        points = reversed(outcome.record.curve(metrics[0]))
+        reported[0] = next((value for _, value in points if value is not None), None)
     finite = tuple(value for value in reported if value is not None)
     return finite if len(finite) == len(metrics) else None

@@ -272,7 +272,9 @@ def paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | 
     paused = [batch.name for batch in stored if batch.is_active and sweep.is_paused(batch.name)]
     if not paused:
         return None
-    return RoundBlocked(sweep.name, f"{paused[0]} is paused", f"`sweep resume {sweep.name}`", exit_code=0)
+    return RoundBlocked(
+        sweep.name, f"{paused[0]} is paused", f"`sweep cluster resume {sweep.name}`", exit_code=0
+    )
 
 
 def over_budget(
@@ -296,7 +298,7 @@ def over_budget(
     for balance in costs.requested_balances(ledger, budgets, [(sweep, batch.lock.trials)]):
         if balance.is_exceeded:
             why = f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
-            return RoundBlocked(sweep.name, why, "`sweep budget` shows what was used")
+            return RoundBlocked(sweep.name, why, "`sweep cluster budget` shows what was used")
     return None
 
 
@@ -316,7 +318,7 @@ def unrunnable(
 
 def manual_hint(name: str) -> str:
     """Return how the user requests the next round."""
-    return f"`sweep next {name}`, and merge what it writes"
+    return f"`sweep cluster next {name}`, and merge what it writes"
 
 
 def _had_rounds(repository: Repository, commit: str, name: str) -> bool:

@@ -109,7 +109,7 @@ def _next_state(
         return SearchState.OVER, ended.text, ended.reason
     name, number = evidence.sweep.name, evidence.rounds + 1
     requesters = {
-        NextRoundMode.REVIEW: f"`sweep next {name}` asks for it",
+        NextRoundMode.REVIEW: f"`sweep cluster next {name}` asks for it",
         NextRoundMode.WORKFLOW: "a workflow asks for it",
         NextRoundMode.COLLECTOR: "the collector asks for it",
     }

@@ -1,4 +1,4 @@
-"""`sweep bootstrap`: the platform's files in `clusters/`, and the steps that remain manual.
+"""`sweep cluster bootstrap`: the platform's files in `clusters/`, and the steps that remain manual.
 
 A file that was edited is kept and reported until `--force`; `sweep check` compares by the same rule.
 """
@@ -150,7 +150,7 @@ def read_bootstrap(root: Path) -> Bootstrap | None:
         return file.read(files.read_input(path))
     except ValueError as error:
         raise RepositoryError(
-            f"{BOOTSTRAP_FILE}: {error}", hint="remove it and run `sweep bootstrap` with --force"
+            f"{BOOTSTRAP_FILE}: {error}", hint="remove it and run `sweep cluster bootstrap` with --force"
         ) from error
 
 
@@ -192,7 +192,8 @@ def recorded_source(recorded: Bootstrap) -> GitSource:
         return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
     except ValueError as error:
         raise RepositoryError(
-            f"{BOOTSTRAP_FILE}: {error}", hint="`sweep bootstrap --repo URL --branch NAME` writes it again"
+            f"{BOOTSTRAP_FILE}: {error}",
+            hint="`sweep cluster bootstrap --repo URL --branch NAME` writes it again",
         ) from error
 
 
@@ -415,7 +416,9 @@ def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
     gaps = []
     names = platform.Names.of(settings)
     if "collector" not in settings.images:
-        gaps.append("images.collector: not set, so the collector is suspended; `sweep pin collector` sets it")
+        gaps.append(
+            "images.collector: not set, so the collector is suspended; `sweep cluster pin collector` sets it"
+        )
     if settings.results.sync and "sync" not in settings.images:
         gaps.append("images.sync: not set, so nothing is written to the stores of results.sync")
     if not settings.signers:

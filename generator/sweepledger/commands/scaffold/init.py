@@ -1,4 +1,4 @@
-"""`sweep init`: a complete new repository of sweeps; `sweep new`: a commented spec."""
+"""`sweep cluster init`: a complete new repository of sweeps; `sweep new`: a commented spec."""
 
 import os
 import re
@@ -43,7 +43,7 @@ PAGES = frozenset({".github/workflows/site.yaml", ".github/workflows/preview.yam
 
 COPIED_BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9][0-9]*/", re.ASCII)
 """Bases of any batch. Those of distributed shapes come with their first batch, and those of the platform with
-`sweep bootstrap`.
+`sweep cluster bootstrap`.
 """
 
 
@@ -118,7 +118,7 @@ def first_tree(
     pages: bool = False,
     host: Host = Host.GITHUB,
 ) -> FileTree:
-    """Return every file of a new repository; `sweep bootstrap`, which knows its URL, adds `clusters/`."""
+    """Return every file of a new repository; `sweep cluster bootstrap`, which knows its URL, adds `clusters/`."""
     chosen = ((ON_MERGE, generate is GenerateMode.ON_MERGE), (BY_WORKFLOW, next_ is NextRoundMode.WORKFLOW))
     unasked = {path for paths, is_chosen in (*chosen, (PAGES, pages)) if not is_chosen for path in paths}
     return FileTree(
@@ -163,7 +163,7 @@ def _repository_around(folder: Path) -> Path | None:
 
 
 FIRST_SETTINGS = b"""\
-# Settings of this repository, for every sweep in it: `sweep schema settings` prints every key.
+# Settings of this repository, for every sweep in it: `sweep validate --schema settings` prints every key.
 version: 1
 """
 

@@ -33,7 +33,7 @@ print(f"score={1 - (arguments.x - 2) ** 2 - arguments.rate}")
 
 SETTINGS = """\
 # Settings of this repository, for every sweep in it. A spec can only use images, data and nodes that are named here.
-# `sweep schema settings` prints every key; keys that are not set have a default.
+# `sweep validate --schema settings` prints every key; keys that are not set have a default.
 version: 1
 namespace: {namespace}  # where trials run: no other repository of a cluster has it; names of objects begin so
 controller: {controller}
@@ -43,11 +43,11 @@ next: {next}             # or workflow, collector: who requests the next round o
 # Defaults for all sweeps. The image `local`: programs run from the locked code, without an image.
 # defaults: {{image: trainer, pool: cpu, retries: 1, timeout: 1h}}
 
-# Images by name; `sweep pin trainer --tag v1` asks the registry for the digest and writes it here.
+# Images by name; `sweep cluster pin trainer --tag v1` asks the registry for the digest and writes it here.
 # images:
 #   trainer: {{repository: registry.example.org/team/trainer, tag: v1}}
 
-# Data by name; `sweep data digest FOLDER` computes the digest.
+# Data by name; `sweep cluster data FOLDER` computes the digest.
 # datasets:
 #   digits: {{claim: digits, digest: "sha256:…"}}
 
@@ -130,7 +130,7 @@ uv pip compile --generate-hashes --universal .gitlab/sweep.in --output-file .git
 }
 
 RUNS = {
-    Controller.NONE: "sweep local --once          # runs the active batches of main and records them; then `git pull`",
+    Controller.NONE: "sweep cluster local --once     # runs the active batches of main, records them; then `git pull`",
     Controller.ARGOCD: "sweep status {example}           # once merged, Argo CD runs it and it is recorded",
     Controller.SUBMIT: "sweep submit {example}           # once merged: creates it with your kubeconfig",
     Controller.FLUX: "sweep status {example}           # once merged, Flux runs it and it is recorded",
@@ -144,14 +144,14 @@ set `defaults.image` in `sweepledger.yaml` to it. Only `sweep try` works without
 batches are checked against settings that are already merged.
 
 ```
-sweep pin trainer --repository REGISTRY/PATH --tag TAG    # asks the registry for the digest, and writes both
+sweep cluster pin trainer --repository REGISTRY/PATH --tag TAG    # asks the registry for the digest, and writes both
 ```
 """
 
 PLATFORM = """
 ## The cluster
 
-`sweep bootstrap {controller} --repo URL --branch main` writes `clusters/`: the objects for the controller,
+`sweep cluster bootstrap {controller} --repo URL --branch main` writes `clusters/`: the objects for the controller,
 and the platform that trials need.
 """
 
@@ -159,7 +159,7 @@ SUBMIT = """
 ## The cluster
 
 It does not use GitOps: `sweep submit {example}` creates a merged batch with your own kubeconfig, once, and
-`sweep collect-by-pod` records its results.
+`sweep cluster collect-by-pod` records its results.
 """
 
 OWNERS = """\

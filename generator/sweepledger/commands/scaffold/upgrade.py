@@ -1,4 +1,4 @@
-"""`sweep upgrade`: a repository's files as this version writes them. Merged batches and existing bases never change."""
+"""`sweep cluster upgrade`: a repository's files as this version writes them; batches and bases never change."""
 
 import os
 import re
@@ -124,7 +124,7 @@ def _steps(workspace: Workspace, written: tuple[str, ...]) -> list[str]:
         command = f"uv pip compile --generate-hashes --universal {pin_file} --output-file {lock}"
         steps.append(f"lock the hashes of the new version: {command}")
     if "collector" in workspace.settings.images:
-        steps.append("pin the collector's image of the new version: sweep pin collector --tag TAG")
+        steps.append("pin the collector's image of the new version: sweep cluster pin collector --tag TAG")
     steps.append("check the change and merge it: sweep check")
     if commands := tuple(_apply_commands(workspace, written)):
         steps.append(f"then apply what no controller applies: {'; '.join(commands)}")

@@ -155,7 +155,7 @@ def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Ite
                 yield FileDifference(path, f"line {line.number}", "", message)
             else:
                 yield from _row_differences(path, record, rows.get(record.index), (batch.name, code, data))
-                if record.stopped is not None and (fault := stop_fault(record)):
+                if record.stopped is not None and (fault := stop_fault(record, batch.lock.metric.of_curve)):
                     yield FileDifference(path, record.trial, "stopped", fault)
 
 
@@ -197,7 +197,7 @@ def _trials_with_left_out_records(recorded: Iterable[tuple[Sequence[Trial], Batc
     }
 
 
-def stop_fault(record: Record) -> str | None:
+def stop_fault(record: Record, compared: str) -> str | None:
     """Return why the thresholds that a trial has seen do not end it where its record says; None if they do.
 
     A rule from launch.json has seen nothing else, and the lock covers it.
@@ -215,7 +215,8 @@ def stop_fault(record: Record) -> str | None:
         )
         sign = 1.0 if rule["goal"] == Goal.MAXIMIZE else -1.0
         limits = [limit for step, limit in rule["thresholds"] if step <= stopped.step]
-        reached = [sign * value for step, value in record.curve if step <= stopped.step and value is not None]
+        points = record.curve(compared)
+        reached = [sign * value for step, value in points if step <= stopped.step and value is not None]
         value = reached[-1] if rule["value"] == "last" else max(reached)
         if limits[-1] == stopped.threshold and value < sign * limits[-1]:
             return None

@@ -12,7 +12,13 @@ from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
 from sweepledger.engine.cluster.pods import Obstacle, PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload, parse_indexes
 from sweepledger.problems import escape_line
-from sweepledger.structs.kubernetes import QUEUE_LABEL, SWEEP_LABEL, TRIALS_QUOTA, Manifest
+from sweepledger.structs.kubernetes import (
+    BAD_HYPERPARAMETERS,
+    QUEUE_LABEL,
+    SWEEP_LABEL,
+    TRIALS_QUOTA,
+    Manifest,
+)
 from sweepledger.structs.quantities import parse_quantity
 from sweepledger.structs.run_config import Pack
 
@@ -114,7 +120,7 @@ def shorten(message: str) -> str:
 REMEDIES: Mapping[CauseKind, str] = {
     CauseKind.UNSCHEDULABLE: "wait for nodes, or `sweep cancel` the batch with --replace and lower "
     "`run.resources` or choose another `run.pool`",
-    CauseKind.VOLUME: "`sweep doctor` says which claims and Secrets are missing",
+    CauseKind.VOLUME: "`sweep cluster doctor` says which claims and Secrets are missing",
     CauseKind.NODE_LOST: "it continues when the node returns; if the node is gone, `kubectl delete node NAME`, and the "
     "trial is tried again",
 }
@@ -134,7 +140,9 @@ def creation_remedy(message: str) -> str:
         named_quota = f"ResourceQuota {TRIALS_QUOTA if named is None else named[1]}"
         is_ours = named is None or named[1] == TRIALS_QUOTA
         raised = (
-            "raise `max_nodes` of the pool, and run `sweep bootstrap`" if is_ours else f"raise {named_quota}"
+            "raise `max_nodes` of the pool, and run `sweep cluster bootstrap`"
+            if is_ours
+            else f"raise {named_quota}"
         )
         if "must specify" in message:
             return f"trials do not specify all that the quota limits: ask the platform team to change {named_quota}"
@@ -153,7 +161,7 @@ def creation_remedy(message: str) -> str:
     if webhook := WEBHOOK.search(message):
         return f"webhook {webhook[1]} is none of sweepledger: change what it names, {changed}; or ask the platform team"
     return (
-        f"the message names the rule: change the spec or the settings, {changed}; `sweep doctor` compares the "
+        f"the message names the rule: change the spec or the settings, {changed}; `sweep cluster doctor` compares the "
         "platform with the repository"
     )
 
@@ -181,9 +189,14 @@ IMAGE_ACCESS = re.compile(r"unauthorized|denied|no basic auth|forbidden|authenti
 
 def _image_remedy(message: str) -> str:
     if IMAGE_ACCESS.search(message):
-        return "check the Secret that `image_pull_secret` names; `sweep doctor` says whether it exists"
+        return (
+            "check the Secret that `image_pull_secret` names; `sweep cluster doctor` says whether it exists"
+        )
     if ABSENT_IMAGE.search(message):
-        return "push the image again, or pin another one with `sweep pin` and `sweep update`, and cancel this batch"
+        return (
+            "push the image again, or pin another with `sweep cluster pin` and `sweep generate --update`, and cancel "
+            "this batch"
+        )
     return "check that the nodes reach the registry: `kubectl describe pod NAME` lists the attempts"
 
 
@@ -214,6 +227,8 @@ class _Explainer:
     """The pod that counts, for trials with pods that have not ended."""
     failures: Mapping[int, TrialPod]
     """The last failed pod, for trials with failed pods."""
+    limit: int
+    """Failed trials without any success from which on the batch itself is in doubt; 0: never."""
 
     def causes(self) -> Iterator[tuple[int, WaitCause]]:
         """Yield the cause for each trial."""
@@ -225,10 +240,11 @@ class _Explainer:
         shared = next((pair for pair in self.objects.workloads if pair[0].index is None), None)
         own = {pair[0].index: pair for pair in self.objects.workloads if pair[0].index is not None}
         failed, held = _held_quota(shared, self.trials, self.pack)
+        doubtful = self._without_success()
         for index in range(self.trials):
             workload = own.get(index, shared)
             if index in ended:
-                cause = self._ended()
+                cause = self._failed(doubtful) if index in doubtful else self._ended()
                 yield index, replace(cause, text=cause.text + held) if index in failed else cause
             elif index in self.alive:
                 yield index, self._with_pod(self.alive[index])
@@ -236,6 +252,36 @@ class _Explainer:
                 yield index, self.objects.missing
             else:
                 yield index, self._without_pod(index, *workload)
+
+    def _without_success(self) -> frozenset[int]:
+        """Return the trials that failed, if they are many and none is ok; of a pack the records alone tell."""
+        workloads = [workload for workload, _ in self.objects.workloads]
+        if (
+            self.pack is not None
+            or not self.limit
+            or any(any(each.succeeded(self.trials)) for each in workloads)
+        ):
+            return frozenset()
+        failed = frozenset(
+            index
+            for each in workloads
+            for index in each.gave_up(self.trials)
+            if self._exit_code(index) != BAD_HYPERPARAMETERS
+        )
+        return failed if len(failed) >= self.limit else frozenset()
+
+    def _failed(self, failed: frozenset[int]) -> WaitCause:
+        trouble = self.collector.trouble(self.now)
+        return WaitCause(
+            CauseKind.FAILED,
+            f"{len(failed)} trials of the batch failed and none is ok{self._last_end(max(failed))}"
+            + (f"; they are not recorded: {shorten(trouble.text)}" if trouble else ""),
+            trouble.remedy if trouble else "",
+        )
+
+    def _exit_code(self, index: int) -> int | None:
+        pod = self.failures.get(index)
+        return None if pod is None else api_objects.int_at(pod.status, "state", "terminated", "exitCode")
 
     def _ended(self) -> WaitCause:
         trouble = self.collector.trouble(self.now)
@@ -308,7 +354,7 @@ class _Explainer:
         reason = api_objects.text_at(pod.status, "state", "terminated", "reason") or api_objects.text_at(
             pod.manifest, "status", "reason"
         )
-        code = api_objects.int_at(pod.status, "state", "terminated", "exitCode")
+        code = self._exit_code(index)
         parts = [part for part in (reason, None if code is None else f"exit code {code}") if part]
         return f"; the last one failed: {shorten(', '.join(parts))}" if parts else ""
 
@@ -343,9 +389,18 @@ POD_RANKS = {phase: rank for rank, phase in enumerate((PodPhase.RUNNING, PodPhas
 
 
 def explain_batch(
-    objects: BatchObjects, trials: int, pack: Pack | None = None, *, collector: CollectorState, now: float
+    objects: BatchObjects,
+    trials: int,
+    pack: Pack | None = None,
+    *,
+    collector: CollectorState,
+    now: float,
+    limit: int = 0,
 ) -> tuple[TrialCauses, ...]:
-    """Return the causes for all trials of a batch, each with its trials, in the order of the first trial."""
+    """Return the causes for all trials of a batch, each with its trials, in the order of the first trial.
+
+    From `limit` failed trials without any success on, these are the cause; 0: never.
+    """
     alive: dict[int, TrialPod] = {}
     failures: dict[int, TrialPod] = {}
     for pod in sorted(objects.pods, key=lambda pod: (pod.created, pod.uid)):
@@ -354,7 +409,7 @@ def explain_batch(
             failures[pod.index] = pod
         elif pod.index not in alive or POD_RANKS[phase] <= POD_RANKS[alive[pod.index].phase(now)]:
             alive[pod.index] = pod
-    explainer = _Explainer(objects, trials, pack, collector, now, alive, failures)
+    explainer = _Explainer(objects, trials, pack, collector, now, alive, failures, limit)
     grouped: dict[WaitCause, list[int]] = {}
     for index, cause in explainer.causes():
         grouped.setdefault(cause, []).append(index)
@@ -369,14 +424,16 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
         command = f"kubectl --namespace {namespace} patch job {name} {RESUME}"
         sweep = api_objects.text_at(manifest, "metadata", "labels", SWEEP_LABEL)
         remedy = (
-            f"`sweep resume {sweep}` if its spec pauses it; else `{command}`" if sweep else f"`{command}`"
+            f"`sweep cluster resume {sweep}` if its spec pauses it; else `{command}`"
+            if sweep
+            else f"`{command}`"
         )
         return WaitCause(CauseKind.SUSPENDED, "its Job is suspended, and no queue holds it", remedy)
     if entry is None:
         return WaitCause(
             CauseKind.SUSPENDED,
             f"it waits in queue {queue}, of which Kueue says nothing",
-            "`sweep doctor` says whether the queue exists, and whether the cluster has Kueue",
+            "`sweep cluster doctor` says whether the queue exists, and whether the cluster has Kueue",
         )
     checks = _check_messages(entry)
     if api_objects.value_at(entry, "spec", "active") is False:
@@ -474,14 +531,14 @@ def _without_application(application_set: Manifest | None) -> WaitCause:
         return WaitCause(
             CauseKind.NOT_SYNCED,
             "the cluster has no ApplicationSet of this repository",
-            "apply the files of the platform as clusters/README.md says; `sweep doctor` lists what is missing",
+            "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
     failed = api_objects.condition(application_set, "ErrorOccurred")
     if failed.get("status") == "True":
         return WaitCause(
             CauseKind.NOT_SYNCED,
             f"Argo CD: {shorten(api_objects.text_at(failed, 'message'))}",
-            "check the repository's address and the Secret of its credential: `sweep doctor` lists both",
+            "check the repository's address and the Secret of its credential: `sweep cluster doctor` lists both",
         )
     return WaitCause(
         CauseKind.NOT_SYNCED,
@@ -522,7 +579,7 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
         return WaitCause(
             CauseKind.NOT_SYNCED,
             f"the cluster has no {title}",
-            "apply the files of the platform as clusters/README.md says; `sweep doctor` lists what is missing",
+            "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
     if api_objects.value_at(manifest, "spec", "suspend") is True:
         kind, _, name = title.partition(" ")

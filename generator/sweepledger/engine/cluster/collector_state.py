@@ -58,14 +58,14 @@ class CollectorState:
         if not self.exists:
             remedy = (
                 "apply the files of the platform as clusters/README.md says; "
-                "`sweep collect-by-pod --push` records now"
+                "`sweep cluster collect-by-pod --push` records now"
             )
             return Trouble(f"the cluster has no CronJob {self.namespace}/{COLLECTOR_ACCOUNT}", remedy)
         if self.is_suspended:
             return Trouble(
                 "the collector is suspended",
-                "`sweep pin collector` sets its image, then `sweep bootstrap`; if a person suspended it: "
-                f"`kubectl --namespace {self.namespace} patch cronjob {COLLECTOR_ACCOUNT} {RESUME}`",
+                "`sweep cluster pin collector` sets its image, then `sweep cluster bootstrap`; if a person suspended "
+                f"it: `kubectl --namespace {self.namespace} patch cronjob {COLLECTOR_ACCOUNT} {RESUME}`",
             )
         return self._run_trouble(now)
 
@@ -89,7 +89,7 @@ class CollectorState:
         trouble = self.trouble(now)
         return {
             "last_success": None if self.last_success is None else format_time(self.last_success),
-            "says": None if trouble is None else trouble.text,
+            "message": None if trouble is None else trouble.text,
             "hint": None if trouble is None else trouble.remedy,
         }
 

@@ -39,7 +39,7 @@ class HealthStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthFinding:
-    """One line of `sweep doctor`."""
+    """One line of `sweep cluster doctor`."""
 
     part: str
     """tools, repository, cluster, controller or storage."""
@@ -57,9 +57,9 @@ class HealthFinding:
         """Return the finding as JSON data."""
         return {
             "part": self.part,
-            "what": self.what,
+            "check": self.what,
             "state": str(self.state),
-            "says": self.details,
+            "message": self.details,
             "hint": self.hint,
         }
 
@@ -72,9 +72,7 @@ def check_object(desired: Manifest, observed: Manifest | None, *, nodes: int, ap
         return HealthFinding(part, what, HealthStatus.MISSING, "the cluster does not have it", apply)
     owner, other = _owner(desired), _owner(observed)
     if owner and other and owner != other:
-        hint = (
-            "set another `namespace` in sweepledger.yaml and run `sweep bootstrap`, before you apply anything"
-        )
+        hint = "before you apply anything, set another `namespace` and run `sweep cluster bootstrap`"
         return HealthFinding(part, what, HealthStatus.WRONG, f"it belongs to the repository {other}", hint)
     difference = next(_differences(desired, observed), None)
     if difference is not None:
@@ -95,7 +93,7 @@ def _by_kind(manifest: Manifest, part: str, *, nodes: int) -> HealthFinding:
             return check_claim(manifest, nodes=nodes)
         case "PersistentVolume" if "nfs" in manifest.get("spec", {}):
             details = "whom its export maps root to cannot be seen from outside"
-            hint = "`sweep doctor --prove` writes as a trial would"
+            hint = "`sweep cluster doctor --prove` writes as a trial would"
             return HealthFinding(part, what, HealthStatus.NOT_CHECKED, details, hint)
         case "CronJob":
             return _check_cron_job(manifest)
@@ -142,7 +140,7 @@ def check_claim(claim: Manifest, *, nodes: int) -> HealthFinding:
             HealthStatus.WRONG,
             details,
             "run `kubectl describe` on it: no volume fits the claim yet, or its class waits for the first pod, which "
-            "`sweep doctor --prove` starts",
+            "`sweep cluster doctor --prove` starts",
         )
     return HealthFinding("storage", what, HealthStatus.OK, ", ".join(sorted(modes)))
 

@@ -53,6 +53,13 @@ class Workload:
         elif self.is_complete and self.index < trials:
             yield self.index
 
+    def gave_up(self, trials: int) -> Iterator[int]:
+        """Yield the indexes of trials that failed without a further attempt, each with pods of its own."""
+        if self.index is None:
+            yield from parse_indexes(self.failed, trials)
+        elif self.has_ended and not self.is_complete and self.index < trials:
+            yield self.index
+
     def ended(self, trials: int, pack: Pack | None = None) -> Iterator[int]:
         """Yield the indexes of trials that have no further attempt."""
         if self.index is not None:

@@ -10,7 +10,7 @@ from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import assert_never
 
-from sweepledger.engine.local.environment import TEMPORARY, PathTranslation, expand, sub_path
+from sweepledger.engine.local.environment import TEMPORARY, PathTranslation, expand, program_path, sub_path
 from sweepledger.engine.local.job_spec import (
     BatchSpec,
     ConfigVolume,
@@ -66,7 +66,7 @@ run_row() {
     echo "$uid" >>"$folder/.starts"
     describe_row
     mkdir -p "${folders[@]}" || return 74
-    (cd "$code" && exec env -u PYTHONPATH "${variables[@]}" "${words[@]}") </dev/null >/dev/null &
+    (cd "$scratch" && exec env -u PYTHONPATH "${variables[@]}" "${words[@]}") </dev/null >/dev/null &
     launcher=$!
     wait "$launcher"; status=$?
     while kill -0 "$launcher" 2>/dev/null; do wait "$launcher"; status=$?; done
@@ -171,7 +171,8 @@ def _banner(prepared: PreparedBatch, kind: str, use: str) -> tuple[str, ...]:
         "#!/usr/bin/env bash",
         f"# Batch {prepared.batch.name} as {kind}. Do not edit: `sweep export` writes it again.",
         f"# {use}",
-        f"# `sweep collect` records what has ended; `sweep collect --ended {prepared.batch.name}` the rest as missing.",
+        "# `sweep cluster collect` records what has ended; trials without a record are recorded as missing by",
+        f"# `sweep cluster collect --ended {prepared.batch.name}`.",
     )
 
 
@@ -231,7 +232,7 @@ def _described(prepared: PreparedBatch, job: JobSpec) -> _RowDescription:
     pod = job.pod
     variables = _declared(job)
     mounted = {mount.path: _folder(job, mount, variables) for mount in pod.mounts}
-    translate = PathTranslation({**mounted, pod.working_dir: Path(_shell("code"))})
+    translate = PathTranslation({**mounted, pod.code: Path(_shell("code"))})
     written = [
         str(mounted[mount.path])
         for mount in pod.mounts
@@ -254,7 +255,8 @@ def _described(prepared: PreparedBatch, job: JobSpec) -> _RowDescription:
         folders=tuple(sorted({shell_word(folder) for folder in written})),
         variables=tuple(shell_word(f"{name}={value}") for name, value in environment.items()),
         words=(
-            *(shell_word(translate(expand(word, variables))) for word in pod.command),
+            shell_word(translate(program_path(pod.command[0], pod.code))),
+            *(shell_word(translate(expand(word, variables))) for word in pod.command[1:]),
             *(shell_word(expand(word, variables)) for word in pod.arguments),
         ),
     )

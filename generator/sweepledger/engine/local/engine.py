@@ -83,6 +83,8 @@ class LocalEngine:
         self.capacity = machine.capacity() if capacity is None else capacity
         self._node = Node(launcher)
         self._pods: dict[str, LocalPod] = {}
+        self._left: dict[str, list[str]] = {}
+        """By the state of the code, ended pods whose folders others can have."""
         self._ended: list[PodExit] = []
         self._known: dict[str, _DesiredJob] = {}
         self._indexes: dict[str, IndexStates] = {}
@@ -129,7 +131,7 @@ class LocalEngine:
         for uid in self._pods:
             volumes.remove_pod(self._folders, uid)
         self._pods.clear()
-        volumes.remove_copies(self._folders)
+        self._remove_left()
         os.close(self._lock)
         self._lock = None
 
@@ -202,8 +204,15 @@ class LocalEngine:
             if not acted:
                 break
         if not self._pods:
-            volumes.remove_copies(self._folders)
+            self._remove_left()
         return tuple(history)
+
+    def _remove_left(self) -> None:
+        """Remove the folders of pods that have left them to others."""
+        for uids in self._left.values():
+            while uids:
+                volumes.remove_pod(self._folders, uids.pop())
+        volumes.remove_pods_folder(self._folders)
 
     def held(self, desired: Sequence[DesiredBatch]) -> tuple[DesiredBatch, ...]:
         """Return the batches of which enough trials have failed here, and none is ok: no further trial starts."""
@@ -290,6 +299,8 @@ class LocalEngine:
         pod = LocalPod(known.desired, job, index, failures, str(uuid4()), self._clock())
         devices = pods.choose_devices(pod, self._pods.values(), self.capacity)
         pod = replace(pod, cpus=devices.cpus, gpus=devices.gpus)
+        if pods.can_share_copies(pod) and (left := self._left.get(pod.desired.code_state)):
+            volumes.take_pod(self._folders, left.pop(), pod.uid)
         launch = pods.prepare_launch(pod, self._folders, self.capacity)
         self._pods[pod.uid] = pod
         self._node.start(launch)
@@ -313,9 +324,12 @@ class LocalEngine:
                     store.ObservedPod(pod.job.batch, pod.index, pod.uid, pod.started, max(pod.started, now)),
                 )
             del self._pods[pod.uid], self._ended[0]
-            if pod_exit.reason is None and pods.can_share_copies(pod):  # else a process of it may go on
-                volumes.keep_copy(self._folders, pod.uid, pod.desired.code_state)
-            volumes.remove_pod(self._folders, pod.uid)
+            # With another reason, a process of it may go on.
+            is_left = pod_exit.reason is None and pods.can_share_copies(pod)
+            if is_left and volumes.leave_pod(self._folders, pod.uid):
+                self._left.setdefault(pod.desired.code_state, []).append(pod.uid)
+            else:
+                volumes.remove_pod(self._folders, pod.uid)
             for row in pod.rows:
                 self._refresh(_DesiredJob(pod.desired, pod.job), row)
             for event in ended:

@@ -5,6 +5,7 @@ Paths of the container are replaced with folders in variables and in the command
 """
 
 import os
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -103,6 +104,11 @@ def _field(field: str, job: JobSpec, identity: PodIdentity) -> str:
         }
         return {**known, **own}.get(match[2], "")
     return plain[field]
+
+
+def program_path(word: str, code: str) -> str:
+    """Return the path in the container of the program that a command starts: a relative one is in the code."""
+    return posixpath.join(code, word) if "/" in word else word
 
 
 def sub_path(mount: Mount, variables: Mapping[str, str]) -> str:

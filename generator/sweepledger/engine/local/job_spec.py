@@ -121,7 +121,8 @@ class PodSpec:
     """The one container of a trial's pod."""
 
     command: tuple[str, ...]
-    working_dir: str
+    code: str
+    """Folder of the locked code in the container."""
     environment: tuple[Variable, ...]
     mounts: tuple[Mount, ...]
     volumes: Mapping[str, PodVolume]

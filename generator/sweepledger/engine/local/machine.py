@@ -150,7 +150,7 @@ def _batch_problems(batch: BatchSpec, has: ResourceAmounts, *, without_gpu: bool
         return
     only_gpus = gpus > has.gpus and len(lacks) == 1
     hint = (
-        "`sweep local --without-gpu` runs the trials without GPUs and marks their records"
+        "`sweep cluster local --without-gpu` runs the trials without GPUs and marks their records"
         if only_gpus
         else None
     )

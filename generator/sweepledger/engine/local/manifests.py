@@ -39,6 +39,7 @@ from sweepledger.problems import Problem
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
     CHECKPOINTS_FOLDER,
+    CODE_VARIABLE,
     DATA_PATH,
     DATA_VOLUME,
     INDEX_VARIABLE,
@@ -46,6 +47,7 @@ from sweepledger.structs.kubernetes import (
     PARENT_PATH,
     PARENT_VOLUME,
     RESULTS_VOLUME,
+    SCRATCH_PATH,
     STORE_CREDENTIALS,
     STORE_SEALS,
     STORE_VOLUME,
@@ -124,13 +126,15 @@ def _container(container: ManifestNode, volumes: Mapping[str, PodVolume], unused
     command, arguments = container.texts("command"), container.texts("args")
     if not command:
         container.refuse("command", "must be set, because no image is used on this machine")
-    working_dir = container.text("workingDir")
-    if not working_dir.startswith("/"):
-        container.refuse("workingDir", f"must be an absolute path, got {working_dir!r}")
+    container.only("workingDir", SCRATCH_PATH)
     variables = [_variable(node) for node in container.children("env")]
     environment = tuple(variable for variable in variables if variable is not None)
+    code = next((variable for variable in environment if variable.name == CODE_VARIABLE), None)
+    folder = code.value if isinstance(code, LiteralVariable) else ""
+    if not folder.startswith("/"):
+        container.refuse("env", f"must set {CODE_VARIABLE} to an absolute path, got {folder!r}")
     mounts = tuple(
-        _mount(node, volumes, working_dir)
+        _mount(node, volumes, folder)
         for node in container.children("volumeMounts")
         if node.data.get("name") not in unused
     )
@@ -142,7 +146,7 @@ def _container(container: ManifestNode, volumes: Mapping[str, PodVolume], unused
     return PodSpec(
         command=command,
         arguments=arguments,
-        working_dir=working_dir,
+        code=folder,
         environment=environment,
         mounts=mounts,
         volumes=volumes,
@@ -179,17 +183,17 @@ def _variable(node: ManifestNode) -> Variable | None:
     return None
 
 
-def _mount(node: ManifestNode, volumes: Mapping[str, PodVolume], working_dir: str) -> Mount:
+def _mount(node: ManifestNode, volumes: Mapping[str, PodVolume], code: str) -> Mount:
     name, path = node.text("name"), node.text("mountPath")
     node.meaningless("readOnly")  # trials are not confined on this machine
     plain, expression = node.text("subPath"), node.text("subPathExpr")
     node.close()
     if name not in volumes:
         node.refuse("name", f"must be one of the pod's volumes, got {name!r}")
-    mount_path, working = PurePosixPath(path), PurePosixPath(working_dir)
-    inside = mount_path.is_relative_to(working) or working.is_relative_to(mount_path)
-    if not path.startswith("/") or (working_dir and inside):
-        node.refuse("mountPath", f"must be an absolute path outside the working directory, got {path!r}")
+    mount_path, of_code = PurePosixPath(path), PurePosixPath(code)
+    inside = mount_path.is_relative_to(of_code) or of_code.is_relative_to(mount_path)
+    if not path.startswith("/") or (code and inside):
+        node.refuse("mountPath", f"must be an absolute path outside the code, got {path!r}")
     sub_path = expression or plain
     if sub_path.startswith("/") or ".." in sub_path.split("/"):
         node.refuse("subPath", f"must stay inside the volume, got {sub_path!r}")

@@ -15,13 +15,12 @@ from sweepledger.engine.local.environment import HostVariables, PathTranslation
 from sweepledger.engine.local.job_controller import PodState
 from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
-from sweepledger.engine.local.volumes import TERMINATION_FILE, StateFolders
+from sweepledger.engine.local.volumes import STDERR_FILE, TERMINATION_FILE, StateFolders
 from sweepledger.engine.termination import ExpectedRecord, Termination
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import write_file
 from sweepledger.structs.record import Status
 
-STDERR_FILE = "stderr"
 EARLIER_FILE = "earlier.json"
 
 STDERR_TAIL_BYTES = 2048
@@ -39,7 +38,7 @@ class DesiredBatch:
 
     batch: BatchSpec
     code: Path
-    """Folder of the code tree, which is the container's working directory."""
+    """Folder of the code tree, of which launchers make a copy for each trial."""
     data: Path | None = None
     """Folder of the dataset, or of folders of several by their names; None if the batch has none."""
     python_path: tuple[Path, ...] = ()
@@ -117,7 +116,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
     variables = environment.declared_variables(job, identity)
     mounted = volumes.prepare_mounts(folders, job, uid, variables=variables, data=pod.desired.data)
     pod_folder = folders.pod(uid)
-    translate = PathTranslation({**mounted, job.pod.working_dir: pod.desired.code})
+    translate = PathTranslation({**mounted, job.pod.code: pod.desired.code})
     extras = HostVariables(
         scratch=pod_folder,
         termination_log=pod_folder / TERMINATION_FILE,
@@ -125,17 +124,18 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         variables=_devices(pod, capacity)
         | _rows(pod)
         | _thresholds(pod)
-        | _states(pod, folders)
+        | _states(pod)
         | _earlier(pod, pod_folder / EARLIER_FILE),
         python_path=pod.desired.python_path,
     )
     return Launch(
         uid=uid,
         argv=(
-            *(translate(environment.expand(word, variables)) for word in job.pod.command),
+            translate(environment.program_path(job.pod.command[0], job.pod.code)),
+            *(translate(environment.expand(word, variables)) for word in job.pod.command[1:]),
             *(environment.expand(word, variables) for word in job.pod.arguments),
         ),
-        cwd=pod.desired.code,
+        cwd=pod_folder,
         environment=environment.process_environment(variables, identity, translate, extras),
         stderr=pod_folder / STDERR_FILE,
         cpus=pod.cpus,
@@ -165,11 +165,11 @@ def _thresholds(pod: LocalPod) -> dict[str, str]:
     return {} if pod.desired.thresholds is None else {"SWEEP_THRESHOLDS": str(pod.desired.thresholds)}
 
 
-def _states(pod: LocalPod, folders: StateFolders) -> dict[str, str]:
-    """Return by what the launcher notices that the stored code or the dataset was changed, and copies of the code."""
+def _states(pod: LocalPod) -> dict[str, str]:
+    """Return by what the launcher notices that the stored code or the dataset was changed, and whether copies last."""
     states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.data_state}
     if can_share_copies(pod):
-        states["SWEEP_COPIES"] = str(folders.copies / pod.desired.code_state)
+        states["SWEEP_COPIES"] = "1"
     return {name: state for name, state in states.items() if state}
 
 

@@ -28,6 +28,7 @@ from sweepledger.structs.kubernetes import PARENT_PATH
 VOLUMES = "volumes"
 TERMINATION_FILE = "termination-log"
 """Created before the pod starts, as by a kubelet: launchers write to it only if it exists."""
+STDERR_FILE = "stderr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,6 @@ class StateFolders:
     def pods(self) -> Path:
         """One folder per pod that has not ended."""
         return _pods_folder(self.state)
-
-    @property
-    def copies(self) -> Path:
-        """Copies of the code that ended pods had, by the state of the code. Deleted as pods are."""
-        return self.pods / "copies"
 
     def pod(self, uid: str) -> Path:
         """Return the folder for the files of a pod, which are deleted with it."""
@@ -120,11 +116,14 @@ def remove_configs(folders: StateFolders, job: str) -> None:
 def prepare_mounts(
     folders: StateFolders, job: JobSpec, uid: str, *, variables: Mapping[str, str], data: Path | None
 ) -> dict[str, Path]:
-    """Create the folders that a pod mounts; return them by mount path. Raises StorageError, RepositoryError."""
+    """Create the folders that a pod mounts, as far as `take_pod` has left none; return them by mount path.
+
+    Raises StorageError and RepositoryError.
+    """
     mounted: dict[str, Path] = {}
     own = folders.pod(uid)
     with storage_errors(own):
-        own.mkdir(parents=True)
+        own.mkdir(parents=True, exist_ok=True)
         (own / TERMINATION_FILE).touch()
         for mount in job.pod.mounts:
             volume, base = (
@@ -203,19 +202,46 @@ def scratch_limits(folders: StateFolders, job: JobSpec, uid: str) -> tuple[tuple
     return tuple(limits)
 
 
-def keep_copy(folders: StateFolders, uid: str, code_state: str) -> None:
-    """Keep the copy of the code that an ended pod had: the next launcher takes what nobody has changed in it."""
+LEFT_FILES = (TERMINATION_FILE, STDERR_FILE)
+"""What the folder of a pod has besides its volumes."""
+
+
+def leave_pod(folders: StateFolders, uid: str) -> bool:
+    """Return whether another pod can have the folder of an ended one, which has nothing but a launcher's folder.
+
+    In that, the next launcher keeps only what nobody has changed. Files beside the copy of the code are deleted
+    here, because they may be large, and nobody may take a result for that of the next.
+    """
+    pod = folders.pod(uid)
+    with contextlib.suppress(OSError, StorageError):
+        volumes = list((pod / VOLUMES).iterdir())
+        trials = [path for volume in volumes for path in volume.iterdir()]
+        if (
+            {path.name for path in pod.iterdir()} != {VOLUMES, *LEFT_FILES}
+            or len(trials) != 1
+            or any(path.is_symlink() for path in (pod / VOLUMES, *volumes, *trials))
+            or not (trials[0].name.startswith("trial-") and (trials[0] / _COPIED).is_file())
+        ):
+            return False
+        for path in (*trials[0].iterdir(), *(pod / name for name in LEFT_FILES)):
+            if path.is_symlink() or not path.is_dir():
+                if path.name != _COPIED:
+                    path.unlink()  # to truncate it would let ext4 write to the disk whenever it is closed
+            elif path.name != "run" and any(path.iterdir()):
+                remove_folder(path)
+        return True
+    return False
+
+
+def take_pod(folders: StateFolders, left: str, uid: str) -> None:
+    """Give a pod the folder that an ended one has left, if it can be given."""
     with contextlib.suppress(OSError):
-        for noted in (folders.pod(uid) / VOLUMES).glob(f"*/trial-*/{_COPIED}"):
-            target = folders.copies / code_state
-            target.mkdir(parents=True, exist_ok=True)
-            (noted.parent / "run/work").rename(target / uid)
-            noted.rename(target / f"{uid}.json")
+        folders.pod(left).rename(folders.pod(uid))
+    remove_pod(folders, left)
 
 
-def remove_copies(folders: StateFolders) -> None:
-    """Remove the copies of the code that no pod has, and what is empty without them outside of the state folder."""
-    remove_pod(folders, folders.copies.name)
+def remove_pods_folder(folders: StateFolders) -> None:
+    """Remove the folder of all pods if it is empty, and not in the state folder."""
     if not folders.pods.is_relative_to(folders.state):
         with contextlib.suppress(OSError):
             folders.pods.rmdir()

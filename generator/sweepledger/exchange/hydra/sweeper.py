@@ -134,7 +134,7 @@ def method_keys(sweeper: Sweeper, parameters: Mapping[str, Any], losses: list[Lo
         losses.append(Loss("hydra.sweeper.n_trials", why))
     drawn = {"seed": _seed(sweeper, losses), "run_cap": DEFAULT_RUN_CAP if trials is None else trials}
     if sweeper.is_grid and size is not None:
-        return {"method": "grid", "grid_order": "shuffled", **drawn}
+        return {"method": "random", **drawn}
     method = _method(sweeper, parameters, losses)
     if method in {"random", "sobol"}:
         return {"method": method, **drawn}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sweepledger.exchange.conversion import Exported, Loss, block_losses, export_banner, run_losses
+from sweepledger.exchange.conversion import Exported, Loss, design_losses, export_banner, run_losses
 from sweepledger.exchange.hydra import command as hydra_command
 from sweepledger.exchange.hydra.command import CommandOverrides
 from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
@@ -12,7 +12,7 @@ from sweepledger.exchange.hydra.overrides import hydra_text
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.formats.yaml import dump
 from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
-from sweepledger.structs.search_block import Block, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import Design, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json
@@ -24,19 +24,19 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a config with Hydra's ranges where they exist, and otherwise with the values of the trials."""
     losses: list[Loss] = []
     overrides = hydra_command.command_overrides(sweep.command)
-    block = sweep.blocks[0]
-    is_drawn = len(sweep.blocks) == 1 and isinstance(block, RandomSearch)
-    if len(sweep.blocks) > 1 or not isinstance(block, GridSearch | RandomSearch):
+    design = sweep.design
+    is_drawn = isinstance(design, RandomSearch)
+    if not isinstance(design, GridSearch | RandomSearch):
         texts = dict(_listed(sweep, assignments, overrides, losses))
     else:
-        texts = dict(_parameters(block, assignments, overrides, losses))
-        losses += block_losses(block, "Hydra")
+        texts = dict(_parameters(design, assignments, overrides, losses))
+        losses += design_losses(design, "Hydra")
     if not is_drawn:
         losses += _combination_losses(texts.values(), len(assignments))
     params = {**overrides.fixed, **{overrides.key(name): text for name, text in texts.items()}}
     document: dict[str, Any] = {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": params}}}
-    if is_drawn and isinstance(block, RandomSearch):
-        document = _optuna_document(sweep, block, document, losses)
+    if isinstance(design, RandomSearch):
+        document = _optuna_document(sweep, design, document, losses)
     losses += _sweep_losses(sweep, overrides)
     banner = export_banner(sweep, "Hydra", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
@@ -51,22 +51,22 @@ def _sweep_losses(sweep: Sweep, overrides: CommandOverrides) -> Iterator[Loss]:
 
 
 def _optuna_document(
-    sweep: Sweep, block: RandomSearch, document: Mapping[str, Any], losses: list[Loss]
+    sweep: Sweep, design: RandomSearch, document: Mapping[str, Any], losses: list[Loss]
 ) -> dict[str, Any]:
     """Return the document for Optuna's sweeper, which supports intervals."""
     losses.append(Loss("seed", "Optuna draws other values for the same seed"))
     losses.append(
-        Loss(f"method: {block.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
+        Loss(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
     )
-    if block.sampler is not Sampler.RANDOM:
+    if design.sampler is not Sampler.RANDOM:
         losses.append(
-            Loss(f"method: {block.method}", "written as random: the sweeper does not have this sampler")
+            Loss(f"method: {design.method}", "written as random: the sweeper does not have this sampler")
         )
     hydra = document["hydra"]
     sweeper = {
         "direction": str(sweep.metric.goal),
-        "n_trials": block.cap,
-        "sampler": {"seed": block.seed},
+        "n_trials": design.cap,
+        "sampler": {"seed": design.seed},
         **hydra["sweeper"],
     }
     defaults = ["_self_", {"override hydra/sweeper": "optuna"}, {"override hydra/sweeper/sampler": "random"}]
@@ -74,20 +74,20 @@ def _optuna_document(
 
 
 def _parameters(
-    block: GridSearch | RandomSearch,
+    design: GridSearch | RandomSearch,
     assignments: Assignments,
     overrides: CommandOverrides,
     losses: list[Loss],
 ) -> Iterator[tuple[str, str]]:
     columns = _columns(assignments)
-    for parameter in block.space.parameters:
+    for parameter in design.space.parameters:
         name = parameter.name
-        text = _distribution(parameter, block)
+        text = _distribution(parameter, design)
         if text is None:
             values = _values(parameter, losses)
             if values is None:
                 values = columns.get(name, [])
-                if isinstance(block, RandomSearch):
+                if isinstance(design, RandomSearch):
                     why = "the sweeper does not have this distribution; written as the values that were drawn here"
                     losses.append(Loss(f"parameters.{name}", why))
             text = choice_text(name, values, losses, is_hydra=overrides.is_hydra)
@@ -99,8 +99,8 @@ def _listed(
     sweep: Sweep, assignments: Assignments, overrides: CommandOverrides, losses: list[Loss]
 ) -> Iterator[tuple[str, str]]:
     """Yield each parameter with its values in the trials, except derived values."""
-    derived = {each.name: each for block in sweep.blocks for each in block.space.derived}
-    chosen = {name for block in sweep.blocks for name in _chosen(block)}
+    derived = {each.name: each for each in sweep.design.space.derived}
+    chosen = _chosen(sweep.design)
     for name, values in _columns(assignments).items():
         if name in derived and name not in chosen:
             why = f"Hydra cannot compute it; compute it in the program: {derived[name].text}"
@@ -115,15 +115,15 @@ def _listed(
             yield name, text
 
 
-def _chosen(block: Block) -> set[str]:
-    listed = () if isinstance(block, GridSearch | RandomSearch) else block.names
-    return {*listed, *(parameter.name for parameter in block.space.parameters)}
+def _chosen(design: Design) -> set[str]:
+    listed = () if isinstance(design, GridSearch | RandomSearch) else design.names
+    return {*listed, *(parameter.name for parameter in design.space.parameters)}
 
 
-def _distribution(parameter: Parameter, block: Block) -> str | None:
+def _distribution(parameter: Parameter, design: Design) -> str | None:
     """Return Hydra's function for a distribution; None if its values must be listed."""
     match parameter.domain:
-        case IntUniform(low, high) if isinstance(block, RandomSearch):
+        case IntUniform(low, high) if isinstance(design, RandomSearch):
             # `interval` alone has floats, and Optuna includes the end of a range.
             return f"int(interval({low},{high}))"
         case IntUniform(low, high):

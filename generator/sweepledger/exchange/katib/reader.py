@@ -440,7 +440,7 @@ def _limit(
         return {}
     why = f"Katib runs {limit} of {size} combinations in a random order; here as many are drawn with seed 0"
     losses.append(Loss(f"spec.maxTrialCount: {limit}", why))
-    return {"run_cap": limit, "grid_order": "shuffled", "seed": 0}
+    return {"method": "random", "run_cap": limit, "seed": 0}
 
 
 def _parallelism(fields: Fields, spec: dict[str, Any], losses: list[Loss]) -> None:

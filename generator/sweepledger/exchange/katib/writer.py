@@ -246,32 +246,26 @@ def _objective(sweep: Sweep) -> dict[str, Any]:
 def _search(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
     if sweep.search is not None:
         return _adaptive(sweep.search)
-    match sweep.blocks:
-        case (GridSearch() | RandomSearch() as block,):
-            return _block(block, assignments)
-        case _:
-            return _product(sweep, assignments)
+    if isinstance(sweep.design, GridSearch | RandomSearch):
+        return _static(sweep.design, assignments)
+    return _product(sweep, assignments)
 
 
-def _block(block: GridSearch | RandomSearch, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
+def _static(design: GridSearch | RandomSearch, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
     dimensions, constants = _split(
         {
             parameter.name: parameters.feasible_space(
-                parameter.name, parameter.domain, grid=isinstance(block, GridSearch)
+                parameter.name, parameter.domain, grid=isinstance(design, GridSearch)
             )
-            for parameter in block.space.parameters
+            for parameter in design.space.parameters
         }
     )
-    losses = [*_spaces(dimensions), *conversion.block_losses(block, KATIB)]
-    if isinstance(block, RandomSearch):
-        algorithm, more = _algorithm(block)
+    losses = [*_spaces(dimensions), *conversion.design_losses(design, KATIB)]
+    if isinstance(design, RandomSearch):
+        algorithm, more = _algorithm(design)
         return KatibSearch(algorithm, dimensions, constants, len(assignments), (*losses, *more))
     size = math.prod(space.count or 1 for space in dimensions.values())
-    if block.cap is not None and block.cap < size:
-        why = f"Katib draws other {block.cap} combinations"
-        losses.append(Loss("grid_order: shuffled", why))
-        size = block.cap
-    elif size != len(assignments):
+    if size != len(assignments):
         losses.append(Loss(f"{len(assignments)} assignments", f"Katib runs all {size} combinations"))
     return KatibSearch({"algorithmName": "grid"}, dimensions, constants, size, tuple(losses))
 
@@ -284,7 +278,7 @@ def _adaptive(search: search_block.AdaptiveSearch) -> KatibSearch:
             for parameter in search.space.parameters
         }
     )
-    losses = [*_spaces(dimensions), *conversion.block_losses(search, KATIB)]
+    losses = [*_spaces(dimensions), *conversion.design_losses(search, KATIB)]
     losses.append(
         Loss("rounds", "Katib requests one trial whenever one ends, from the trials that have ended")
     )
@@ -307,35 +301,32 @@ def _adaptive(search: search_block.AdaptiveSearch) -> KatibSearch:
     return KatibSearch(algorithm, dimensions, constants, count, tuple(losses))
 
 
-def _algorithm(block: RandomSearch) -> tuple[dict[str, Any], list[Loss]]:
-    if block.sampler is Sampler.SOBOL:
+def _algorithm(design: RandomSearch) -> tuple[dict[str, Any], list[Loss]]:
+    if design.sampler is Sampler.SOBOL:
         return {"algorithmName": "sobol"}, [
             Loss("seed", "Katib's sobol takes none, so it draws other values")
         ]
     losses = [Loss("seed", "Katib draws other values for the same seed")]
-    if block.sampler is not Sampler.RANDOM:
-        losses.append(Loss(f"method: {block.method}", "Katib does not have this method; written as random"))
-    if block.seed > LARGEST_STATE:
-        return {"algorithmName": "random"}, [*losses, Loss(f"seed: {block.seed}", "Katib's are below 2^32")]
-    settings = [{"name": "random_state", "value": str(block.seed)}]
+    if design.sampler is not Sampler.RANDOM:
+        losses.append(Loss(f"method: {design.method}", "Katib does not have this method; written as random"))
+    if design.seed > LARGEST_STATE:
+        return {"algorithmName": "random"}, [*losses, Loss(f"seed: {design.seed}", "Katib's are below 2^32")]
+    settings = [{"name": "random_state", "value": str(design.seed)}]
     return {"algorithmName": "random", "algorithmSettings": settings}, losses
 
 
 def _product(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
-    """Return a grid of all values in a list or in several blocks, which Katib does not have."""
+    """Return a grid of all values in a list, which Katib does not have."""
     spaces = {name: parameters.observed_space(name, assignments) for name in _columns(sweep, assignments)}
     dimensions, constants = _split(spaces)
     size = math.prod(space.count or 1 for space in dimensions.values())
-    what = "blocks" if len(sweep.blocks) > 1 else "method: list"
     why = f"Katib has none: it runs all {size} combinations of the values, not {len(assignments)} configurations"
-    losses = [Loss(what, why), *_spaces(dimensions)]
-    for block in sweep.blocks:
-        losses += conversion.block_losses(block, KATIB)
+    losses = [Loss("method: list", why), *_spaces(dimensions), *conversion.design_losses(sweep.design, KATIB)]
     return KatibSearch({"algorithmName": "grid"}, dimensions, constants, size, tuple(losses))
 
 
 def _columns(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Iterator[str]:
-    derived = {value.name for block in sweep.blocks for value in block.space.derived}
+    derived = {value.name for value in sweep.design.space.derived}
     used = {name for assignment in assignments for name in assignment} - derived
     return (name for name in sweep.columns if name in used)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.errors import UsageError
-from sweepledger.exchange.conversion import Exported, Loss, block_losses, export_banner, run_losses
+from sweepledger.exchange.conversion import Exported, Loss, design_losses, export_banner, run_losses
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
 from sweepledger.structs.domain import (
     Choice,
@@ -125,8 +125,8 @@ class _Distribution:
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a script that runs the sweep by Optuna. Raises UsageError for what only a search with rounds has."""
-    block = sweep.blocks[0]
-    is_search = isinstance(block, AdaptiveSearch)
+    design = sweep.design
+    is_search = isinstance(design, AdaptiveSearch)
     losses: list[Loss] = []
     constants, space = _search_space(sweep, losses) if is_search else _known_space(sweep, assignments, losses)
     names = _names(sweep, assignments)
@@ -157,7 +157,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         f"NAME = {sweep.name!r}",
         f"METRICS = { {metric.name: str(metric.goal) for metric in metrics}!r}",
         f"SAMPLER = {_sampler(sweep)}",
-        f"TRIALS = {_trials(block) if isinstance(block, AdaptiveSearch) else len(configurations)}",
+        f"TRIALS = {_trials(design) if isinstance(design, AdaptiveSearch) else len(configurations)}",
         f"SEED = {sweep.run.seed_base}",
         f"CONSTANTS = {constants!r}",
         *_lines("SPACE", "{}", (f"{name!r}: {distribution.code}" for name, distribution in space.items())),
@@ -177,18 +177,17 @@ def _lines(name: str, brackets: str, items: Iterable[str]) -> Iterator[str]:
 
 def _names(sweep: Sweep, assignments: Assignments) -> tuple[str, ...]:
     """Return all names in the order of the table, which is that of the arguments."""
-    spaces = (block.space for block in sweep.blocks)
-    declared = [parameter.name for space in spaces for parameter in space.parameters]
+    declared = [parameter.name for parameter in sweep.design.space.parameters]
     return tuple(dict.fromkeys([*declared, *(name for row in assignments for name in row)]))
 
 
 def _search_space(sweep: Sweep, losses: list[Loss]) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
     """Return constants and distributions of a search. Raises UsageError for others than Optuna's."""
-    block = sweep.blocks[0]
-    losses += block_losses(block, TOOL)
+    design = sweep.design
+    losses += design_losses(design, TOOL)
     constants: dict[str, Any] = {}
     space: dict[str, _Distribution] = {}
-    for parameter in block.space.parameters:
+    for parameter in design.space.parameters:
         name, domain = parameter.name, parameter.domain
         if isinstance(domain, Constant):
             constants[name] = canonical(domain.value)
@@ -212,11 +211,11 @@ def _known_space(
     for assignment in assignments:
         for name, value in assignment.items():
             columns.setdefault(name, {})[canonical_json(value)] = canonical(value)
-    declared = {parameter.name: parameter.domain for parameter in sweep.blocks[0].space.parameters}
+    declared = {parameter.name: parameter.domain for parameter in sweep.design.space.parameters}
     constants: dict[str, Any] = {}
     space: dict[str, _Distribution] = {}
     for name, values in columns.items():
-        domain = declared.get(name) if len(sweep.blocks) == 1 else None
+        domain = declared.get(name)
         everywhere = all(name in assignment for assignment in assignments)
         if len(values) == 1 and everywhere and not isinstance(domain, Choice):
             constants[name] = next(iter(values.values()))
@@ -296,26 +295,26 @@ def _domain_losses(name: str, domain: Domain) -> Iterator[Loss]:
 
 
 def _sampler(sweep: Sweep) -> str:
-    block = sweep.blocks[0]
-    if not isinstance(block, AdaptiveSearch):
+    design = sweep.design
+    if not isinstance(design, AdaptiveSearch):
         return f"optuna.samplers.{STATIC_SAMPLER}(seed=0)"
-    if block.method not in SAMPLERS:
+    if design.method not in SAMPLERS:
         raise UsageError(
-            f"{sweep.name} has the method {block.method}, whose trials continue earlier ones",
+            f"{sweep.name} has the method {design.method}, whose trials continue earlier ones",
             hint=f"export a search by one of {', '.join(map(str, SAMPLERS))}",
         )
-    return f"optuna.samplers.{SAMPLERS[block.method]}(seed={block.seed})"
+    return f"optuna.samplers.{SAMPLERS[design.method]}(seed={design.seed})"
 
 
-def _trials(block: AdaptiveSearch) -> int:
+def _trials(design: AdaptiveSearch) -> int:
     """Return the number of configurations in all rounds."""
-    most = None if block.rounds.max is None else block.rounds.size * block.rounds.max
-    return min((number for number in (block.cap, most) if number is not None), default=DEFAULT_RUN_CAP)
+    most = None if design.rounds.max is None else design.rounds.size * design.rounds.max
+    return min((number for number in (design.cap, most) if number is not None), default=DEFAULT_RUN_CAP)
 
 
 def _losses(sweep: Sweep) -> Iterator[Loss]:
     metric = sweep.metric
-    if isinstance(sweep.blocks[0], AdaptiveSearch):
+    if sweep.search is not None:
         yield Loss("rounds", "Optuna proposes one trial at a time, from the trials that have ended")
         yield Loss("seed", "Optuna draws other values for the same seed")
     else:

@@ -35,7 +35,7 @@ LOST_KEYS = {
     "early_terminate": "is not W&B's hyperband with min_iter, or max_iter and s; trials run to their end",
     "apiVersion": "the version of W&B's own format",
     "kind": "always a sweep",
-    "controller": "trials are run by a cluster or by `sweep local`",
+    "controller": "trials are run by a cluster or by `sweep cluster local`",
     "scheduler": "starts runs at W&B",
     "job": "belongs to W&B Launch; `program` and `run` define what is run",
     "image_uri": "name the image by its digest in run.image",
@@ -133,7 +133,7 @@ def _size(
         return {} if cap is None else {"run_cap": cap}
     why = "the grid is larger: W&B would run its first combinations; here a seeded sample of it runs"
     losses.append(Loss(f"run_cap: {cap}", why))
-    return {"grid_order": "shuffled", "seed": 0, "run_cap": cap}
+    return {"method": "random", "seed": 0, "run_cap": cap}
 
 
 def _cap(cap: Any, size: int | None, losses: list[Loss]) -> Any:

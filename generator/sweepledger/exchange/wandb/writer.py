@@ -6,7 +6,7 @@ from typing import Any, assert_never
 from sweepledger.exchange.conversion import (
     Exported,
     Loss,
-    block_losses,
+    design_losses,
     export_banner,
     most_trials,
     run_losses,
@@ -30,8 +30,8 @@ from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
-    Block,
     ConfigurationList,
+    Design,
     GridSearch,
     Method,
     RandomSearch,
@@ -42,21 +42,21 @@ from sweepledger.structs.values import Value, canonical_json
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-    """Return the first block as a W&B sweep; a list becomes the grid of its values."""
-    block = sweep.blocks[0]
-    losses = [*_blocks(sweep), *block_losses(block, "W&B")]
+    """Return a W&B sweep; a list becomes the grid of its values."""
+    design = sweep.design
+    losses = list(design_losses(design, "W&B"))
     document: dict[str, Any] = {"name": sweep.name}
     if sweep.description:
         document["description"] = sweep.description
     document |= _program(sweep, losses)
-    document |= _method(block, losses)
+    document |= _method(design, losses)
     document["metric"] = _metric(sweep, losses)
     if (stop := _early_terminate(sweep, losses)) is not None:
         document["early_terminate"] = stop
     document["parameters"] = (
         _listed(assignments, losses)
-        if isinstance(block, ConfigurationList)
-        else dict(_parameters(block, losses))
+        if isinstance(design, ConfigurationList)
+        else dict(_parameters(design, losses))
     )
     losses.append(
         Loss("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
@@ -64,14 +64,6 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     losses += run_losses(sweep, "W&B")
     banner = export_banner(sweep, "W&B", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
-
-
-def _blocks(sweep: Sweep) -> Iterator[Loss]:
-    for number, block in enumerate(sweep.blocks[1:], start=2):
-        yield Loss(
-            f"block {number} ({block.method})",
-            "a W&B sweep has one search space; only the first block is written",
-        )
 
 
 def _program(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
@@ -86,11 +78,9 @@ def _program(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
     return {"program": program} | ({} if tuple(command) == DEFAULT_COMMAND else {"command": command})
 
 
-def _method(block: Block, losses: list[Loss]) -> dict[str, Any]:
-    match block:
-        case GridSearch(cap=cap, seed=seed):
-            if seed is not None:
-                losses.append(Loss("grid_order: shuffled", "W&B runs a grid in its own order"))
+def _method(design: Design, losses: list[Loss]) -> dict[str, Any]:
+    match design:
+        case GridSearch(cap=cap):
             return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
         case RandomSearch(sampler=sampler, cap=cap):
             losses.append(Loss("seed", "W&B has none: it draws other values each time"))
@@ -100,9 +90,9 @@ def _method(block: Block, losses: list[Loss]) -> dict[str, Any]:
         case ConfigurationList():
             return {"method": "grid"}
         case AdaptiveSearch(method=adaptive):
-            return _bayes(adaptive, most_trials(block), losses)
+            return _bayes(adaptive, most_trials(design), losses)
         case _:
-            assert_never(block)
+            assert_never(design)
 
 
 def _metric(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
@@ -148,8 +138,8 @@ def _listed(assignments: Sequence[Mapping[str, Value]], losses: list[Loss]) -> d
     }
 
 
-def _parameters(block: Block, losses: list[Loss]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for parameter in block.space.parameters:
+def _parameters(design: Design, losses: list[Loss]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for parameter in design.space.parameters:
         if isinstance(parameter.domain, Normal) and (parameter.domain.low, parameter.domain.high) != (
             None,
             None,

@@ -6,7 +6,7 @@ Allowed keys are listed, because a list of forbidden keys would miss what Kubern
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from sweepledger.policy.objects import Finding
+from sweepledger.policy.objects import BATCH_MANIFEST, Finding
 from sweepledger.policy.schema import MALFORMED
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_json
@@ -258,5 +258,5 @@ def compare(data: Any, form: Form, path: DocumentPath = ()) -> Iterator[Finding]
 def _code(path: DocumentPath) -> str:
     """Return the code for a key that is not allowed."""
     if "template" not in path:
-        return "key-not-allowed"
+        return BATCH_MANIFEST
     return "volume-not-allowed" if "volumes" in path else "pod-not-restricted"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from sweepledger.policy.objects import Finding, Object
+from sweepledger.policy.objects import BATCH_MANIFEST, Finding, Object
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_repr
 from sweepledger.structs.kubernetes import (
@@ -53,7 +53,6 @@ def trial_index(obj: Object) -> str | None:
     return None if index is None else str(index)
 
 
-LABEL_CODE = "label-not-ours"
 NUMBER = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
 
 
@@ -71,7 +70,7 @@ def check_labels(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     number = trial_index(obj)
     if number is not None and NUMBER.fullmatch(number) is None:
         message = f"must be the number of a trial, got {safe_repr(number)}"
-        yield Finding(("metadata", "labels", INDEX_LABEL), message, LABEL_CODE)
+        yield Finding(("metadata", "labels", INDEX_LABEL), message, BATCH_MANIFEST)
     same = known | {key: own.get(key) for key in (INDEX_LABEL, TRIAL_LABEL)}
     for pod in obj.pods:
         yield from _values(pod.metadata.get("labels") or {}, same, (*pod.path, "metadata", "labels"))
@@ -83,7 +82,7 @@ def _values(
     for key, value in labels.items():
         wanted = "true" if key.startswith(EGRESS_LABEL) else known.get(key, value)
         if value != wanted:
-            yield Finding((*at, key), f"must be {safe_repr(wanted)}, got {safe_repr(value)}", LABEL_CODE)
+            yield Finding((*at, key), f"must be {safe_repr(wanted)}, got {safe_repr(value)}", BATCH_MANIFEST)
 
 
 SHARED_KINDS = frozenset({"ConfigMap", "TrainingRuntime"})
@@ -96,7 +95,7 @@ def check_duplicates(objects: list[Object]) -> Iterator[tuple[Object, Finding]]:
         number = None if obj.kind in SHARED_KINDS else trial_index(obj)
         if number is not None and first.setdefault(number, obj.name) != obj.name:
             message = f"must be a trial of its own, got {safe_repr(number)} as {first[number]} has it"
-            yield obj, Finding(("metadata", "labels", INDEX_LABEL), message, LABEL_CODE)
+            yield obj, Finding(("metadata", "labels", INDEX_LABEL), message, BATCH_MANIFEST)
 
 
 def check_metadata(obj: Object, trials: BatchContext) -> Iterator[Finding]:
@@ -104,8 +103,8 @@ def check_metadata(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     name, batch, namespace = obj.name, trials.batch, trials.settings.namespace
     if name != batch and not name.startswith(f"{batch}-"):
         message = f"must begin with the batch's name {batch!r}, got {safe_repr(name)}"
-        yield Finding(("metadata", "name"), message, "name-not-ours")
+        yield Finding(("metadata", "name"), message, BATCH_MANIFEST)
     actual = obj.metadata.get("namespace")
     if actual != namespace:
         message = f"must be {namespace!r}, got {safe_repr(actual)}"
-        yield Finding(("metadata", "namespace"), message, "namespace-wrong")
+        yield Finding(("metadata", "namespace"), message, BATCH_MANIFEST)

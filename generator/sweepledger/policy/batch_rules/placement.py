@@ -5,7 +5,7 @@ from typing import Any
 
 from sweepledger.policy.batch_rules.allowed_keys import STEADY
 from sweepledger.policy.batch_rules.identity import RUNTIME_KIND, BatchContext
-from sweepledger.policy.objects import Finding, Object, Pod
+from sweepledger.policy.objects import BATCH_MANIFEST, Finding, Object, Pod
 from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs.kubernetes import (
     JOB,
@@ -24,7 +24,6 @@ from sweepledger.structs.node_pool import (
 )
 from sweepledger.structs.settings import Settings
 
-CODE, ACCOUNT_CODE = "placement-not-ours", "pod-not-ours"
 KEYS = (
     *("affinity", "nodeSelector", "resourceClaims", "runtimeClassName", "schedulerName", "tolerations"),
     "topologySpreadConstraints",
@@ -39,11 +38,11 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     pools = tuple(trials.settings.pools.values())
     if queue is not None and queue not in {pool.queue for pool in pools}:
         message = f"must be the queue of a pool of the settings, got {safe_repr(queue)}"
-        yield Finding(("metadata", "labels", QUEUE_LABEL), message, CODE, POOLS)
+        yield Finding(("metadata", "labels", QUEUE_LABEL), message, BATCH_MANIFEST, POOLS)
         return
     if PRIORITY_LABEL in own and queue is None:
         message = f"must be absent without a queue, got {safe_repr(own[PRIORITY_LABEL])}"
-        yield Finding(("metadata", "labels", PRIORITY_LABEL), message, CODE)
+        yield Finding(("metadata", "labels", PRIORITY_LABEL), message, BATCH_MANIFEST)
     least = (obj.metadata.get("annotations") or {}).get(MIN_PARALLELISM)
     allowed = {
         str(pool.min_parallelism)
@@ -52,7 +51,7 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     }
     if least is not None and (queue is None or least not in allowed):
         message = f"must be absent or as the pool of the settings has it, got {safe_repr(least)}"
-        yield Finding(("metadata", "annotations", MIN_PARALLELISM), message, CODE, POOLS)
+        yield Finding(("metadata", "annotations", MIN_PARALLELISM), message, BATCH_MANIFEST, POOLS)
     if obj.kind != RUNTIME_KIND:  # the objects that start its pods have the queue
         pools = tuple(pool for pool in pools if pool.queue == queue)
     for pod in obj.pods:
@@ -63,7 +62,7 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
         else:
             requested = _fields(pod) | _devices(pod)
             message = f"must ask for nodes as one pool of the settings does, got {safe_json(requested)}"
-            yield Finding(pod.at, message, CODE, POOLS)
+            yield Finding(pod.at, message, BATCH_MANIFEST, POOLS)
 
 
 def _fitting(pod: Pod, pools: tuple[Pool, ...], queue: str | None) -> tuple[Pool | None, ...]:
@@ -120,11 +119,11 @@ def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Fi
     for key, value in wanted.items():
         if pod.spec.get(key) != value:
             message = f"must be {safe_json(value)} as in the settings, got {safe_json(pod.spec.get(key))}"
-            yield Finding((*pod.at, key), message, ACCOUNT_CODE if key == "serviceAccountName" else CODE)
+            yield Finding((*pod.at, key), message, BATCH_MANIFEST)
     tokens = next((one for one in pod.volumes if one.get("name") == TOKENS_VOLUME), None)
     if tokens != own.token_volume:
         message = f"must have tokens as the pool of the settings has them, got {safe_json(tokens)}"
-        yield Finding(pod.at, message, ACCOUNT_CODE)
+        yield Finding(pod.at, message, BATCH_MANIFEST)
     # A batch may be older than the pool's labels; none of another pool may stand in them.
     of_others = {
         name for other in settings.pools.values() for name in other.pod.labels
@@ -132,7 +131,7 @@ def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Fi
     for key, value in (pod.metadata.get("labels") or {}).items():
         if key in of_others and own.labels.get(key) != value:
             message = f"must be absent or as the pool of the settings has it, got {safe_json(value)}"
-            yield Finding((*pod.path, "metadata", "labels", key), message, CODE)
+            yield Finding((*pod.path, "metadata", "labels", key), message, BATCH_MANIFEST)
 
 
 def _annotations(pod: Pod, pool: Pool | None, templates: int, settings: Settings) -> Iterator[Finding]:
@@ -145,4 +144,4 @@ def _annotations(pod: Pod, pool: Pool | None, templates: int, settings: Settings
     for key, value in (pod.metadata.get("annotations") or {}).items():
         if key not in STEADY and own.get(key) != value:
             message = f"must be absent or as the pool of the settings has it, got {safe_json(value)}"
-            yield Finding((*pod.path, "metadata", "annotations", key), message, CODE)
+            yield Finding((*pod.path, "metadata", "annotations", key), message, BATCH_MANIFEST)

@@ -10,11 +10,14 @@ from sweepledger.policy.batch_rules.identity import (
     runs_all_trials,
     trial_index,
 )
-from sweepledger.policy.objects import Container, Finding, Object, Pod
+from sweepledger.policy.objects import BATCH_MANIFEST, Container, Finding, Object, Pod
 from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs.kubernetes import (
+    BAD_HYPERPARAMETERS,
+    BAD_SWEEP,
     CODE_CONTAINER,
     COMPLETION_INDEX_VARIABLE,
+    DISRUPTED,
     INDEX_LABEL,
     INDEX_VARIABLE,
     MPI_WORKER_COMMAND,
@@ -27,10 +30,6 @@ from sweepledger.structs.kubernetes import (
     Manifest,
 )
 from sweepledger.structs.settings import COLLECTOR_IMAGE
-
-JOB_CODE = "job-not-ours"
-BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
-"""Exit codes of the launcher after which a retry is useless."""
 
 JOB_COUNTS = {"completions": 1, "parallelism": 1, "backoffLimitPerIndex": 0, "maxFailedIndexes": 1}
 """The counts that a Job must have, each with the least that it may be."""
@@ -46,31 +45,33 @@ def check_job(manifest: Manifest) -> Iterator[Finding]:
     rules = (spec.get("podFailurePolicy") or {}).get("rules")
     if rules != wanted:
         message = f"must be {safe_json(wanted)}, got {safe_json(rules)}"
-        yield Finding(("spec", "podFailurePolicy", "rules"), message, JOB_CODE)
+        yield Finding(("spec", "podFailurePolicy", "rules"), message, BATCH_MANIFEST)
     deadline = spec.get("activeDeadlineSeconds")
     if type(deadline) is not int:
         message = f"must be a whole number: it bounds disrupted attempts, got {safe_repr(deadline)}"
-        yield Finding(("spec", "activeDeadlineSeconds"), message, JOB_CODE)
+        yield Finding(("spec", "activeDeadlineSeconds"), message, BATCH_MANIFEST)
     replaced = spec.get("podReplacementPolicy")
     if replaced != "Failed":  # two pods of one trial would run side by side
         message = f"must be 'Failed', got {safe_repr(replaced)}"
-        yield Finding(("spec", "podReplacementPolicy"), message, JOB_CODE)
+        yield Finding(("spec", "podReplacementPolicy"), message, BATCH_MANIFEST)
 
 
 def _counts(spec: Manifest, *, is_single: bool) -> Iterator[Finding]:
     """Yield missing and invalid counts, which Kubernetes reads as one, none or no limit."""
     if (mode := spec.get("completionMode")) != "Indexed":
-        yield Finding(("spec", "completionMode"), f"must be 'Indexed', got {safe_repr(mode)}", JOB_CODE)
+        yield Finding(("spec", "completionMode"), f"must be 'Indexed', got {safe_repr(mode)}", BATCH_MANIFEST)
     for key, least in JOB_COUNTS.items():
         value = spec.get(key)
         if type(value) is not int or value < least:  # True is an int, too
             yield Finding(
-                ("spec", key), f"must be a whole number of at least {least}, got {safe_repr(value)}", JOB_CODE
+                ("spec", key),
+                f"must be a whole number of at least {least}, got {safe_repr(value)}",
+                BATCH_MANIFEST,
             )
     if is_single and spec.get("completions") != 1:
         completions = spec.get("completions")
         message = f"must be 1 in the Job of one trial, got {safe_repr(completions)}"
-        yield Finding(("spec", "completions"), message, JOB_CODE)
+        yield Finding(("spec", "completions"), message, BATCH_MANIFEST)
 
 
 def _on_exit(action: str, *codes: int) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _on_exit(action: str, *codes: int) -> dict[str, Any]:
 CONTAINER_NAMES = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", RUNTIME_KIND: "node"}
 """Container names that operators require; otherwise it is `trial`."""
 
-CONTAINER, PODS, UNEQUAL = "container-not-ours", "pod-not-ours", "resources-unequal"
+UNEQUAL = "resources-unequal"
 
 
 def check_pods(obj: Object, trials: BatchContext) -> Iterator[Finding]:
@@ -92,7 +93,7 @@ def check_pods(obj: Object, trials: BatchContext) -> Iterator[Finding]:
         if actual != wanted:
             store = str(trials.settings.results.store)
             message = f"must be {safe_json(wanted)} as results.store is {store!r}, got {safe_json(actual)}"
-            yield Finding((*pod.path, "metadata", "finalizers"), message, PODS)
+            yield Finding((*pod.path, "metadata", "finalizers"), message, BATCH_MANIFEST)
         yield from _containers(obj, pod, trials)
     for container in obj.containers:
         if container.sort == "trainer":
@@ -101,14 +102,14 @@ def check_pods(obj: Object, trials: BatchContext) -> Iterator[Finding]:
 
 def _pod(pod: Pod) -> Iterator[Finding]:
     if (policy := pod.spec.get("restartPolicy")) != "Never":
-        yield Finding((*pod.at, "restartPolicy"), f"must be 'Never', got {safe_repr(policy)}", PODS)
+        yield Finding((*pod.at, "restartPolicy"), f"must be 'Never', got {safe_repr(policy)}", BATCH_MANIFEST)
     grace = pod.spec.get("terminationGracePeriodSeconds")
     if grace is None or grace < 1:
         message = f"must be at least 1, got {safe_repr(grace)}"
-        yield Finding((*pod.at, "terminationGracePeriodSeconds"), message, PODS)
+        yield Finding((*pod.at, "terminationGracePeriodSeconds"), message, BATCH_MANIFEST)
     for key in ("runAsGroup", "fsGroup"):
         if pod.security.get(key) == 0:
-            yield Finding((*pod.at, "securityContext", key), "must not be 0, which is root's", PODS)
+            yield Finding((*pod.at, "securityContext", key), "must not be 0, which is root's", BATCH_MANIFEST)
 
 
 def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding]:
@@ -116,7 +117,7 @@ def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding
     names = [each.data.get("name") for each in pod.containers if each.sort == "containers"]
     if names != [wanted]:
         message = f"must be the one container {wanted!r}, got {safe_json(names)}"
-        yield Finding((*pod.at, "containers"), message, CONTAINER)
+        yield Finding((*pod.at, "containers"), message, BATCH_MANIFEST)
     for container in pod.containers:
         if container.sort == "initContainers" and container.data.get("name") == STORE_CONTAINER:
             yield from _sidecar(obj, container, trials)
@@ -124,7 +125,7 @@ def _containers(obj: Object, pod: Pod, trials: BatchContext) -> Iterator[Finding
         for key in ("restartPolicy", "lifecycle"):
             if key in container.data:
                 message = f"must be absent, got {safe_json(container.data[key])}"
-                yield Finding((*container.path, key), message, CONTAINER)
+                yield Finding((*container.path, key), message, BATCH_MANIFEST)
         resources = container.data.get("resources") or {}
         if resources.get("limits") != resources.get("requests"):
             message = "must have requests equal to the limits"
@@ -140,7 +141,7 @@ def _sidecar(obj: Object, container: Container, trials: BatchContext) -> Iterato
     """Yield how the sidecar of a bucket differs from that of the base and the settings: it holds a credential."""
     bucket, data = trials.settings.results.bucket, container.data
     if bucket is None:
-        yield Finding(container.path, "must be absent unless results.store is 'bucket'", CONTAINER)
+        yield Finding(container.path, "must be absent unless results.store is 'bucket'", BATCH_MANIFEST)
         return
     variables = {each.get("name"): each.get("value") for each in data.get("env") or ()}
     mounted = {each.get("name"): each.get("mountPath") for each in data.get("volumeMounts") or ()}
@@ -168,11 +169,11 @@ def _sidecar(obj: Object, container: Container, trials: BatchContext) -> Iterato
     folders = variables.get("SWEEP_STORE_DATA")
     if folders is not None and not trials.settings.may_copy(str(folders)):
         message = f"must copy datasets of sweepledger.yaml, got {safe_repr(folders)} as SWEEP_STORE_DATA"
-        yield Finding(container.path, message, CONTAINER)
+        yield Finding(container.path, message, BATCH_MANIFEST)
     for key, (must, actual) in wanted.items():
         if must != actual:
             message = f"must have {safe_json(must)} as {key}, got {safe_json(actual)}"
-            yield Finding(container.path, message, CONTAINER)
+            yield Finding(container.path, message, BATCH_MANIFEST)
 
 
 def _clone(container: Container, trials: BatchContext) -> Iterator[Finding]:
@@ -182,14 +183,14 @@ def _clone(container: Container, trials: BatchContext) -> Iterator[Finding]:
     if name != CODE_CONTAINER or actual != image:
         wanted = f"{CODE_CONTAINER!r} with the image of code.image ({safe_repr(image)})"
         message = f"must be {wanted}, got {safe_repr(name)} with {safe_repr(actual)}"
-        yield Finding(container.path, message, CONTAINER)
+        yield Finding(container.path, message, BATCH_MANIFEST)
 
 
 def _image(container: Container, wanted: str | None) -> Iterator[Finding]:
     image = container.data.get("image")
     if wanted is not None and image != wanted:
         message = f"must be the image that the batch has locked, {safe_repr(wanted)}, got {safe_repr(image)}"
-        yield Finding((*container.path, "image"), message, CONTAINER)
+        yield Finding((*container.path, "image"), message, BATCH_MANIFEST)
 
 
 def _command(obj: Object, container: Container) -> Iterator[Finding]:
@@ -202,7 +203,7 @@ def _command(obj: Object, container: Container) -> Iterator[Finding]:
         return
     if len(command) != len(["interpreter", LAUNCHER_PATH]) or command[1] not in LAUNCHER_PATHS:
         message = f"must start the launcher {LAUNCHER_PATH}, got {safe_json(command)}"
-        yield Finding((*container.path, "command"), message, CONTAINER)
+        yield Finding((*container.path, "command"), message, BATCH_MANIFEST)
     yield from _arguments(container)
     yield from _row(obj, container)
 
@@ -211,7 +212,7 @@ def _arguments(container: Container) -> Iterator[Finding]:
     arguments = container.data.get("args")
     if arguments is not None and arguments[:1] != ["--"]:
         message = f"must be -- and the command, which the launcher compares, got {safe_json(arguments)}"
-        yield Finding((*container.path, "args"), message, CONTAINER)
+        yield Finding((*container.path, "args"), message, BATCH_MANIFEST)
 
 
 def _row(obj: Object, container: Container) -> Iterator[Finding]:
@@ -223,7 +224,7 @@ def _row(obj: Object, container: Container) -> Iterator[Finding]:
         if (name in variables, variables.get(name)) != (value is not None, value):
             actual = safe_repr(variables[name]) if name in variables else "none"
             must = f"must set {name} to {safe_repr(value)}" if value is not None else f"must not set {name}"
-            yield Finding((*container.path, "env"), f"{must}, got {actual}", CONTAINER)
+            yield Finding((*container.path, "env"), f"{must}, got {actual}", BATCH_MANIFEST)
 
 
 def _trainer(obj: Object, container: Container, trials: BatchContext) -> Iterator[Finding]:
@@ -231,7 +232,7 @@ def _trainer(obj: Object, container: Container, trials: BatchContext) -> Iterato
     if "command" in container.data:
         command = safe_json(container.data["command"])
         message = f"must be absent: the runtime starts the launcher, got {command}"
-        yield Finding((*container.path, "command"), message, CONTAINER)
+        yield Finding((*container.path, "command"), message, BATCH_MANIFEST)
     yield from _arguments(container)
     yield from _row(obj, container)
     if "image" in container.data:

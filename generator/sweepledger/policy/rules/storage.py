@@ -8,7 +8,7 @@ from sweepledger.policy.objects import Container, Finding, Object, Pod
 from sweepledger.reader.messages import safe_repr
 from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE
 
-MOUNT_CODE = "mount-dangling"
+MOUNT_CODE = "reference-dangling"
 REFERENCE = re.compile(r"\$\(([^)]*)\)")
 FILLED_IN = frozenset({"TrainingRuntime"})
 """Kinds whose containers get further variables from another object."""

@@ -130,7 +130,7 @@ def owner_policy(settings: Settings, objects: Sequence[Manifest]) -> list[Manife
 
     It holds for these objects, whichever repository applied the policy: two with the same namespace have the same
     objects. Of other platforms in the cluster it says nothing: each has a policy of its own. The API server asks no
-    policy about policies: `sweep doctor` compares their owners.
+    policy about policies: `sweep cluster doctor` compares their owners.
     """
     kinds: dict[str, set[str]] = {}
     for made in objects:

@@ -524,7 +524,7 @@ def _variables(settings: Settings, bases: Mapping[str, bytes], judged: str) -> t
     for path, content in bases.items():
         if path.endswith(".yaml"):
             for variable, container, value in _file_variables(content):
-                if container == CODE_CONTAINER or value.startswith("/sweep/"):
+                if container == CODE_CONTAINER or value.startswith("/"):
                     fixed.setdefault((variable, container), set()).add(value)
     code = sorted({name for name, owner in fixed if owner == CODE_CONTAINER})
     clients = settings.client_variables(settings.egress)

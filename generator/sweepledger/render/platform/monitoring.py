@@ -1,6 +1,6 @@
 """What `clusters/monitoring/` holds: Prometheus rules, a Grafana dashboard, and what they need of kube-state-metrics.
 
-Rules read metrics of kube-state-metrics in its default configuration, of Argo CD, and of `sweep metrics`.
+Rules read metrics of kube-state-metrics in its default configuration, of Argo CD, and of `sweep cluster metrics`.
 A person applies the folder: a cluster without the Prometheus Operator has no kind PrometheusRule.
 """
 
@@ -121,7 +121,7 @@ def _collector_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         _without_success(chosen, seconds),
         "critical",
         "The collector has not succeeded for two runs: ended trials are not recorded.",
-        f"`sweep doctor` says why; its output: `{logs}`",
+        f"`sweep cluster doctor` says why; its output: `{logs}`",
     )
     yield _rule(
         "SweepCollectorFailing",
@@ -131,7 +131,7 @@ def _collector_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         f"(max by (namespace, job_name) (kube_job_status_failed) > bool 0)) > on (namespace) {success}",
         "warning",
         "The last run of the collector failed.",
-        f"`sweep doctor` says why; its output: `{logs}`",
+        f"`sweep cluster doctor` says why; its output: `{logs}`",
         minutes=1,
     )
     yield _rule(
@@ -147,7 +147,7 @@ def _collector_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         f"kube_cronjob_spec_suspend{{{chosen}}} == 1",
         "warning",
         "The collector is suspended: ended trials are not recorded.",
-        "`sweep pin collector` sets its image, then `sweep bootstrap`; or resume it with kubectl",
+        "`sweep cluster pin collector` sets its image, then `sweep cluster bootstrap`; or resume it with kubectl",
         minutes=PENDING_MINUTES,
     )
     yield _rule(
@@ -155,7 +155,7 @@ def _collector_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         f"absent(kube_cronjob_info{{{chosen}}})",
         "critical",
         "Prometheus knows no collector: its CronJob is missing, or kube-state-metrics is not scraped.",
-        "`sweep doctor` says whether the CronJob exists",
+        "`sweep cluster doctor` says whether the CronJob exists",
         minutes=BATCH_MINUTES,
     )
 
@@ -224,7 +224,7 @@ def _batch_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         f"{ended} == on (namespace, batch) {jobs}",
         "warning",
         "All Jobs of {{ $labels.batch }} have ended, and it is still not recorded.",
-        "sweep why {{ $labels.batch }}'s sweep; `sweep doctor` says how the collector is",
+        "sweep why {{ $labels.batch }}'s sweep; `sweep cluster doctor` says how the collector is",
         minutes=BATCH_MINUTES + 4 * every,
     )
     yield _rule(
@@ -252,7 +252,7 @@ def _budget_rules(settings: Settings) -> Iterator[dict[str, Any]]:
         f"{_budget_share(chosen)} >= {BUDGET_SHARE}",
         "warning",
         "{{ $labels.team }} has used or reserved {{ $value | humanizePercentage }} of its {{ $labels.unit }}.",
-        "`sweep budget` shows the sweeps",
+        "`sweep cluster budget` shows the sweeps",
     )
 
 

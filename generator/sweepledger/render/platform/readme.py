@@ -33,7 +33,7 @@ FILES = {
     "flux/receiver.yaml": "a push is seen at once",
     "allowed_signers": "who may sign results, for git: the `signers` of the settings",
     "pre-receive.sh": "a hook for the git server: confines what the collector may push",
-    "bootstrap.yaml": "what `sweep bootstrap` was asked for, and the digests of what it wrote",
+    "bootstrap.yaml": "what `sweep cluster bootstrap` was asked for, and the digests of what it wrote",
     "monitoring/alerts.yaml": "alerts for the Prometheus Operator; applied by hand, like all of this folder",
     "monitoring/prometheus-rules.yaml": "the same alerts for a Prometheus without operator",
     "monitoring/dashboard.json": "a dashboard for Grafana",
@@ -112,8 +112,8 @@ def _signed(settings: Settings) -> str:
         f"`{SIGNING_KEY}` of its Secret `{secret}`. Make the pair where you make the Secret, outside of the "
         "clone; what the second command prints goes into `signers` of sweepledger.yaml:\n\n"
         f"```sh\n{make}\n{say}\n```\n\n"
-        "Without it results are recorded all the same, unsigned, and `sweep doctor` names the key. "
-        f"After the next `sweep bootstrap` `{SIGNERS_FILE}` lists whom git believes; `sweep verify` reads "
+        "Without it results are recorded all the same, unsigned, and `sweep cluster doctor` names the key. "
+        f"After the next `sweep cluster bootstrap` `{SIGNERS_FILE}` lists whom git believes; `sweep verify` reads "
         f"the setting itself:\n\n```sh\n{look}\n```\n"
     )
 
@@ -124,14 +124,14 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
     chosen = "" if settings.cluster is None else f" --in {settings.cluster}"
     steps = [
         f"`{apply}`: namespaces `{names.trials}` and `{names.collector}`.",
-        "The Secrets that `sweep bootstrap` lists, from files outside of the clone; they are never in git.",
+        "The Secrets that `sweep cluster bootstrap` lists, from files outside of the clone; they are never in git.",
         *(
-            ["The folder of the results export, made and owned as `sweep bootstrap` says."]
+            ["The folder of the results export, made and owned as `sweep cluster bootstrap` says."]
             if settings.results.store is ResultsStore.VOLUME
             else []
         ),
         f"`{manual_setup.apply_controller_command(settings, source)}`: from here on the cluster follows the branch.",
-        f"`sweep doctor{chosen}`: says what of this is in place.",
+        f"`sweep cluster doctor{chosen}`: says what of this is in place.",
     ]
     if settings.controller is Controller.FLUX:
         steps[-2] += (

@@ -65,7 +65,7 @@ class Mirror:
         if not store_code(self.repository, code, [tracking_ref(REMOTE, self.branch)]):
             raise RepositoryError(
                 f"the locked code {code} at {code.tree[:12]} is not in a commit of {self.branch}",
-                hint="merge the commit that contains it, or run `sweep update`; in a shallow clone, first "
+                hint="merge the commit that contains it, or run `sweep generate --update`; in a shallow clone, first "
                 "`git fetch --unshallow`",
             )
         parts = [part for part in code.path.split("/") if part not in {"", "."}]

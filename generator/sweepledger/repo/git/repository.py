@@ -222,6 +222,7 @@ class Repository:
         """Files of commits, which never change; the oldest listing is dropped first."""
         self._blobs: dict[str, bytes] = {}
         """Small blobs, which never change either."""
+        self._sizes: dict[str, int] = {}
         self._local: set[str] = set()
         """Objects that a partial clone is known to have."""
         self.remote_tips: dict[str, str] = {}
@@ -550,17 +551,19 @@ class Repository:
         return {name: line for name, line in zip(wanted, listed, strict=True) if " " not in line}
 
     def sizes(self, identities: Iterable[str]) -> dict[str, int]:
-        """Return the sizes of blobs in bytes, without reading them."""
-        wanted = sorted(set(identities))
-        if not wanted:
-            return {}
-        request = "".join(f"{identity}\n" for identity in wanted).encode()
-        sizes = self.run("cat-file", "--batch-check=%(objectsize)", content=request).splitlines()
-        return {
-            identity: int(size)
-            for identity, size in zip(wanted, sizes, strict=True)
-            if size.isdecimal()  # else the blob is missing, and reading it fails
-        }
+        """Return the sizes of blobs in bytes, without reading them; a partial clone fetches those that it lacks."""
+        wanted = set(identities)
+        missing = sorted(wanted - self._sizes.keys())
+        if missing:
+            self._fetch(missing)
+            request = "".join(f"{identity}\n" for identity in missing).encode()
+            sizes = self.run("cat-file", "--batch-check=%(objectsize)", content=request).splitlines()
+            self._sizes.update(
+                (identity, int(size))
+                for identity, size in zip(missing, sizes, strict=True)
+                if size.isdecimal()  # else the blob is missing, and reading it fails
+            )
+        return {identity: self._sizes[identity] for identity in wanted if identity in self._sizes}
 
     def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:
         """Read many blobs with one process. Raises RepositoryError if one is missing."""

@@ -48,7 +48,8 @@ def trial_curves(summary: Summary) -> list[TrialCurve]:
     for outcome in summary.outcomes:
         record = outcome.record
         if record is not None and summary.is_current(outcome):
-            points = tuple((step, value) for step, value in record.curve if value is not None)
+            compared = record.curve(summary.metric.of_curve)
+            points = tuple((step, value) for step, value in compared if value is not None)
             curves += [TrialCurve(outcome, points)] if len(points) > 1 else []
     by_trial = {curve.outcome.trial: curve for curve in curves}
     curves = [

@@ -283,15 +283,15 @@ function within(angle, freedom) {
 function showExplanation(a, b) {
   $("explain-part").hidden = false;
   $("explained").textContent = "This tests code, data, environment, values and budget, and proposes the sweep that separates them:";
-  $("command").textContent = `sweep explain ${a.name} ${b.name}`;
+  $("command").textContent = `sweep compare ${a.name} ${b.name} --explain`;
   const move = a.data === b.data && a.data.moves.find(({ before, after }) => before === a.commit && after === b.commit);
   if (!move) return;
   $("explained").textContent = "With proposals of sweeps that separate what is not separated yet:";
   $("why-part").hidden = false;
   $("why").textContent = `${move.verdict} (best of B less best of A: ${short(move.moved)})`;
-  const rows = move.causes.map(({ cause, state, effect, interval, probability, trials, why }) => {
-    const cells = [state, effect === null ? "" : short(effect), interval ? interval.map(short).join(" to ") : "", probability === null ? "" : short(probability), trials ? String(trials) : "", why];
-    return el("tr", { className: state === "equal" ? "same-value" : "" }, el("th", { scope: "row" }, cause), ...cells.map((text) => el("td", {}, text)));
+  const rows = move.factors.map(({ factor, state, effect, interval, probability, trials, reason }) => {
+    const cells = [state, effect === null ? "" : short(effect), interval ? interval.map(short).join(" to ") : "", probability === null ? "" : short(probability), trials ? String(trials) : "", reason];
+    return el("tr", { className: state === "equal" ? "same-value" : "" }, el("th", { scope: "row" }, factor), ...cells.map((text) => el("td", {}, text)));
   });
-  $("causes").tBodies[0].replaceChildren(...rows);
+  $("factors").tBodies[0].replaceChildren(...rows);
 }

@@ -143,6 +143,6 @@ class Table {
   }
 
   commands() {
-    return this.rows.map((trial) => `sweep reproduce ${this.model.trials[trial]}`).join("\n");
+    return this.rows.map((trial) => `sweep show ${this.model.trials[trial]} --reproduce`).join("\n");
   }
 }

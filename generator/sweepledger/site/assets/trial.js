@@ -54,8 +54,9 @@ function show(trial) {
   $("commits").replaceChildren(...commitItems(trial));
   showCode(trial);
   showArtifacts(details);
-  $("command").textContent = `sweep show ${id}\nsweep reproduce ${id}`;
+  $("command").textContent = `sweep show ${id}\nsweep show ${id} --reproduce`;
   drawCurve(trial);
+  drawBeside(details.curves ?? {});
 }
 
 function statusOf(trial, details, rank) {
@@ -155,6 +156,27 @@ function showArtifacts(details) {
   $("artifact-part").hidden = !artifacts.length;
   $("artifacts").replaceChildren(
     ...artifacts.map((each) => el("tr", {}, el("td", {}, each.path), el("td", {}, each.bytes.toLocaleString("en")), el("td", {}, el("code", {}, each.sha256)))),
+  );
+}
+
+/** Draw the curves of the other metrics of a trial, each for itself. */
+function drawBeside(curves) {
+  $("beside-part").hidden = !Object.keys(curves).length;
+  $("beside").replaceChildren(
+    ...Object.entries(curves).map(([name, [steps, values]]) => {
+      const across = scaleOf({ values: steps }, 60, 310);
+      const up = scaleOf({ values }, 116, 10);
+      const label = `${name} over the steps, from ${values[0]} to ${values.at(-1)}`;
+      const frame = svg("svg", { viewBox: "0 0 320 140", role: "img", "aria-label": label });
+      for (const [y, text] of up.ticks(3)) {
+        frame.append(svg("path", { class: "axis", d: `M60 ${y}H310` }), svg("text", { x: 54, y: y + 4, "text-anchor": "end" }, text));
+      }
+      for (const [x, text] of across.ticks(4)) frame.append(svg("text", { x, y: 134, "text-anchor": "middle" }, text));
+      // A line ends where the steps begin again, as with folds.
+      const line = steps.map((at, place) => `${place && at > steps[place - 1] ? "L" : "M"}${across.at(at)} ${up.at(values[place])}`);
+      frame.append(svg("path", { class: "line", d: line.join("") }));
+      return el("figure", {}, el("figcaption", {}, name), frame);
+    }),
   );
 }
 

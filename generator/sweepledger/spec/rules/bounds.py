@@ -267,7 +267,7 @@ def exponents_like_values(draft: Draft) -> Iterator[Problem]:
             message = f"{safe_repr(low)} and {safe_repr(high)} are natural-log exponents: values from {first} to {last}"
             hint = f"did you mean {kind}_values?"
             place = (*leaf.path, "distribution")
-            yield draft.warning(place, message, code="exponent-bounds", hint=hint)
+            yield draft.warning(place, message, code="exponent-range", hint=hint)
         if is_spacing(draft, leaf, "logspace"):
             start, stop = sorted(sound_keys(draft, leaf)["logspace"][:2])
             if 0 < start < stop <= 1:
@@ -275,7 +275,7 @@ def exponents_like_values(draft: Draft) -> Iterator[Problem]:
                 message += f"{10**start:.6g} to {10**stop:.6g}"
                 hint = "did you mean geomspace?"
                 place = (*leaf.path, "logspace")
-                yield draft.warning(place, message, code="exponent-bounds", hint=hint)
+                yield draft.warning(place, message, code="exponent-range", hint=hint)
 
 
 def _look_like_values(low: float, high: float) -> bool:

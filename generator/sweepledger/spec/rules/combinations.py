@@ -11,7 +11,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.ranges import MAX_VALUES, step_count
 from sweepledger.spec.rules.bounds import is_spacing, number_at, number_or_default
 from sweepledger.spec.rules.domains import SPACINGS, distribution_of, is_sound_value
-from sweepledger.spec.sections import Leaf, Section, has_blocks, is_shuffled, sections, sound_keys
+from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, StepRange
 from sweepledger.structs.values import canonical_json
@@ -34,27 +34,23 @@ def listed_count(draft: Draft, leaf: Leaf) -> int | None:
 
 
 def total_values(draft: Draft) -> Iterator[Problem]:
-    """All lists of all blocks together have at most the length that a single one may have."""
-    counts = [
-        listed_count(draft, leaf) or 0 for section in sections(draft) for leaf in section.leaves.values()
-    ]
+    """All lists together have at most the length that a single one may have."""
+    counts = [listed_count(draft, leaf) or 0 for leaf in search_section(draft).leaves.values()]
     total = sum(counts)
     if total > MAX_VALUES >= max(counts):
         message = f"must list at most {MAX_VALUES} values in all parameters together, got {total}"
         hint = "ranges without step or count are not listed"
-        place = ("blocks",) if has_blocks(draft) else ("parameters",)
-        yield draft.problem(place, message, code="too-many-values", hint=hint, at_key=True)
+        yield draft.problem(("parameters",), message, code="too-many-values", hint=hint, at_key=True)
 
 
 def listed_names(draft: Draft) -> Iterator[Problem]:
     """`assignments` has at most as many names as a file may have columns."""
-    for section in sections(draft):
-        count = len(section.listed)
-        if count > MAX_LIST_COLUMNS:
-            message = f"must name at most {MAX_LIST_COLUMNS} different values, got {count}"
-            hint = "write assignments with different parameters as several sweeps"
-            place = (*section.path, "assignments")
-            yield draft.problem(place, message, code="out-of-range", hint=hint, at_key=True)
+    section = search_section(draft)
+    count = len(section.listed)
+    if count > MAX_LIST_COLUMNS:
+        message = f"must name at most {MAX_LIST_COLUMNS} different values, got {count}"
+        hint = "write assignments with different parameters as several sweeps"
+        yield draft.problem(("assignments",), message, code="out-of-range", hint=hint, at_key=True)
 
 
 def grid_sizes(draft: Draft) -> Iterator[Problem]:
@@ -62,29 +58,28 @@ def grid_sizes(draft: Draft) -> Iterator[Problem]:
 
     The search package counts grids with conditions exactly.
     """
-    for section in sections(draft):
-        conditional = any(leaf.conditions for leaf in section.leaves.values())
-        if section.method != "grid" or is_shuffled(draft, section) or conditional:
-            continue
-        constrained = "constraints" in draft.names(*section.path)
-        most = MAX_COMBINATIONS if constrained else MAX_TRIALS
-        factors = [factor for factor in _factors(draft, section) if factor > 1]
-        product = math.prod(factors)
-        if product <= most:
-            continue
-        what = "combinations before constraints" if constrained else "trials"
-        message = f"must make at most {most} {what}, got {truncate(_multiplied(factors))}"
-        allowed = draft.number("budget", "max_trials")
-        fewer = "fewer values" if allowed is None else f"fewer values (budget.max_trials is {allowed})"
-        hint = f"try {fewer}, or a part of them: grid_order: shuffled with seed and run_cap"
-        place = (*section.path, "parameters")
-        yield draft.problem(place, message, code="too-many-trials", hint=hint, at_key=True)
+    section = search_section(draft)
+    conditional = any(leaf.conditions for leaf in section.leaves.values())
+    if section.method != "grid" or conditional:
+        return
+    constrained = "constraints" in draft.names()
+    most = MAX_COMBINATIONS if constrained else MAX_TRIALS
+    factors = [factor for factor in _factors(draft, section) if factor > 1]
+    product = math.prod(factors)
+    if product <= most:
+        return
+    what = "combinations before constraints" if constrained else "trials"
+    message = f"must make at most {most} {what}, got {truncate(_multiplied(factors))}"
+    allowed = draft.number("budget", "max_trials")
+    fewer = "fewer values" if allowed is None else f"fewer values (budget.max_trials is {allowed})"
+    hint = f"try {fewer}, or draw a part of them: method: random with seed and run_cap"
+    yield draft.problem(("parameters",), message, code="too-many-trials", hint=hint, at_key=True)
 
 
 def _factors(draft: Draft, section: Section) -> list[int]:
     """Return the number of values of each independent dimension; 1 if it is unknown."""
     sizes = {leaf.name: _size(draft, leaf) for leaf in section.leaves.values()}
-    for _, group in draft.items(*section.path, "zip"):
+    for _, group in draft.items("zip"):
         for name in (group if isinstance(group, list) else [])[1:]:
             if isinstance(name, str):
                 sizes.pop(name, None)
@@ -125,14 +120,14 @@ def zip_members(draft: Draft) -> Iterator[Problem]:
                 message = f"must be the name of a parameter, got {safe_repr(name)}"
                 hint = did_you_mean(name, section.leaves)
                 yield draft.problem(place, message, code="unknown-parameter", hint=hint)
-    for section in sections(draft):
-        first: dict[str, DocumentPath] = {}
-        for place, name in draft.texts(*section.path, "zip"):
-            other = first.setdefault(name, place)
-            if other != place:
-                line = draft.document.mark(other).line
-                message = f"must not be zipped twice, got {safe_repr(name)} as in line {line}"
-                yield draft.problem(place, message, code="zip-repeated", hint="merge the two groups")
+    section = search_section(draft)
+    first: dict[str, DocumentPath] = {}
+    for place, name in draft.texts("zip"):
+        other = first.setdefault(name, place)
+        if other != place:
+            line = draft.document.mark(other).line
+            message = f"must not be zipped twice, got {safe_repr(name)} as in line {line}"
+            yield draft.problem(place, message, code="zip-repeated", hint="merge the two groups")
 
 
 def zip_counts(draft: Draft) -> Iterator[Problem]:
@@ -184,10 +179,10 @@ def zip_tuples(draft: Draft) -> Iterator[Problem]:
 
 
 def _zip_groups(draft: Draft) -> Iterator[tuple[Section, DocumentPath]]:
-    for section in (section for section in sections(draft) if section.method != "list"):
-        for place, group in draft.items(*section.path, "zip"):
-            if isinstance(group, list):
-                yield section, place
+    section = search_section(draft)
+    for place, group in draft.items("zip") if section.method != "list" else ():
+        if isinstance(group, list):
+            yield section, place
 
 
 def _is_no_list(keys: dict[str, object]) -> bool:

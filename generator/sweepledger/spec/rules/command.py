@@ -166,12 +166,16 @@ TEMPLATE_SIGNS = {
     "${": "Flux fills in ${NAME}",
 }
 
-TEXT_KEYS = ("description", "command", "program", "parameters", "assignments", "derived")
+TEXT_PATHS: tuple[DocumentPath, ...] = (
+    *((key,) for key in ("description", "command", "program", "parameters", "assignments", "derived")),
+    ("run", "environment"),
+    ("run", "keep"),
+)
 
 
 def template_syntax(draft: Draft) -> Iterator[Problem]:
     """Texts contain no template syntax, which other programs would replace in manifests."""
-    for top in _text_paths(draft):
+    for top in TEXT_PATHS:
         for place, text in draft.texts(*top):
             # ${…} in a command are macros, which are never written to a manifest.
             signs = [
@@ -181,11 +185,3 @@ def template_syntax(draft: Draft) -> Iterator[Problem]:
                 message = f"must not contain {signs[0]!r}, got {safe_repr(text)}"
                 hint = f"{TEMPLATE_SIGNS[signs[0]]} in every manifest"
                 yield draft.problem(place, message, code="template-syntax", hint=hint)
-
-
-def _text_paths(draft: Draft) -> Iterator[DocumentPath]:
-    yield from ((key,) for key in TEXT_KEYS)
-    yield ("run", "environment")
-    yield ("run", "keep")
-    for block, _ in draft.items("blocks"):
-        yield from ((*block, key) for key in TEXT_KEYS)

@@ -1,20 +1,16 @@
 """Conditions: parameters that exist only if others have certain values."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
-from sweepledger.spec.draft import Draft, unique_problems
+from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.bounds import number_at
 from sweepledger.spec.rules.domains import distribution_of, is_sound_value, quote
-from sweepledger.spec.sections import Leaf, Section, sections
+from sweepledger.spec.sections import Leaf, Section, search_section
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.values import identity
-
-PlacedProblem = tuple[DocumentPath, Problem]
-"""A path, and the problem there."""
 
 VALUE_DISTRIBUTIONS = frozenset({"uniform", "int_uniform", "q_uniform"})
 """Distributions whose bounds are values."""
@@ -23,80 +19,56 @@ FEW_VALUES = 8
 """Number of values that a hint lists at most."""
 
 
-@unique_problems
 def parents(draft: Draft) -> Iterator[Problem]:
     """A condition names another parameter in full."""
-    for section in sections(draft):
-        for place, name in _conditions(draft, section):
-            if name in section.derived:
-                message = f"must be the name of a parameter, got the derived value {name!r}"
-                hint = (
-                    "conditions are evaluated before derived values; use the parameters it is computed from"
-                )
-                yield draft.problem(place, message, code="unknown-parameter", hint=hint, at_key=True)
-            elif section.is_whole and name not in section.parameters:
-                message = f"must be the name of a parameter, got {safe_repr(name)}"
-                nearest = _parent_hint(name, section)
-                yield draft.problem(place, message, code="unknown-parameter", hint=nearest, at_key=True)
+    section = search_section(draft)
+    for place, name in _conditions(draft, section):
+        if name in section.derived:
+            message = f"must be the name of a parameter, got the derived value {name!r}"
+            hint = "conditions are evaluated before derived values; use the parameters it is computed from"
+            yield draft.problem(place, message, code="unknown-parameter", hint=hint, at_key=True)
+        elif section.is_whole and name not in section.parameters:
+            message = f"must be the name of a parameter, got {safe_repr(name)}"
+            nearest = _parent_hint(name, section)
+            yield draft.problem(place, message, code="unknown-parameter", hint=nearest, at_key=True)
 
 
-@unique_problems
 def cycles(draft: Draft) -> Iterator[Problem]:
     """Conditions have no cycle: one of the parameters must exist without a condition."""
-    for section in sections(draft):
-        needs = {
-            leaf.name: {name: place for when in leaf.conditions for place, name in _keys(draft, when)}
-            for leaf in section.leaves.values()
-        }
-        for chain in find_cycles({name: list(parents) for name, parents in needs.items()}):
-            place = needs[chain[0]][chain[1]]
-            if len(chain) == 2:  # noqa: PLR2004 - the parameter and itself again
-                message = f"must name another parameter, got {chain[0]!r} itself"
-            else:
-                message = f"must not lead back to itself, got {' needs '.join(map(repr, chain))}"
-            hint = "one of them must exist without a condition"
-            yield draft.problem(place, message, code="when-cycle", hint=hint, at_key=True)
+    section = search_section(draft)
+    needs = {
+        leaf.name: {name: place for when in leaf.conditions for place, name in _keys(draft, when)}
+        for leaf in section.leaves.values()
+    }
+    for chain in find_cycles({name: list(parents) for name, parents in needs.items()}):
+        place = needs[chain[0]][chain[1]]
+        if len(chain) == 2:  # noqa: PLR2004 - the parameter and itself again
+            message = f"must name another parameter, got {chain[0]!r} itself"
+        else:
+            message = f"must not lead back to itself, got {' needs '.join(map(repr, chain))}"
+        hint = "one of them must exist without a condition"
+        yield draft.problem(place, message, code="dependency-cycle", hint=hint, at_key=True)
 
 
 def reachable(draft: Draft) -> Iterator[Problem]:
     """A condition requires values that its parent can have."""
-    yield from _in_every_block(draft, _unreachable)
-
-
-def redundant(draft: Draft) -> Iterator[Problem]:
-    """A condition that is always true has no effect."""
-    yield from _in_every_block(draft, _redundant)
-
-
-def _in_every_block(
-    draft: Draft, find: Callable[[Draft, Section], Iterator[PlacedProblem]]
-) -> Iterator[Problem]:
-    """Yield the problems of a shared condition only if all blocks that share it have them."""
-    asking: Counter[DocumentPath] = Counter()
-    finding: dict[DocumentPath, list[Problem]] = {}
-    for section in sections(draft):
-        places = {place for place, _ in _conditions(draft, section)}
-        asking.update(places | {at for place in places for at, _ in _condition_values(draft, place)})
-        for at, problem in find(draft, section):
-            finding.setdefault(at, []).append(problem)
-    yield from (problems[0] for at, problems in finding.items() if len(problems) == asking[at])
-
-
-def _unreachable(draft: Draft, section: Section) -> Iterator[PlacedProblem]:
+    section = search_section(draft)
     for place, name in _conditions(draft, section):
         if _is_unwrapped(draft, section, name, place):
             message = f"must be a list of values that {name!r} can have, got one value that is a list"
             written = truncate(f"write {[draft.get(*place, kind=list)]!r}")
-            yield place, draft.problem(place, message, code="when-unreachable", hint=written)
+            yield draft.problem(place, message, code="when-unreachable", hint=written)
             continue
         for at, value in _condition_values(draft, place):
             if is_sound_value(draft, at, value) and not _may_be(draft, section, name, value):
                 message = f"must be a value that {name!r} can have, got {quote(value)}"
                 hint = _values_hint(draft, section, name, value)
-                yield at, draft.problem(at, message, code="when-unreachable", hint=hint)
+                yield draft.problem(at, message, code="when-unreachable", hint=hint)
 
 
-def _redundant(draft: Draft, section: Section) -> Iterator[PlacedProblem]:
+def redundant(draft: Draft) -> Iterator[Problem]:
+    """A condition that is always true has no effect."""
+    section = search_section(draft)
     for place, name in _conditions(draft, section):
         parent = section.leaves.get(name)
         values = _own_values(draft, parent) if parent else None
@@ -110,7 +82,7 @@ def _redundant(draft: Draft, section: Section) -> Iterator[PlacedProblem]:
         if {identity(value) for value in values} <= wanted:
             message = f"the condition is true for every value of {name!r}"
             hint = "delete it, or remove the values for which it should be false"
-            yield place, draft.warning(place, message, code="when-always", hint=hint, at_key=True)
+            yield draft.warning(place, message, code="when-always", hint=hint, at_key=True)
 
 
 def find_cycles(needs: dict[str, list[str]]) -> Iterator[list[str]]:

@@ -5,10 +5,10 @@ from collections.abc import Hashable, Iterator
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr
-from sweepledger.spec.draft import Draft, unique_problems
+from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import is_sound_value
 from sweepledger.spec.rules.names import parameter_name_error
-from sweepledger.spec.sections import Section, sections
+from sweepledger.spec.sections import search_section
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.values import canonical_json, identity
 
@@ -20,87 +20,93 @@ SOURCE_KEYS = frozenset({"assignments", "file"})
 
 def one_source(draft: Draft) -> Iterator[Problem]:
     """Configurations are in the spec or in a file, not in both."""
-    for section in _lists(draft):
-        found = SOURCE_KEYS & {*draft.names(*section.path)}
-        if not found:
-            message = "must be given with method: list, unless file is given"
-            hint = "for example assignments: [{learning_rate: 0.1}], or file: NAME.csv next to the spec"
-            place: DocumentPath = (*section.path, "assignments")
-            yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
-        elif found == SOURCE_KEYS:
-            message = "must not be given with assignments, got both"
-            hint = "for two lists, write two blocks"
-            yield draft.problem((*section.path, "file"), message, code="method-key", hint=hint, at_key=True)
+    section = search_section(draft)
+    if section.method != "list":
+        return
+    found = SOURCE_KEYS & {*draft.names()}
+    if not found:
+        message = "must be given with method: list, unless file is given"
+        hint = "for example assignments: [{learning_rate: 0.1}], or file: NAME.csv next to the spec"
+        yield draft.problem(("assignments",), message, code="missing-key", hint=hint, at_key=True)
+    elif found == SOURCE_KEYS:
+        message = "must not be given with assignments, got both"
+        hint = "put both into the file"
+        yield draft.problem(("file",), message, code="method-key", hint=hint, at_key=True)
 
 
 def file_name(draft: Draft) -> Iterator[Problem]:
     """The file is next to the spec, so that a reviewer sees both."""
-    for section in _lists(draft):
-        name = draft.get(*section.path, "file", kind=str)
-        if name is not None and not FILE_NAME.fullmatch(name):
-            message = f"must be the name of a .csv file next to the spec, got {safe_repr(name)}"
-            hint = "without folders, for example assignments.csv"
-            yield draft.problem((*section.path, "file"), message, code="list-file", hint=hint)
+    section = search_section(draft)
+    if section.method != "list":
+        return
+    name = draft.get("file", kind=str)
+    if name is not None and not FILE_NAME.fullmatch(name):
+        message = f"must be the name of a .csv file next to the spec, got {safe_repr(name)}"
+        hint = "without folders, for example assignments.csv"
+        yield draft.problem(("file",), message, code="list-file", hint=hint)
 
 
-@unique_problems
 def constant_parameters(draft: Draft) -> Iterator[Problem]:
     """With `method: list`, `parameters` contains only constants."""
-    for section in _lists(draft):
-        for leaf in section.leaves.values():
-            keys = {*draft.names(*leaf.path)} - {"when"}
-            kind = draft.get(*leaf.path, "distribution", kind=str) or "constant"
-            if keys - {"value", "distribution"} or kind != "constant":
-                message = f"must have one value with method: list, got {', '.join(sorted(keys))}"
-                hint = "values that differ between trials belong in assignments"
-                yield draft.problem(leaf.path, message, code="list-domain", hint=hint, at_key=True)
+    section = search_section(draft)
+    if section.method != "list":
+        return
+    for leaf in section.leaves.values():
+        keys = {*draft.names(*leaf.path)} - {"when"}
+        kind = draft.get(*leaf.path, "distribution", kind=str) or "constant"
+        if keys - {"value", "distribution"} or kind != "constant":
+            message = f"must have one value with method: list, got {', '.join(sorted(keys))}"
+            hint = "values that differ between trials belong in assignments"
+            yield draft.problem(leaf.path, message, code="list-domain", hint=hint, at_key=True)
 
 
 def distinct_configurations(draft: Draft) -> Iterator[Problem]:
     """Configurations differ: equal ones would be one trial."""
-    for section in _lists(draft):
-        first: dict[str, DocumentPath] = {}
-        for place, assignment in draft.items(*section.path, "assignments"):
-            if not isinstance(assignment, dict) or not _is_whole(draft, place, assignment):
-                continue
-            other = first.setdefault(canonical_json(assignment), place)
-            if other != place:
-                message = f"must differ from {format_path(other[len(section.path) :])}, got the same values"
-                hint = "to run a configuration several times, set replicates"
-                yield draft.problem(place, message, code="duplicate-assignment", hint=hint)
+    section = search_section(draft)
+    if section.method != "list":
+        return
+    first: dict[str, DocumentPath] = {}
+    for place, assignment in draft.items("assignments"):
+        if not isinstance(assignment, dict) or not _is_whole(draft, place, assignment):
+            continue
+        other = first.setdefault(canonical_json(assignment), place)
+        if other != place:
+            message = f"must differ from {format_path(other)}, got the same values"
+            hint = "to run a configuration several times, set replicates"
+            yield draft.problem(place, message, code="duplicate-value", hint=hint)
 
 
 def column_names(draft: Draft) -> Iterator[Problem]:
     """The names in a file's header follow the rules for names in a spec."""
-    for section in _lists(draft):
-        if section.table is None:
-            continue
-        first = {environment_name(name): name for name in (*section.leaves, *section.derived)}
-        for name in section.table.names:
-            other = first.setdefault(environment_name(name), name)
-            if message := parameter_name_error(name):
-                yield section.table.problem(HEADER_ROW, name, message, code="parameter-name")
-            elif other != name or name in section.derived:
-                message = f"must differ from {other!r} in more than case and punctuation, got {name!r}"
-                hint = f"both would be the variable {environment_name(name)}"
-                yield section.table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)
+    section = search_section(draft)
+    if section.method != "list":
+        return
+    if section.table is None:
+        return
+    first = {environment_name(name): name for name in (*section.leaves, *section.derived)}
+    for name in section.table.names:
+        other = first.setdefault(environment_name(name), name)
+        if message := parameter_name_error(name):
+            yield section.table.problem(HEADER_ROW, name, message, code="parameter-name")
+        elif other != name or name in section.derived:
+            message = f"must differ from {other!r} in more than case and punctuation, got {name!r}"
+            hint = f"both would be the variable {environment_name(name)}"
+            yield section.table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)
 
 
 def distinct_rows(draft: Draft) -> Iterator[Problem]:
     """The lines of a file differ: equal ones would be one trial."""
-    for section in _lists(draft):
-        first: dict[Hashable, int] = {}
-        for number, row in enumerate(section.table.rows if section.table else ()):
-            other = first.setdefault(tuple((name, identity(row[name])) for name in row), number)
-            if other != number and section.table is not None:
-                message = f"must differ from line {other + 2}, got the same values"
-                hint = "to run a configuration several times, set replicates"
-                name = next(iter(row), section.table.names[0])
-                yield section.table.problem(number, name, message, code="duplicate-assignment", hint=hint)
-
-
-def _lists(draft: Draft) -> Iterator[Section]:
-    return (section for section in sections(draft) if section.method == "list")
+    section = search_section(draft)
+    if section.method != "list":
+        return
+    first: dict[Hashable, int] = {}
+    for number, row in enumerate(section.table.rows if section.table else ()):
+        other = first.setdefault(tuple((name, identity(row[name])) for name in row), number)
+        if other != number and section.table is not None:
+            message = f"must differ from line {other + 2}, got the same values"
+            hint = "to run a configuration several times, set replicates"
+            name = next(iter(row), section.table.names[0])
+            yield section.table.problem(number, name, message, code="duplicate-value", hint=hint)
 
 
 def _is_whole(draft: Draft, place: DocumentPath, assignment: dict[str, object]) -> bool:

@@ -9,7 +9,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
 from sweepledger.reader.scalars import describe_split, rejoin_split
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.sections import Leaf, all_leaves, sections, sound_keys
+from sweepledger.spec.sections import Leaf, all_leaves, search_section, sound_keys
 from sweepledger.spec.space_builder import bounds_distribution
 from sweepledger.spec.suggestions import quoted_names
 from sweepledger.structs.domain import PROBABILITY_SLACK
@@ -194,8 +194,8 @@ LONGEST_VALUE = 4096
 
 def duplicate_values(draft: Draft) -> Iterator[Problem]:
     """Values differ: equal ones would be one trial. Only zipped values may repeat."""
-    free = _unzipped(draft)
-    for leaf in (leaf for leaf in all_leaves(draft) if leaf.path in free):
+    zipped = {name for _, name in draft.texts("zip")}
+    for leaf in (leaf for leaf in search_section(draft).leaves.values() if leaf.name not in zipped):
         first: dict[str, tuple[DocumentPath, Any]] = {}
         items = draft.get(*leaf.path, "values", kind=list) or []
         is_divided = _divided(draft, (*leaf.path, "values"), items) is not None
@@ -299,18 +299,9 @@ def _values(draft: Draft) -> Iterator[tuple[DocumentPath, Any]]:
         place: DocumentPath = (*leaf.path, "value")
         yield place, draft.get(*place, kind=object)
         yield from draft.items(*leaf.path, "values")
-    for section in sections(draft):
-        for places in section.listed.values():
-            yield from ((place, draft.get(*place, kind=object)) for place in places)
-
-
-def _unzipped(draft: Draft) -> frozenset[DocumentPath]:
-    """Return the paths of parameters that some section uses without zipping them."""
-    found: set[DocumentPath] = set()
-    for section in sections(draft):
-        zipped = {name for _, name in draft.texts(*section.path, "zip")}
-        found |= {leaf.path for leaf in section.leaves.values() if leaf.name not in zipped}
-    return frozenset(found)
+    section = search_section(draft)
+    for places in section.listed.values():
+        yield from ((place, draft.get(*place, kind=object)) for place in places)
 
 
 def _numbers(draft: Draft, leaf: Leaf) -> list[float] | None:

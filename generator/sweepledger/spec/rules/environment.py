@@ -94,7 +94,7 @@ def run_secrets(draft: Draft) -> Iterator[Problem]:
     """`run.secrets` names secrets of the settings."""
     for place, name, hint in _unknown_names(draft, "secrets", draft.settings.secrets):
         message = f"must be a secret of the settings, got {safe_repr(name)}"
-        yield draft.problem(place, message, code="unknown-secret", hint=hint)
+        yield draft.problem(place, message, code="not-in-settings", hint=hint)
 
 
 def run_egress(draft: Draft) -> Iterator[Problem]:
@@ -102,7 +102,7 @@ def run_egress(draft: Draft) -> Iterator[Problem]:
     known = {name: egress for name, egress in draft.settings.egress.items() if name != API_SERVER_EGRESS}
     for place, name, hint in _unknown_names(draft, "egress", known):
         message = f"must be an egress of the settings, got {safe_repr(name)}"
-        yield draft.problem(place, message, code="unknown-egress", hint=hint)
+        yield draft.problem(place, message, code="not-in-settings", hint=hint)
 
 
 def variable_collisions(draft: Draft) -> Iterator[Problem]:
@@ -150,9 +150,7 @@ def settings_secrets(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(("secrets", name, "variable"), message, code="environment-name", hint=hint)
         if key is not None and (not SECRET_KEY.fullmatch(key) or key in {".", ".."}):
             message = f"must be a key of a Kubernetes Secret: letters, digits and - _ ., got {safe_repr(key)}"
-            yield draft.problem(
-                ("secrets", name, "key"), message, code="secret-key", hint="for example token"
-            )
+            yield draft.problem(("secrets", name, "key"), message, code="name-form", hint="for example token")
 
 
 def dns_servers(draft: Draft) -> Iterator[Problem]:
@@ -183,7 +181,7 @@ def proxy_egress(draft: Draft) -> Iterator[Problem]:
     if name is not None and (name not in known or name == API_SERVER_EGRESS):
         hint = did_you_mean(name, known) or "add it to egress, with the address of the proxy"
         message = f"must be one of the settings' egress, got {safe_repr(name)}"
-        yield draft.problem(("proxy", "egress"), message, code="unknown-egress", hint=hint)
+        yield draft.problem(("proxy", "egress"), message, code="not-in-settings", hint=hint)
 
 
 def settings_egress(draft: Draft) -> Iterator[Problem]:

@@ -7,11 +7,11 @@ from typing import Any
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, truncate
 from sweepledger.reader.expression import ExpressionError, parse_expression
-from sweepledger.spec.draft import Draft, unique_problems
+from sweepledger.spec.draft import Draft
 from sweepledger.spec.expression_types import ANY, TypeProblem, ValueType, ValueTypes, check_types, type_of
 from sweepledger.spec.rules.conditions import find_cycles
 from sweepledger.spec.rules.domains import is_sound_value
-from sweepledger.spec.sections import Leaf, Section, sections, sound_keys
+from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
 from sweepledger.spec.space_builder import dependency_order
 from sweepledger.structs.expression import Expression, names_in
 
@@ -34,52 +34,48 @@ class WrittenExpression:
 
 def syntax(draft: Draft) -> Iterator[Problem]:
     """The text of an expression has valid syntax."""
-    for section in sections(draft):
-        for text in (*_constraints(draft, section), *_derived(draft, section).values()):
-            if isinstance(text.tree, ExpressionError):
-                message = f"{text.tree.message}{_at(text, text.tree.offset)}"
-                yield draft.problem(text.path, message, code="expression-syntax", hint=text.tree.hint)
+    for text in (*_constraints(draft), *_derived(draft).values()):
+        if isinstance(text.tree, ExpressionError):
+            message = f"{text.tree.message}{_at(text, text.tree.offset)}"
+            yield draft.problem(text.path, message, code="expression-syntax", hint=text.tree.hint)
 
 
-@unique_problems
 def types(draft: Draft) -> Iterator[Problem]:
     """Names in expressions are known, and operands have suitable types."""
-    for section in sections(draft):
-        texts = [*_constraints(draft, section), *_derived(draft, section).values()]
-        known = _known_types(draft, section) if texts else {}
-        for text in texts:
-            if isinstance(text.tree, ExpressionError):
-                continue
-            findings, kinds = check_types(text.tree, _with_all(known, section, text))
-            for finding in findings:
-                code = "expression-kind" if _names_known(finding, known, text) else "unknown-parameter"
-                message = f"{finding.message}{_at(text, finding.offset)}"
-                hint = _quotes_hint(draft, section, text, finding) or finding.hint
-                yield draft.problem(text.path, message, code=code, hint=hint)
-            if not findings:
-                yield from _result_type(draft, text, kinds)
+    section = search_section(draft)
+    texts = [*_constraints(draft), *_derived(draft).values()]
+    known = _known_types(draft, section) if texts else {}
+    for text in texts:
+        if isinstance(text.tree, ExpressionError):
+            continue
+        findings, kinds = check_types(text.tree, _with_all(known, section, text))
+        for finding in findings:
+            code = "expression-kind" if _names_known(finding, known, text) else "unknown-parameter"
+            message = f"{finding.message}{_at(text, finding.offset)}"
+            hint = _quotes_hint(draft, section, text, finding) or finding.hint
+            yield draft.problem(text.path, message, code=code, hint=hint)
+        if not findings:
+            yield from _result_type(draft, text, kinds)
 
 
 def constants(draft: Draft) -> Iterator[Problem]:
     """A constraint mentions a parameter; otherwise it has the same value for every trial."""
-    for section in sections(draft):
-        for text in _constraints(draft, section):
-            if not isinstance(text.tree, ExpressionError) and not text.names:
-                message = f"must mention a parameter, got {truncate(repr(text.text))}"
-                hint = "it is always true or always false; text needs quotes, names do not"
-                yield draft.problem(text.path, message, code="expression-constant", hint=hint)
+    for text in _constraints(draft):
+        if not isinstance(text.tree, ExpressionError) and not text.names:
+            message = f"must mention a parameter, got {truncate(repr(text.text))}"
+            hint = "it is always true or always false; text needs quotes, names do not"
+            yield draft.problem(text.path, message, code="expression-constant", hint=hint)
 
 
 def cycles(draft: Draft) -> Iterator[Problem]:
     """A derived value does not depend on itself."""
-    for section in sections(draft):
-        texts = _derived(draft, section)
-        for chain in find_cycles({name: text.names for name, text in texts.items()}):
-            if len(chain) == 2:  # noqa: PLR2004 - the value and itself again
-                message = f"must be computed from other values, got {chain[0]!r} itself"
-            else:
-                message = f"must not depend on itself, got {' needs '.join(map(repr, chain))}"
-            yield draft.problem(texts[chain[0]].path, message, code="derived-cycle")
+    texts = _derived(draft)
+    for chain in find_cycles({name: text.names for name, text in texts.items()}):
+        if len(chain) == 2:  # noqa: PLR2004 - the value and itself again
+            message = f"must be computed from other values, got {chain[0]!r} itself"
+        else:
+            message = f"must not depend on itself, got {' needs '.join(map(repr, chain))}"
+        yield draft.problem(texts[chain[0]].path, message, code="dependency-cycle")
 
 
 def _result_type(draft: Draft, text: WrittenExpression, kinds: ValueTypes) -> Iterator[Problem]:
@@ -89,13 +85,13 @@ def _result_type(draft: Draft, text: WrittenExpression, kinds: ValueTypes) -> It
         yield draft.problem(text.path, message, code="expression-kind", hint=hint)
 
 
-def _constraints(draft: Draft, section: Section) -> list[WrittenExpression]:
-    places = draft.items(*section.path, "constraints")
+def _constraints(draft: Draft) -> list[WrittenExpression]:
+    places = draft.items("constraints")
     return [_text(place, text) for place, text in places if isinstance(text, str)]
 
 
-def _derived(draft: Draft, section: Section) -> dict[str, WrittenExpression]:
-    places = [(name, (*section.path, "derived", name)) for name in section.derived]
+def _derived(draft: Draft) -> dict[str, WrittenExpression]:
+    places = [(name, ("derived", name)) for name in draft.names("derived")]
     texts = [(name, place, draft.get(*place, kind=str)) for name, place in places]
     return {name: _text(place, text) for name, place, text in texts if text is not None}
 
@@ -120,7 +116,7 @@ def _known_types(draft: Draft, section: Section) -> dict[str, ValueTypes]:
     for row in section.table.rows if section.table else ():
         for name, value in row.items():
             known[name] = known.get(name, frozenset()) | {type_of(value)}
-    texts = _derived(draft, section)
+    texts = _derived(draft)
     known |= {name: ANY for name in section.derived if name not in texts}
     for name in dependency_order({name: text.names for name, text in texts.items()}):
         tree = texts[name].tree

@@ -48,7 +48,7 @@ def cluster_parts(draft: Draft) -> Iterator[Problem]:
             if pool not in pools:
                 hint = did_you_mean(pool, pools) or "there is none: add it to pools"
                 message = f"must be one of the pools, got {safe_repr(pool)}"
-                yield draft.problem(place, message, code="unknown-pool", hint=hint)
+                yield draft.problem(place, message, code="not-in-settings", hint=hint)
         for name in draft.names("clusters", cluster, "egress"):
             if name not in egress:
                 message = f"must be one of the settings' egress, got {safe_repr(name)}"
@@ -114,18 +114,18 @@ def run_cluster(draft: Draft) -> Iterator[Problem]:
         if having and not any(cluster.weight for cluster in having):
             message = f"should be one of the clusters that could run it, which have weight 0: {listed}"
             hint = "with weight 0, a cluster runs only sweeps that name it or ran there"
-            yield draft.warning(RUN_CLUSTER, message, code="unknown-cluster", hint=hint, at_key=True)
+            yield draft.warning(RUN_CLUSTER, message, code="not-in-settings", hint=hint, at_key=True)
     elif name not in settings.clusters:
         hint = (
             did_you_mean(name, settings.clusters)
             or "the settings have none: add it to clusters in sweepledger.yaml"
         )
         message = f"must be a cluster of the settings, got {safe_repr(name)}"
-        yield draft.problem(RUN_CLUSTER, message, code="unknown-cluster", hint=hint)
+        yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint=hint)
     elif settings.clusters[name].is_lost:
         message = f"must be a cluster that was not given up, got {safe_repr(name)}"
-        yield draft.problem(RUN_CLUSTER, message, code="unknown-cluster", hint="remove it, or name another")
+        yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint="remove it, or name another")
     elif pool is not None and not settings.clusters[name].has_pool(pool.name):
         message = f"must be a cluster with pool {pool.name!r}, got {safe_repr(name)}"
         hint = f"these have it: {listed}" if listed else "no cluster has it"
-        yield draft.problem(RUN_CLUSTER, message, code="unknown-cluster", hint=hint)
+        yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint=hint)

@@ -22,7 +22,7 @@ def branch_name(draft: Draft) -> Iterator[Problem]:
     fits = GIT_NAME.fullmatch(name) and ".." not in name
     if not fits or any(not part or part.startswith(".") or part.endswith(".lock") for part in parts):
         message = f"must be the name of a branch, got {safe_repr(name)}"
-        yield draft.problem(("branch",), message, code="git-name")
+        yield draft.problem(("branch",), message, code="name-form")
 
 
 URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9_.~%+-]+)+/?", re.ASCII)

@@ -3,17 +3,11 @@
 from collections.abc import Iterator
 
 from sweepledger.problems import Problem
-from sweepledger.reader import DocumentPath, safe_repr
-from sweepledger.spec.draft import Draft, unique_problems
+from sweepledger.reader import safe_repr
+from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import DISTRIBUTIONS, distribution_of
 from sweepledger.spec.rules.metrics import metric_format
-from sweepledger.spec.sections import (
-    Leaf,
-    Section,
-    has_blocks,
-    is_shuffled,
-    sections,
-)
+from sweepledger.spec.sections import Leaf, search_section
 from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
 from sweepledger.structs.search_block import (
@@ -26,10 +20,9 @@ from sweepledger.structs.search_block import (
 SAMPLING_METHODS = frozenset(map(str, Sampler))
 
 
-SEARCH_KEYS = ("zip", "constraints", "derived", "seed", "run_cap", "grid_order", "assignments", "file")
-SHARED_KEYS = frozenset({"parameters", "seed"})
+SEARCH_KEYS = ("zip", "constraints", "derived", "seed", "run_cap", "assignments", "file")
 KEYS_OF_METHOD = {
-    "grid": frozenset({"zip", "constraints", "derived", "run_cap", "grid_order"}),
+    "grid": frozenset({"zip", "constraints", "derived", "run_cap"}),
     "list": frozenset({"constraints", "derived", "assignments", "file"}),
     **dict.fromkeys(
         SAMPLING_METHODS | ADAPTIVE_METHODS, frozenset({"zip", "constraints", "derived", "seed", "run_cap"})
@@ -40,105 +33,78 @@ COUNTABLE_DISTRIBUTIONS = frozenset(
 )
 
 
-@unique_problems
 def integer_bounds(draft: Draft) -> Iterator[Problem]:
     """Warn of two adjacent integers, which probably mean real numbers."""
-    for section in sections(draft):
-        for leaf in section.leaves.values() if section.method in SAMPLING_METHODS | ADAPTIVE_METHODS else ():
-            kind, keys = distribution_of(draft, leaf) or ("", {})
-            if kind != "int_uniform" or keys.keys() - {"min", "max", "when"}:
-                continue
-            low, high = keys["min"], keys["max"]
-            if high - low == 1:
-                message = f"two integer bounds mean integers: {low} or {high}"
-                hint = f"write {low}.0 and {high}.0, or distribution: uniform, for what lies between; "
-                hint += "distribution: int_uniform if integers are meant"
-                yield draft.warning(leaf.path, message, code="integer-bounds", hint=hint, at_key=True)
+    section = search_section(draft)
+    for leaf in section.leaves.values() if section.method in SAMPLING_METHODS | ADAPTIVE_METHODS else ():
+        kind, keys = distribution_of(draft, leaf) or ("", {})
+        if kind != "int_uniform" or keys.keys() - {"min", "max", "when"}:
+            continue
+        low, high = keys["min"], keys["max"]
+        if high - low == 1:
+            message = f"two integer bounds mean integers: {low} or {high}"
+            hint = f"write {low}.0 and {high}.0, or distribution: uniform, for what lies between; "
+            hint += "distribution: int_uniform if integers are meant"
+            yield draft.warning(leaf.path, message, code="integer-bounds", hint=hint, at_key=True)
 
 
 def method_given(draft: Draft) -> Iterator[Problem]:
-    """A sweep has a method, or blocks that have one each."""
-    if draft.names() and not has_blocks(draft) and "method" not in draft.names():
-        message, hint = "must be given", "for example method: grid; or several searches under blocks"
+    """A sweep has a method."""
+    if draft.names() and "method" not in draft.names():
+        message, hint = "must be given", "for example method: grid"
         yield draft.problem(("method",), message, code="missing-key", hint=hint, at_key=True)
 
 
-def keys_beside_blocks(draft: Draft) -> Iterator[Problem]:
-    """With blocks, the top level contains only keys that all of them share."""
-    for key in ("method", *SEARCH_KEYS) if has_blocks(draft) else ():
-        if key not in SHARED_KEYS and key in draft.names():
-            message = f"must be in a block if the sweep has blocks, got {key} at the top"
-            hint = "blocks share parameters and seed; each has its own method and other keys"
-            yield draft.problem((key,), message, code="method-key", hint=hint, at_key=True)
-
-
 def unused_keys(draft: Draft) -> Iterator[Problem]:
-    """A section has only keys that its method uses."""
-    for section in sections(draft):
-        if section.method not in KEYS_OF_METHOD:
-            continue
-        used = KEYS_OF_METHOD[section.method] | ({"seed"} if is_shuffled(draft, section) else frozenset())
-        for key in SEARCH_KEYS:
-            if key not in used and key in draft.names(*section.path):
-                message = f"must not be given with method: {section.method}, got {key}"
-                place, hint = (*section.path, key), _unused_hint(key, section.method)
-                yield draft.problem(place, message, code="method-key", hint=hint, at_key=True)
+    """A sweep has only keys that its method uses."""
+    method = draft.get("method", kind=str)
+    if method not in KEYS_OF_METHOD:
+        return
+    for key in SEARCH_KEYS:
+        if key not in KEYS_OF_METHOD[method] and key in draft.names():
+            message = f"must not be given with method: {method}, got {key}"
+            hint = _unused_hint(key)
+            yield draft.problem((key,), message, code="method-key", hint=hint, at_key=True)
 
 
 def required_keys(draft: Draft) -> Iterator[Problem]:
     """A method has the keys that it requires, such as seed and run_cap."""
-    for section in sections(draft):
-        keys = draft.names(*section.path)
-        draws = section.method in SAMPLING_METHODS
-        chance = draws or section.method in ADAPTIVE_METHODS
-        if (chance or is_shuffled(draft, section)) and not {"seed"} & {*keys, *draft.names()}:
-            what = "grid_order: shuffled" if section.method == "grid" else f"method: {section.method}"
-            yield _missing_key(
-                draft, section, "seed", what, "for example seed: 0; the same seed, the same trials"
-            )
-        if draws and "run_cap" not in keys:
-            hint = "how many assignments to draw, for example run_cap: 50"
-            yield _missing_key(draft, section, "run_cap", f"method: {section.method}", hint)
-        searches = chance or section.method == "grid"
-        if searches and "parameters" not in {*keys, *draft.names()}:
-            hint = "for example parameters: {learning_rate: {values: [0.01, 0.1]}}"
-            yield _missing_key(draft, section, "parameters", f"method: {section.method}", hint)
+    method, keys = draft.get("method", kind=str), draft.names()
+    chance = SAMPLING_METHODS | ADAPTIVE_METHODS
+    for key, methods, hint in (
+        ("seed", chance, "for example seed: 0; the same seed, the same trials"),
+        ("run_cap", SAMPLING_METHODS, "how many assignments to draw, for example run_cap: 50"),
+        ("parameters", chance | {"grid"}, "for example parameters: {learning_rate: {values: [0.01, 0.1]}}"),
+        ("rounds", ADAPTIVE_METHODS, "for example rounds: {size: 8, max: 12}; eight assignments at a time"),
+        ("resource", RESOURCE_METHODS, "for example resource: {parameter: epochs, min: 1, max: 27}"),
+    ):
+        if method in methods and key not in keys:
+            message = f"must be given with method: {method}"
+            yield draft.problem((key,), message, code="missing-key", hint=hint, at_key=True)
 
 
-@unique_problems
 def grid_domains(draft: Draft) -> Iterator[Problem]:
     """The parameters of a grid have countable values."""
-    for section in sections(draft):
-        for leaf in section.leaves.values() if section.method == "grid" else ():
-            if "probabilities" in draft.names(*leaf.path):
-                message, place = (
-                    "must not be given in a grid, got probabilities",
-                    (*leaf.path, "probabilities"),
-                )
-                hint = "a grid tries every value; method: random draws by probability"
-                yield draft.problem(place, message, code="grid-domain", hint=hint, at_key=True)
-            elif (kind := _uncountable(draft, leaf)) is not None:
-                message = f"must be countable in a grid, got {kind}"
-                hint = _countable_hint(kind)
-                yield draft.problem(leaf.path, message, code="grid-domain", hint=hint, at_key=True)
+    section = search_section(draft)
+    for leaf in section.leaves.values() if section.method == "grid" else ():
+        if "probabilities" in draft.names(*leaf.path):
+            message, place = (
+                "must not be given in a grid, got probabilities",
+                (*leaf.path, "probabilities"),
+            )
+            hint = "a grid tries every value; method: random draws by probability"
+            yield draft.problem(place, message, code="grid-domain", hint=hint, at_key=True)
+        elif (kind := _uncountable(draft, leaf)) is not None:
+            message = f"must be countable in a grid, got {kind}"
+            hint = _countable_hint(kind)
+            yield draft.problem(leaf.path, message, code="grid-domain", hint=hint, at_key=True)
 
 
-def _missing_key(draft: Draft, section: Section, key: str, what: str, hint: str) -> Problem:
-    place: DocumentPath = (*section.path, key)
-    return draft.problem(place, f"must be given with {what}", code="missing-key", hint=hint, at_key=True)
-
-
-def _unused_hint(key: str, method: str) -> str:
+def _unused_hint(key: str) -> str:
     if key == "seed":
-        return (
-            "a grid needs a seed only with grid_order: shuffled"
-            if method == "grid"
-            else ("nothing is drawn; delete the key")
-        )
+        return "nothing is drawn; delete the key"
     if key in {"assignments", "file"}:
         return "assignments belong to method: list"
-    if key == "grid_order":
-        return "only a grid has an order to shuffle"
     return "a list is run as written; delete the key"
 
 
@@ -163,7 +129,7 @@ RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_pare
 
 
 ADAPTIVE_KEYS = {"start": ADAPTIVE_METHODS, "resource": RESOURCE_METHODS}
-"""Keys of adaptive searches, which are only allowed at the top level, and the methods that have them."""
+"""Keys of adaptive searches, and the methods that have them."""
 
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
 STARTUP_METHODS = frozenset({str(Method.TPE), str(Method.BAYES)})
@@ -173,39 +139,16 @@ SMALLEST_POPULATION = 2
 CATEGORICAL = frozenset({"constant", "categorical", "categorical_w_probabilities"})
 
 
-def adaptive_alone(draft: Draft) -> Iterator[Problem]:
-    """An adaptive search is not in a block: its rounds are the batches of the whole sweep."""
-    for section in sections(draft):
-        if section.path and section.method in ADAPTIVE_METHODS:
-            message = f"must not be in a block, got method: {section.method}"
-            hint = "an adaptive search is alone in its sweep; to use the results of another sweep, write start: [NAME]"
-            yield draft.problem((*section.path, "method"), message, code="search-alone", hint=hint)
-
-
 def adaptive_keys(draft: Draft) -> Iterator[Problem]:
     """Only adaptive methods have the keys of adaptive searches; every method may have rounds."""
     method = draft.get("method", kind=str)
-    if method is None and not has_blocks(draft):
+    if method is None:
         return
     for key, owners in ADAPTIVE_KEYS.items():
         if method not in owners and key in draft.names():
-            what = "blocks" if has_blocks(draft) else f"method: {method}"
-            message = f"must not be given with {what}, got {key}"
+            message = f"must not be given with method: {method}, got {key}"
             hint = f"it belongs to {', '.join(sorted(owners))}"
             yield draft.problem((key,), message, code="method-key", hint=hint, at_key=True)
-
-
-def required_adaptive_keys(draft: Draft) -> Iterator[Problem]:
-    """An adaptive method has `rounds`, and `resource` if it promotes trials."""
-    method = draft.get("method", kind=str)
-    wanted = {
-        "rounds": (ADAPTIVE_METHODS, "for example rounds: {size: 8, max: 12}; eight assignments at a time"),
-        "resource": (RESOURCE_METHODS, "for example resource: {parameter: epochs, min: 1, max: 27}"),
-    }
-    for key, (methods, hint) in wanted.items():
-        if method in methods and not has_blocks(draft) and key not in draft.names():
-            message = f"must be given with method: {method}"
-            yield draft.problem((key,), message, code="missing-key", hint=hint, at_key=True)
 
 
 def search_end(draft: Draft) -> Iterator[Problem]:
@@ -232,9 +175,8 @@ def startup_methods(draft: Draft) -> Iterator[Problem]:
     method = draft.get("method", kind=str)
     if "startup" not in draft.names("rounds") or method in STARTUP_METHODS:
         return
-    if method is not None or has_blocks(draft):
-        what = "blocks" if has_blocks(draft) else f"method: {method}"
-        message = f"must not be given with {what}, got startup"
+    if method is not None:
+        message = f"must not be given with method: {method}, got startup"
         hint = f"it belongs to {', '.join(sorted(STARTUP_METHODS))}; other methods begin with a whole round"
         yield draft.problem(("rounds", "startup"), message, code="method-key", hint=hint, at_key=True)
 
@@ -258,24 +200,20 @@ def replicates(draft: Draft) -> Iterator[Problem]:
 
 def cma_es_space(draft: Draft) -> Iterator[Problem]:
     """CMA-ES needs two numeric parameters without conditions."""
-    for section in sections(draft):
-        if section.path or section.method != "cma-es" or not section.is_whole:
-            continue
-        kinds = [distribution_of(draft, leaf) for leaf in section.leaves.values() if not leaf.conditions]
-        lists = [
-            draft.get(*leaf.path, "values", kind=list)
-            for leaf in section.leaves.values()
-            if not leaf.conditions
-        ]
-        numbers = sum(found is not None and found[0] not in CATEGORICAL for found in kinds) + sum(
-            map(_are_numbers, lists)
-        )
-        if numbers < SMALLEST_POPULATION:
-            message = (
-                f"must have two numeric parameters without conditions with method: cma-es, got {numbers}"
-            )
-            hint = "method: tpe takes all types of parameters, and conditions"
-            yield draft.problem(("parameters",), message, code="search-space", hint=hint, at_key=True)
+    section = search_section(draft)
+    if section.method != "cma-es" or not section.is_whole:
+        return
+    kinds = [distribution_of(draft, leaf) for leaf in section.leaves.values() if not leaf.conditions]
+    lists = [
+        draft.get(*leaf.path, "values", kind=list) for leaf in section.leaves.values() if not leaf.conditions
+    ]
+    numbers = sum(found is not None and found[0] not in CATEGORICAL for found in kinds) + sum(
+        map(_are_numbers, lists)
+    )
+    if numbers < SMALLEST_POPULATION:
+        message = f"must have two numeric parameters without conditions with method: cma-es, got {numbers}"
+        hint = "method: tpe takes all types of parameters, and conditions"
+        yield draft.problem(("parameters",), message, code="search-space", hint=hint, at_key=True)
 
 
 def _are_numbers(values: list[object] | None) -> bool:
@@ -309,7 +247,7 @@ def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
         )
         hint = "choose store: volume, claim or bucket in sweepledger.yaml, or a method such as tpe with "
         hint += "early_terminate; or resource.continues: false, if promoted trials may begin anew"
-        yield draft.problem(("method",), message, code="store-checkpoints", hint=hint)
+        yield draft.problem(("method",), message, code="store-unsupported", hint=hint)
 
 
 def population_continues(draft: Draft) -> Iterator[Problem]:
@@ -343,8 +281,8 @@ def start_sweeps(draft: Draft) -> Iterator[Problem]:
 
 def start_mappings(draft: Draft) -> Iterator[Problem]:
     """A mapping of `start` leads to parameters of this search."""
-    search = next((section for section in sections(draft) if not section.path), None)
-    if search is None or not search.is_whole or has_blocks(draft):
+    search = search_section(draft)
+    if not search.is_whole:
         return
     for place, item in draft.items("start"):
         if isinstance(item, str):
@@ -398,7 +336,7 @@ def early_stopping_alone(draft: Draft) -> Iterator[Problem]:
     kind, method = draft.get("early_terminate", "type", kind=str), draft.get("method", kind=str)
     if kind not in COMPARING_TYPES or method in ADAPTIVE_METHODS or "rounds" in draft.names():
         return
-    if method is not None or has_blocks(draft):
+    if method is not None:
         message = f"{kind} compares with recorded trials, and all trials are requested in one batch"
         hint = "add for example rounds: {size: 8}, so that later rounds are compared with earlier ones"
         yield draft.warning(("early_terminate",), message, code="early-stop-alone", hint=hint, at_key=True)

@@ -6,7 +6,6 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.metric_patterns import pattern_error
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.sections import has_blocks
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
     FILE_FORMATS,
@@ -138,8 +137,7 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
         )
         yield draft.problem(("metrics",), message, code="metrics", hint=hint, at_key=True)
     elif method not in MULTI_METRIC_METHODS:
-        what = "blocks" if has_blocks(draft) else f"method: {method}"
-        message = f"must not be given with {what}, got metrics"
+        message = f"must not be given with method: {method}, got metrics"
         *others, last = sorted(MULTI_METRIC_METHODS)
         owners = f"{', '.join(others)} and {last}"
         hint = f"only {owners} search for a Pareto front; write metric for other methods"
@@ -171,13 +169,12 @@ def _keys_of_several(draft: Draft) -> Iterator[Problem]:
 def target_and_impute(draft: Draft) -> Iterator[Problem]:
     """`target` and `impute` need a method that uses results."""
     method, stop = draft.get("method", kind=str), draft.get("early_terminate", "type", kind=str)
-    if method in ADAPTIVE_METHODS or (method is None and not has_blocks(draft)):
+    if method in ADAPTIVE_METHODS or method is None:
         return
     is_target_used = stop == "target" or "rounds" in draft.names()
     for key in ("target", "impute"):
         if key in draft.names("metric") and not (key == "target" and is_target_used):
-            what = "blocks" if has_blocks(draft) else f"method: {method}"
-            message = f"must not be given with {what}, got {key}"
+            message = f"must not be given with method: {method}, got {key}"
             hint = "it belongs to adaptive methods"
             if key == "target":
                 hint += ", to sweeps with rounds, and to early_terminate: {type: target}"

@@ -50,4 +50,4 @@ def channel(draft: Draft) -> Iterator[Problem]:
     text = draft.get(*place, kind=str)
     if text is not None and (not text.isprintable() or not text.strip() or len(text) > MAX_CHANNEL):
         message = f"must be one line of at most {MAX_CHANNEL} characters, got {safe_repr(text)}"
-        yield draft.problem(place, message, code="notify-channel", hint="for example sweeps")
+        yield draft.problem(place, message, code="name-form", hint="for example sweeps")

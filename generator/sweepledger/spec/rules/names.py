@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TRIAL_COLUMN
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
-from sweepledger.spec.draft import Draft, unique_problems
-from sweepledger.spec.sections import Section, leaf_groups, sections
+from sweepledger.spec.draft import Draft
+from sweepledger.spec.sections import Section, all_leaves, search_section
 from sweepledger.structs.names import (
     MAX_SWEEP_NAME_LENGTH,
     PARAMETER_NAME,
@@ -47,61 +47,59 @@ def file_name(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(("name",), message, code="name-mismatch", hint=hint)
 
 
-@unique_problems
 def parameter_names(draft: Draft) -> Iterator[Problem]:
     """A parameter's name is valid as an option, environment variable, CSV column and JSON key."""
-    for section in sections(draft):
-        for name, place in _name_paths(section):
-            if place not in draft.document.unread and (message := parameter_name_error(name)):
-                yield draft.problem(place, message, code="parameter-name", at_key=True)
+    section = search_section(draft)
+    for name, place in _name_paths(section):
+        if place not in draft.document.unread and (message := parameter_name_error(name)):
+            yield draft.problem(place, message, code="parameter-name", at_key=True)
 
 
-@unique_problems
 def parameter_collisions(draft: Draft) -> Iterator[Problem]:
     """Two names must not share an environment variable."""
-    for section in sections(draft):
-        first: dict[str, tuple[str, DocumentPath]] = {}
-        for name, place in _name_paths(section):
-            other, written_at = first.setdefault(environment_name(name), (name, place))
-            if other == name and (place == written_at or "assignments" in place):
-                continue
-            line = draft.document.key_mark(written_at).line
-            if other == name:
-                message = f"must differ from the parameter at line {line}, got {name!r}"
-                hint = "a derived value needs a different name"
-            else:
-                message = f"must differ from {other!r} (line {line}) in more than case and punctuation, got {name!r}"
-                hint = f"both would be the variable {environment_name(name)}"
-            yield draft.problem(place, message, code="parameter-collision", hint=hint, at_key=True)
+    section = search_section(draft)
+    first: dict[str, tuple[str, DocumentPath]] = {}
+    for name, place in _name_paths(section):
+        other, written_at = first.setdefault(environment_name(name), (name, place))
+        if other == name and (place == written_at or "assignments" in place):
+            continue
+        line = draft.document.key_mark(written_at).line
+        if other == name:
+            message = f"must differ from the parameter at line {line}, got {name!r}"
+            hint = "a derived value needs a different name"
+        else:
+            message = (
+                f"must differ from {other!r} (line {line}) in more than case and punctuation, got {name!r}"
+            )
+            hint = f"both would be the variable {environment_name(name)}"
+        yield draft.problem(place, message, code="parameter-collision", hint=hint, at_key=True)
 
 
 def repeated_parameters(draft: Draft) -> Iterator[Problem]:
     """A name is written once, either nested or dotted."""
-    for group in leaf_groups(draft):
-        first: dict[str, DocumentPath] = {}
-        for leaf in group:
-            other = first.setdefault(leaf.name, leaf.path)
-            if other != leaf.path:
-                line = draft.document.key_mark(other).line
-                message = f"must differ from the parameter at line {line}, got {leaf.name!r} again"
-                hint = "nested parameters have dotted names: delete one of the two"
-                yield draft.problem(leaf.path, message, code="parameter-collision", hint=hint, at_key=True)
+    first: dict[str, DocumentPath] = {}
+    for leaf in all_leaves(draft):
+        other = first.setdefault(leaf.name, leaf.path)
+        if other != leaf.path:
+            line = draft.document.key_mark(other).line
+            message = f"must differ from the parameter at line {line}, got {leaf.name!r} again"
+            hint = "nested parameters have dotted names: delete one of the two"
+            yield draft.problem(leaf.path, message, code="parameter-collision", hint=hint, at_key=True)
 
 
-@unique_problems
 def parameter_nesting(draft: Draft) -> Iterator[Problem]:
     """A parameter with a value contains no other parameters: `a` excludes `a.b`."""
-    for section in sections(draft):
-        places = dict(_name_paths(section))
-        for name, place in places.items():
-            parts = name.split(".")
-            for end in range(1, len(parts)):
-                holder = ".".join(parts[:end])
-                if holder in places:
-                    line = draft.document.key_mark(places[holder]).line
-                    message = f"must not be inside {holder!r} (line {line}), which is a value, got {name!r}"
-                    hint = f"in nested form {holder} would be both a value and a mapping; rename one"
-                    yield draft.problem(place, message, code="parameter-nesting", hint=hint, at_key=True)
+    section = search_section(draft)
+    places = dict(_name_paths(section))
+    for name, place in places.items():
+        parts = name.split(".")
+        for end in range(1, len(parts)):
+            holder = ".".join(parts[:end])
+            if holder in places:
+                line = draft.document.key_mark(places[holder]).line
+                message = f"must not be inside {holder!r} (line {line}), which is a value, got {name!r}"
+                hint = f"in nested form {holder} would be both a value and a mapping; rename one"
+                yield draft.problem(place, message, code="parameter-nesting", hint=hint, at_key=True)
 
 
 def _name_paths(section: Section) -> list[tuple[str, DocumentPath]]:
@@ -113,7 +111,7 @@ def _name_paths(section: Section) -> list[tuple[str, DocumentPath]]:
         *parameters,
         *listed,
         *resource,
-        *((name, (*section.path, "derived", name)) for name in section.derived),
+        *((name, ("derived", name)) for name in section.derived),
     ]
 
 

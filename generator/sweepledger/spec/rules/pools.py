@@ -50,7 +50,7 @@ def default_pool(draft: Draft) -> Iterator[Problem]:
         if name is not None and name not in known:
             hint = did_you_mean(name, known) or "there is none: add it to pools"
             yield draft.problem(
-                place, f"must be one of the pools, got {safe_repr(name)}", code="unknown-pool", hint=hint
+                place, f"must be one of the pools, got {safe_repr(name)}", code="not-in-settings", hint=hint
             )
 
 
@@ -338,12 +338,12 @@ def budget_names(draft: Draft) -> Iterator[Problem]:
         place = ("budgets", team)
         if not DNS_LABEL.fullmatch(team):
             message = f"must have lower-case letters, digits and inner hyphens only, got {safe_repr(team)}"
-            yield draft.problem(place, message, code="budget-name", at_key=True)
+            yield draft.problem(place, message, code="name-form", at_key=True)
         for index, pattern in enumerate(draft.get(*place, "sweeps", kind=list) or ()):
             if isinstance(pattern, str) and not SWEEP_PATTERN.fullmatch(pattern):
                 message = f"must be the name of a sweep, or one with stars, got {safe_repr(pattern)}"
                 hint = "for example vision-*"
-                yield draft.problem((*place, "sweeps", index), message, code="budget-name", hint=hint)
+                yield draft.problem((*place, "sweeps", index), message, code="name-form", hint=hint)
 
 
 def budget_limits(draft: Draft) -> Iterator[Problem]:

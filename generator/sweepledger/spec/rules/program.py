@@ -12,6 +12,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
+from sweepledger.structs.kubernetes import CODE_PATH
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, SWEEP_NAMES, PathPattern
 from sweepledger.structs.run_config import CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
@@ -42,7 +43,7 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(place, message, code="interpreter", hint="for example python3")
     elif draft.settings.controller is not Controller.NONE:
         clones = draft.get("run", "code", "mode", kind=str) == CodeMode.CLONE
-        if not names.is_interpreter(text, (names.CODE_FOLDER,) if clones else ()):
+        if not names.is_interpreter(text, (f"{CODE_PATH}/",) if clones else ()):
             message = (
                 "must be a name or an absolute path inside the image, where no trial can write,"
                 f" got {safe_repr(text)}"
@@ -205,7 +206,7 @@ def dataset(draft: Draft) -> Iterator[Problem]:
             hint = (
                 did_you_mean(name, known) or "the settings have none: add it to datasets in sweepledger.yaml"
             )
-            yield draft.problem(place, message, code="unknown-dataset", hint=hint, at_key=has_places)
+            yield draft.problem(place, message, code="not-in-settings", hint=hint, at_key=has_places)
     copied = [name for _, name in named if name in known and known[name].bucket]
     mounted = [name for _, name in named if name in known and not known[name].bucket]
     if copied and mounted:
@@ -329,12 +330,12 @@ def named_images(draft: Draft) -> Iterator[Problem]:
 
 
 def pinned_images(draft: Draft) -> Iterator[Problem]:
-    """A named image has a digest; `sweep pin` skips this rule."""
+    """A named image has a digest; `sweep cluster pin` skips this rule."""
     for name in draft.names("images"):
         place: DocumentPath = ("images", name)
         if draft.get(*place, kind=dict) is not None and "digest" not in draft.names(*place):
             tagged = "" if "tag" in draft.names(*place) else " --tag TAG"
-            hint = f"`sweep pin {name}{tagged}` finds the digest of its tag"
+            hint = f"`sweep cluster pin {name}{tagged}` finds the digest of its tag"
             yield draft.problem(
                 (*place, "digest"), "must be given", code="missing-key", hint=hint, at_key=True
             )

@@ -32,7 +32,7 @@ def identities(draft: Draft) -> Iterator[Problem]:
         if draft.get(*place, kind=dict) is None:
             continue
         if not {"digest", "version"} & {*keys}:
-            message, hint = "must be given unless version is", "`sweep data digest PATH` computes it"
+            message, hint = "must be given unless version is", "`sweep cluster data PATH` computes it"
             yield draft.problem((*place, "digest"), message, code="missing-key", hint=hint, at_key=True)
         if {"digest", "version"} <= {*keys}:
             message, hint = "must not be given with digest", "the digest is more exact: delete the version"
@@ -137,7 +137,7 @@ def stores(draft: Draft) -> Iterator[Problem]:
         if egress is not None and egress not in known:
             hint = did_you_mean(egress, known) or "there is none: add it to egress"
             message = f"must be an egress of the settings, got {safe_repr(egress)}"
-            yield draft.problem((*place, "egress"), message, code="unknown-egress", hint=hint)
+            yield draft.problem((*place, "egress"), message, code="not-in-settings", hint=hint)
 
 
 def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
@@ -243,7 +243,7 @@ def bucket_access(draft: Draft) -> Iterator[Problem]:
         others = [name for name in known if name != API_SERVER_EGRESS]
         hint = did_you_mean(egress, others) or "there is none: add it to egress"
         message = f"must be an egress of the settings, got {safe_repr(egress)}"
-        yield draft.problem((*BUCKET, "egress"), message, code="unknown-egress", hint=hint)
+        yield draft.problem((*BUCKET, "egress"), message, code="not-in-settings", hint=hint)
     keys = draft.names(*BUCKET)
     for key in ("identity", "collector_identity", "expiry_identity"):
         if key in keys and "secret" in keys:

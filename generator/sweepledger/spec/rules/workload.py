@@ -122,16 +122,16 @@ def shape_store(draft: Draft) -> Iterator[Problem]:
     if shape is Shape.MPI_JOB:
         message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
         hint = "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
-        yield draft.problem(("run", "shape"), message, code="store-shape", hint=hint)
+        yield draft.problem(("run", "shape"), message, code="store-unsupported", hint=hint)
     elif shape is Shape.TRAIN_JOB and store is ResultsStore.BUCKET:
         message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
         hint = "its trials share a pod template, which does not tell the sidecar of a bucket its trial; use job-set"
-        yield draft.problem(("run", "shape"), message, code="store-shape", hint=hint)
+        yield draft.problem(("run", "shape"), message, code="store-unsupported", hint=hint)
     elif shape in SHAPES_WITH_RECREATED_PODS and retries:
         message = f"must be 0 with shape {str(shape)!r} and results.store: {store}, got {safe_repr(retries)}"
         hint = "a retry would wait for pods that are kept for their records; `sweep retry` requests failed trials again"
         place = ("run", "retries" if written else "shape")
-        yield draft.problem(place, message, code="store-shape", hint=hint, at_key=written)
+        yield draft.problem(place, message, code="store-unsupported", hint=hint, at_key=written)
 
 
 def shape_claims(draft: Draft) -> Iterator[Problem]:
@@ -163,7 +163,7 @@ def shape_image(draft: Draft) -> Iterator[Problem]:
     if shape and shape.is_distributed and effective_image(draft) == LOCAL_IMAGE:
         message = f"must be 'jobs' or 'indexed' if image is 'local', got {safe_repr(str(shape))}"
         hint = "name an image by run.image"
-        yield draft.problem(("run", "shape"), message, code="shape-image", hint=hint)
+        yield draft.problem(("run", "shape"), message, code="image-missing", hint=hint)
 
 
 def cluster_image(draft: Draft) -> Iterator[Problem]:
@@ -190,7 +190,7 @@ def pool_name(draft: Draft) -> Iterator[Problem]:
     if name is not None and name not in known:
         hint = did_you_mean(name, known) or "the settings have none: add it to pools in sweepledger.yaml"
         message = f"must be a pool of the settings, got {safe_repr(name)}"
-        yield draft.problem(POOL, message, code="unknown-pool", hint=hint)
+        yield draft.problem(POOL, message, code="not-in-settings", hint=hint)
 
 
 def priority(draft: Draft) -> Iterator[Problem]:
@@ -322,15 +322,15 @@ def pack_shape(draft: Draft) -> Iterator[Problem]:
     shape, method = chosen_shape(draft), draft.get("method", kind=str)
     if shape not in {None, Shape.INDEXED}:
         message = f"needs shape 'indexed', got {str(shape)!r}"
-        yield draft.problem(PACK, message, code="pack-shape", hint="delete one of both keys", at_key=True)
+        yield draft.problem(PACK, message, code="shape-key", hint="delete one of both keys", at_key=True)
     if method in RESOURCE_METHODS:
         message = f"needs a method whose trials mount no other trial's checkpoints, got {safe_repr(method)}"
         hint = "delete the key: each trial of this method has a pod of its own"
-        yield draft.problem(PACK, message, code="pack-shape", hint=hint, at_key=True)
+        yield draft.problem(PACK, message, code="shape-key", hint=hint, at_key=True)
     if "max_failed" in draft.names("run"):
         message = "must be absent with pack: the Job would count pods, not trials"
         place = ("run", "max_failed")
-        yield draft.problem(place, message, code="pack-shape", hint="delete one of both keys", at_key=True)
+        yield draft.problem(place, message, code="shape-key", hint="delete one of both keys", at_key=True)
 
 
 STORES_WITHOUT_PACKS = {
@@ -347,4 +347,4 @@ def pack_store(draft: Draft) -> Iterator[Problem]:
     if why := STORES_WITHOUT_PACKS.get(store):
         message = f"needs results.store: volume or bucket, got {store}"
         hint = f"delete the key, or choose another store in sweepledger.yaml: {why}"
-        yield draft.problem(PACK, message, code="store-pack", hint=hint, at_key=True)
+        yield draft.problem(PACK, message, code="store-unsupported", hint=hint, at_key=True)

@@ -1,0 +1,122 @@
+"""The batches that exist before a command plans or changes any: merged, recorded and proposed ones.
+
+What HEAD has recorded counts as merged, pushed or not: it is never removed and never requested again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.repo import batches
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import Repository, WorkTreeChanges, rebased_commit
+from sweepledger.results.paths import RESULTS
+
+
+@dataclass(frozen=True)
+class StoredBatches:
+    """The existing batches, before anything is planned."""
+
+    commit: str | None
+    """The base commit."""
+    merged: tuple[StoredBatch, ...]
+    """The batches that are never removed and whose trials are not new: those of the base commit, and all recorded."""
+    present: tuple[StoredBatch, ...]
+    """The batches in the work tree."""
+    head: str | None = None
+    """HEAD, where it was compared with the base commit."""
+    ahead: frozenset[str] = frozenset()
+    """Sweeps of which HEAD has all results, and the base commit has not."""
+    apart: frozenset[str] = frozenset()
+    """Sweeps of which neither has all."""
+
+    def results_of(self, sweep: str) -> str | None:
+        """Return the commit that has the results of a sweep, all of them unless both commits have their own."""
+        return self.head if sweep in self.ahead else self.commit
+
+    @property
+    def results(self) -> str | None:
+        """The commit that has most results."""
+        return self.head if self.ahead else self.commit
+
+    @property
+    def added(self) -> tuple[StoredBatch, ...]:
+        """The proposed batches: those of the work tree that are neither merged nor recorded."""
+        merged = {batch.name for batch in self.merged}
+        return tuple(batch for batch in self.present if batch.name not in merged)
+
+    @cached_property
+    def copies(self) -> tuple[StoredBatch, ...]:
+        """The active batches of the work tree whose merged or recorded folder is in its archive as well.
+
+        A merge leaves them where one branch has recorded a batch and the other has proposed the same.
+        """
+        archived = {batch.folder for batch in self.merged if not batch.is_active}
+        archived &= {batch.folder for batch in self.present}
+        return tuple(
+            batch for batch in self.present if batch.is_active and f"{ARCHIVE}/{batch.name}" in archived
+        )
+
+    @cached_property
+    def merged_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
+        """The merged and recorded batches, by sweep."""
+        return batches.by_sweep(self.merged)
+
+    @cached_property
+    def present_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
+        """The batches in the work tree, by sweep."""
+        return batches.by_sweep(self.present)
+
+
+def stored_batches(workspace: Workspace, base: str | None, *, known_to_git: bool = False) -> StoredBatches:
+    """Return the existing batches. Raises StorageError, UsageError for an unknown base.
+
+    With `known_to_git`, active batches in which git sees no change are not read to be compared: there may be thousands.
+    """
+    repository, commit = workspace.repository, workspace.base_commit(base)
+    merged = batches.in_commit(repository, commit)
+    committed = _unchanged_active(repository, commit, merged) if known_to_git and commit else {}
+    present = batches.in_work_tree(workspace.root, committed=committed)
+    return with_recorded(repository, StoredBatches(commit, merged, present))
+
+
+def with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatches:
+    """Return batches of which those count as merged that HEAD or the work tree has archived."""
+    head, base = repository.commit("HEAD"), stored.commit
+    at_head = () if head == base else batches.archived_in_commit(repository, head)
+    recorded = _recorded(repository, head, at_head)
+    known = {batch.name: batch for batch in (*at_head, *stored.merged)}
+    known |= {name: batch for name, batch in recorded.items() if known[name].is_active}
+    # Before a merge or rebase is finished, no commit of this branch has what the one brings and the other repeats.
+    repeated = batches.archived_in_commit(repository, rebased_commit(repository))
+    present = (batch for batch in stored.present if not batch.is_active)
+    arriving = (batch for batch in (*repeated, *present) if batch.name not in known)
+    known |= {batch.name: batch for batch in batches.readable(arriving)}
+    at_base = _recorded(repository, base, stored.merged) if head != base else {}
+    ahead = frozenset(recorded[name].sweep for name in recorded.keys() - at_base.keys())
+    behind = frozenset(at_base[name].sweep for name in at_base.keys() - recorded.keys())
+    merged = batches.in_order(known.values())
+    return replace(stored, merged=merged, head=head, ahead=ahead - behind, apart=ahead & behind)
+
+
+def _recorded(
+    repository: Repository, commit: str | None, stored: Iterable[StoredBatch]
+) -> dict[str, StoredBatch]:
+    """Return the batches that a commit has records of, by name."""
+    archived = [batch for batch in stored if not batch.is_active]
+    files = repository.files(commit, RESULTS) if archived else {}
+    return {batch.name: batch for batch in archived if batch_records.records_file(batch) in files}
+
+
+def _unchanged_active(
+    repository: Repository, commit: str, merged: Iterable[StoredBatch]
+) -> dict[str, Mapping[str, str]]:
+    """Return the blob ids of the active batches that the work tree has as a commit has them, by folder."""
+    changes = WorkTreeChanges.read(repository, ACTIVE)
+    options = ("--cached", "--name-only", "-z", "--no-renames")
+    staged = filter(None, repository.run("diff-index", *options, commit, "--", ACTIVE).split("\0"))
+    active = [batch for batch in merged if batch.is_active]
+    unsure = {*changes.uncommitted, *changes.ignored, *changes.unwatched}
+    return batches.unchanged_folders(active, {}, staged, unsure)

@@ -1,0 +1,360 @@
+"""Exploration of a design: its candidates, how many are kept or rejected, and the problems this shows."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import assert_never
+
+from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
+from sweepledger.reader.messages import truncate
+from sweepledger.search.candidates import (
+    draw_candidates,
+    grid_candidates,
+    listed_candidates,
+)
+from sweepledger.search.configurations import (
+    Candidate,
+    Configuration,
+    ExpressionFailure,
+    Rejected,
+    configuration_builder,
+)
+from sweepledger.search.estimates import max_candidates, value_bytes
+from sweepledger.search.unit_cube import UndrawableError
+from sweepledger.structs.domain import Continuous
+from sweepledger.structs.search_block import (
+    AdaptiveSearch,
+    ConfigurationList,
+    Design,
+    GridSearch,
+    RandomSearch,
+    Sampler,
+)
+from sweepledger.structs.space import Constraint, DerivedValue
+from sweepledger.structs.values import canonical_json
+
+EARLY_CHECK = 100_000
+"""After this number of candidates, or a tenth of the limit if that is more, a hopeless search is given up."""
+
+SIGNIFICANT_DRAWS = 1_000
+"""A constraint that rejects none of fewer draws may still have an effect."""
+
+KeyFunction = Callable[[Configuration], Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorationLimits:
+    """When the exploration of a design ends, if not before."""
+
+    configurations: int
+    """One more is built, to know that the design has too many."""
+    candidates: int | None = None
+    """None: no limit."""
+    bytes: int | None = None
+    """Size of the configurations in the table; None: they cannot reach the limit."""
+
+
+@dataclass(slots=True)
+class Exploration:
+    """Counts and configurations of a design; the value changes while candidates are examined."""
+
+    design: Design
+    distinct: dict[Hashable, Configuration] = field(default_factory=dict)
+    """Configurations by key, in the order of the candidates."""
+    candidates: int = 0
+    rejected: int = 0
+    rejections: Counter[int] = field(default_factory=Counter)
+    """How many candidates each constraint rejects, by its index in the space."""
+    unevaluated: Counter[int] = field(default_factory=Counter)
+    """How many candidates lack a value that each constraint needs."""
+    never_present: set[str] = field(default_factory=set)
+    """Names that no configuration has so far."""
+    bytes: int = 0
+    """Size of the configurations in the table, if it is limited."""
+    failure: ExpressionFailure | None = None
+    """Set if exploration stopped because an expression has no result."""
+    undrawable: str | None = None
+    """Set if exploration stopped because a parameter's value is not a finite number."""
+    is_too_large: bool = False
+    """Set if exploration stopped because no sweep may have more configurations."""
+
+    @property
+    def duplicates(self) -> int:
+        """Candidates equal to an earlier one."""
+        return self.candidates - self.rejected - len(self.distinct) - (self.failure is not None)
+
+
+def explore_design(design: Design, key: KeyFunction, limits: ExplorationLimits) -> Exploration:
+    """Examine a design's candidates until it has enough or too many configurations, or no candidates are left."""
+    explored = Exploration(design, never_present=_optional_names(design))
+    wanted = _wanted(design)
+    enough = limits.configurations + 1 if wanted is None else min(limits.configurations + 1, wanted)
+    build = configuration_builder(
+        design.space, design.names if isinstance(design, ConfigurationList) else (), explored.unevaluated
+    )
+    checkpoint = max(EARLY_CHECK, (limits.candidates or 0) // 10)
+    try:
+        for candidate in islice(_candidates(design), limits.candidates):
+            explored.candidates += 1
+            _count(explored, build(candidate), key, limits)
+            explored.is_too_large = len(explored.distinct) > limits.configurations or explored.bytes > (
+                limits.bytes or 0
+            )
+            if len(explored.distinct) == enough or explored.failure or explored.is_too_large:
+                return explored
+            if explored.candidates == checkpoint and wanted and _is_hopeless(explored, wanted, limits):
+                return explored
+    except UndrawableError as error:
+        explored.undrawable = str(error)
+    return explored
+
+
+def _count(
+    explored: Exploration,
+    built: Configuration | Rejected | ExpressionFailure,
+    key: KeyFunction,
+    limits: ExplorationLimits,
+) -> None:
+    match built:
+        case Rejected(constraints):
+            explored.rejected += 1
+            explored.rejections.update(constraints)
+        case ExpressionFailure():
+            explored.failure = built
+        case _:
+            before = len(explored.distinct)
+            explored.distinct.setdefault(key(built), built)
+            if limits.bytes is not None and len(explored.distinct) > before:
+                explored.bytes += sum(map(value_bytes, built.values()))
+            if explored.never_present:
+                explored.never_present -= built.keys()
+
+
+def _is_hopeless(explored: Exploration, wanted: int, limits: ExplorationLimits) -> bool:
+    """Return whether all candidates together are unlikely to give even half of the configurations wanted."""
+    return limits.candidates is not None and (
+        2 * len(explored.distinct) * limits.candidates < wanted * explored.candidates
+    )
+
+
+def _optional_names(design: Design) -> set[str]:
+    """Return the names that a configuration of the design may lack."""
+    space = design.space
+    conditional = {parameter.name for parameter in space.parameters if parameter.when}
+    return conditional | {derived.name for derived in space.derived}
+
+
+def _wanted(design: Design) -> int | None:
+    """Return the number of configurations after which exploration may stop; None: all of them."""
+    match design:
+        case RandomSearch(cap=cap):
+            return cap
+        case _:
+            return None
+
+
+def _candidates(design: Design) -> Iterator[Candidate]:
+    match design:
+        case GridSearch(space):
+            return grid_candidates(space)
+        case RandomSearch():
+            return draw_candidates(design)
+        case ConfigurationList():
+            return listed_candidates(design)
+        case AdaptiveSearch():
+            return iter(())
+        case _:
+            assert_never(design)
+
+
+def design_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
+    """Yield the errors and warnings of an explored design; `source` is the map of the design."""
+    if explored.failure is not None:
+        yield _expression_failed(explored, explored.failure, source)
+    elif explored.undrawable is not None:
+        message = f"must give finite numbers, got another value for {explored.undrawable!r}"
+        hint = "choose less extreme parameters for the distribution"
+        yield source.problem(message, code="out-of-range", hint=hint)
+    elif not explored.distinct and explored.rejected:
+        yield from _all_rejected(explored, source)
+    else:
+        yield from _cap_problems(explored, source)
+        yield from _unbalanced_count(explored, source)
+        yield from _useless_constraints(explored, source)
+        yield from _absent_names(explored, source)
+
+
+def _warning(source: SourceMap, message: str, *part: str | int, code: str, hint: str) -> Problem:
+    return source.problem(message, *part, code=code, hint=hint, severity=Severity.WARNING)
+
+
+def _expression_failed(explored: Exploration, failure: ExpressionFailure, source: SourceMap) -> Problem:
+    message = f"cannot be computed: {failure.reason}, for {_format_configuration(failure.configuration)}"
+    failed = failure.expression
+    hint = _type_hint(failed) if failure.is_type_error else _exclusion_hint(failed)
+    match failed:
+        case DerivedValue(name):
+            part: SourcePath = ("derived", name)
+        case Constraint():
+            part = ("constraints", explored.design.space.constraints.index(failed))
+    return source.problem(message, *part, code="expression-failed", hint=hint)
+
+
+def _type_hint(source: Constraint | DerivedValue) -> str:
+    form = "a * 2 if a != null else 0" if isinstance(source, DerivedValue) else "a != null and a > 0"
+    return f"give the parameter values of one type, or test for null first, as in `{form}`"
+
+
+def _exclusion_hint(source: Constraint | DerivedValue) -> str:
+    """Describe how to exclude a case without a result: derived values are computed before any constraint."""
+    match source:
+        case DerivedValue():
+            return "add a value for this case, as in `a / b if b != 0 else 0`; constraints apply later"
+        case Constraint():
+            return "exclude the case, as in `b != 0 and a / b < 1`, or with a constraint before this one"
+        case _:
+            assert_never(source)
+
+
+def _format_configuration(configuration: Configuration) -> str:
+    return ", ".join(f"{name}={truncate(canonical_json(value))}" for name, value in configuration.items())
+
+
+_LOOSEN = "widen the domains, or loosen the constraint"
+
+
+def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
+    constraints = explored.design.space.constraints
+    examined = _examined(explored)
+    alone = [number for number, count in explored.rejections.items() if count == explored.candidates]
+    for number in sorted(alone):
+        message = (
+            f"must be true for at least one configuration, got none of {examined}: "
+            f"{truncate(constraints[number].text)}"
+        )
+        yield source.problem(message, "constraints", number, code="constraint-nothing", hint=_LOOSEN)
+    if not alone:
+        counts = "; ".join(
+            f"{truncate(constraint.text)} rejects {explored.rejections[number]}"
+            for number, constraint in enumerate(constraints)
+        )
+        message = (
+            f"must have a configuration that satisfies all constraints, got none of {examined}: {counts}"
+        )
+        yield source.problem(message, code="constraint-nothing", hint=_LOOSEN)
+
+
+def _examined(explored: Exploration) -> str:
+    return f"{explored.candidates} {_candidate_noun(explored)}"
+
+
+def _candidate_noun(explored: Exploration) -> str:
+    match explored.design:
+        case GridSearch():
+            noun = "combination"
+        case RandomSearch() | AdaptiveSearch():
+            noun = "draw"
+        case ConfigurationList():
+            noun = "configuration"
+    return f"{noun}s" if explored.candidates > 1 else noun
+
+
+def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
+    design, kept = explored.design, len(explored.distinct)
+    match design:
+        case _ if explored.is_too_large:
+            return  # the whole sweep has a problem for it
+        case GridSearch(cap=int(cap)) if kept > cap:
+            message = f"must make at most run_cap = {cap} configurations, got {kept}"
+            hint = f"raise run_cap, or draw {cap} of them with `method: random` and a seed"
+            yield source.problem(message, code="too-many-trials", hint=hint)
+        case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, cap=cap) if kept < cap:
+            message = f"run_cap requests {cap} configurations, of which {kept} remain: {_losses(explored)}"
+            hint = "a Latin hypercube draws no replacements; raise run_cap, or use random or sobol"
+            yield _warning(source, message, code="run-cap-short", hint=hint)
+        case RandomSearch(cap=cap) if kept < cap:
+            yield _unreached_cap(explored, source, cap)
+        case _:
+            pass
+
+
+def _unreached_cap(explored: Exploration, source: SourceMap, cap: int) -> Problem:
+    message = (
+        f"run_cap requests {cap} configurations, {_examined(explored)} gave only {len(explored.distinct)} "
+        f"different ones: {_losses(explored)}"
+    )
+    hint = "; ".join(_cap_hints(explored, cap))
+    return source.problem(message, code="run-cap-unreached", hint=hint)
+
+
+def _cap_hints(explored: Exploration, cap: int) -> Iterator[str]:
+    """Suggest no smaller run_cap: fewer draws are examined for it, which need not give as many."""
+    space, most = explored.design.space, max_candidates(explored.design)
+    yield "loosen the constraints or widen the domains" if space.constraints else "widen the domains"
+    if explored.duplicates and any(
+        isinstance(parameter.domain, Continuous) for parameter in space.parameters
+    ):
+        yield "drawn numbers are rounded to 10 significant digits"
+    yield f"at most {most} {_candidate_noun(explored)} are examined for a run_cap of {cap}"
+
+
+def _losses(explored: Exploration) -> str:
+    return f"constraints rejected {explored.rejected}, {explored.duplicates} were duplicates"
+
+
+def _unbalanced_count(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
+    match explored.design:
+        case RandomSearch(sampler=Sampler.SOBOL, cap=cap) if cap.bit_count() != 1:
+            lower = 1 << (cap.bit_length() - 1)
+            message = f"must be a power of two, such as {lower} or {2 * lower}, for balanced sobol points, got {cap}"
+            hint = "other counts work, but cover the space less evenly"
+            yield _warning(source, message, code="unbalanced-count", hint=hint)
+        case _:
+            pass
+
+
+def _useless_constraints(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
+    if isinstance(explored.design, ConfigurationList) or not _is_significant(explored):
+        return  # constraints guard the author's own lines
+    examined = _examined(explored)
+    for number, constraint in enumerate(explored.design.space.constraints):
+        if explored.unevaluated[number] == explored.candidates:
+            message = (
+                f"is evaluated for none of {examined}, because the values that it needs never exist together"
+            )
+            hint = "check the conditions of the parameters that it mentions"
+        elif not explored.rejections[number]:
+            message = f"rejects none of {examined}"
+            hint = "delete it, or check it for a mistake"
+        else:
+            continue
+        message += f": {truncate(constraint.text)}"
+        yield _warning(source, message, "constraints", number, code="constraint-everything", hint=hint)
+
+
+def _is_significant(explored: Exploration) -> bool:
+    """Return whether a case that no candidate shows is unlikely to exist at all."""
+    match explored.design:
+        case ConfigurationList() | GridSearch():
+            return True
+        case RandomSearch() | AdaptiveSearch():
+            return explored.candidates >= SIGNIFICANT_DRAWS
+        case _:
+            assert_never(explored.design)
+
+
+def _absent_names(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
+    """Yield a warning for each name that no configuration has."""
+    if not explored.distinct or not _is_significant(explored):
+        return
+    space, count = explored.design.space, len(explored.distinct)
+    message = f"exists in none of {count} configuration{'s' * (count > 1)}"
+    for parameter in space.parameters:
+        if parameter.name in explored.never_present:
+            hint = "its conditions, and those of the parameters they mention, are never true together"
+            yield _warning(source, message, "parameters", parameter.name, code="when-unreachable", hint=hint)
+    for derived in space.derived:
+        if derived.name in explored.never_present:
+            hint = "the values that it is computed from never exist together"
+            yield _warning(source, message, "derived", derived.name, code="when-unreachable", hint=hint)

@@ -1,0 +1,118 @@
+"""Each trial has a copy of the code: pods have room for it, and code that is too large is refused before they start."""
+
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+
+from sweepledger.commands.check import check
+from sweepledger.commands.generate import generate
+from sweepledger.commands.plan import plan
+from sweepledger.commands.repository import programs
+from sweepledger.errors import SpecError
+from sweepledger.formats import yaml
+from tests.repository import Sandbox
+from tests.sweeps import BASE
+
+MIB = 1 << 20
+
+
+def batch_of(sandbox: Sandbox) -> Path:
+    (folder,) = (sandbox.root / "overlays/active").glob("peak-*")
+    return folder
+
+
+def locked_disk(sandbox: Sandbox) -> int:
+    lock = yaml.load((batch_of(sandbox) / "batch.json").read_bytes())
+    return int(lock["program"]["code"]["disk"])
+
+
+def size_limit(sandbox: Sandbox) -> str:
+    job = yaml.load((batch_of(sandbox) / "job.yaml").read_bytes())
+    volumes = {volume["name"]: volume for volume in job["spec"]["template"]["spec"]["volumes"]}
+    return str(volumes["scratch"]["emptyDir"]["sizeLimit"])
+
+
+def selected(sandbox: Sandbox, code: str) -> None:
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace("{path: code}", code))
+
+
+@pytest.mark.parametrize(
+    ("size", "disk", "limit"), [(1, 16, "2064Mi"), (17 * MIB, 32, "2080Mi"), (40 * MIB, 64, "2112Mi")]
+)
+def test_the_scratch_has_room_for_a_copy_of_the_locked_code(
+    sandbox: Sandbox, size: int, disk: int, limit: str
+) -> None:
+    sandbox.write("code/weights.bin", "w" * size)
+    sandbox.spec()
+    sandbox.publish("Start")
+
+    generate(sandbox.workspace)
+
+    assert (locked_disk(sandbox), size_limit(sandbox)) == (disk * MIB, limit)
+    assert [problem.code for problem in check(sandbox.workspace, base="HEAD").problems] == []
+
+
+def test_many_small_files_take_a_block_each(sandbox: Sandbox) -> None:
+    for number in range(4100):
+        sandbox.write(f"code/data/{number}", "x")
+    sandbox.spec()
+    sandbox.publish("Start")
+
+    generate(sandbox.workspace)
+
+    assert locked_disk(sandbox) == 32 * MIB
+
+
+def test_files_that_are_no_code_change_no_batch(sandbox: Sandbox) -> None:
+    sandbox.spec()
+    sandbox.publish("Start")
+    generate(sandbox.workspace)
+    before = batch_of(sandbox).name
+    (sandbox.root / "weights.bin").write_bytes(bytes(40 * MIB))
+    sandbox.publish("Weights beside the code")
+
+    generate(sandbox.workspace)
+
+    assert batch_of(sandbox).name == before
+
+
+@pytest.mark.parametrize("name", ["LARGEST_CODE", "MOST_CODE_FILES"])
+def test_code_that_is_too_large_to_copy_is_refused_before_a_batch_is_written(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    sandbox.write("code/data/large.bin", "w" * (17 * MIB))
+    sandbox.spec()
+    sandbox.publish("Start")
+    monkeypatch.setattr(programs, name, {"LARGEST_CODE": 16 * MIB, "MOST_CODE_FILES": 3}[name])
+
+    (problem,) = [each for review in plan(sandbox.workspace).reviews for each in review.problems]
+    with pytest.raises(SpecError) as refused:
+        generate(sandbox.workspace)
+
+    assert (problem.code, problem.path) == ("code-too-large", "run.code.path")
+    assert "the largest: code/data/large.bin" in problem.message
+    assert "run.code.exclude" in (problem.hint or "")
+    assert [each.code for each in refused.value.problems] == ["code-too-large"]
+    assert not [*(sandbox.root / "overlays/active").glob("peak-*")]
+
+
+def test_code_without_the_large_file_is_locked(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.write("code/data/large.bin", "w" * (17 * MIB))
+    selected(sandbox, "{paths: [code], exclude: ['*.bin']}")
+    sandbox.publish("Start")
+    monkeypatch.setattr(programs, "LARGEST_CODE", 16 * MIB)
+
+    generate(sandbox.workspace)
+
+    assert locked_disk(sandbox) == 16 * MIB
+
+
+def test_the_launcher_copies_all_that_is_locked() -> None:
+    launcher = run_path(str(BASE / "launcher/v1/launch.py"), run_name="launch")
+
+    assert (
+        launcher["LARGEST_CODE"],
+        launcher["MOST_CODE_FILES"],
+    ) == (programs.LARGEST_CODE, programs.MOST_CODE_FILES)

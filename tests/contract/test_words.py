@@ -1,0 +1,118 @@
+"""The keys of JSON answers and the codes of problems use the words of the glossary, and none that it replaces."""
+
+import ast
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweepledger.commands.reports.compare import Spent
+from sweepledger.commands.reports.explain import Proposal
+from sweepledger.commands.verification.commit_audit import UnsignedChange
+from sweepledger.commands.verification.file_diff import FileDifference
+from sweepledger.exchange.conversion import Loss
+from sweepledger.formats.evidence_jsonl import ForeignEvidence
+from sweepledger.plan.changes import FileChange, OutdatedPart
+from sweepledger.plan.coverage import Discrepancy
+from sweepledger.plan.forecast import Quantiles
+from sweepledger.plan.upper_bounds import Cost, RoundBounds
+from sweepledger.results.causes import FactorFinding
+from sweepledger.results.inference import Interval
+from sweepledger.structs.run_config import Pack
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "generator/sweepledger"
+GLOSSARY = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+REPLACED = frozenset(
+    word
+    for line in re.findall(r"^- \*[^*]+\*, not (.+)$", GLOSSARY, re.MULTILINE)
+    for word in re.findall(r"`(\w+)`", line)
+)
+"""Words for which the glossary has another."""
+
+WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
+    "cli/author.py": [ForeignEvidence],
+    "cli/verification.py": [FileDifference],
+    "commands/exchange.py": [Loss, Loss],
+    "commands/verify.py": [FileDifference, UnsignedChange],
+    "commands/reports/compare.py": [Interval, Spent, Interval],
+    "commands/reports/explain.py": [FactorFinding, Proposal],
+    "plan/review_json.py": [Quantiles, OutdatedPart, Cost, Cost, Pack, RoundBounds, FileChange, Discrepancy],
+}
+"""The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
+
+
+def is_answer(path: Path, function: ast.FunctionDef | ast.Module) -> bool:
+    folder = path.relative_to(PACKAGE).parts[0]
+    if isinstance(function, ast.Module):
+        is_command = folder == "cli" and "text" not in path.parts and path.name != "app.py"
+        return is_command or path.name == "review_json.py"
+    return folder in {"commands", "engine"} and function.name.endswith("_data")
+
+
+def written_keys(node: ast.AST) -> Iterator[str]:
+    """Yield the texts that are keys of mappings, or under which a mapping gets a member."""
+    for part in ast.walk(node):
+        keys: list[ast.expr | None] = part.keys if isinstance(part, ast.Dict) else []
+        if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
+            keys = [part.slice]
+        yield from (key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
+
+
+def answers() -> Iterator[tuple[str, ast.FunctionDef | ast.Module]]:
+    """Yield each module or function that writes JSON answers."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        functions = (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef))
+        name = path.relative_to(PACKAGE).as_posix()
+        parts: list[ast.FunctionDef | ast.Module] = [module, *functions]
+        yield from ((name, part) for part in parts if is_answer(path, part))
+
+
+def json_keys() -> frozenset[str]:
+    fields = {
+        field.name
+        for kinds in WRITTEN_BY_ASDICT.values()
+        for kind in kinds
+        for field in dataclasses.fields(kind)
+    }
+    return frozenset({key for _, node in answers() for key in written_keys(node)} | fields)
+
+
+def replaced_words(names: frozenset[str]) -> list[str]:
+    return sorted(name for name in names if REPLACED & set(re.split(r"[_-]", name)))
+
+
+def test_no_key_of_a_json_answer_is_a_word_that_the_glossary_replaces() -> None:
+    keys = json_keys()
+
+    assert {"reserved", "requested", "remaining", "configuration", "previous"} <= keys
+    assert replaced_words(keys) == []
+
+
+def test_each_class_whose_fields_become_keys_is_looked_at() -> None:
+    calls = Counter(
+        name
+        for name, node in answers()
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and part.id == "asdict"
+    )
+
+    assert calls == {name: len(kinds) for name, kinds in WRITTEN_BY_ASDICT.items()}
+
+
+@pytest.mark.parametrize("key", ["promised", "best_assignment", "says"])
+def test_a_replaced_word_is_noticed(key: str) -> None:
+    module = ast.parse(f'def as_data(self): return {{"{key}": 1}}')
+
+    assert replaced_words(frozenset(written_keys(module))) == [key]
+
+
+def test_no_code_of_a_problem_is_a_word_that_the_glossary_replaces() -> None:
+    page = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
+
+    assert replaced_words(frozenset(re.findall(r"^### `([^`]+)`$", page, re.MULTILINE))) == []
