@@ -67,7 +67,7 @@ def build(sandbox: Sandbox, size: Size) -> None:
             made = f"{sweep}-b{batch}-{number * 100 + batch:08x}"
             for file, text in files.items():
                 own = text if file == "launch.py" else text.replace(name, made).replace("model", sweep)
-                if file == "batch.yaml":
+                if file == "batch.json":
                     own = own.replace(spec_digest, bytes_digest(spec.encode()))
                     own = own.replace("number: 1\n", f"number: {batch}\n")
                 sandbox.write(f"overlays/{place}/{made}/{file}", own)

@@ -135,7 +135,7 @@ class Copies:
                 text = TRIAL.sub(lambda at: b"t" + own + at[1], text)
             made[other] = text
         for path, text in made.items():
-            if path.endswith("/batch.yaml"):
+            if path.endswith("/batch.json"):
                 yield path, self._lock(path, text, made, name)
             else:
                 yield path, text

@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.batch import BatchLock, SpecFile
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.record import ExpectedTrial, Record, Status
-from sweepledger.structs.run_config import Shape
+from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.values import Value, digest
 
 TREE = "c0de" * 10
@@ -31,6 +31,8 @@ def a_program(**changes: Any) -> Program:
 
 
 def a_lock(**changes: Any) -> BatchLock:
+    """Make a lock; changes of `run` may be given by their own names."""
+    run = {key: changes.pop(key) for key in ("pool", "pack", "retries") if key in changes}
     return BatchLock(
         **{
             "name": "mnist-grid-b1-3f9a1c2e",
@@ -38,18 +40,18 @@ def a_lock(**changes: Any) -> BatchLock:
             "sweep": "mnist-grid",
             "number": 1,
             "parent": None,
-            "spec_path": "sweeps/mnist-grid.yaml",
-            "spec_digest": "sha256:" + "5bec" * 16,
+            "generated": "by a test",
+            "spec": SpecFile("sweeps/mnist-grid.yaml", "sha256:" + "5bec" * 16),
             "shape": Shape.INDEXED,
             "trials": 2,
             "metric": Metric("test_accuracy", Goal.MAXIMIZE),
             "program": a_program(),
-            "seed_base": 0,
-            "retries": 1,
+            "run": RunConfig(**{"retries": 1, **run}),
             "generator": "0.1.0",
             "bases": (),
+            "columns": {},
             "files": {},
-            "max_disruptions": 5,
+            "blobs": {},
             **changes,
         }
     )

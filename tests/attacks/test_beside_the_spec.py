@@ -33,7 +33,7 @@ def replaced(file: Path, old: str, new: str) -> None:
 
 def with_digests(folder: Path) -> None:
     """Enter the digests of edited files into the lock."""
-    lock = folder / "batch.yaml"
+    lock = folder / "batch.json"
     for file in folder.iterdir():
         entry = re.compile(rf'^(  {re.escape(file.name)}: )"sha256:[0-9a-f]+"$', re.MULTILINE)
         lock.write_text(entry.sub(rf'\1"{bytes_digest(file.read_bytes())}"', lock.read_text()))
@@ -43,7 +43,7 @@ EDITS = {
     "job.yaml": ('cpu: "1"', 'cpu: "64"'),
     "launch.json": ("code/train.py", "code/evil.py"),
     "hyperparams.csv": ("0.5", "5.5"),
-    "batch.yaml": ("retries: 0", "retries: 9"),
+    "batch.json": ('"retries": 0', '"retries": 9'),
 }
 
 

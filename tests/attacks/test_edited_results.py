@@ -23,7 +23,7 @@ from tests.repository import Sandbox
 from tests.tiers import parameters
 
 SUMMARY, RECORDS = "results/peak/summary.csv", "results/peak/records/*.jsonl"
-LOCKS, SPEC = "overlays/archive/*/batch.yaml", "sweeps/peak.yaml"
+LOCKS, SPEC = "overlays/archive/*/batch.json", "sweeps/peak.yaml"
 CODE = re.compile(r'(,"code":"[0-9a-f]+")')
 
 

@@ -94,9 +94,9 @@ def test_a_lock_file_of_the_environment_that_is_swapped_after_the_review_is_refu
     lock.write_text(LOCK)
     sandbox.commit("Restore it")
     assert errors(sandbox) == set()
-    text = (folder / "batch.yaml").read_text()
+    text = (folder / "batch.json").read_text()
     digest = text.split("requirements.txt")[1].split("sha256:")[1][:64]
-    (folder / "batch.yaml").write_text(text.replace(digest, "2" * 64))
+    (folder / "batch.json").write_text(text.replace(digest, "2" * 64))
     sandbox.commit("Name another lock file")
     assert errors(sandbox) & {"batch-forged", "drift"}
 

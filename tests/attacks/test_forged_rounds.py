@@ -51,7 +51,7 @@ def reindented(folder: Path, batch: str) -> None:
     (folder / "launch.json").write_text(json.dumps(launch, indent=2))
 
 
-JOB, LAUNCH, LOCK, KUSTOMIZATION = "job.yaml", "launch.json", "batch.yaml", "kustomization.yaml"
+JOB, LAUNCH, LOCK, KUSTOMIZATION = "job.yaml", "launch.json", "batch.json", "kustomization.yaml"
 FORGERIES: dict[str, Forge] = {
     "another command, re-indented": reindented,
     "a secret": replaced(LAUNCH, '"secrets": {}', '"secrets": {"X": "/sweep/git/password"}'),

@@ -23,7 +23,7 @@ CONTENTS: dict[str, tuple[str, bytes | Path]] = {
     "a summary of no text": (SUMMARY, b"\0\r\n," * 50),
     "a summary of quotes": (SUMMARY, b'"a\n' * 100),
     "a summary that is a link": (SUMMARY, Path("/etc/passwd")),
-    "a lock of many levels": ("overlays/archive/*/batch.yaml", DEEP),
+    "a lock of many levels": ("overlays/archive/*/batch.json", DEEP),
     "a table of many levels": ("overlays/archive/*/hyperparams.csv", b'trial,x\nt0,"' + DEEP + b'"\n'),
     "a spec with aliases": ("sweeps/peak.yaml", b"&a [*a]"),
     "settings that are a link": ("sweepledger.yaml", Path("/etc/passwd")),

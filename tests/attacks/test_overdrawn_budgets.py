@@ -103,8 +103,8 @@ def of_the_new_batch(file: str, old: str, new: str) -> Edit:
 
 def smaller_than_merged(sandbox: Sandbox, name: str) -> None:
     """Say in the lock of the active batch that it is smaller."""
-    lock = sandbox.root / "overlays/active" / name / "batch.yaml"
-    lock.write_text(lock.read_text().replace(f"trials: {HOURS}\n", "trials: 1\n"))
+    lock = sandbox.root / "overlays/active" / name / "batch.json"
+    lock.write_text(lock.read_text().replace(f'"trials": {HOURS},', '"trials": 1,'))
 
 
 OVERDRAWN = "budget-overdrawn"
@@ -130,7 +130,7 @@ EDITS: dict[str, tuple[Edit, str]] = {
         OVERDRAWN,
     ),
     "the new lock asks for fewer trials": (
-        of_the_new_batch("batch.yaml", "trials: 3", "trials: 1"),
+        of_the_new_batch("batch.json", '"trials": 3', '"trials": 1'),
         "batch-forged",
     ),
     "the new Jobs have a GPU that their spec lacks": (

@@ -87,10 +87,10 @@ BATCHES: dict[str, tuple[Edit, str]] = {
         "batch-forged",
     ),
     "that writes to the folder of another": (replaced("job.yaml", "{}/", "{}/"), "volume-not-allowed"),
-    "whose lock has the name of another": (replaced("batch.yaml", "{}", "{}"), "batch-forged"),
-    "whose lock has another number": (replaced("batch.yaml", "number: 1", "number: 2"), "batch-forged"),
+    "whose lock has the name of another": (replaced("batch.json", "{}", "{}"), "batch-forged"),
+    "whose lock has another number": (replaced("batch.json", '"number": 1', '"number": 2'), "batch-forged"),
     "whose lock has the spec of another": (
-        replaced("batch.yaml", "sweeps/new.yaml", "sweeps/running.yaml"),
+        replaced("batch.json", "sweeps/new.yaml", "sweeps/running.yaml"),
         "batch-forged",
     ),
     "results behind a link": (linked("results/new", "peak"), "file-mode"),

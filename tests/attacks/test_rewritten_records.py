@@ -62,7 +62,7 @@ ATTACKS: dict[str, Attack] = {
     "the records of a batch deleted": removed(RECORDS),
     "all results of a sweep deleted": removed("results/hill/**/*"),
     "the summary deleted": removed("results/hill/summary.csv"),
-    "the lock of an archived batch deleted": removed("overlays/archive/{batch}/batch.yaml"),
+    "the lock of an archived batch deleted": removed("overlays/archive/{batch}/batch.json"),
     "a value rewritten": edited(RECORDS, lambda text: text.replace('"score":', '"score":9', 1)),
     "a record cut off": edited(RECORDS, lambda text: text.rpartition("{")[0]),
     "a record added": edited(RECORDS, lambda text: text + text.splitlines()[-1] + "\n"),

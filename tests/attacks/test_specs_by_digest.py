@@ -70,7 +70,7 @@ def test_a_further_cancellation_is_allowed(cancelled: Sandbox) -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
-    "file", ["launch.json", "batch.yaml", "hyperparams.csv", "kustomization.yaml", "job.yaml"]
+    "file", ["launch.json", "batch.json", "hyperparams.csv", "kustomization.yaml", "job.yaml"]
 )
 def test_another_file_that_the_lock_names_is_no_spec(sandbox: Sandbox, file: str) -> None:
     batch = sandbox.merged()
@@ -99,14 +99,14 @@ def test_a_row_that_the_spec_cannot_produce_is_not_in_it_whatever_its_lock_claim
     sandbox.spec(xs="1, 2, 99")
     (forged,) = [one.batch for one in generate(sandbox.workspace) if one.batch]
     sandbox.spec(xs="1, 2, 3")
-    lock = sandbox.root / "overlays/active" / forged.name / "batch.yaml"
-    claimed = forged.lock.spec_digest
+    lock = sandbox.root / "overlays/active" / forged.name / "batch.json"
+    claimed = forged.lock.spec.digest
     honest = sandbox.workspace.sweeps()[0].digest
     lock.write_text(lock.read_text().replace(claimed, honest))
     resign(lock.parent)
     sandbox.publish("Past the check")
     batch = stored(sandbox)
-    assert batch.lock.spec_digest == honest
+    assert batch.lock.spec.digest == honest
     for index in range(3):
         leave(tmp_path / "results", batch, index)
 

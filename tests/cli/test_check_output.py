@@ -90,7 +90,7 @@ def test_the_patch_writes_what_generate_writes(
             (folder / "job.yaml").write_text("a: 1")
             (folder / 'odd "name"').write_text("x")
         case "illegible":
-            (folder / "batch.yaml").write_text("[")
+            (folder / "batch.json").write_text("[")
     sandbox.commit("Ask")
 
     done, report = reported(sandbox, run_sweep)
@@ -155,7 +155,7 @@ def test_a_batch_is_annotated_at_its_lock() -> None:
     problem = Problem("overlays/active/peak-b1-00000000", 0, 0, "", "wrong", "drift")
 
     assert list(github_annotations([problem])) == [
-        "::error file=overlays/active/peak-b1-00000000/batch.yaml,line=1,title=drift::wrong"
+        "::error file=overlays/active/peak-b1-00000000/batch.json,line=1,title=drift::wrong"
     ]
 
 

@@ -211,7 +211,7 @@ def foreign_spec(sandbox: Sandbox) -> None:
 
 
 def edited_by_hand(sandbox: Sandbox) -> None:
-    (lock,) = sandbox.root.glob("overlays/active/*/batch.yaml")
+    (lock,) = sandbox.root.glob("overlays/active/*/batch.json")
     lock.write_text(f"{lock.read_text()}# edited\n")
 
 
@@ -497,7 +497,6 @@ NOT_RUN = {
         sweep cluster bootstrap {controller} --repo URL --branch main
         sweep cluster data FOLDER
         sweep cluster data PATH
-        sweep generate [a-z0-9-]+
         sweep import wandb FILE
         sweep cluster pin trainer --tag v1
         sweep validate --schema settings

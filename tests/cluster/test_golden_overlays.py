@@ -13,7 +13,7 @@ import pytest
 
 from sweepledger import spec
 from sweepledger.engine.cluster import submission
-from sweepledger.formats import batch_yaml, running_yaml
+from sweepledger.formats import batch_json, running_yaml
 from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
 from sweepledger.repo import kustomize
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS, Kind
@@ -214,7 +214,7 @@ def test_the_server_accepts_every_golden_overlay_as_it_is_submitted(
 def test_the_server_lets_batches_of_every_shape_be_paused_scaled_and_resumed(
     overlay: Path, platform: Server, tmp_path: Path
 ) -> None:
-    lock = batch_yaml.read((overlay / "batch.yaml").read_bytes())
+    lock = batch_json.read((overlay / "batch.json").read_bytes())
     kind = WORKLOAD_KINDS[lock.shape]
     states = (None, RunningState(paused=True), RunningState(paused=False, parallelism=1), None)
     asked: list[list[dict[str, Any]]] = []
@@ -256,7 +256,7 @@ def in_state(folder: Path, overlay: Path, state: RunningState | None) -> Path:
     for settings_file in overlay.parents[1].glob("sweepledger.yaml"):
         shutil.copy(settings_file, target.parents[1])
     if state is not None:
-        lock = batch_yaml.read((overlay / "batch.yaml").read_bytes())
+        lock = batch_json.read((overlay / "batch.json").read_bytes())
         (target / RUNNING_FILE).write_bytes(running_yaml.write(state, lock))
         kustomization = target / "kustomization.yaml"
         kustomization.write_bytes(kustomization.read_bytes() + REFERENCE)

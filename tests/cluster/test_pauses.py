@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.formats import batch_yaml
+from sweepledger.formats import batch_json
 from sweepledger.structs.run_config import RunningState
 from tests.cluster import machine
 from tests.cluster.apiserver import Server
@@ -128,7 +128,7 @@ def without_retries(manifest: dict[str, Any]) -> dict[str, Any]:
 def test_pauses_and_scaling_cost_no_attempt_and_a_pod_that_is_deleted_by_hand_costs_one(
     overlay: Path, server: Server, tmp_path: Path
 ) -> None:
-    lock = batch_yaml.read((overlay / "batch.yaml").read_bytes())
+    lock = batch_json.read((overlay / "batch.json").read_bytes())
     kubelet = Kubelet(server, lock.name)
     many = 3 if lock.shape == "indexed" else lock.trials
 

@@ -50,7 +50,7 @@ def commit_between(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commit(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     listed = sandbox.git("ls-tree", "-r", "HEAD", f"overlays/active/{batch}/").replace("active", "archive")
-    kept = [line for line in listed.splitlines() if line.endswith(("/batch.yaml", "/hyperparams.csv"))]
+    kept = [line for line in listed.splitlines() if line.endswith(("/batch.json", "/hyperparams.csv"))]
     sandbox.write("code/train.py", "dirty")
 
     made = cancel(sandbox.workspace, "peak")

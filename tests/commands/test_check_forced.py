@@ -81,7 +81,7 @@ def test_a_new_sweep_is_held_against_its_spec_beside_what_is_no_batch(sandbox: S
 
 def broken(sandbox: Sandbox) -> str:
     """Merge a sweep, then by force a lock that nobody can read; give its path."""
-    path = f"overlays/active/{sandbox.merged()}/batch.yaml"
+    path = f"overlays/active/{sandbox.merged()}/batch.json"
     lock = sandbox.root / path
     lock.write_text(f"<<<<<<< HEAD\n{lock.read_text()}")
     by_force(sandbox)
@@ -89,12 +89,13 @@ def broken(sandbox: Sandbox) -> str:
 
 
 def test_a_broken_batch_stops_no_other_change(sandbox: Sandbox) -> None:
-    broken(sandbox)
+    path = broken(sandbox)
     sandbox.spec("other", "4, 5")
     generate(sandbox.workspace, ["other"])
     sandbox.commit("Ask for another sweep")
 
-    assert check_problems(sandbox) == set()
+    assert errors(sandbox) == set()
+    assert {(file, code) for file, code, _ in check_problems(sandbox)} == {(path, "batch-unreadable")}
 
 
 def test_a_broken_batch_may_be_made_again_what_git_once_had(sandbox: Sandbox) -> None:

@@ -1,5 +1,6 @@
 """What `sweep check` says to somebody who means harm, and who knows how it works."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -42,15 +43,13 @@ def forge(sandbox: Sandbox, source: str, name: str, place: str = "active", **edi
 
 
 def resign(folder: Path) -> None:
-    lock = folder / "batch.yaml"
-    lines, is_blob = [], False
-    for line in lock.read_text().splitlines():
-        is_blob = line == "blobs:" or (is_blob and line.startswith("  "))
-        path = folder / line.strip().partition(": ")[0].strip('"')
-        is_listed = line.startswith("  ") and path.is_file() and path != lock
-        identify = blob_id if is_blob else bytes_digest
-        lines.append(f'{line.partition(": ")[0]}: "{identify(path.read_bytes())}"' if is_listed else line)
-    lock.write_text("\n".join(lines) + "\n")
+    lock = folder / "batch.json"
+    data = json.loads(lock.read_text())
+    for key, identify in (("files", bytes_digest), ("blobs", blob_id)):
+        data[key] |= {
+            path: identify((folder / path).read_bytes()) for path in data[key] if (folder / path).is_file()
+        }
+    lock.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 @pytest.mark.parametrize("touched", [True, False], ids=["spec read", "spec as merged"])
@@ -146,10 +145,8 @@ def test_a_spec_stays_as_long_as_a_batch_of_it_is_active(sandbox: Sandbox) -> No
 
 def test_a_lock_that_names_no_bases_frees_none(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs=", ".join(map(str, range(30))))
-    lock = sandbox.root / "overlays/active" / name / "batch.yaml"
-    head, _, rest = lock.read_text().partition("bases:\n")
-    kept = "\n".join(line for line in rest.splitlines() if not line.startswith("  - ")) + "\n"
-    lock.write_text(f"{head}bases: []\n{kept}")
+    lock = sandbox.root / "overlays/active" / name / "batch.json"
+    lock.write_text(json.dumps({**json.loads(lock.read_text()), "bases": []}, indent=1))
     sandbox.publish("Merged by somebody who did not check")
     assert check(sandbox.workspace).problems == ()
     changed = ["base/launcher/v1/launch.py", "base/trial/v1/job.yaml"]
@@ -328,12 +325,12 @@ def test_attributes_are_read_as_git_reads_them(sandbox: Sandbox, text: str, mode
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 50_000, "a: &a [*a]", "a\0b", ""])
 def test_a_lock_that_would_end_the_process_is_refused(sandbox: Sandbox, text: str) -> None:
     sandbox.merged()
-    sandbox.write(f"overlays/active/{FORGED}/batch.yaml", text)
+    sandbox.write(f"overlays/active/{FORGED}/batch.json", text)
     sandbox.commit("Deep")
 
     (problem,) = check(sandbox.workspace).problems
 
-    assert (problem.file, problem.code) == (f"overlays/active/{FORGED}/batch.yaml", "batch-forged")
+    assert (problem.file, problem.code) == (f"overlays/active/{FORGED}/batch.json", "batch-forged")
 
 
 @pytest.mark.parametrize("path", ["base/zz/v1/zeros", f"overlays/active/{FORGED}/zeros", "sweeps/zeros.yaml"])

@@ -555,7 +555,7 @@ def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox,
     merged.pull()
     inputs = sorted(
         [
-            f"overlays/archive/{batch.name}/batch.yaml",
+            f"overlays/archive/{batch.name}/batch.json",
             f"results/peak/records/{batch.name}.jsonl",
             "sweeps/peak.yaml",
         ]

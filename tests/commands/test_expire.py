@@ -494,8 +494,10 @@ def test_what_trials_under_way_may_go_on_from_stays_until_they_have_ended(
     recorded: Sandbox, results: Path
 ) -> None:
     later = recorded.merged(xs="1, 2, 3, 4")
-    lock = recorded.root / "overlays/active" / later / "batch.yaml"
-    lock.write_text(lock.read_text() + "parents: {'0': t00000000000}\n")
+    lock = recorded.root / "overlays/active" / later / "batch.json"
+    lock.write_text(
+        lock.read_text().replace('"generator"', '"parents": {"0": "t00000000000"},\n "generator"')
+    )
     recorded.publish("Go on from checkpoints")
 
     state, says = fate(expired(recorded, results))

@@ -145,10 +145,10 @@ def test_no_one_writes_another_cluster_into_a_lock(sandbox: Sandbox) -> None:
     ask(sandbox, "peak", "eu")
     generate(sandbox.workspace)
     (batch,) = batches.in_work_tree(sandbox.root)
-    lock = sandbox.root / batch.folder / "batch.yaml"
-    text = lock.read_text().replace('cluster: "eu"', 'cluster: "us"')
+    lock = sandbox.root / batch.folder / "batch.json"
+    text = lock.read_text().replace('"cluster": "eu"', '"cluster": "us"')
     # Consistent to the last digest: only who renders the batch again sees it.
-    blank = {**batch.tree.files, "batch.yaml": text.encode()}
+    blank = {**batch.tree.files, "batch.json": text.encode()}
     digest = batch_digest(FileTree(blank), batch.name, batch.lock.digest)
     name = f"{batch.name[:-8]}{digest.removeprefix('sha256:')[:8]}"
     for path, content in blank.items():
@@ -190,7 +190,7 @@ def test_one_argo_cd_tells_its_clusters_apart(sandbox: Sandbox) -> None:
         (made,) = yaml.load_all((folder / "batches.yaml").read_bytes())
         (generator,) = made["spec"]["generators"]
         assert generator["selector"] == {"matchLabels": {"cluster": cluster}}
-        assert generator["git"]["files"][0]["path"].endswith("/batch.yaml")
+        assert generator["git"]["files"][0]["path"].endswith("/batch.json")
         assert made["spec"]["template"]["spec"]["destination"]["name"] == f"gpu-{cluster}"
         objects = [one for path in folder.glob("*.yaml") for one in yaml.load_all(path.read_bytes())]
         named[cluster] = {(one["kind"], one["metadata"]["name"]) for one in objects if "metadata" in one}
@@ -449,7 +449,7 @@ def test_trials_do_not_continue_from_checkpoints_of_another_cluster(tmp_path: Pa
     sandbox = followed(tmp_path, settings=TWO, method="halving", size=4, more=resource)
     (batch,) = (one for one in batches.in_work_tree(sandbox.root) if one.is_active)
     other = {"eu": "us", "us": "eu"}[batch.lock.cluster or ""]
-    path = sandbox.root / batch.lock.spec_path
+    path = sandbox.root / batch.lock.spec.path
     path.write_text(path.read_text().replace("run:\n", f"run:\n  cluster: {other}\n"))
 
     with pytest.raises(RepositoryError, match="continues from checkpoints in cluster"):

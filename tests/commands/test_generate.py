@@ -279,7 +279,7 @@ def test_an_edited_batch_stops_every_sweep(
 ) -> None:
     sandbox.merged("first")
     (name,) = sandbox.active()
-    sandbox.write(f"overlays/active/{name}/batch.yaml", "edited\n")
+    sandbox.write(f"overlays/active/{name}/batch.json", "edited\n")
     sandbox.spec("second")
 
     done = run_sweep("generate", cwd=sandbox.root)

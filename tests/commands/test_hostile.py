@@ -46,7 +46,7 @@ def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("file", "old", "new"),
-    [("batch.yaml", "retries: 0", "retries: 9"), ("job.yaml", "parallelism: 2", "parallelism: 3")],
+    [("batch.json", '"retries": 0', '"retries": 9'), ("job.yaml", "parallelism: 2", "parallelism: 3")],
 )
 def test_a_forged_batch_is_not_what_the_generator_writes(
     sandbox: Sandbox, file: str, old: str, new: str
@@ -57,9 +57,9 @@ def test_a_forged_batch_is_not_what_the_generator_writes(
     folder = sandbox.root / "overlays/active" / made.batch.name
     before = made.batch.tree.digests[file]
     (folder / file).write_text((folder / file).read_text().replace(old, new))
-    if file != "batch.yaml":
+    if file != "batch.json":
         after = "sha256:" + hashlib.sha256((folder / file).read_bytes()).hexdigest()
-        (folder / "batch.yaml").write_text((folder / "batch.yaml").read_text().replace(before, after))
+        (folder / "batch.json").write_text((folder / "batch.json").read_text().replace(before, after))
 
     assert codes(sandbox) == {"batch-forged"}
 
@@ -108,8 +108,8 @@ def test_what_batches_were_made_from_is_frozen(sandbox: Sandbox, path: str) -> N
 @pytest.mark.full_suite("more attacks")
 def test_one_broken_folder_stops_no_other_batch_and_can_be_removed(sandbox: Sandbox) -> None:
     name = sandbox.merged()
-    sandbox.write("overlays/active/foo/batch.yaml", "garbage")
-    sandbox.write("overlays/active/bar-b1-00000000/batch.yaml", "garbage")
+    sandbox.write("overlays/active/foo/batch.json", "garbage")
+    sandbox.write("overlays/active/bar-b1-00000000/batch.json", "garbage")
     sandbox.publish("Break")
     events = local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True))
 

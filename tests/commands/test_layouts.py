@@ -167,10 +167,8 @@ def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, co
 def test_a_lock_with_a_selection_at_another_path_is_refused(script: Sandbox) -> None:
     ask(script, code="{path: .}")
     generate(script.workspace)
-    (lock,) = script.root.glob("overlays/active/*/batch.yaml")
-    lock.write_text(
-        lock.read_text().replace('path: "."', 'path: "code"').replace("path: .\n", "path: code\n")
-    )
+    (lock,) = script.root.glob("overlays/active/*/batch.json")
+    lock.write_text(lock.read_text().replace('"path": "."', '"path": "code"'))
     script.commit("Ask")
 
     assert {problem.code for problem in check(script.workspace).problems} >= {"batch-forged"}

@@ -26,14 +26,14 @@ from tests.repository import Sandbox
 RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 BROKEN: dict[str, tuple[Callable[[str], str], int]] = {
-    "no YAML": (lambda text: text.replace('shape: "', 'shape: "a" "'), 12),
-    "anchors": (lambda text: text.replace("retries: 0", "retries: &r 0"), 30),
-    "cut short": (lambda text: text[: text.index("trials:")], 1),
-    "a wrong kind": (lambda text: text.replace("trials: 3", "trials: three"), 13),
-    "a word that is none": (lambda text: text.replace('goal: "maximize"', 'goal: "most"'), 16),
-    "another version": (lambda text: text.replace("version: 1", "version: 2"), 3),
-    "another batch's": (lambda text: text.replace('name: "broken-', 'name: "good-'), 1),
-    "a path for a sweep": (lambda text: text.replace('sweep: "broken"', 'sweep: "../../x"'), 1),
+    "no JSON": (lambda text: text.replace('"shape": "', '"shape": "a" "'), 13),
+    "NaN": (lambda text: text.replace('"retries": 0', '"retries": NaN'), 47),
+    "cut short": (lambda text: text[: text.index('"trials":')], 1),
+    "a wrong kind": (lambda text: text.replace('"trials": 3', '"trials": "three"'), 14),
+    "a word that is none": (lambda text: text.replace('"goal": "maximize"', '"goal": "most"'), 17),
+    "another version": (lambda text: text.replace('"version": 1', '"version": 2'), 2),
+    "another batch's": (lambda text: text.replace('"name": "broken-', '"name": "good-'), 1),
+    "a path for a sweep": (lambda text: text.replace('"sweep": "broken"', '"sweep": "../../x"'), 1),
     "empty": (lambda _: "", 1),
 }
 """How a lock breaks, and the line in which it does."""
@@ -44,7 +44,7 @@ def merged(sandbox: Sandbox, name: str) -> str:
 
 
 def lock_of(sandbox: Sandbox, batch: str) -> Path:
-    (path,) = sandbox.root.glob(f"overlays/*/{batch}/batch.yaml")
+    (path,) = sandbox.root.glob(f"overlays/*/{batch}/batch.json")
     return path
 
 
@@ -52,13 +52,13 @@ def by_force(sandbox: Sandbox) -> None:
     sandbox.publish("Merge by force")
 
 
-def break_lock(sandbox: Sandbox, batch: str, harm: Callable[[str], str] = BROKEN["no YAML"][0]) -> str:
+def break_lock(sandbox: Sandbox, batch: str, harm: Callable[[str], str] = BROKEN["no JSON"][0]) -> str:
     path = lock_of(sandbox, batch)
     before = path.read_text()
     path.write_text(harm(before))
     assert path.read_text() != before
     by_force(sandbox)
-    return f"overlays/active/{batch}/batch.yaml"
+    return f"overlays/active/{batch}/batch.json"
 
 
 def leave_all(sandbox: Sandbox, results: Path, name: str) -> None:
@@ -118,7 +118,7 @@ def test_a_batch_without_a_lock_or_with_another_table_stops_no_other(
     assert batches_of(caught.value.done) == [two[1]]
     assert sorted(problem.file for one in caught.value.failures for problem in problems_of(one)) == [
         f"overlays/active/{two[0]}/launch.json",
-        f"overlays/active/{lost}/batch.yaml",
+        f"overlays/active/{lost}/batch.json",
     ]
 
 
@@ -150,7 +150,7 @@ def test_a_recorded_batch_that_breaks_stops_its_sweep_and_no_other(
 
     assert batches_of(caught.value.done) == []
     (problem,) = problems_of(caught.value.failures[0])
-    assert problem.file == f"overlays/archive/{two[0]}/batch.yaml"
+    assert problem.file == f"overlays/archive/{two[0]}/batch.json"
 
 
 def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
@@ -164,11 +164,11 @@ def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
 
     assert (said.returncode, again.returncode) == (3, 3), said.stderr + again.stderr
     assert f"recorded {two[1]}" in said.stdout
-    assert f"{file}:12:1: must be YAML" in said.stderr
+    assert f"{file}:13:1: not a lock file: shape: " in said.stderr
     assert "[batch-unreadable]\n  hint: restore the folder from git" in said.stderr
     answered = json.loads(again.stdout)
     assert (answered["status"], answered["data"]) == ("error", {"collected": [], "requested": []})
-    assert [(one["file"], one["line"]) for one in answered["problems"]] == [(file, 12)]
+    assert [(one["file"], one["line"]) for one in answered["problems"]] == [(file, 13)]
 
 
 def test_in_a_cluster_the_others_are_looked_at_and_recorded(
@@ -209,7 +209,7 @@ def test_a_trial_of_another_batch_is_found_and_one_of_the_broken_is_explained(
     break_lock(sandbox, two[0])
 
     assert find_trial(sandbox.workspace.root, f"good/{trials[two[1]]}").batch.name == two[1]
-    with pytest.raises(UnreadableError, match=r"batch\.yaml:12"):
+    with pytest.raises(UnreadableError, match=r"batch\.json:13"):
         find_trial(sandbox.workspace.root, "broken/t00000000000")
 
 
@@ -344,12 +344,12 @@ def test_an_unknown_trial_may_be_in_a_table_that_lost_a_row(sandbox: Sandbox) ->
         find_trial(sandbox.root, "t000000000000")
 
 
-def test_an_unknown_trial_is_said_to_be_unknown_without_parsing_whole_batches(
+def test_an_unknown_trial_is_said_to_be_unknown_without_parsing_tables(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.merged()
-    parsed: list[bytes] = []
-    monkeypatch.setattr("sweepledger.repo.batches.batch_yaml.read", parsed.append)
+    parsed: list[str] = []
+    monkeypatch.setattr("sweepledger.repo.batches.hyperparams_csv.parse_shard", parsed.append)
 
     with pytest.raises(UsageError, match="in any batch"):
         find_trial(sandbox.root, "t000000000000")

@@ -211,7 +211,7 @@ def test_another_lock_file_makes_other_trials_and_none_keeps_them(sandbox: Sandb
     former, locked = batches.of_sweep(batches.in_work_tree(sandbox.root), "fit")
 
     assert former.lock.program == without.lock.program
-    assert "environment" not in without.lock.program.as_data()
+    assert without.lock.program.environment is None
     assert {trial.id for trial in former.trials}.isdisjoint(trial.id for trial in locked.trials)
 
 

@@ -84,7 +84,7 @@ def test_a_packed_and_an_unpacked_run_give_equal_records_but_for_times_and_place
     for trial, records in alone.items():
         assert list(map(without_places, records)) == list(map(without_places, packed[trial]))
     lock = batch_of(laptop, "packed").lock
-    assert (lock.pack, lock.pods) == (Pack(3, 2), 3)
+    assert (lock.run.pack, lock.pods) == (Pack(3, 2), 3)
     assert {record.shared for records in packed.values() for record in records} <= {1, 2}
     assert not check(laptop.workspace).problems
     assert verify(laptop.workspace).is_good

@@ -261,7 +261,7 @@ def test_a_paused_batch_is_cancelled_and_archived_as_it_was_merged(
     sandbox.pull()
     archived = stored(sandbox)
     assert archived.folder == f"overlays/archive/{name}"
-    assert archived.contents.paths() == ("batch.yaml", "hyperparams.csv")
+    assert archived.contents.paths() == ("batch.json", "hyperparams.csv")
     assert archived.tree == whole
     assert sandbox.active() == []
 
@@ -331,7 +331,7 @@ def test_a_paused_batch_is_not_recorded_because_its_attempts_were_ended(
 ) -> None:
     sandbox.merged()
     for index in range(3):
-        for attempt in range(1, 2 + stored(sandbox).lock.retries):
+        for attempt in range(1, 2 + stored(sandbox).lock.run.retries):
             ended = {"status": "failed", "reason": "signal-15", "metrics": {}}
             leave(tmp_path, stored(sandbox), index, uid=f"uid-{attempt}", attempt=attempt, **ended)
     assert BatchAttempts.read(tmp_path, stored(sandbox)).is_settled()

@@ -99,7 +99,7 @@ def test_the_block_of_the_plan_is_what_suits_the_trials_and_pasted_it_is_what_ru
     assert proposed(sandbox) == []
     generate(sandbox.workspace)
     (batch,) = batches.in_work_tree(sandbox.root)
-    assert batch.lock.pack == pack
+    assert batch.lock.run.pack == pack
     sandbox.commit("Add a sweep")
     assert not check(sandbox.workspace).problems
 

@@ -67,9 +67,9 @@ def test_it_may_push_no_more_of_them_than_the_lock_allows(repeating: Sandbox, tm
     (recorded,) = [item for item in batches.in_work_tree(repeating.root) if item.lock.after_infrastructure]
     name, again = recorded.name, recorded.name.replace("-b2-", "-b3-")
     tree = {path: content.replace(name.encode(), again.encode()) for path, content in recorded.tree}
-    text = tree["batch.yaml"].replace(b"number: 2", b"number: 3")
+    text = tree["batch.json"].replace(b'"number": 2', b'"number": 3')
     assert recorded.lock.parent is not None
-    tree["batch.yaml"] = text.replace(f'"{recorded.lock.parent}"'.encode(), f'"{name}"'.encode())
+    tree["batch.json"] = text.replace(f'"{recorded.lock.parent}"'.encode(), f'"{name}"'.encode())
     for path, content in tree.items():
         repeating.write(f"overlays/active/{again}/{path}", content.decode())
     repeating.commit("Request them once more")
@@ -78,9 +78,11 @@ def test_it_may_push_no_more_of_them_than_the_lock_allows(repeating: Sandbox, tm
 
 
 def _allow_more(folder: Path) -> None:
-    lock = folder / "batch.yaml"
+    lock = folder / "batch.json"
     lock.write_text(
-        lock.read_text().replace("infrastructure:\n  retries: 1", "infrastructure:\n  retries: 9")
+        lock.read_text().replace(
+            '"infrastructure": {\n   "retries": 1', '"infrastructure": {\n   "retries": 9'
+        )
     )
 
 
@@ -102,13 +104,13 @@ def _take_more(folder: Path) -> None:
 
 
 def _call_it_a_round(folder: Path) -> None:
-    lock = folder / "batch.yaml"
-    lock.write_text(lock.read_text() + "round: 2\n")
+    lock = folder / "batch.json"
+    lock.write_text(lock.read_text().replace('"ahead"', '"round": 2,\n "ahead"'))
 
 
 def _call_it_nothing(folder: Path) -> None:
-    lock = folder / "batch.yaml"
-    lock.write_text(lock.read_text().replace("after_infrastructure: true\n", ""))
+    lock = folder / "batch.json"
+    lock.write_text(lock.read_text().replace(' "after_infrastructure": true,\n', ""))
 
 
 @pytest.mark.parametrize(

@@ -208,22 +208,22 @@ def without_a_result(sandbox: Sandbox) -> None:
 
 
 def with_more_ahead(sandbox: Sandbox) -> None:
-    lock = newest(sandbox) / "batch.yaml"
+    lock = newest(sandbox) / "batch.json"
     assert "\nahead: 3\n" in lock.read_text()
-    lock.write_text(lock.read_text().replace("\nahead: 3\n", "\nahead: 99\n"))
+    lock.write_text(lock.read_text().replace('"ahead": 3,', '"ahead": 99,'))
 
 
 def after_another(sandbox: Sandbox) -> None:
-    lock = newest(sandbox) / "batch.yaml"
+    lock = newest(sandbox) / "batch.json"
     (first,) = (sandbox.root / "overlays/active").glob("hill-b1-*")
     (third,) = (sandbox.root / "overlays/active").glob("hill-b3-*")
-    lock.write_text(lock.read_text().replace(f'parent: "{third.name}"', f'parent: "{first.name}"'))
+    lock.write_text(lock.read_text().replace(f'"parent": "{third.name}"', f'"parent": "{first.name}"'))
 
 
 def skipping_one(sandbox: Sandbox) -> None:
-    lock = newest(sandbox) / "batch.yaml"
+    lock = newest(sandbox) / "batch.json"
     assert "\nround: 4\n" in lock.read_text()
-    lock.write_text(lock.read_text().replace("\nround: 4\n", "\nround: 5\n"))
+    lock.write_text(lock.read_text().replace('"round": 4,', '"round": 5,'))
 
 
 def test_the_collector_may_push_a_round_beside_others_that_are_active(overlapping: Sandbox) -> None:
@@ -295,7 +295,7 @@ FORGED: dict[str, Fault] = {
         item, "overlays/active/{batch}/job.yaml", "registry.example.org/train", "registry.example.org/evil"
     ),
     "another program": lambda entry: in_round(
-        entry, "overlays/active/{batch}/batch.yaml", "code/train.py", "code/evil.py"
+        entry, "overlays/active/{batch}/batch.json", "code/train.py", "code/evil.py"
     ),
     "another command": lambda element: in_round(
         element, "overlays/active/{batch}/launch.json", "code/train.py", "code/evil.py"
@@ -316,10 +316,10 @@ FORGED: dict[str, Fault] = {
     "a folder below": lambda one: one.write(f"overlays/active/{one.active()[0]}/x/job.yaml", "kind: Role\n"),
     "two rounds at once": second,
     "a batch that is no round": lambda one: in_round(
-        one, "overlays/active/{batch}/batch.yaml", "\nround: 2", "\nrow: 2"
+        one, "overlays/active/{batch}/batch.json", '"round": 2', '"row": 2'
     ),
     "a round of another past": lambda one: in_round(
-        one, "overlays/active/{batch}/batch.yaml", '\nparent: "hill-', '\nparent: "dale-'
+        one, "overlays/active/{batch}/batch.json", '"parent": "hill-', '"parent": "dale-'
     ),
     "a Kustomization with other rights": lambda one: in_round(
         one, "clusters/flux/active/{batch}.yaml", "serviceAccountName: ", "serviceAccountName: x"

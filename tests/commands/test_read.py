@@ -125,7 +125,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
         sandbox.commit("Break the summary")
     csv.write_bytes(good)
     name = "peak-b7-0123abcd"
-    sandbox.write(f"overlays/active/{name}/batch.yaml", "{not: [a, lock")
+    sandbox.write(f"overlays/active/{name}/batch.json", "{not: [a, lock")
     sandbox.commit("Break a batch")
 
     entries = log.log(sandbox.workspace).entries
@@ -133,7 +133,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
     texts = [entry.text for entry in entries]
     assert any(text.startswith(f"{batch.name}: 3 trials") for text in texts)
     assert sum(text.startswith("summary.csv cannot be read: ") for text in texts) == 2
-    assert any(text.startswith(f"{name}: batch.yaml cannot be read: ") for text in texts)
+    assert any(text.startswith(f"{name}: batch.json cannot be read: ") for text in texts)
     assert texts[-1].startswith("3/3 trials ok, best score")
 
 
@@ -152,7 +152,7 @@ def test_a_name_is_known_if_git_or_the_work_tree_ever_had_it(sandbox: Sandbox, w
     sandbox.git("rm", "-rq", "sweeps", "overlays")
     sandbox.commit("Forget it")
     sandbox.spec("asked")
-    copied_lock = "overlays/active/made-b1-0123abcd/batch.yaml"
+    copied_lock = "overlays/active/made-b1-0123abcd/batch.json"
     sandbox.write(copied_lock, "not read")
     name = {"history": "gone", "spec": "asked", "batch": "made", "nowhere": "nope"}[where]
 
@@ -190,8 +190,8 @@ def test_without_the_very_spec_the_last_one_before_the_batch_is_shown(sandbox: S
     sandbox.spec(xs="1")
     sandbox.commit("Older")
     name = sandbox.merged()
-    lock = sandbox.root / f"overlays/active/{name}/batch.yaml"
-    lock.write_text(lock.read_text().replace(newest(sandbox).lock.spec_digest, "sha256:" + "0" * 64))
+    lock = sandbox.root / f"overlays/active/{name}/batch.json"
+    lock.write_text(lock.read_text().replace(newest(sandbox).lock.spec.digest, "sha256:" + "0" * 64))
     sandbox.spec(xs="5")
     sandbox.commit("After")
 
@@ -210,13 +210,13 @@ def copied(sandbox: Sandbox, old: str, new: str) -> str:
         if path.is_file():
             text = path.read_text().replace(old, new)
             sandbox.write(f"overlays/active/{new}/{path.relative_to(source)}", text)
-    lock = sandbox.root / f"overlays/active/{new}/batch.yaml"
+    lock = sandbox.root / f"overlays/active/{new}/batch.json"
     sweep, number = new.rsplit("-", 2)[0], new.rsplit("-", 2)[1][1:]
     lock.write_text(
         lock.read_text()
-        .replace('sweep: "peak"', f'sweep: "{sweep}"')
-        .replace(f'name: "{old}"', f'name: "{new}"')
-        .replace("number: 1\n", f"number: {number}\n")
+        .replace('"sweep": "peak"', f'"sweep": "{sweep}"')
+        .replace(f'"name": "{old}"', f'"name": "{new}"')
+        .replace('"number": 1,', f'"number": {number},')
     )
     return new
 
@@ -332,12 +332,12 @@ def test_what_the_collector_would_not_believe_is_not_counted_as_ok(sandbox: Sand
 def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.merged()
     batch = newest(sandbox)
-    for attempt in range(batch.lock.retries):
+    for attempt in range(batch.lock.run.retries):
         leave(tmp_path / "results", batch, 0, uid=f"u{attempt}", status="failed", reason="exit-1", metrics={})
 
     (tally,) = status.status(sandbox.workspace, state=tmp_path)
 
-    assert (tally.running, tally.pending) == ((1, 2) if batch.lock.retries else (0, 3))
+    assert (tally.running, tally.pending) == ((1, 2) if batch.lock.run.retries else (0, 3))
 
 
 def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandbox, tmp_path: Path) -> None:

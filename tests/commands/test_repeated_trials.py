@@ -228,7 +228,7 @@ def test_a_changed_spec_counts_as_far_as_it_restricts(
     batch = repeated(sandbox)
 
     assert values(batch) == repeats
-    assert batch is None or batch.lock.infrastructure == Infrastructure(2, (91,))
+    assert batch is None or batch.lock.run.infrastructure == Infrastructure(2, (91,))
 
 
 def test_a_key_that_came_after_the_batch_does_not_apply_to_it(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -340,7 +340,7 @@ def test_a_sweep_whose_pods_would_clone_their_code_runs_here_with_the_locked_tre
     assert isinstance(attempt, Record)
     assert (attempt.status, attempt.code, attempt.ran) == (Status.OK, locked, "process")
     batch = record.name.removesuffix(".jsonl")
-    archived = laptop.git("show", f"HEAD:overlays/archive/{batch}/batch.yaml")
+    archived = laptop.git("show", f"HEAD:overlays/archive/{batch}/batch.json")
     assert "components/clone/v1" in archived, "the batch that a cluster would have run"
     assert verify(laptop.workspace).sweeps[0].differences == ()
 

@@ -23,7 +23,7 @@ def batch_of(sandbox: Sandbox) -> Path:
 
 
 def locked_disk(sandbox: Sandbox) -> int:
-    lock = yaml.load((batch_of(sandbox) / "batch.yaml").read_bytes())
+    lock = yaml.load((batch_of(sandbox) / "batch.json").read_bytes())
     return int(lock["program"]["code"]["disk"])
 
 

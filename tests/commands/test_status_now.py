@@ -61,7 +61,7 @@ def finished_here(sandbox: Sandbox, *scores: float | None) -> None:
             if score is not None
             else {"status": "failed", "reason": "exit-1", "metrics": {}}
         )
-        for attempt in range(1 if score is not None else batch.lock.retries + 1):
+        for attempt in range(1 if score is not None else batch.lock.run.retries + 1):
             uid = f"uid-{index}-{attempt}"
             leave(
                 sandbox.root / ".sweepledger/results", batch, index, uid=uid, attempt=attempt + 1, **document

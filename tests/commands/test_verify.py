@@ -136,7 +136,7 @@ def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch)
 def test_a_lock_whose_digests_were_made_to_fit_is_not_the_batch_of_its_name(
     sandbox: Sandbox, batch: StoredBatch
 ) -> None:
-    path = f"overlays/archive/{batch.name}/batch.yaml"
+    path = f"overlays/archive/{batch.name}/batch.json"
     content = newest(sandbox).tree["job.yaml"].replace(b"parallelism: 2", b"parallelism: 3")
     forged = sandbox.write("forged", content.decode())
     sandbox.git("hash-object", "-w", str(forged))

@@ -25,6 +25,7 @@ from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
+from sweepledger.structs.values import as_data
 from tests.repository import Sandbox
 
 PROGRAM = """import argparse, json, os, pathlib
@@ -110,7 +111,8 @@ def test_a_program_runs_in_its_folder_and_what_it_keeps_is_in_the_record(
     (batch,) = batches.in_work_tree(sandbox.root)
     program, trial = batch.lock.program, batch.rows[0].trial
     assert (program.command[-2], program.workdir) == ("train.py", "mnist")
-    assert program.as_data()["data"]["at"] == {"mnist": "../data"}
+    assert program.data is not None
+    assert program.data.at == {"mnist": "../data"}
     assert reproduce(sandbox.workspace, trial).is_equal
     assert show(sandbox.workspace, trial).batch.lock.program == program
     assert (
@@ -243,7 +245,7 @@ def _program(sandbox: Sandbox) -> dict[str, Any]:
     generate(sandbox.workspace)
     newest = batches.newest(batches.of_sweep(batches.in_work_tree(sandbox.root), "peak"))
     assert newest is not None
-    return newest.lock.program.as_data()
+    return dict(as_data(newest.lock.program))
 
 
 @pytest.mark.parametrize(

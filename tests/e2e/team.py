@@ -62,7 +62,7 @@ class Batch:
     @property
     def lock(self) -> Mapping[str, Any]:
         """Read its lock."""
-        document: Mapping[str, Any] = yaml.safe_load((self.folder / "batch.yaml").read_text())
+        document: Mapping[str, Any] = yaml.safe_load((self.folder / "batch.json").read_text())
         return document
 
 

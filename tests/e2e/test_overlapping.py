@@ -124,7 +124,7 @@ def test_a_static_sweep_ends_after_the_round_that_reaches_its_target(searched: T
     documents = sorted(
         (
             yaml.safe_load(path.read_text())
-            for path in (searched.root / "overlays/archive").glob("portions-b*/batch.yaml")
+            for path in (searched.root / "overlays/archive").glob("portions-b*/batch.json")
         ),
         key=lambda lock: int(lock["round"]),
     )

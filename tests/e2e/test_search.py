@@ -107,7 +107,7 @@ def is_over(team: Team, sweep: str, why: str) -> bool:
 
 def locks(team: Team, sweep: str) -> list[dict[str, Any]]:
     """Give the locks of the rounds in their order, from the archive."""
-    paths = (team.root / "overlays/archive").glob(f"{sweep}-b*/batch.yaml")
+    paths = (team.root / "overlays/archive").glob(f"{sweep}-b*/batch.json")
     return sorted((yaml.safe_load(path.read_text()) for path in paths), key=lambda lock: int(lock["round"]))
 
 

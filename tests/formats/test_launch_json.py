@@ -52,15 +52,15 @@ def test_the_file_of_hyperparameters_is_written_on_request() -> None:
 @pytest.mark.parametrize(
     ("run", "data", "members"),
     [
-        ({}, (), {}),
-        ({"keep": ("*.pt", "out/**")}, (), {"keep": ["*.pt", "out/**"]}),
-        ({"keep": ("out", "logs/")}, (), {"keep": ["out", "out/**", "logs", "logs/**"]}),
-        ({"workdir": "a/b", "keep": ("out/",)}, (), {"workdir": "a/b", "keep": ["a/b/out", "a/b/out/**"]}),
-        ({}, (("mnist", "../data"),), {"data_at": {"": "../data"}}),
+        ({}, {}, {}),
+        ({"keep": ("*.pt", "out/**")}, {}, {"keep": ["*.pt", "out/**"]}),
+        ({"keep": ("out", "logs/")}, {}, {"keep": ["out", "out/**", "logs", "logs/**"]}),
+        ({"workdir": "a/b", "keep": ("out/",)}, {}, {"workdir": "a/b", "keep": ["a/b/out", "a/b/out/**"]}),
+        ({}, {"mnist": "../data"}, {"data_at": {"": "../data"}}),
     ],
 )
 def test_only_what_a_spec_says_of_its_working_directory_stands_in_it(
-    run: dict[str, Any], data: tuple[tuple[str, str], ...], members: dict[str, Any], tmp_path: Path
+    run: dict[str, Any], data: dict[str, str], members: dict[str, Any], tmp_path: Path
 ) -> None:
     sweep = a_sweep(run=replace(a_sweep().run, data_places=data, **run))
     batch = a_batch(sweep=sweep, workdir=sweep.run.workdir, data=Data("mnist", "sha256:" + "d" * 64, data))
@@ -74,7 +74,7 @@ def test_only_what_a_spec_says_of_its_working_directory_stands_in_it(
 
 
 def test_each_of_several_datasets_is_linked_by_its_name() -> None:
-    data = Data("labels+mnist+words", "sha256:" + "d" * 64, (("labels", "../labels"), ("words", "text")))
+    data = Data("labels+mnist+words", "sha256:" + "d" * 64, {"labels": "../labels", "words": "text"})
 
     assert written(a_batch(data=data), SETTINGS)["data_at"] == {"labels": "../labels", "words": "text"}
     assert data.as_written() == {"labels": {"at": "../labels"}, "mnist": {}, "words": {"at": "text"}}

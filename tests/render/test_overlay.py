@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -5,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger import policy
-from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json
+from sweepledger.formats import batch_json, hyperparams_csv, launch_json
 from sweepledger.render.overlay import batch_digest
 from sweepledger.structs.domain import Choice
 from sweepledger.structs.run_config import Shape
@@ -66,11 +67,11 @@ def test_changing_one_value_renames_only_that_trial(shape: Shape) -> None:
 def test_the_lock_holds_the_digests_of_all_other_files_and_the_name_of_their_digest(shape: Shape) -> None:
     made = rendered(a_batch(shape))
 
-    read = batch_yaml.read(made.tree["batch.yaml"])
+    read = batch_json.read(made.tree["batch.json"])
 
     assert read == made.lock
     assert dict(read.files) == {
-        path: digest for path, digest in made.tree.digests.items() if path != "batch.yaml"
+        path: digest for path, digest in made.tree.digests.items() if path != "batch.json"
     }
     assert read.name.endswith(read.digest.removeprefix("sha256:")[:8])
 
@@ -80,9 +81,17 @@ def test_the_lock_names_the_pool_where_there_is_one(pool: str | None) -> None:
     sweep = a_sweep(run=replace(a_sweep().run, pool=pool))
     made = rendered(a_batch(sweep=sweep), FULL_SETTINGS)
 
-    assert made.lock.pool == pool
-    assert ("\npool:" in made.tree["batch.yaml"].decode()) == (pool is not None)
-    assert batch_yaml.read(made.tree["batch.yaml"]) == made.lock
+    assert made.lock.run.pool == pool
+    assert ('"pool":' in made.tree["batch.json"].decode()) == (pool is not None)
+    assert batch_json.read(made.tree["batch.json"]) == made.lock
+
+
+@SHAPES
+def test_every_file_says_where_it_comes_from(shape: Shape) -> None:
+    made = rendered(a_batch(shape))
+
+    for path in ("batch.json", "launch.json"):
+        assert "sweep generate lr" in json.loads(made.tree[path])["generated"]
 
 
 @SHAPES
@@ -140,8 +149,8 @@ def test_a_round_of_a_search_is_in_the_lock_and_other_batches_say_nothing_of_rou
 
     made = rendered(batch)
 
-    text = made.tree["batch.yaml"].decode()
-    assert '\nround: 2\nmethod: "grid"\nengine: "optuna 4.6.0"\nparents:\n  "0": "t0123456789a"\n' in text
-    assert batch_yaml.read(text) == made.lock
-    plain = rendered(a_batch()).tree["batch.yaml"].decode()
-    assert not {"round:", "engine:", "parents:"} & {line.split(" ")[0] for line in plain.splitlines()}
+    text = made.tree["batch.json"].decode()
+    drawn = {"round": 2, "method": "grid", "engine": "optuna 4.6.0", "parents": {"0": "t0123456789a"}}
+    assert drawn.items() <= json.loads(text).items()
+    assert batch_json.read(text) == made.lock
+    assert not drawn.keys() & json.loads(rendered(a_batch()).tree["batch.json"]).keys()

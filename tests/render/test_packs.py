@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sweepledger import policy
-from sweepledger.formats import batch_yaml
+from sweepledger.formats import batch_json
 from sweepledger.formats.launch_json import PACK_PATH
 from sweepledger.render import jobs, pod
 from sweepledger.structs.batch import Batch
@@ -103,7 +103,7 @@ def test_the_launcher_knows_the_rows_of_a_pod_and_the_attempts_of_each(tmp_path:
     made = rendered(packed(retries=2), FULL_SETTINGS)
 
     assert json.loads(made.tree.files["launch.json"])["pack"] == {"rows": 3, "at_once": 2, "attempts": 3}
-    assert batch_yaml.read(made.tree.files["batch.yaml"]).pack == PACK
+    assert batch_json.read(made.tree.files["batch.json"]).run.pack == PACK
     assert "components/pack/v1" in made.lock.bases
     maps = [each for each in built(packed(), tmp_path, FULL_SETTINGS) if each["kind"] == "ConfigMap"]
     (launcher,) = (each for each in maps if each["metadata"]["name"].endswith("-launcher"))

@@ -97,7 +97,7 @@ def test_files_that_the_archive_leaves_out_are_read_from_history(sandbox: Sandbo
     (committed,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
     (here,) = batches.in_work_tree(sandbox.root)
 
-    assert here.contents.paths() == committed.contents.paths() == ("batch.yaml", "hyperparams.csv")
+    assert here.contents.paths() == committed.contents.paths() == ("batch.json", "hyperparams.csv")
     assert here.rows == committed.rows == active.rows
     assert here.tree == committed.tree == whole
     assert batches.difference(active, here) == batches.difference(committed, here) == Drift()

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.formats import batch_yaml as lock_format
+from sweepledger.formats import batch_json, documents
 from sweepledger.results.commit_message import subject
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import pareto_front, summarise
@@ -72,8 +72,8 @@ def test_with_one_metric_there_is_none() -> None:
 def test_a_lock_with_several_metrics_reads_back_and_others_say_nothing_of_it() -> None:
     several = a_lock(other_metrics=LOSS)
 
-    assert lock_format.read(lock_format.write(several, banner="x")).other_metrics == LOSS
-    assert "other_metrics" not in lock_format.write(a_lock(), banner="x")
+    assert batch_json.read(documents.write(several)).other_metrics == LOSS
+    assert "other_metrics" not in documents.write(a_lock())
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1))

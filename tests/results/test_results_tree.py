@@ -77,7 +77,7 @@ def test_provenance_is_exactly_this() -> None:
     )
     text, records = (made[path].decode() for path in ("provenance.json", records_path(NAME)))
     inputs = (
-        f"{'10c4' * 16}  overlays/archive/{NAME}/batch.yaml\n"
+        f"{'10c4' * 16}  overlays/archive/{NAME}/batch.json\n"
         f"{hashlib.sha256(records.encode()).hexdigest()}  results/mnist-grid/{records_path(NAME)}\n"
         f"{'5ec0' * 16}  sweeps/mnist-grid.yaml\n"
     )

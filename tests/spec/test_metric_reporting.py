@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.formats import batch_yaml
+from sweepledger.formats import batch_json, documents
 from sweepledger.structs.metric import Metric, MetricFormat, MetricSource, Reduce
 from tests.builders import a_lock
 from tests.written_specs import bad, good
@@ -81,6 +81,6 @@ def test_a_lock_keeps_how_the_metric_was_reported() -> None:
         Metric("loss", held.metric.goal, format=MetricFormat.REGEX, patterns=("(?P<value>.)",)),
         Metric("loss", held.metric.goal, format=MetricFormat.JSONL, capture=True),
     ):
-        text = batch_yaml.write(a_lock(metric=metric), banner="a banner")
+        text = documents.write(a_lock(metric=metric))
 
-        assert batch_yaml.read(text).metric == metric
+        assert batch_json.read(text).metric == metric

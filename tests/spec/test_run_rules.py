@@ -318,7 +318,7 @@ def test_a_place_is_known_by_its_shortest_form_and_a_program_by_where_it_starts(
     sweep = good(run=run, program="train.py", command=["python", "${program}", "tools/x.py", "${args}"])
 
     assert (sweep.run.workdir, sweep.run.keep) == ("code/mnist", ("*.pt",))
-    assert (sweep.run.data, sweep.run.data_places) == ("cifar+mnist", (("mnist", "../data/digits"),))
+    assert (sweep.run.data, sweep.run.data_places) == ("cifar+mnist", {"mnist": "../data/digits"})
     assert sweep.command[1:3] == ("train.py", "tools/x.py")
     assert [script.path for script in sweep.scripts] == ["train.py", "tools/x.py"]
 

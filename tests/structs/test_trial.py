@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from sweepledger.formats import documents
 from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.trial import Trial, trial_id
 
@@ -45,9 +46,9 @@ def test_the_identity_is_the_same_for_ever() -> None:
 
 
 def test_a_program_reads_back_as_it_was_written() -> None:
-    assert Program.from_data(PROGRAM.as_data()) == PROGRAM
+    assert documents.read(Program, documents.write(PROGRAM)) == PROGRAM
     without = Program("local", ("x",), Code("trainer", "a"), None)
-    assert Program.from_data(without.as_data()) == without
+    assert documents.read(Program, documents.write(without)) == without
 
 
 def test_every_part_of_a_program_makes_another_program() -> None:
@@ -60,7 +61,7 @@ def test_every_part_of_a_program_makes_another_program() -> None:
         Program("local", PROGRAM.command, PROGRAM.code, Data("mnist", "sha256:other")),
         Program("local", PROGRAM.command, PROGRAM.code, None),
         replace(PROGRAM, workdir="mnist"),
-        replace(PROGRAM, data=Data("mnist", "sha256:" + "b" * 64, (("mnist", "../data"),))),
+        replace(PROGRAM, data=Data("mnist", "sha256:" + "b" * 64, {"mnist": "../data"})),
     ]
 
     assert len({program.digest for program in variants}) == len(variants)
@@ -80,7 +81,7 @@ def test_a_locked_program_answers_while_code_and_data_move_on() -> None:
         Program("local", PROGRAM.command, Code("other", "a" * 40), PROGRAM.data),
         Program("local", PROGRAM.command, PROGRAM.code, Data("fashion", "sha256:" + "b" * 64)),
         replace(PROGRAM, workdir="mnist"),
-        replace(PROGRAM, data=Data("mnist", "sha256:" + "b" * 64, (("mnist", "../data"),))),
+        replace(PROGRAM, data=Data("mnist", "sha256:" + "b" * 64, {"mnist": "../data"})),
         Program("local", PROGRAM.command, PROGRAM.code, None),
     ],
     ids=["image", "command", "code path", "dataset", "workdir", "place of data", "no data"],

@@ -71,8 +71,8 @@ allowed() { # parent, commit, status, path
       ;;
     "no D clusters/"*) moved "$1" "$2" "$batch" ;;
     "no A overlays/active/"* | "no A clusters/"*)
-      matches "$4" "overlays/active/$batch/((batch|job|kustomization)[.]yaml|hyperparams(-[0-9]{3})?[.]csv|launch[.](json|py))|$flux$batch[.]yaml" || refuse "$4"
-      { has "$2:overlays/active/$batch/batch.yaml" && ! has "$1:overlays/active/$batch" && ! has "$1:overlays/archive/$batch"; } || refuse "$batch is not new"
+      matches "$4" "overlays/active/$batch/((job|kustomization)[.]yaml|hyperparams(-[0-9]{3})?[.]csv|(batch|launch)[.]json|launch[.]py)|$flux$batch[.]yaml" || refuse "$4"
+      { has "$2:overlays/active/$batch/batch.json" && ! has "$1:overlays/active/$batch" && ! has "$1:overlays/archive/$batch"; } || refuse "$batch is not new"
       # Where people request rounds, only trials that infrastructure ended are requested again, if the spec says so.
       [ "$next" = collector ] || git cat-file blob "$1:sweeps/${batch%-b*-*}.yaml" | grep -q infrastructure || refuse "$4 is new"
       ;;

@@ -32,7 +32,7 @@ def sweeps(root: Path) -> Iterable[str]:
 @_completion
 def batches(root: Path) -> Iterable[str]:
     """Return the names of batches, active and archived."""
-    return (lock.parent.name for folder in BATCH_FOLDERS for lock in (root / folder).glob("*/batch.yaml"))
+    return (lock.parent.name for folder in BATCH_FOLDERS for lock in (root / folder).glob("*/batch.json"))
 
 
 @_completion

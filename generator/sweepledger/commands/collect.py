@@ -157,7 +157,7 @@ class ClusterObserver:
             return None
         attempts = completed
         if name not in self.seen.ended and not attempts.is_settled(
-            workloads.ended(attempts.batch.lock.trials, attempts.batch.lock.pack)
+            workloads.ended(attempts.batch.lock.trials, attempts.batch.lock.run.pack)
         ):
             return None
         self.settled.add(name)

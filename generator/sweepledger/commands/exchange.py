@@ -208,7 +208,7 @@ def export_batch(
     """
     _require_new(output)
     stored = _active_batch(workspace, name, batch)
-    if stored.lock.pack is not None:
+    if stored.lock.run.pack is not None:
         raise UsageError(
             f"the pods of {stored.name} run several trials, and {format_name} starts each of its own",
             hint="delete run.pack, `sweep cancel` the batch with --replace, and export the new one",
@@ -258,7 +258,7 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
         desired.batch,
         stored.sweep,
         code=PurePosixPath(code.relative_to(state)),
-        max_disruptions=stored.lock.max_disruptions,
+        max_disruptions=stored.lock.run.max_disruptions,
         data=None if desired.data is None else PurePosixPath(desired.data.resolve().relative_to(state)),
         python_path=tuple(PurePosixPath(path.resolve().relative_to(code)) for path in desired.python_path),
     )
@@ -272,8 +272,8 @@ def _losses(stored: StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
             f"image: {lock.program.image}",
             "no container is started: trials use the programs on PATH, and their records say process",
         )
-    if lock.pool:
-        yield Loss(f"pool: {lock.pool}", "nodes, queues and prices are those of the script's own options")
+    if lock.run.pool:
+        yield Loss(f"pool: {lock.run.pool}", "nodes, queues and prices are those of the script's own options")
     if job.max_failed is not None and job.max_failed < lock.trials:
         yield Loss(f"max_failed: {job.max_failed}", "failed trials stop no others")
     yield Loss("network and rights", "trials have those of the user who starts the script")

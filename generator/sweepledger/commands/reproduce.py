@@ -25,7 +25,7 @@ from sweepledger.engine.local.job_spec import BatchSpec
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import json, launch_json, record_json
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
@@ -37,7 +37,7 @@ from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.record import Environment, Record
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import Value, as_data
 
 TICK_SECONDS = 0.5
 
@@ -165,7 +165,8 @@ class Recipe:
         workdir = self.lock.program.workdir
         start = folder if workdir is None else f"{folder}/{workdir}"
         links = [
-            f"ln -s <folder of {name}> {shlex.quote(path)}" for name, path in (data.places if data else ())
+            f"ln -s <folder of {name}> {shlex.quote(path)}"
+            for name, path in (data.at.items() if data else ())
         ]
         command = f"env {' '.join(variables)} {shlex.join(self.command)}"
         return (
@@ -180,10 +181,10 @@ class Recipe:
             "sweep": self.lock.sweep,
             "batch": self.lock.name,
             "index": self.index,
-            "code": {**self.lock.program.as_data()["code"], "commit": self.commit},
+            "code": {**as_data(self.lock.program.code), "commit": self.commit},
             "image": self.lock.program.image,
             "ran": self.ran,
-            "data": self.lock.program.as_data()["data"],
+            "data": as_data(self.lock.program.data),
             "workdir": self.lock.program.workdir,
             "configuration": dict(self.assignment),
             "seed": self.seed,
@@ -307,7 +308,7 @@ def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
     lock, values = batch.lock, batch.rows[index]
     instructions = batch.tree[LAUNCH_FILE]
     order = [column.name for column in launch_json.read_table_layout(instructions).columns]
-    seed = lock.seed_base + values.replicate
+    seed = lock.run.seed_base + values.replicate
     context_values = (str(json.load(instructions)["interpreter"]), seed)
     return Recipe(
         trial=counted.trial.id,

@@ -423,7 +423,7 @@ def _has_finished_trial(attempts: BatchAttempts) -> bool:
 
 def _any_place(batch: StoredBatch) -> str:
     """Return a pattern of the places of a batch's trials."""
-    return "*" if batch.lock.pack is None else "*/*"
+    return "*" if batch.lock.run.pack is None else "*/*"
 
 
 def _require_branch(repository: Repository) -> str:

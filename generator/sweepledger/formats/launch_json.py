@@ -76,7 +76,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             },
             **({"environment": {"lock": program.environment.path}} if program.environment else {}),
             **({} if program.workdir is None else {"workdir": program.workdir}),
-            **({"data_at": _data_places(program.data)} if program.data and program.data.places else {}),
+            **({"data_at": _data_places(program.data)} if program.data and program.data.at else {}),
             **({"keep": _kept(run.keep, program.workdir)} if run.keep else {}),
             **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
             **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
@@ -98,7 +98,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
 
 def _data_places(data: Data) -> dict[str, str]:
     """Return where datasets are linked, by their paths below `$SWEEP_DATA`, which is that of a single one."""
-    return {"" if len(data.names) == 1 else name: path for name, path in data.places}
+    return {"" if len(data.names) == 1 else name: path for name, path in data.at.items()}
 
 
 def _kept(patterns: Iterable[str], workdir: str | None) -> list[str]:

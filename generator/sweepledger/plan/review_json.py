@@ -11,6 +11,7 @@ from sweepledger.plan.forecast import Forecast, Quantiles
 from sweepledger.plan.review import DesignReview, Review
 from sweepledger.plan.upper_bounds import PoolUsage
 from sweepledger.structs.trial import Trial
+from sweepledger.structs.values import as_data
 
 
 def forecast_as_data(forecast: Forecast | None) -> dict[str, Any] | None:
@@ -66,7 +67,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
             "attempts": sweep.run.attempts,
             "max_disruptions": sweep.run.max_disruptions,
             "parallelism": sweep.run.parallelism,
-            **({} if infrastructure is None else {"infrastructure": infrastructure.as_data()}),
+            **({} if infrastructure is None else {"infrastructure": as_data(infrastructure)}),
         },
         **({} if sweep.run.pack is None else {"pack": asdict(sweep.run.pack)}),
         "batch": review.batch,

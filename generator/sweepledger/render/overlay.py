@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from sweepledger import __version__
-from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json, yaml
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats import documents, hyperparams_csv, launch_json, yaml
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import Column, Row, Shard, Table
 from sweepledger.render import base_files, distributed, jobs, pod
 from sweepledger.render.base_files import LAUNCHER, LAUNCHER_OBJECT, SHAPE_FOLDERS, TO_BASE, Bases
 from sweepledger.render.manifest import Manifest
-from sweepledger.structs.batch import Batch, BatchLock
+from sweepledger.structs.batch import Batch, BatchLock, SpecFile
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import PLACEHOLDER_DIGEST, batch_name
@@ -74,7 +74,7 @@ def _mentions(name: str, batch: Batch, bases: Bases, settings: Settings, written
 
 def _with_lock(name: str, digest: str, batch: Batch, settings: Settings, files: "_Files") -> Overlay:
     locked = _lock(name, digest, batch, settings, files)
-    lock = batch_yaml.write(locked, banner=_banner(batch)).encode()
+    lock = documents.write(locked).encode()
     return Overlay(locked, FileTree({**files.contents, LOCK_FILE: lock}))
 
 
@@ -143,40 +143,35 @@ def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shar
 def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _Files) -> BatchLock:
     sweep = batch.sweep
     return BatchLock(
+        generated=_banner(batch),
         name=name,
         digest=digest,
         sweep=sweep.name,
         number=batch.number,
         parent=batch.parent,
-        spec_path=sweep.path,
-        spec_digest=sweep.digest,
+        spec=SpecFile(sweep.path, sweep.digest),
         shape=batch.shape,
         trials=len(batch.trials),
         metric=sweep.metric,
         other_metrics=tuple(Metric(other.name, other.goal) for other in sweep.other_metrics),
         program=batch.program,
-        seed_base=sweep.run.seed_base,
-        retries=sweep.run.retries,
-        max_disruptions=sweep.run.max_disruptions,
+        run=sweep.run,
+        cluster=batch.cluster,
+        store=settings.results.store,
+        round=batch.round,
+        method=None if batch.round is None else sweep.method,
+        engine=batch.engine,
+        unfitted=batch.unfitted,
+        ahead=1 if batch.round is None or sweep.rounds is None else sweep.rounds.ahead,
+        parents=dict(sorted(batch.parents.items())),
+        restarts=sweep.search is not None and sweep.search.restarts_trials,
+        after_infrastructure=batch.after_infrastructure,
+        repairs=batch.repairs,
         generator=__version__,
         bases=bases_of(batch, settings),
         columns={column.name: str(column.type) for column in files.columns},
-        files=FileTree(files.contents).digests,
+        files=dict(sorted(FileTree(files.contents).digests.items())),
         blobs={path: blob_id(files.contents[path]) for path in NOT_ARCHIVED},
-        pool=sweep.run.pool,
-        round=batch.round,
-        method=None if batch.round is None else sweep.method,
-        ahead=1 if batch.round is None or sweep.rounds is None else sweep.rounds.ahead,
-        engine=batch.engine,
-        unfitted=batch.unfitted,
-        parents=batch.parents,
-        restarts=sweep.search is not None and sweep.search.restarts_trials,
-        store=settings.results.store,
-        cluster=batch.cluster,
-        pack=sweep.run.pack,
-        infrastructure=sweep.run.infrastructure,
-        after_infrastructure=batch.after_infrastructure,
-        repairs=batch.repairs,
     )
 
 

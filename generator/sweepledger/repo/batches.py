@@ -1,15 +1,13 @@
 """The batches of a commit or of the work tree, as values that read their files on first use."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from sweepledger.errors import StorageError, UnreadableError
-from sweepledger.formats import batch_yaml, hyperparams_csv, launch_json, running_yaml
-from sweepledger.formats.excerpts import read_blob_ids
+from sweepledger.formats import batch_json, hyperparams_csv, launch_json, running_yaml
 from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
 from sweepledger.formats.launch_json import TableLayout
 from sweepledger.formats.running_yaml import RUNNING_FILE
@@ -84,8 +82,8 @@ class StoredBatch:
         if self.is_active or isinstance(self.contents, MemoryFiles):
             return {}
         try:
-            blobs = read_blob_ids(self.contents.read(batch_yaml.LOCK_FILE))
-        except KeyError:
+            blobs = self.lock.blobs
+        except UnreadableError:
             return {}
         return blobs if blobs.keys().isdisjoint(self.contents.paths()) else {}
 
@@ -97,7 +95,7 @@ class StoredBatch:
         """
         if launch_json.LAUNCH_FILE in self.omitted:
             columns = tuple(Column(name, ColumnType(kind)) for name, kind in self.lock.columns.items())
-            tables = sorted(path for path in self.contents.paths() if path != batch_yaml.LOCK_FILE)
+            tables = sorted(path for path in self.contents.paths() if path != batch_json.LOCK_FILE)
             return TableLayout(columns, tuple(tables))
         return launch_json.read_table_layout(self.contents.read(launch_json.LAUNCH_FILE))
 
@@ -130,11 +128,11 @@ class StoredBatch:
     def lock(self) -> BatchLock:
         """The batch lock. Raises UnreadableError if it is missing or invalid."""
         try:
-            return batch_yaml.read(self.contents.read(batch_yaml.LOCK_FILE))
+            return batch_json.read(self.contents.read(batch_json.LOCK_FILE))
         except KeyError as error:
-            raise self._unreadable(batch_yaml.LOCK_FILE, "is missing") from error
-        except batch_yaml.LockError as error:
-            raise self._unreadable(batch_yaml.LOCK_FILE, str(error), line=error.line or 1) from error
+            raise self._unreadable(batch_json.LOCK_FILE, "is missing") from error
+        except batch_json.LockError as error:
+            raise self._unreadable(batch_json.LOCK_FILE, str(error), line=error.line or 1) from error
 
     @cached_property
     def lines(self) -> tuple[tuple[str, str], ...]:
@@ -175,10 +173,12 @@ class StoredBatch:
 
         If so, `may_list` sees every trial, whether or not the rest can be parsed.
         """
-        files = {path: self.contents.read(path) for path in self.contents.paths()}
-        stated = _TRIALS.search(files.get(batch_yaml.LOCK_FILE, b""))
-        rows = sum(content.count(b"\n") - 1 for path, content in files.items() if path.endswith(".csv"))
-        return stated is not None and int(stated[1]) == rows
+        tables = (path for path in self.contents.paths() if path.endswith(".csv"))
+        rows = sum(self.contents.read(path).count(b"\n") - 1 for path in tables)
+        try:
+            return self.lock.trials == rows
+        except UnreadableError:
+            return False
 
     def _unreadable(self, file: str, message: str, *, line: int = 0) -> UnreadableError:
         position = SourcePosition("", line, 1 if line else 0)
@@ -197,7 +197,7 @@ class StoredBatch:
         """Return the batch if its lock is valid and belongs to it. Raises UnreadableError."""
         if (self.lock.name, self.lock.sweep) != (self.name, self.sweep):
             message = f"must be of batch {self.name}, got {self.lock.name!r} of sweep {self.lock.sweep!r}"
-            raise self._unreadable(batch_yaml.LOCK_FILE, message, line=1)
+            raise self._unreadable(batch_json.LOCK_FILE, message, line=1)
         return self
 
     def hand_edits(self) -> Drift:
@@ -205,8 +205,8 @@ class StoredBatch:
         try:
             listed = self.lock.files
         except UnreadableError:
-            return Drift(changed=(batch_yaml.LOCK_FILE,))
-        digests = {path: digest for path, digest in self.tree.digests.items() if path != batch_yaml.LOCK_FILE}
+            return Drift(changed=(batch_json.LOCK_FILE,))
+        digests = {path: digest for path, digest in self.tree.digests.items() if path != batch_json.LOCK_FILE}
         return Drift(
             added=tuple(path for path in listed if path not in digests),
             changed=tuple(path for path in listed if path in digests and digests[path] != listed[path]),
@@ -214,7 +214,6 @@ class StoredBatch:
         )
 
 
-_TRIALS = re.compile(rb"^trials: ([0-9]{1,9})$", re.MULTILINE)
 _RESTORE_HINT = (
     "restore the folder from git; a merged batch may change only by its removal, if it was never valid"
 )
@@ -247,8 +246,8 @@ def of_entries(repository: Repository, entries: Mapping[str, Entry]) -> tuple[St
     folders = _folder_ids(entries)
     locks: dict[str, set[str]] = {}
     for folder, ids in folders.items():
-        if batch_yaml.LOCK_FILE in ids:
-            locks.setdefault(_group(folder), set()).add(ids[batch_yaml.LOCK_FILE])
+        if batch_json.LOCK_FILE in ids:
+            locks.setdefault(_group(folder), set()).add(ids[batch_json.LOCK_FILE])
     blobs = BlobCache(repository, locks)
     return in_order(
         StoredBatch(folder, CommitFiles(ids, blobs, _group(folder))) for folder, ids in folders.items()

@@ -130,7 +130,7 @@ def begun_trials(results: Path, batch: str, pod: int | None = None) -> list[int]
 
 def has_every_trial(results: Path, lock: BatchLock) -> bool:
     """Return whether each trial of a batch has a folder: without, it cannot have a record. Raises StorageError."""
-    pods = [None] if lock.pack is None else range(lock.pods)
+    pods = [None] if lock.run.pack is None else range(lock.pods)
     return sum(len(begun_trials(results, lock.name, pod)) for pod in pods) >= lock.trials
 
 

@@ -15,7 +15,7 @@ def commit_message(summary: Summary, *, recorded: Iterable[str]) -> str:
     trailers = [
         ("Sweep", summary.sweep),
         *(("Batch", name) for name in recorded),
-        ("Spec", f"{summary.lock.spec_path} {summary.spec_digest or 'none'}"),
+        ("Spec", f"{summary.lock.spec.path} {summary.spec_digest or 'none'}"),
         ("Image", program.image),
         ("Code", program.code.tree),
         ("Data", "none" if program.data is None else program.data.digest),

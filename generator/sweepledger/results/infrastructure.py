@@ -40,7 +40,7 @@ def has_lost_attempt(
         one not in lost and one.status is not Status.EVICTED and not one.status.is_final for one in attempts
     )
     own += sum(one.record.others.failed for one in attempts if one.record.others is not None)
-    return bool(lost) and own <= lock.retries
+    return bool(lost) and own <= lock.run.retries
 
 
 @dataclass(frozen=True)

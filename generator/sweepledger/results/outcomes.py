@@ -211,7 +211,7 @@ def _outcome(lock: BatchLock, program: str, trial: ExpectedTrial, attempts: Sequ
         replicate=trial.replicate,
         parent=lock.parents.get(trial.index),
         error=None if best is None or unusable or best.status.is_success else _error(best.error),
-        node_class=lock.pool if best is not None and not unusable and best.record.ran_image else None,
+        node_class=lock.run.pool if best is not None and not unusable and best.record.ran_image else None,
     )
 
 
@@ -233,7 +233,7 @@ def _counted(lock: BatchLock, attempts: Sequence[Attempt]) -> int:
     highest = max((one.record.attempt for one in attempts), default=0)
     left_out = [one.record.others for one in attempts if one.record.others is not None]
     known = len(attempts) + sum(others.failed + others.disrupted for others in left_out)
-    return max(known, min(highest, lock.retries + 1))
+    return max(known, min(highest, lock.run.retries + 1))
 
 
 def _cancelled(outcome: TrialResult, attempts: Sequence[Attempt]) -> TrialResult:
@@ -289,7 +289,7 @@ def _substitute(lock: BatchLock, trial: ExpectedTrial, reasons: Counter[str]) ->
         batch=lock.name,
         index=trial.index,
         uid=COLLECTOR_UID,
-        attempt=min(reasons.total(), lock.retries + 1),
+        attempt=min(reasons.total(), lock.run.retries + 1),
         disruptions=0,
         status=Status.FAILED,
         reason=str(Status.FOREIGN if set(reasons) == {Status.FOREIGN} else Status.CORRUPT),
@@ -300,7 +300,7 @@ def _substitute(lock: BatchLock, trial: ExpectedTrial, reasons: Counter[str]) ->
         ran=RAN_NOTHING,
         code=lock.program.code.tree,
         data=None if data is None else data.digest,
-        seed=lock.seed_base + trial.replicate,
+        seed=lock.run.seed_base + trial.replicate,
         node=None,
         environment=None,
         details=MappingProxyType({PASSED_OVER: {str(reason): count for reason, count in reasons.items()}}),

@@ -8,7 +8,7 @@ from sweepledger.formats.record_json import as_object
 from sweepledger.results.outcomes import Attempt, EvaluatedBatch
 from sweepledger.results.summary import Summary
 from sweepledger.structs.record import Status, TrialResult
-from sweepledger.structs.values import bytes_digest
+from sweepledger.structs.values import as_data, bytes_digest
 
 PROVENANCE_FILE = "provenance.json"
 REPORTED_DETAILS = ("data_digest", "device", "read_again", "versions")
@@ -22,7 +22,7 @@ def provenance(summary: Summary) -> dict[str, Any]:
         "generated": "by sweepledger from git alone; do not edit",
         "sweep": summary.sweep,
         "metric": {"name": summary.metric.name, "goal": str(summary.metric.goal)},
-        "spec": {"path": summary.lock.spec_path, "digest": summary.spec_digest},
+        "spec": {"path": summary.lock.spec.path, "digest": summary.spec_digest},
         "inputs_digest": summary.inputs_digest,
         "batches": {batch.lock.name: _batch(batch) for batch in summary.batches},
     }
@@ -44,11 +44,11 @@ def _batch(batch: EvaluatedBatch) -> dict[str, Any]:
         "number": lock.number,
         "parent": lock.parent,
         "digest": lock.digest,
-        "spec": {"path": lock.spec_path, "digest": lock.spec_digest},
-        "program": {**lock.program.as_data(), "digest": lock.program.digest},
+        "spec": {"path": lock.spec.path, "digest": lock.spec.digest},
+        "program": {**as_data(lock.program), "digest": lock.program.digest},
         "generator": lock.generator,
         **({"made_on": "laptop"} if batch.is_marked else {}),
-        "seed_base": lock.seed_base,
+        "seed_base": lock.run.seed_base,
         "counts": {str(status): statuses.count(status) for status in Status},
         "trials": [
             _trial(outcome, expected.row, attempts)

@@ -20,7 +20,7 @@ from sweepledger.structs.metric import Metric, pareto_indices
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value, listing_digest
 
-LOCK_FILE = "batch.yaml"
+LOCK_FILE = "batch.json"
 DIGEST_PREFIX = "sha256:"
 
 
@@ -158,7 +158,7 @@ def summarise(
         sweep=lock.sweep,
         description=description,
         spec_digest=spec_digest,
-        inputs_digest=inputs_digest(evaluated, evaluated[-1].lock.spec_path, spec_digest),
+        inputs_digest=inputs_digest(evaluated, evaluated[-1].lock.spec.path, spec_digest),
         metric=lock.metric,
         program=lock.program.digest,
         batches=evaluated,

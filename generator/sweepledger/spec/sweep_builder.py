@@ -116,14 +116,17 @@ def _data(named: str | Iterable[str] | None) -> str | None:
 
 def _data_places(named: Any) -> DataPlaces:
     """Return the places of datasets in their shortest form, so that `./data` and `data` are the same program."""
-    if not isinstance(named, Mapping):
-        return ()
-    return tuple(sorted((name, normpath(place["at"])) for name, place in named.items() if "at" in place))
+    places = named.items() if isinstance(named, Mapping) else ()
+    return MappingProxyType({name: normpath(place["at"]) for name, place in sorted(places) if "at" in place})
 
 
 def build_infrastructure(data: Mapping[str, Any] | None) -> Infrastructure | None:
     """Build how often trials are requested again after a failure of infrastructure; None if they never are."""
-    return Infrastructure.from_data(data) if data is not None and data["retries"] else None
+    if data is None or not data["retries"]:
+        return None
+    return Infrastructure(
+        int(data["retries"]), tuple(sorted({int(code) for code in data.get("exit_codes", ())}))
+    )
 
 
 def build_pack(data: Mapping[str, Any] | None) -> Pack | None:

@@ -3,11 +3,14 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from types import MappingProxyType
+from typing import Annotated
 
-from sweepledger.structs.values import digest
+from msgspec import Meta
+
+from sweepledger.structs.values import as_data, digest
 
 LOCAL_IMAGE = "local"
 """Image of a program that runs as processes from the locked code."""
@@ -110,18 +113,6 @@ class CodeSelection:
         """Return a walk over paths, which remembers what it knows about folders."""
         return Walk(self)
 
-    def as_data(self) -> dict[str, Any]:
-        """Return the selection as in batch.yaml; patterns that it does not have are left out."""
-        patterns = {"include": self.include, "exclude": self.exclude}
-        return {"paths": list(self.paths)} | {key: list(value) for key, value in patterns.items() if value}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> "CodeSelection":
-        """Return the selection from the data of `as_data`. Raises KeyError, TypeError or ValueError."""
-        selection = cls(tuple(data["paths"]), tuple(data.get("include", ())), tuple(data.get("exclude", ())))
-        selection.walk()
-        return selection
-
 
 class Walk:
     """Decides about the paths of one tree; a folder that matches a pattern decides for everything in it."""
@@ -168,22 +159,17 @@ class Code:
     """Git's id of the tree at `path`, which a squash, a rebase or a docs commit does not change."""
     selection: CodeSelection | None = None
     """None: everything in the folder."""
-    disk: int = field(default=0, compare=False)
+    disk: Annotated[int, Meta(ge=0)] = field(default=0, compare=False)
     """Bytes of disk that a copy of it may take; 0: unknown."""
 
     def __str__(self) -> str:
         return f"{self.path}/" if self.selection is None else str(self.selection)
 
-    def as_data(self) -> dict[str, Any]:
-        """Return the code as in batch.yaml."""
-        selected = {} if self.selection is None else {"selection": self.selection.as_data()}
-        return {"path": self.path, "tree": self.tree} | selected | ({"disk": self.disk} if self.disk else {})
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> "Code":
-        """Return the code from the data of `as_data`. Raises KeyError, TypeError or ValueError."""
-        selection = CodeSelection.from_data(data["selection"]) if "selection" in data else None
-        return cls(data["path"], data["tree"], selection, data.get("disk", 0))
+    def __post_init__(self) -> None:
+        if self.selection is not None:
+            if self.path != REPOSITORY:
+                raise ValueError(f"selected files belong in {REPOSITORY!r}, but got {self.path!r}")
+            self.selection.walk()  # refuses patterns that are none
 
 
 AND = "+"
@@ -195,7 +181,7 @@ def data_name(names: Iterable[str]) -> str:
     return AND.join(sorted(set(names)))
 
 
-DataPlaces = tuple[tuple[str, str], ...]
+DataPlaces = Mapping[str, str]
 """Sorted names of datasets, with the paths at which trials find them, relative to the folder that they start in."""
 
 
@@ -206,8 +192,8 @@ class Data:
     name: str
     """See `data_name`."""
     digest: str
-    places: DataPlaces = ()
-    """Of the datasets that have one beside `$SWEEP_DATA`."""
+    at: DataPlaces = field(default_factory=lambda: MappingProxyType({}))
+    """Of the datasets that have a place beside `$SWEEP_DATA`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,24 +203,15 @@ class Data:
     @property
     def place_texts(self) -> tuple[str, ...]:
         """Where trials find its datasets beside `$SWEEP_DATA`, each as a text."""
-        return tuple(f"at {path}" if name == self.name else f"{name} at {path}" for name, path in self.places)
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the data as in batch.yaml. Absent places change no digest."""
-        places = {"at": dict(self.places)} if self.places else {}
-        return {"name": self.name, "digest": self.digest} | places
+        return tuple(
+            f"at {path}" if name == self.name else f"{name} at {path}" for name, path in self.at.items()
+        )
 
     def as_written(self) -> str | list[str] | dict[str, dict[str, str]]:
         """Return what a spec says of it."""
-        if self.places:
-            places = dict(self.places)
-            return {name: {"at": places[name]} if name in places else {} for name in self.names}
+        if self.at:
+            return {name: {"at": self.at[name]} if name in self.at else {} for name in self.names}
         return self.name if len(self.names) == 1 else [*self.names]
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> "Data":
-        """Return the data from that of `as_data`. Raises KeyError, TypeError or AttributeError for anything else."""
-        return cls(data["name"], data["digest"], tuple(sorted(data.get("at", {}).items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,37 +244,12 @@ class Program:
 
         How the code was selected is not part of it: equal files make equal trials.
         """
-        return digest(self.as_data() | {"code": {"path": self.code.path, "tree": self.code.tree}})
+        return digest(as_data(self) | {"code": {"path": self.code.path, "tree": self.code.tree}})
 
     @property
     def container_image(self) -> str:
         """The image of the container."""
         return NO_IMAGE if self.image == LOCAL_IMAGE else self.image
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the program as in batch.yaml."""
-        return {
-            "image": self.image,
-            "command": list(self.command),
-            "code": self.code.as_data(),
-            "data": None if self.data is None else self.data.as_data(),
-            # Absent if the spec does not lock it, so that programs without it keep their digest.
-            **({"environment": asdict(self.environment)} if self.environment else {}),
-            **({} if self.workdir is None else {"workdir": self.workdir}),
-        }
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> "Program":
-        """Return the program from the data of `as_data`. Raises KeyError or TypeError for anything else."""
-        dataset = data["data"]
-        return cls(
-            image=data["image"],
-            command=tuple(data["command"]),
-            code=Code.from_data(data["code"]),
-            data=None if dataset is None else Data.from_data(dataset),
-            environment=EnvironmentLock(**data["environment"]) if "environment" in data else None,
-            workdir=data.get("workdir"),
-        )
 
     def answers(self, wanted: "Program", *, image_named: bool = True) -> bool:
         """Return whether this locked program still matches a spec's, ignoring changes of code and data.
@@ -309,8 +261,8 @@ class Program:
             and self.command == wanted.command
             and (self.code.path, self.code.selection) == (wanted.code.path, wanted.code.selection)
             and self.workdir == wanted.workdir
-            and (self.data and (self.data.name, self.data.places))
-            == (wanted.data and (wanted.data.name, wanted.data.places))
+            and (self.data and (self.data.name, self.data.at))
+            == (wanted.data and (wanted.data.name, wanted.data.at))
             and (self.environment and self.environment.path)
             == (wanted.environment and wanted.environment.path)
         )

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 
 from sweepledger.structs.program import CodeSelection, DataPlaces
 from sweepledger.structs.quantities import format_bytes, format_cpus, whole_quantity
@@ -102,16 +101,6 @@ class Infrastructure:
         if self.retries < 0:
             raise ValueError(f"`0 <= retries` must hold, but got {self.retries}")
 
-    def as_data(self) -> dict[str, Any]:
-        """Return it as data, as locks have it."""
-        codes = {"exit_codes": list(self.exit_codes)} if self.exit_codes else {}
-        return {"retries": self.retries, **codes}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> "Infrastructure":
-        """Return what specs and locks have as data."""
-        return cls(int(data["retries"]), tuple(sorted({int(code) for code in data.get("exit_codes", ())})))
-
 
 class CodeMode(StrEnum):
     """How the locked code gets into the pod."""
@@ -141,7 +130,7 @@ class RunConfig:
     """Patterns of files below the folder that trials start in, which become artifacts if the command writes them."""
     data: str | None = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
-    data_places: DataPlaces = ()
+    data_places: DataPlaces = field(default_factory=lambda: MappingProxyType({}))
     pool: str | None = None
     """A name among the settings' pools; the default pool is already filled in."""
     cluster: str | None = None

@@ -4,6 +4,8 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import StrEnum
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
@@ -187,3 +189,38 @@ def blob_id(content: bytes, *, like: str = "") -> str:
     if len(like) > SHA1_DIGITS:
         return hashlib.sha256(data).hexdigest()
     return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+
+
+def as_data(value: Any) -> Any:
+    """Return dataclasses, enums and tuples as what JSON has, keys in the order of the fields.
+
+    A field with a default is left out where it says nothing: it is None, false or empty. Other defaults are written,
+    so that a document does not change its meaning with a later default.
+    """
+    if is_dataclass(value):
+        items = ((name, has_default, getattr(value, name)) for name, has_default in _fields(value.__class__))
+        return {
+            name: as_data(item) for name, has_default, item in items if not (has_default and _is_silent(item))
+        }
+    match value:
+        case StrEnum():
+            return str(value)
+        case Mapping():
+            return {str(key): as_data(item) for key, item in value.items()}
+        case tuple() | list():
+            return [as_data(item) for item in value]
+        case _:
+            return value
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
+    return tuple((field.name, _has_default(field)) for field in fields(kind))
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _is_silent(value: Any) -> bool:
+    return value is None or value is False or (isinstance(value, tuple | Mapping) and not value)

@@ -37,7 +37,7 @@ LONGEST_ANNOTATION = 1_000
 """Characters of an annotation; GitHub cuts at 4 KiB."""
 
 BATCH_FOLDER = re.compile(r"overlays/(?:active|archive)/[^/]+")
-LOCK_FILE = "batch.yaml"
+LOCK_FILE = "batch.json"
 """A problem of a batch's folder is annotated in this file, because a folder has no lines."""
 
 

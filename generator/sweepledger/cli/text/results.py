@@ -309,7 +309,7 @@ def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
         add("attempts", result.attempts)
     for name, number in (result.metrics if result else {}).items():
         add(name, number_text(number))
-    add("spec", f"{lock.spec_path} {lock.spec_digest}")
+    add("spec", f"{lock.spec.path} {lock.spec.digest}")
     add("code", f"{lock.program.code.path} {lock.program.code.tree}")
     for name, text in _identified_parts(details):
         add(name, text)

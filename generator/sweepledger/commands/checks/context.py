@@ -12,7 +12,7 @@ from sweepledger.commands.repository.base_files import own_bases
 from sweepledger.commands.repository.settled_specs import is_content_of, settled_specs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch

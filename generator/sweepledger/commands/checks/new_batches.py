@@ -11,7 +11,7 @@ from sweepledger.commands.repository import batch_records, costs, programs
 from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, UnreadableError
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.plan import Balance, Charge, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
@@ -24,6 +24,7 @@ from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
 from sweepledger.structs.program import Code, Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode, Settings
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import as_data
 
 
 def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
@@ -265,7 +266,7 @@ def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Ite
         if problem is not None:
             yield problem
         elif batch.sweep in sweeps and (
-            merged is None or batch.lock.program.as_data() != merged.lock.program.as_data()
+            merged is None or as_data(batch.lock.program) != as_data(merged.lock.program)
         ):
             yield from _unknown_parts(context, batch, sweeps[batch.sweep], merged)
 
@@ -311,8 +312,8 @@ def _unknown_parts(
 
 
 def _shown(part: str | Data | EnvironmentLock | None) -> str:
-    if isinstance(part, Data) and part.places:
-        return safe_repr(f"{part.digest} at {', '.join(path for _, path in part.places)}")
+    if isinstance(part, Data) and part.at:
+        return safe_repr(f"{part.digest} at {', '.join(path for path in part.at.values())}")
     return safe_repr(part if part is None or isinstance(part, str) else part.digest)
 
 

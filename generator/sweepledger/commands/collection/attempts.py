@@ -242,7 +242,7 @@ class BatchAttempts:
             outcome.status.is_final
             or outcome.index in over
             or outcome.reason == DISRUPTED
-            or outcome.attempts > self.batch.lock.retries
+            or outcome.attempts > self.batch.lock.run.retries
             for outcome in evaluate(self.results).outcomes
         )
 

@@ -133,9 +133,9 @@ def add_pod_records(
 ) -> BatchAttempts | PendingRecords:
     """Add the records that pods show, or return what is pending. Raises ClusterError."""
     lock, name = attempts.batch.lock, attempts.batch.name
-    account = PodAccount(expected_records(attempts.batch), attempts.records, at_once=lock.trials_per_pod)
+    account = PodAccount(expected_records(attempts.batch), attempts.records, at_once=lock.run.trials_per_pod)
     account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.NOT_SUCCEEDED), now)
-    succeeded = objects.succeeded(lock.trials, lock.pack)
+    succeeded = objects.succeeded(lock.trials, lock.run.pack)
     missing = succeeded - account.final.keys()
     # Only pods tell how long they ran.
     account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.SUCCEEDED), now, only=missing)
@@ -187,7 +187,7 @@ def expected_records(batch: StoredBatch) -> tuple[ExpectedRecord, ...]:
             row=trial.row,
             code=lock.program.code.tree,
             data=data,
-            seed=lock.seed_base + trial.replicate,
+            seed=lock.run.seed_base + trial.replicate,
         )
         for trial in expected_trials(batch)
     )

@@ -60,7 +60,7 @@ class LiveRules:
 
     def _sweep(self, commit: str, batch: StoredBatch) -> Sweep | None:
         """Return the sweep of a batch by the spec at a commit, if it has a rule that compares trials."""
-        key = commit, batch.lock.spec_path
+        key = commit, batch.lock.spec.path
         if key not in self._sweeps:
             settings = at_commit.settings_or_defaults(self.repository, commit)
             sweep = at_commit.read_sweep(self.repository, *key, settings)

@@ -83,7 +83,7 @@ def _change(
     listed = [one for one in running if one.is_active or batch_records.records_file(one) in files]
     newest = batches.newest(listed)
     assert newest is not None
-    summary = SpecAtCommit.at(repository, tip, newest.lock.spec_path).summarised(
+    summary = SpecAtCommit.at(repository, tip, newest.lock.spec.path).summarised(
         BatchAttempts.read(results, batch, by_engine=False).concluded
         if batch.is_active
         else batch_records.batch_results(batch, files)

@@ -388,7 +388,7 @@ class _Recording:
         """Summarise the new and the recorded batches by the spec at `base`."""
         newest = batches.newest(recorded)
         assert newest is not None
-        spec = SpecAtCommit.at(self.repository, base, newest.lock.spec_path)
+        spec = SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
         cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
         return spec.summarised(
             replace(recorded_batch, is_cancelled=recorded_batch.lock.name in cancelled)

@@ -22,7 +22,7 @@ def finished(evaluated: EvaluatedBatch) -> Iterator[TrialResult]:
     """Yield the trials of an active batch that no further attempt follows."""
     for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
         # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
-        if len(attempts) > evaluated.lock.retries or any(one.record.status.is_final for one in attempts):
+        if len(attempts) > evaluated.lock.run.retries or any(one.record.status.is_final for one in attempts):
             yield outcome
 
 

@@ -380,7 +380,7 @@ def _plan_sweep(
         for batch in stored.present_of.get(parsed.sweep.name, ())
         if batch.name not in {batch.name for batch in merged}
     )
-    own = [batch for batch in batches.readable(new) if batch.lock.spec_digest == parsed.sweep.digest]
+    own = [batch for batch in batches.readable(new) if batch.lock.spec.digest == parsed.sweep.digest]
     sweep = parsed.sweep
     newest = batches.newest_of_all((*merged, *new))
     program = (

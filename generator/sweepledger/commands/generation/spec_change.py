@@ -116,7 +116,7 @@ def renamed_by_hand(
         last = stored[-1]
         if (
             not batches.readable([last])
-            or (root / last.lock.spec_path).exists()
+            or (root / last.lock.spec.path).exists()
             or last.lock.round is not None
         ):
             continue
@@ -132,7 +132,7 @@ def renamed_by_hand(
             0,
             0,
             "name",
-            f"{sweep.name} has the {len(recorded)} trials of {last.name}, and {last.lock.spec_path} is gone",
+            f"{sweep.name} has the {len(recorded)} trials of {last.name}, and {last.lock.spec.path} is gone",
             RENAMED,
             f"`sweep rename {name} {sweep.name}` takes what is recorded along; "
             f"`sweep generate {sweep.name}` and a commit request all trials again",
@@ -147,7 +147,7 @@ def _changed_hypercube(
     design = parsed.sweep.design
     if not isinstance(design, RandomSearch) or design.sampler is not Sampler.LATIN_HYPERCUBE or not merged:
         return
-    digests = {batch.lock.spec_digest for batch in merged}
+    digests = {batch.lock.spec.digest for batch in merged}
     for former in _former_specs(repository, settings, parsed.sweep, digests):
         before = former.design
         if not isinstance(before, RandomSearch) or before.sampler is not design.sampler:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
-from sweepledger.commands.repository import catalog, costs
+from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
@@ -32,7 +32,7 @@ class Spent:
     """What the trials of one side took: the attempts that count, and no more than these."""
 
     trial_hours: float
-    gpu_hours: float | None
+    gpu_hours: float
     """None if the resources of a batch are unknown."""
     money: float | None
     """None if a pool has no price, or the resources of a batch are unknown."""
@@ -263,17 +263,14 @@ def _spent(workspace: Workspace, results: RecordedResults, rows: Iterable[Summar
     seconds: dict[str, float] = defaultdict(float)
     for row in rows:
         seconds[row.batch] += row.seconds or 0.0
-    gpu_hours: float | None = 0.0
+    gpu_hours = 0.0
     money: float | None = 0.0
     for batch in results.stored:
         if batch.name not in seconds:
             continue
-        run, pool = costs.run_of(batch), workspace.settings.pool(batch.lock.pool)
-        if run is None:
-            gpu_hours = money = None
-            break
-        part = charge(results.sweep, run, pool, seconds[batch.name])
-        gpu_hours = None if gpu_hours is None else gpu_hours + part.gpu_hours
+        pool = workspace.settings.pool(batch.lock.run.pool)
+        part = charge(results.sweep, batch.lock.run, pool, seconds[batch.name])
+        gpu_hours += part.gpu_hours
         money = None if money is None or pool is None or pool.price is None else money + part.money
     return Spent(sum(seconds.values()) / SECONDS_PER_HOUR, gpu_hours, money)
 

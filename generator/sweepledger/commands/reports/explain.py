@@ -368,8 +368,8 @@ class _ProposalBuilder:
     @classmethod
     def of(cls, workspace: Workspace, explained: ExplainedComparison) -> "_ProposalBuilder | None":
         b = explained.b
-        content = workspace.repository.read(b.commit, b.lock.spec_path).get(b.lock.spec_path, b"")
-        document = read_document(content, b.lock.spec_path).document
+        content = workspace.repository.read(b.commit, b.lock.spec.path).get(b.lock.spec.path, b"")
+        document = read_document(content, b.lock.spec.path).document
         if document is None or not isinstance(document.data, dict):
             return None
         return cls(
@@ -396,8 +396,8 @@ class _ProposalBuilder:
         if Factor.ENVIRONMENT in reverted:
             run["image"] = a.lock.program.image
             run.pop("pool", None)
-            if a.lock.pool is not None:
-                run["pool"] = a.lock.pool
+            if a.lock.run.pool is not None:
+                run["pool"] = a.lock.run.pool
         document = {
             **{key: self.document[key] for key in ("version",) if key in self.document},
             "name": name,
@@ -430,7 +430,7 @@ class _ProposalBuilder:
     def _notes(self, reverted: Sequence[Factor]) -> Iterator[str]:
         """Yield what a spec cannot say: the code is that of the commit, the data that of the settings."""
         a, b = self.explained.a, self.explained.b
-        parsed = at_commit.read_sweep(self.workspace.repository, b.commit, b.lock.spec_path, self.settings)
+        parsed = at_commit.read_sweep(self.workspace.repository, b.commit, b.lock.spec.path, self.settings)
         head = self.workspace.repository.commit("HEAD")
         if head is not None and not isinstance(parsed, tuple):
             tree = code_tree_at(self.workspace.repository, head, parsed)

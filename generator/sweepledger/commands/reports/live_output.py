@@ -76,7 +76,7 @@ def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
         return followed
     listed = catalog.find_trial(workspace.root, reference)
     batch = listed.batch
-    alone = _Followed(state, listed.sweep, (batch.name,), stored, listed.index, batch.lock.retries)
+    alone = _Followed(state, listed.sweep, (batch.name,), stored, listed.index, batch.lock.run.retries)
     kept = volume.trial_files(state / "results", batch.name, batch.lock.place(listed.index))
     if not any(map(_is_output, kept)) and not store.is_engine_running(state):
         raise UsageError(
@@ -156,7 +156,7 @@ class _Followed:
             return
         for batch in self.batches:
             lock = self.stored[batch].lock if batch in self.stored else None
-            pods = [None] if lock is None or lock.pack is None else range(lock.pods)
+            pods = [None] if lock is None or lock.run.pack is None else range(lock.pods)
             for pod in pods:
                 for index in volume.begun_trials(self.results, batch, pod):
                     yield batch, index

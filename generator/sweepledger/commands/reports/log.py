@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
-from sweepledger.formats.batch_yaml import LOCK_FILE
-from sweepledger.formats.excerpts import LockExcerpt, read_lock_excerpt, read_summary_excerpt
+from sweepledger.formats import batch_json
+from sweepledger.formats.batch_json import LOCK_FILE
+from sweepledger.formats.excerpts import read_summary_excerpt
 from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import UNSHALLOW, Commit, Repository, commits
 from sweepledger.results.display import format_duration
 from sweepledger.results.paths import RESULTS, batch_of_records, laptop_path, results_folder
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import SPECS, is_sweep_name, split_batch_name
 
 LONGEST_REASON = 200
@@ -86,7 +88,7 @@ class _LogReader:
     """Reads files of commits, oldest first, and remembers earlier values."""
 
     def __init__(self, repository: Repository, history: tuple[Commit, ...]) -> None:
-        self._locks: dict[str, LockExcerpt] = {}
+        self._locks: dict[str, BatchLock] = {}
         self._best: dict[str, float] = {}
         self._contents = _contents(repository, history)
 
@@ -103,7 +105,7 @@ class _LogReader:
         contents = repository.blobs(ids.values())
         for sweep, (lock, summary) in first.items():
             with suppress(KeyError, ValueError):
-                self._locks[sweep] = read_lock_excerpt(contents[ids[lock]])
+                self._locks[sweep] = batch_json.read(contents[ids[lock]])
                 before = read_summary_excerpt(contents[ids[summary]].decode(), self._locks[sweep])
                 if before.value is not None:
                     self._best[sweep] = before.value
@@ -138,8 +140,8 @@ class _LogReader:
             return LogEntry(sweep, kind, commit, f"{file} cannot be read: {reason}")
 
     def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> LogEntry:
-        lock = self._locks[sweep] = read_lock_excerpt(content)
-        suffix = f", {lock.round}" if lock.round else ""
+        lock = self._locks[sweep] = batch_json.read(content)
+        suffix = "" if lock.round is None else f", round {lock.round}, {lock.method}"
         return LogEntry(sweep, "batch", commit, f"{name}: {lock.trials} trials{suffix}")
 
     def _results(self, commit: Commit, sweep: str, content: bytes) -> LogEntry:
@@ -149,10 +151,10 @@ class _LogReader:
             text = f"{summary.ok}/{summary.trials} trials ok, no winner"
             return LogEntry(sweep, "results", commit, text, seconds=summary.seconds)
         done, spent = f"{summary.ok}/{summary.trials} trials ok", ""
-        if lock.round:
+        if lock.round is not None:
             spent = f", {format_duration(summary.seconds)} spent"
-        if lock.others:
-            names = ", ".join(metric.name for metric in (lock.metric, *lock.others))
+        if lock.other_metrics:
+            names = ", ".join(metric.name for metric in lock.metrics)
             text = f"{done}, front of {summary.front} by {names}{spent}"
             return LogEntry(sweep, "results", commit, text, seconds=summary.seconds)
         before, value = self._best.get(sweep), summary.value

@@ -17,7 +17,7 @@ from typing import Any
 from sweepledger import __version__, storage
 from sweepledger.commands.repository import batch_records
 from sweepledger.errors import StorageError
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import TABLE_FILE
 from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.record_json import MAX_ROWS, TRIAL_ID

@@ -11,7 +11,7 @@ from sweepledger.commands.repository.catalog import summary_row
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.formats import record_json, records_jsonl
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Commit, commits
@@ -19,7 +19,7 @@ from sweepledger.results.paths import records_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.record import NO_CURVES, CurvePoint, Environment, Record
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, bytes_digest
+from sweepledger.structs.values import Value, as_data, bytes_digest
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class TrialDetails:
             "metrics": dict(result.metrics) if result else {},
             "curves": {name: [list(point) for point in points] for name, points in self.curves.items()},
             "provenance": {
-                "spec": {"path": lock.spec_path, "digest": lock.spec_digest},
-                "program": lock.program.as_data() | {"digest": lock.program.digest},
+                "spec": {"path": lock.spec.path, "digest": lock.spec.digest},
+                "program": as_data(lock.program) | {"digest": lock.program.digest},
                 "generator": lock.generator,
                 "seed": result.seed if result else None,
                 "ran": result.ran if result else None,
@@ -121,7 +121,7 @@ def _foreign_evidence(workspace: Workspace, lock: BatchLock, commit: Commit | No
     if lock.round is None or commit is None:
         return ()
     settings = at_commit.settings_or_defaults(workspace.repository, commit.id)
-    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec_path, settings)
+    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path, settings)
     return foreign_labels(workspace.repository, commit.id, sweep) if isinstance(sweep, Sweep) else ()
 
 
@@ -135,7 +135,7 @@ def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | 
 
 def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tuple[str, Commit]]:
     """Return the commits that requested a batch, generated it and recorded it, as far as they exist."""
-    spec = batch_lock.spec_path
+    spec = batch_lock.spec.path
     lock = f"{ACTIVE}/{batch_lock.name}/{LOCK_FILE}"
     records = f"{results_folder(batch_lock.sweep)}/{records_path(batch_lock.name)}"
     history = commits(workspace.repository, spec, lock, records)
@@ -146,7 +146,7 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
     contents = workspace.repository.blobs(commit.files[spec] for commit in before + after)
     digests = {identity: bytes_digest(content) for identity, content in contents.items()}
     same, same_after = (
-        [commit for commit in part if digests[commit.files[spec]] == batch_lock.spec_digest]
+        [commit for commit in part if digests[commit.files[spec]] == batch_lock.spec.digest]
         for part in (before, after)
     )
     for commit in (same or same_after or before)[-1:]:

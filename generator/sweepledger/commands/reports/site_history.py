@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from sweepledger.commands.reports.log import LogEntry, history
-from sweepledger.commands.repository import at_commit, costs
+from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.code_changes import file_changes
 from sweepledger.commands.repository.programs import ranked_program
 from sweepledger.commands.rounds.evidence import foreign_labels
@@ -137,9 +137,8 @@ class HistoryReader:
         if not any(pool.price for pool in self.settings.pools.values()):
             return
         for batch in batches.readable(stored):
-            pool = self.settings.pool(batch.lock.pool)
-            run = None if pool is None or pool.price is None else costs.run_of(batch)
-            price = None if run is None else hourly_price(run, pool)
+            pool = self.settings.pool(batch.lock.run.pool)
+            price = None if pool is None or pool.price is None else hourly_price(batch.lock.run, pool)
             if price is not None:
                 yield batch.name, price
 

@@ -31,7 +31,7 @@ from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UnreadableError
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
@@ -227,7 +227,7 @@ class _LiveTrials:
     def states(self, suspended: TrialState = TrialState.QUEUED) -> Sequence[TrialState]:
         """Return the state of each trial, in the order of the table; `suspended` if its Job is."""
         trials = self.lock.trials
-        over = self.workloads.ended(trials, self.lock.pack)
+        over = self.workloads.ended(trials, self.lock.run.pack)
         queued = self.workloads.suspended(trials)
         rest = TrialState.STALLED if self.is_stalled else TrialState.PENDING
         return [

@@ -159,7 +159,7 @@ def _recorded_versions(workspace: Workspace, commit: str | None) -> Iterator[tup
 def contents_of(recorded: RecordedResults) -> SweepContents:
     """Return what a store gets of recorded results. Raises RepositoryError."""
     lock = recorded.lock
-    sweep = SpecAtCommit.at(recorded.repository, recorded.commit, lock.spec_path).sweep
+    sweep = SpecAtCommit.at(recorded.repository, recorded.commit, lock.spec.path).sweep
     curves = _curves(recorded.curves())
     finished = _finished_rows(recorded)
     parameters = sweep.design.space.parameters if sweep else ()

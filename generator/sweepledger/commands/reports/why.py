@@ -260,7 +260,7 @@ class BatchObserver:
             names.collector, settings.results.every_minutes
         )
         found = causes.explain_batch(
-            *(observed, lock.trials, lock.pack),
+            *(observed, lock.trials, lock.run.pack),
             collector=collector,
             now=self.now,
             limit=settings.limits.failures,

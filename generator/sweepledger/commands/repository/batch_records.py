@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import hyperparams_csv, records_jsonl
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
@@ -159,7 +159,7 @@ def stored_outputs(
     for trial, expected in zip(batch.trials, expected_trials(batch), strict=True):
         earlier = failed.get(trial.digest)
         record = records.get((earlier.name, expected.row)) if earlier else None
-        if earlier is None or record is None or record.seed != batch.lock.seed_base + trial.replicate:
+        if earlier is None or record is None or record.seed != batch.lock.run.seed_base + trial.replicate:
             continue
         place = f"{earlier.name}/{earlier.lock.place(record.index)}"
         folder = results / place

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sweepledger.commands.repository import batch_records
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.formats import summary_csv as summaries
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch

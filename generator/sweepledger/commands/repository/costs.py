@@ -3,17 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from dataclasses import replace as changed
 from datetime import UTC, datetime
 from json import loads
 from typing import Any
 
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
-from sweepledger.formats import excerpts, records_jsonl
-from sweepledger.formats.batch_yaml import LOCK_FILE
-from sweepledger.formats.excerpts import read_lock_excerpt
-from sweepledger.formats.launch_json import LAUNCH_FILE
+from sweepledger.formats import records_jsonl
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.plan import (
     Balance,
     BudgetUnit,
@@ -45,7 +42,6 @@ from sweepledger.structs.values import Value
 MOST_RECORDS = 5000
 """Maximum number of records per program: more take time to read and do not improve a forecast."""
 MOST_BATCHES = 200
-MANIFESTS = "job.yaml"
 
 
 @dataclass(frozen=True)
@@ -79,26 +75,27 @@ class Timing:
         pool, cluster = sweep.pool, self.next_cluster(sweep)
         if pool is None:
             return ()
-        named = f'\npool: "{pool.name}"\n'.encode()
-        active = [batch for batch in self.merged if batch.is_active and _lock_contains(batch, named)]
-        batches.prefetch(active)
-        there = (batch for batch in batches.readable(active) if batch.lock.cluster == cluster)
-        timed = ((batch, run_of(batch)) for batch in there)
+        active = batches.readable(batch for batch in self.merged if batch.is_active)
+        same = [
+            batch for batch in active if (batch.lock.run.pool, batch.lock.cluster) == (pool.name, cluster)
+        ]
+        batches.prefetch(same)
         return tuple(
             PlannedTrials(
-                run, [row.values for row in batch.rows], pool, self.past(batch.lock.program, batch.sweep)
+                batch.lock.run,
+                [row.values for row in batch.rows],
+                pool,
+                self.past(batch.lock.program, batch.sweep),
             )
-            for batch, run in timed
-            if run is not None
+            for batch in same
         )
 
     def _past(self, program: Program, sweep: str) -> TimingHistory:
-        tree = program.code.tree.encode()
-        archived = [batch for batch in self.merged if not batch.is_active and _lock_contains(batch, tree)]
-        same = [batch for batch in archived if _runs_program(batch, program.digest)]
+        archived = batches.readable(batch for batch in self.merged if not batch.is_active)
+        same = [batch for batch in archived if _runs(batch, program)]
         same.sort(key=lambda one: (one.sweep == sweep, *(split_batch_name(one.name) or ())[1:]), reverse=True)
         newest: list[StoredBatch] = []
-        for candidate in batches.readable(same[:MOST_BATCHES]):
+        for candidate in same[:MOST_BATCHES]:
             if sum(other.lock.trials for other in newest) < MOST_RECORDS:
                 newest.append(candidate)
         files = self.repository.read(self.commit, *map(batch_records.records_file, newest)) if newest else {}
@@ -106,33 +103,10 @@ class Timing:
         return timing_history([(batch.name, tuple(_timed_records(batch, files))) for batch in newest])
 
 
-def run_of(batch: StoredBatch) -> RunConfig | None:
-    """Return how a batch's trials run, from its own files; None if these do not contain it."""
-    try:
-        manifests, launch = batch.read(MANIFESTS), batch.read(LAUNCH_FILE)
-    except KeyError:
-        return None
-    lock = batch.lock
-    run = excerpts.read_run_config(manifests, launch, lock.shape, trials=lock.trials)
-    if run is None:
-        return None
-    return changed(run, retries=lock.retries, max_disruptions=lock.max_disruptions, pool=lock.pool)
-
-
-def _lock_contains(batch: StoredBatch, text: bytes) -> bool:
-    """Return whether a lock contains some words; parsing thousands of locks would take seconds."""
-    try:
-        return text in batch.contents.read(LOCK_FILE)
-    except KeyError:
-        return False
-
-
-def _runs_program(batch: StoredBatch, program: str) -> bool:
-    """Return whether a batch's program is the one with this digest."""
-    try:
-        return read_lock_excerpt(batch.contents.read(LOCK_FILE)).program == program
-    except ValueError:
-        return False
+def _runs(batch: StoredBatch, program: Program) -> bool:
+    """Return whether a batch's program is this one, which most are not by their code alone."""
+    locked = batch.lock.program
+    return locked.code.tree == program.code.tree and locked.digest == program.digest
 
 
 def _timed_records(
@@ -232,8 +206,7 @@ def month_ledger(
         usage[name] = {**usage.get(name, {}), **part}  # no trial is in two files
     usage |= ending
     charged = [batch for batch in counted if batch.name in unfinished or usage.get(batch.name)]
-    batches.prefetch(charged, *FILES)
-    batches.prefetch_omitted(charged, *FILES)
+    batches.prefetch(charged, LOCK_FILE)
     resumes = _resumes(repository, commit, charged, settings)
     used, reserved, unread, doubtful, reported = [], [], [], [], []
     for batch in counted:
@@ -327,16 +300,12 @@ def _resumes(
     return found
 
 
-FILES = (LOCK_FILE, MANIFESTS, LAUNCH_FILE)
-
-
 def _requested_run(batch: StoredBatch, settings: Settings) -> tuple[RunConfig, Pool | None, int] | None:
     try:
         lock = batch.vetted().lock
     except UnreadableError:
         return None
-    run = run_of(batch)
-    return None if run is None else (run, settings.pool(lock.pool), lock.trials)
+    return lock.run, settings.pool(lock.run.pool), lock.trials
 
 
 def _recorded_usage(

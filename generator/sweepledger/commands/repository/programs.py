@@ -204,7 +204,7 @@ def ranked_program(repository: Repository, commit: str | None, locks: Sequence[B
     if commit is None or len({lock.program.digest for lock in locks}) < 2:  # noqa: PLR2004 - a choice
         return None
     settings = at_commit.settings_or_defaults(repository, commit)
-    sweep = at_commit.read_sweep(repository, commit, locks[-1].spec_path, settings)
+    sweep = at_commit.read_sweep(repository, commit, locks[-1].spec.path, settings)
     if not isinstance(sweep, Sweep):
         return None
     requested = requested_program(
@@ -432,7 +432,7 @@ def _missing_workdir(root: Path, parsed: ParsedSpec, paths: Collection[str]) -> 
 def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each dataset that would be where the code has a file or folder."""
     run = parsed.sweep.run
-    for name, written in run.data_places:
+    for name, written in run.data_places.items():
         place = normpath(join(run.workdir or REPOSITORY, written))
         taken = next(
             (path for path in paths if f"{path}/".startswith(f"{place}/") or place.startswith(f"{path}/")),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from sweepledger.commands.repository import costs
 from sweepledger.formats import running_yaml
 from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
 from sweepledger.problems import Problem
@@ -41,12 +40,8 @@ def repeats_trials(batch: StoredBatch, before: RunningState, after: RunningState
     """Return whether trials begin anew that a pause has ended, or fewer at once: no attempt counts them."""
     if before.paused or after.paused:
         return before.paused and not after.paused
-    run = costs.run_of(batch)
-    if run is None:
-        return False
-    former, later = (
-        min(state.parallelism or run.parallelism, batch.lock.trials) for state in (before, after)
-    )
+    lock = batch.lock
+    former, later = (min(state.parallelism or lock.run.parallelism, lock.trials) for state in (before, after))
     return later < former
 
 
@@ -79,8 +74,8 @@ def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Sett
         elif state.parallelism is not None and batch.lock.shape is not Shape.INDEXED:
             message = f"has no parallelism that could change: its shape is {str(batch.lock.shape)!r}"
             hint = "delete the key; in this shape each trial has an object of its own"
-        elif state.parallelism is not None and state.parallelism % batch.lock.trials_per_pod:
-            at_once = batch.lock.trials_per_pod
+        elif state.parallelism is not None and state.parallelism % batch.lock.run.trials_per_pod:
+            at_once = batch.lock.run.trials_per_pod
             message = f"must run a multiple of pack.at_once ({at_once}) trials, got {state.parallelism}"
             hint = "write a multiple of it"
         else:
@@ -89,5 +84,5 @@ def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Sett
 
 
 def _is_queued(lock: BatchLock, settings: Settings) -> bool:
-    pool = settings.pool(lock.pool)
+    pool = settings.pool(lock.run.pool)
     return pool is not None and pool.queue is not None

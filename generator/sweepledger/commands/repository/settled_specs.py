@@ -1,22 +1,19 @@
 """Specs that have their batches already, told by digests instead of by reading and expanding them."""
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.errors import UnreadableError
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry
+from sweepledger.structs.batch import SpecFile
 from sweepledger.structs.names import SETTINGS_FILE, SUFFIX
 from sweepledger.structs.values import blob_id, bytes_digest
-
-SPEC_IN_LOCK = re.compile(rb'^spec:\n  path: "([^"\\]*)"\n  digest: "([^"\\]*)"$', re.MULTILINE)
-"""Path and digest of the spec in a lock. The digest of a spec that names a table covers the table, too, so that such
-a spec is always read."""
 
 
 def settled_specs(
@@ -57,12 +54,14 @@ def is_content_of(entry: Entry | None, content: bytes) -> bool:
 
 
 def _was_made_from(batch: StoredBatch, path: str, content: bytes) -> bool:
-    """Return whether a lock names a spec by its path and digest, without parsing the lock."""
+    """Return whether a lock names a spec by its path and digest.
+
+    The digest of a spec that names a table covers the table, too, so that such a spec is always read.
+    """
     try:
-        named = SPEC_IN_LOCK.search(batch.contents.read(LOCK_FILE))
-    except KeyError:
+        return batch.lock.spec == SpecFile(path, bytes_digest(content))
+    except UnreadableError:
         return False
-    return named is not None and named.groups() == (path.encode(), bytes_digest(content).encode())
 
 
 def _same_settings(workspace: Workspace, base_entries: Mapping[str, Entry]) -> bool:

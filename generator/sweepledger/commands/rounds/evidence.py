@@ -209,7 +209,7 @@ def _infrastructure(sweep: Sweep, stored: Iterable[StoredBatch]) -> Infrastructu
     As of all that says how trials run, a change of the spec affects later batches; a smaller number applies at once.
     """
     written, newest = sweep.run.infrastructure, batches.newest(stored)
-    locked = None if newest is None else newest.lock.infrastructure
+    locked = None if newest is None else newest.lock.run.infrastructure
     if written is None or locked is None:
         return None
     return replace(locked, retries=min(written.retries, locked.retries))

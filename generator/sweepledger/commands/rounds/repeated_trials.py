@@ -59,7 +59,7 @@ def repeated_batch(evidence: RoundEvidence, inputs: RenderInputs) -> Overlay | N
     sweep, newest = evidence.sweep, batches.newest(evidence.batches)
     assert newest is not None, "a trial was lost in a batch"
     run = replace(
-        sweep.run, shape=sweep.run.shape or newest.lock.shape, infrastructure=newest.lock.infrastructure
+        sweep.run, shape=sweep.run.shape or newest.lock.shape, infrastructure=newest.lock.run.infrastructure
     )
     request = BatchRequest(
         replace(sweep, run=run),
@@ -132,7 +132,7 @@ def lost_trials_at(repository: Repository, commit: str | None, name: str) -> dic
     sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
     stored = batches.of_sweep_in_commit(repository, commit, name)
     newest = batches.newest(stored)
-    if not isinstance(sweep, Sweep) or newest is None or newest.lock.infrastructure is None:
+    if not isinstance(sweep, Sweep) or newest is None or newest.lock.run.infrastructure is None:
         return {}
     source = EvidenceSource(repository, commit, batches=stored)
     evidence = source.evidence(sweep, newest.lock.program.digest)
@@ -143,7 +143,7 @@ def lost_trials_at(repository: Repository, commit: str | None, name: str) -> dic
             batch,
             record.reason or "",
             evidence.losses.counts[digest],
-            newest.lock.infrastructure.retries,
+            newest.lock.run.infrastructure.retries,
             digest in due,
         )
         for digest, (batch, record) in evidence.losses.last.items()

@@ -8,8 +8,8 @@ from typing import Any
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.verification.file_diff import FileDifference, cells_of, file_differences
 from sweepledger.errors import RepositoryError
-from sweepledger.formats import batch_yaml, record_json, records_jsonl
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats import batch_json, record_json, records_jsonl
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TABLE_FILE
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.record_json import CorruptRecord
@@ -169,7 +169,7 @@ def repeat_differences(
     recorded: list[tuple[tuple[Trial, ...], BatchRecords]] = []
     try:
         for batch in done:
-            infrastructure = batch.lock.infrastructure
+            infrastructure = batch.lock.run.infrastructure
             if batch.lock.after_infrastructure and infrastructure is None:
                 message = "must say how often a trial may be repeated"
                 yield FileDifference(f"{batch.folder}/{LOCK_FILE}", "", "infrastructure", message)
@@ -258,7 +258,7 @@ def _ends_in(name: str, digest: str) -> bool:
 
 def _is_lock_of(name: str, content: bytes) -> bool:
     try:
-        lock = batch_yaml.read(content)
+        lock = batch_json.read(content)
     except ValueError:
         return False
     return lock.name == name and _ends_in(name, lock.digest)
@@ -268,7 +268,7 @@ def _fits(batch: StoredBatch, content: bytes) -> bool:
     """Return whether a lock and the other files of a batch have the digest in the batch's name."""
     if not _is_lock_of(batch.name, content):
         return False
-    tree, lock = FileTree({**batch.tree.files, LOCK_FILE: content}), batch_yaml.read(content)
+    tree, lock = FileTree({**batch.tree.files, LOCK_FILE: content}), batch_json.read(content)
     return batch_digest(tree, lock.name, lock.digest) == lock.digest
 
 

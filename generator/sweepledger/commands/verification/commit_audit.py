@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sweepledger.commands.verification.file_diff import FileDifference
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.render.platform import flux
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import CommitSignature, Entry, Repository, commit_signatures

@@ -164,7 +164,7 @@ def batch_pods(kubectl: Kubectl, namespace: str, batch: BatchLock, fields: str) 
 def trial_pods(manifest: Manifest, batch: BatchLock) -> Iterator[TrialPod]:
     """Yield the pod of a batch if it writes records; a pod of several trials for each of them."""
     pod = parse_pod(manifest)
-    if pod is not None and batch.pack is None:
+    if pod is not None and batch.run.pack is None:
         yield pod
     elif pod is not None:
         rows = batch.rows(pod.index)

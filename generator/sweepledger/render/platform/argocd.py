@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from sweepledger.formats.batch_yaml import LOCK_FILE
+from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import objects
 from sweepledger.render.platform.notifications import batch_subscriptions, platform_subscriptions

@@ -1,0 +1,70 @@
+import json
+from typing import Any
+
+import pytest
+
+from sweepledger.formats import documents
+from sweepledger.formats.batch_json import LockError, read
+from tests.render.building import rendered
+from tests.sweeps import a_batch
+
+MADE = rendered(a_batch())
+TEXT = MADE.tree["batch.json"].decode()
+
+
+def lock_with(path: str, value: Any) -> str:
+    """Return the text of a valid lock with another value at a path; without the key for `...`."""
+    data = json.loads(TEXT)
+    *folders, key = path.split(".")
+    table = data
+    for folder in folders:
+        table = table[folder]
+    table.pop(key, None)
+    if value is not ...:
+        table[key] = value
+    return json.dumps(data)
+
+
+def test_a_lock_reads_back_as_it_was_written() -> None:
+    assert read(TEXT) == MADE.lock
+    assert documents.write(read(TEXT)) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "rule"),
+    [
+        ("version", 2, "version: Invalid enum value 2"),
+        ("name", 3, "name: Expected `str`, got `int`"),
+        ("number", -1, "number: Expected `int` >= 0"),
+        ("number", True, "number: Expected `int`, got `bool`"),
+        ("parent", 3, "parent: Expected `str | null`, got `int`"),
+        ("shape", "pod", "shape: Invalid enum value 'pod'"),
+        ("metric.goal", "high", "metric.goal: Invalid enum value 'high'"),
+        ("metric.patterns", [3], "metric.patterns[0]: Expected `str`, got `int`"),
+        ("metric.capture", 1, "metric.capture: Expected `bool`, got `int`"),
+        ("program.command", "python", "program.command: Expected `array`, got `str`"),
+        ("program.environment", {"path": "a"}, "program.environment: Object missing required field `digest`"),
+        ("program.code.selection", {"paths": ["a"]}, "program.code: selected files belong in '.'"),
+        ("program.data.at", {"mnist": 1}, "program.data.at[...]: Expected `str`, got `int`"),
+        ("run.seed_base", 1.5, "run.seed_base: Expected `int`, got `float`"),
+        ("run.infrastructure", {"retries": -1}, "run.infrastructure: `0 <= retries` must hold"),
+        ("files", {"job.yaml": "sha256:1"}, "files[...]: Expected `str` matching regex"),
+        ("cluster", "../other", "cluster must be the name of a cluster, but got '../other'"),
+        ("round", 0, "round: Expected `int` >= 1"),
+        ("parents", {"-1": "t1"}, "key in parents: Expected `int` >= 0"),
+        ("columns", {"x": "colour"}, "columns: must be types of columns, but got 'colour'"),
+        ("blobs", {"job.yaml": "abc"}, "blobs[...]: Expected `str` matching regex"),
+        ("spec.digest", ..., "spec: Object missing required field `digest`"),
+    ],
+)
+def test_a_lock_with_a_wrong_value_is_refused_by_its_key(path: str, value: Any, rule: str) -> None:
+    with pytest.raises(LockError) as refused:
+        read(lock_with(path, value))
+
+    assert rule in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "[", "name: peak", "[]", '{"version": 1}', "[" * 10_000, b"\xff"])
+def test_what_is_no_lock_is_refused(text: str | bytes) -> None:
+    with pytest.raises(LockError, match="not a lock file"):
+        read(text)
