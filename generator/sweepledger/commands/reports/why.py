@@ -281,7 +281,7 @@ class BatchObserver:
         cause = group.cause
         if cause.kind is CauseKind.FAILED:
             ways = (
-                f"`sweep pause {sweep}` holds the other trials back, and `sweep cancel {sweep} --batch {batch.name}` "
+                f"`sweep cluster pause {sweep}` holds the other trials back, and `sweep cancel {sweep} --batch {batch.name}` "
                 f"ends the batch; once it is recorded, `sweep retry {sweep} --update` runs its trials with other code"
             )
             remedy = "; ".join(filter(None, (ways, cause.remedy)))
