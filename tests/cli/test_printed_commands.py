@@ -474,9 +474,11 @@ NOT_RUN = {
         git rm -r --force {}
         sweep cancel {}
         sweep cluster next {}
+        sweep cluster pause {}
         sweep cluster resume {}
         sweep show {}
         sweep sync parquet NAME
+        sweep retry {} --update
         sweep try {}
         sweep generate NAME --update
         sweep validate {}

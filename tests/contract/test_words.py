@@ -19,7 +19,7 @@ from sweepledger.formats.evidence_jsonl import ForeignEvidence
 from sweepledger.plan.changes import FileChange, OutdatedPart
 from sweepledger.plan.coverage import Discrepancy
 from sweepledger.plan.forecast import Quantiles
-from sweepledger.plan.upper_bounds import Cost, RoundBounds
+from sweepledger.plan.upper_bounds import Cost, PodDisk, RoundBounds
 from sweepledger.results.causes import FactorFinding
 from sweepledger.results.inference import Interval
 from sweepledger.structs.run_config import Pack
@@ -41,7 +41,17 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/verify.py": [FileDifference, UnsignedChange],
     "commands/reports/compare.py": [Interval, Spent, Interval],
     "commands/reports/explain.py": [FactorFinding, Proposal],
-    "plan/review_json.py": [Quantiles, OutdatedPart, Cost, Cost, Pack, RoundBounds, FileChange, Discrepancy],
+    "plan/review_json.py": [
+        Quantiles,
+        OutdatedPart,
+        Cost,
+        Cost,
+        Pack,
+        RoundBounds,
+        PodDisk,
+        FileChange,
+        Discrepancy,
+    ],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 

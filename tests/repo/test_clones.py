@@ -28,9 +28,9 @@ READING = (
     "compare score score",
     "show TRIAL",
     "why score",
-    "explain score score",
-    "reproduce TRIAL",
-    "reproduce TRIAL --run",
+    "compare score score --explain",
+    "show TRIAL --reproduce",
+    "show TRIAL --reproduce --run",
 )
 WRITING = ("generate score", "retry score", "run score")
 

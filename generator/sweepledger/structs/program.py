@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Annotated
-
-from msgspec import Meta
 
 from sweepledger.structs.values import as_data, digest
 
@@ -159,13 +156,15 @@ class Code:
     """Git's id of the tree at `path`, which a squash, a rebase or a docs commit does not change."""
     selection: CodeSelection | None = None
     """None: everything in the folder."""
-    disk: Annotated[int, Meta(ge=0)] = field(default=0, compare=False)
+    disk: int = field(default=0, compare=False)
     """Bytes of disk that a copy of it may take; 0: unknown."""
 
     def __str__(self) -> str:
         return f"{self.path}/" if self.selection is None else str(self.selection)
 
     def __post_init__(self) -> None:
+        if self.disk < 0:
+            raise ValueError(f"`0 <= disk` must hold, but got {self.disk}")
         if self.selection is not None:
             if self.path != REPOSITORY:
                 raise ValueError(f"selected files belong in {REPOSITORY!r}, but got {self.path!r}")

@@ -281,8 +281,9 @@ class BatchObserver:
         cause = group.cause
         if cause.kind is CauseKind.FAILED:
             ways = (
-                f"`sweep cluster pause {sweep}` holds the other trials back, and `sweep cancel {sweep} --batch {batch.name}` "
-                f"ends the batch; once it is recorded, `sweep retry {sweep} --update` runs its trials with other code"
+                f"`sweep cluster pause {sweep}` holds the other trials back, and "
+                f"`sweep cancel {sweep} --batch {batch.name}` ends the batch; once it is recorded, "
+                f"`sweep retry {sweep} --update` runs its trials with other code"
             )
             remedy = "; ".join(filter(None, (ways, cause.remedy)))
             return replace(group, cause=replace(cause, remedy=remedy))

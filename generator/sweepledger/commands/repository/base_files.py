@@ -26,7 +26,7 @@ ATTRIBUTE_LINES = (
 )
 """Lines that keep filters and encodings away from the files of sweeps, and ends of lines from generated ones."""
 SAMPLES = (
-    *(f"{ACTIVE}/a-b1-0/{name}" for name in ("batch.json", "hyperparams.csv", "launch.json")),
+    *(f"{ACTIVE}/a-b1-0/{name}" for name in ("batch.json", "hyperparams.csv", "job.yaml")),
     *(f"results/a/{name}" for name in ("summary.csv", "README.md", "records/a-b1-0.jsonl", "figures/a.svg")),
     "base/launcher/v1/launch.py",
 )

@@ -82,7 +82,7 @@ def _differences(
     yield from _variable_differences(_named(container, "env"), _named(wanted, "env"), locked)
     volumes = _named(spec, "volumes")
     for name, volume in _named(pod, "volumes").items():
-        if _without_secret_name(volumes.get(name, {})) != _without_secret_name(volume):
+        if _without_own_values(volumes.get(name, {})) != _without_own_values(volume):
             yield f"volumes.{name}", volume, volumes.get(name)
     for name, other in _named(spec, "containers").items():
         mounts = [
@@ -123,9 +123,12 @@ def _named(owner: Manifest, key: str, name: str = "name") -> dict[str, Manifest]
     return {str(item.get(name)): item for item in _items(owner, key)}
 
 
-def _without_secret_name(volume: Manifest) -> dict[str, Any]:
-    """Return a volume without the name of its Secret, which policy compares with the settings."""
-    secret = volume.get("secret")
-    if not isinstance(secret, Mapping):
-        return dict(volume)
-    return {**volume, "secret": {key: value for key, value in secret.items() if key != "secretName"}}
+def _without_own_values(volume: Manifest) -> dict[str, Any]:
+    """Return a volume without the name of its Secret and the size of its folder, which policy compares."""
+    own = {"secret": "secretName", "emptyDir": "sizeLimit"}
+    return {
+        key: {name: item for name, item in part.items() if name != own.get(key)}
+        if isinstance(part, Mapping)
+        else part
+        for key, part in volume.items()
+    }
