@@ -83,7 +83,7 @@ def test_provenance_is_exactly_this() -> None:
     )
 
     program = {
-        "code": {"path": "trainer", "tree": TREE},
+        "code": {"disk": 0, "path": "trainer", "tree": TREE},
         "command": ["python", "-m", "trainer", "mnist", "${args}"],
         "data": {"digest": DATA, "name": "mnist"},
         "digest": a_program().digest,
