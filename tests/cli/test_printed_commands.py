@@ -448,7 +448,8 @@ NOT_RUN = {
         sweep cancel NAME --batch BATCH
         sweep cancel {} --batch {}
         sweep cancel {} --replace
-        sweep cluster collect-by-pod --push
+        sweep cluster collect --by-pod
+        sweep cluster collect --by-pod --push
         sweep cluster doctor --prove
         sweep cluster doctor --release
         sweep generate --push

@@ -403,14 +403,20 @@ def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox, run
     assert (done.returncode, "\x1b" in done.stdout) == (0, False)
 
 
+TOP = (
+    "new import validate plan try run generate check submit status why results show logs log compare site retry "
+    "cancel rename verify export sync cluster"
+)
+"""The commands of `sweep` in the order of use."""
 OF_A_CLUSTER = (
-    "init pin data bootstrap doctor upgrade local collect collect-by-pod next "
-    "pause resume scale budget metrics expire"
+    "init pin data bootstrap doctor upgrade local collect next pause resume scale budget metrics expire"
 )
 """The commands of `sweep cluster` in the order of use."""
 
 
-@pytest.mark.parametrize(("group", "commands"), [(("cluster",), OF_A_CLUSTER)], ids=["cluster"])
+@pytest.mark.parametrize(
+    ("group", "commands"), [((), TOP), (("cluster",), OF_A_CLUSTER)], ids=["sweep", "cluster"]
+)
 def test_the_help_names_every_command_and_fits_a_terminal(
     run_sweep: Run, tmp_path: Path, group: tuple[str, ...], commands: str
 ) -> None:
@@ -426,3 +432,26 @@ def test_the_help_names_every_command_and_fits_a_terminal(
         assert run_sweep(*group, command, "--help", cwd=tmp_path).returncode == 0
     bare = run_sweep(*group, cwd=tmp_path, COLUMNS="80")
     assert (bare.returncode, bare.stdout, bare.stderr) == (2, shown, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    {
+        "generate --update": "--update needs the names of sweeps",
+        "generate peak --update --push": "--push cannot be combined with",
+        "validate peak --schema sweep": "--schema checks no spec",
+        "compare peak peak --write": "--write needs --explain",
+        "show t0 --run": "--run needs --reproduce",
+        "show t0 --by-pod": "--by-pod needs --fetch DIR",
+        "show t0 --reproduce --fetch out": "--fetch cannot be combined with --reproduce",
+        "import trials runs.csv": "trials need --name",
+        "import csv runs.csv --as old": "--as and --study are for trials",
+        "cluster collect --by-pod --cluster": "--by-pod cannot be combined with --cluster",
+    }.items(),
+)
+def test_options_that_do_not_belong_together_are_refused(
+    sandbox: Sandbox, run_sweep: Run, command: str, reason: str
+) -> None:
+    done = run_sweep(*command.split(), cwd=sandbox.root)
+
+    assert (done.returncode, reason in done.stderr) == (2, True), done.stderr

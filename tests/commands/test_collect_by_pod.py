@@ -1,4 +1,4 @@
-"""`sweep cluster collect-by-pod` against a real API server, on which no node ever runs a pod."""
+"""`sweep cluster collect --by-pod` against a real API server, on which no node ever runs a pod."""
 
 import shlex
 import uuid

@@ -13,7 +13,6 @@ from sweepledger.cli.author import export, generate, import_, new, try_, validat
 from sweepledger.cli.lifecycle import (
     cancel,
     collect,
-    collect_by_pod,
     expire,
     next_,
     pause,
@@ -66,7 +65,6 @@ CLUSTER_COMMANDS: Mapping[str, Callable[..., None]] = {
     "upgrade": upgrade,
     "local": local,
     "collect": collect,
-    "collect-by-pod": collect_by_pod,
     "next": next_,
     "pause": pause,
     "resume": resume,

@@ -14,6 +14,7 @@ from sweepledger.cli.options import (
     BaseOption,
     BatchOption,
     BranchOption,
+    ByPodOption,
     ContextOption,
     FormatOption,
     ImageOption,
@@ -80,6 +81,10 @@ def collect(
             help="Record this batch, which Slurm or a script has run, even if trials have no record.",
         ),
     ] = None,
+    by_pod: ByPodOption = False,
+    context: ContextOption = None,
+    image: ImageOption = None,
+    patience: PatienceOption = 300,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Commit results of ended batches, one commit per sweep.
@@ -88,6 +93,8 @@ def collect(
     `results.mode: branch`, each sweep gets a branch results/SWEEP/COMMIT to merge. With --cluster, attempts without a
     record are described from their pods, and stalled batches are listed. Without, a search that is blocked ends the
     command with 3, after all else.
+
+    With --by-pod, results come from a volume that only pods can read, through a short-lived pod.
     """
 
     def work() -> Response:
@@ -97,9 +104,17 @@ def collect(
         from sweepledger.repo.state import state_folder
 
         workspace = Workspace.find(response.current_folder())
-        if cluster or cluster_name:
+        if cluster or cluster_name or by_pod:
             workspace = workspace.in_cluster(cluster_name)
         target = results_target(workspace, remote, branch, push=push)
+        if by_pod:
+            if cluster or ended or results is not None or watch is not None:
+                raise UsageError("--by-pod cannot be combined with --cluster, --watch, --results or --ended")
+            from sweepledger.commands.collect import collect_by_pod
+            from sweepledger.engine.cluster.kubectl import Kubectl
+
+            collection = collect_by_pod(workspace, target, Kubectl(context), image=image, patience=patience)
+            return cluster_status.collected_response(workspace, collection)
         repository = workspace.repository
         volume = _require_volume(results) if results else state_folder(repository, state) / "results"
         if cluster and ended:
@@ -513,33 +528,10 @@ def _submitted_lines(submitted: "tuple[Submitted, ...]", *, dry_run: bool) -> tu
         f"{batch.recorded} trial(s) recorded"
         for batch in submitted
     ]
-    return (*lines, *(() if dry_run else ("next: `sweep cluster collect-by-pod` when the Jobs have ended",)))
-
-
-def collect_by_pod(
-    context: ContextOption = None,
-    cluster: InOption = None,
-    image: ImageOption = None,
-    push: PushOption = False,
-    patience: PatienceOption = 300,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Collect results from a volume that only pods can read."""
-
-    def work() -> Response:
-        from sweepledger.cli import cluster_status
-        from sweepledger.commands import collect as command
-        from sweepledger.commands.repository.workspace import Workspace, results_target
-        from sweepledger.engine.cluster.kubectl import Kubectl
-
-        workspace = Workspace.find(response.current_folder()).in_cluster(cluster)
-        target = results_target(workspace, push=push)
-        collection = command.collect_by_pod(
-            workspace, target, Kubectl(context), image=image, patience=patience
-        )
-        return cluster_status.collected_response(workspace, collection)
-
-    response.respond("cluster collect-by-pod", form, work)
+    return (
+        *lines,
+        *(() if dry_run else ("next: `sweep cluster collect --by-pod` when the Jobs have ended",)),
+    )
 
 
 def next_(

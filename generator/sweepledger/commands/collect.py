@@ -1,4 +1,4 @@
-"""`sweep cluster collect` and `sweep cluster collect-by-pod`: record ended batches, then push what is due.
+"""`sweep cluster collect`: record ended batches, then push what is due.
 
 In a cluster one collector runs at a time, and summaries of running batches follow.
 """

@@ -143,12 +143,12 @@ def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
         )
         raise RepositoryError(
             f"{name} was submitted already: {state}",
-            hint="`sweep cluster collect-by-pod` when they have ended; a batch is never submitted twice",
+            hint="`sweep cluster collect --by-pod` when they have ended; a batch is never submitted twice",
         )
     if plan.was_begun and not plan.present and not again:
         raise RepositoryError(
             f"{name} was submitted before, and its Jobs are gone: deleted by the TTL, or never created",
-            hint="`sweep cluster collect-by-pod` first; then `sweep submit --again` creates what has no result",
+            hint="`sweep cluster collect --by-pod` first; then `sweep submit --again` creates what has no result",
         )
 
 

@@ -159,7 +159,7 @@ SUBMIT = """
 ## The cluster
 
 It does not use GitOps: `sweep submit {example}` creates a merged batch with your own kubeconfig, once, and
-`sweep cluster collect-by-pod` records its results.
+`sweep cluster collect --by-pod` records its results.
 """
 
 OWNERS = """\

@@ -58,7 +58,7 @@ class CollectorState:
         if not self.exists:
             remedy = (
                 "apply the files of the platform as clusters/README.md says; "
-                "`sweep cluster collect-by-pod --push` records now"
+                "`sweep cluster collect --by-pod --push` records now"
             )
             return Trouble(f"the cluster has no CronJob {self.namespace}/{COLLECTOR_ACCOUNT}", remedy)
         if self.is_suspended:
