@@ -1,5 +1,6 @@
 """A change keeps what a reviewer looks at, and edits what stands beside it: generated files, records, links."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -33,10 +34,9 @@ def replaced(file: Path, old: str, new: str) -> None:
 
 def with_digests(folder: Path) -> None:
     """Enter the digests of edited files into the lock."""
-    lock = folder / "batch.json"
-    for file in folder.iterdir():
-        entry = re.compile(rf'^(  {re.escape(file.name)}: )"sha256:[0-9a-f]+"$', re.MULTILINE)
-        lock.write_text(entry.sub(rf'\1"{bytes_digest(file.read_bytes())}"', lock.read_text()))
+    lock = json.loads((folder / "batch.json").read_text())
+    lock["files"] = {name: bytes_digest((folder / name).read_bytes()) for name in lock["files"]}
+    (folder / "batch.json").write_text(json.dumps(lock, indent=1, ensure_ascii=False) + "\n")
 
 
 EDITS = {

@@ -62,12 +62,12 @@ READ: dict[str, tuple[str, Callable[[str], str]]] = {
     "records that are lists": (RECORDS, lambda _: "[]\n" * 3),
     "code whose path has two lines": (
         LOCKS,
-        lambda text: text.replace('path: "code"', r'path: "a\nname: b"'),
+        lambda text: text.replace('"path": "code"', r'"path": "a\nname: b"'),
     ),
-    "code outside": (LOCKS, lambda text: text.replace('path: "code"', 'path: "../../etc"')),
+    "code outside": (LOCKS, lambda text: text.replace('"path": "code"', '"path": "../../etc"')),
     "a tree that is an option": (
         LOCKS,
-        lambda text: re.sub('tree: "[0-9a-f]+"', 'tree: "--output=outside"', text),
+        lambda text: re.sub('"tree": "[0-9a-f]+"', '"tree": "--output=outside"', text),
     ),
     "a spec outside": (LOCKS, lambda text: text.replace('"sweeps/peak.yaml"', '"../../etc/passwd"')),
     "a spec whose run is a list": (SPEC, lambda text: f"{text[: text.index('run:')]}run: [1]\n"),

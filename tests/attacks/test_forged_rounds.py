@@ -67,11 +67,11 @@ FORGERIES: dict[str, Forge] = {
     "root": replaced(JOB, "runAsUser: 65532", "runAsUser: 0"),
     "another object": appended(JOB, '---\napiVersion: "v1"\nkind: "Pod"\nmetadata:\n  name: "{batch}-x"\n'),
     "other values": replaced("hyperparams.csv", ",0.", ",1."),
-    "more trials": replaced(LOCK, "trials: 3", "trials: 4"),
+    "more trials": replaced(LOCK, '"trials": 3', '"trials": 4'),
     "another image in the lock": replaced(LOCK, "registry.example.org/train@", "evil.example/train@"),
     "another spec": replaced(LOCK, "{digest}", "5" * 64),
-    "another round": replaced(LOCK, "\nround: 2\n", "\nround: 3\n"),
-    "more retries": replaced(LOCK, "retries: 0", "retries: 1000"),
+    "another round": replaced(LOCK, '"round": 2,', '"round": 3,'),
+    "more retries": replaced(LOCK, '"retries": 0', '"retries": 1000'),
     "no command": lambda folder, _: (folder / LAUNCH).unlink(),
 }
 

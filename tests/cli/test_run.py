@@ -402,7 +402,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
         nothing,
         ("rum", "score"),
         2,
-        "No such command 'rum'. Did you mean 'run', 'resume'?",
+        "No such command 'rum'. Did you mean 'run'?",
     ),
     "results before a run": (nothing, ("results", "score"), 0, "nothing is recorded of 'score' here"),
 }

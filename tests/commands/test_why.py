@@ -157,7 +157,7 @@ def test_a_batch_that_only_fails_names_the_commands_that_end_it(sandbox: Sandbox
 
     assert kinds(explanation)[0] == ("failed", 3)
     assert "3 trials of the batch failed and none is ok" in remark.text
-    for command in ("pause peak", f"cancel peak --batch {batch}", "retry peak --update"):
+    for command in ("cluster pause peak", f"cancel peak --batch {batch}", "retry peak --update"):
         assert f"`sweep {command}`" in explanation.batches[0].causes[0].cause.remedy
         assert f"`sweep {command}`" in remark.hint
 

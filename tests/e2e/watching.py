@@ -64,7 +64,7 @@ class Watch:
         return {len(pods) for pods in self.trainings(*batches).values()} == {1}
 
     def _pods_that(self, did: str, batch: Batch, index: int) -> list[str]:
-        pack = self._lock(batch).get("pack")
+        pack = self._lock(batch)["run"].get("pack")
         place = str(index) if pack is None else f"{index // pack['trials']}/{index}"
         path = self.results / batch.name / place / LINES
         lines = path.read_text().splitlines() if path.is_file() else []
