@@ -14,10 +14,10 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import measured  # noqa: E402
 from sweepledger.formats import documents  # noqa: E402
-from sweepledger.formats.batch_json import LOCK_FILE  # noqa: E402
 from sweepledger.formats.summary_csv import FIRST_COLUMNS, LAST_COLUMNS  # noqa: E402
 from sweepledger.structs.batch import BatchLock, SpecFile  # noqa: E402
 from sweepledger.structs.metric import Goal, Metric  # noqa: E402
+from sweepledger.structs.names import LOCK_FILE  # noqa: E402
 from sweepledger.structs.program import Code, Program  # noqa: E402
 from sweepledger.structs.run_config import RunConfig, Shape  # noqa: E402
 

@@ -27,8 +27,8 @@ Environment
   SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
   SWEEP_EARLIER   JSON file: by row, record, output and artifacts of an earlier attempt that exited with 0 and
                   without a metric; its output is read by the metric of launch.json, and no command starts
-  SWEEP_COPIES    folder of copies of the code that ended attempts had; what nobody has changed is used again
-
+  SWEEP_COPIES    if set, SWEEP_SCRATCH may have the folder of an ended attempt: what nobody has changed is
+                  used again
 
 Environment of the command, in addition to all of the above
   SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent

@@ -25,7 +25,6 @@ from sweepledger.engine.local.job_spec import BatchSpec
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import json, launch_json, record_json
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
@@ -35,6 +34,7 @@ from sweepledger.repo.git import Mirror, commit_with_code, store_code
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.names import LOCK_FILE
 from sweepledger.structs.record import Environment, Record
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import Value, as_data

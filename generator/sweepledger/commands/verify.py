@@ -20,13 +20,12 @@ from sweepledger.commands.verification.commit_audit import SignatureAudit, audit
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
 from sweepledger.commands.verification.rebuild import rebuild_results, recorded_batches
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import UNSHALLOW, Entry, Repository, commits, uncommitted_paths
 from sweepledger.results.paths import RESULTS, results_folder
-from sweepledger.structs.names import SPECS, is_sweep_name
+from sweepledger.structs.names import LOCK_FILE, SPECS, is_sweep_name
 from sweepledger.structs.settings import Settings
 
 

@@ -7,7 +7,6 @@ from sweepledger.formats.hyperparams_csv import ColumnType
 from sweepledger.problems import TextError
 from sweepledger.structs.batch import BatchLock
 
-LOCK_FILE = "batch.json"
 MAX_KEPT = 1000
 """Locks that are kept, about 10 KB each: a check reads most of them at the base commit and in the work tree."""
 

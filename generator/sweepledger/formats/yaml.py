@@ -171,15 +171,3 @@ def _readable() -> Iterator[None]:
         yield
     except yaml.YAMLError as error:
         raise TextError(f"not readable as YAML: {error_text(error)}", line=error_line(error)) from error
-
-
-def line_of_key(text: str | bytes, *path: str) -> int:
-    """Return the line of a key in a valid document, from 1; the line of its parent if the key is missing."""
-    node, line = yaml.compose(text, Loader=_Loader), 1
-    for name in path:
-        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-        pair = next(((key, value) for key, value in pairs if key.value == name), None)
-        if pair is None:
-            break
-        line, node = pair[0].start_mark.line + 1, pair[1]
-    return line

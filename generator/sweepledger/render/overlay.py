@@ -8,7 +8,6 @@ from typing import assert_never
 
 from sweepledger import __version__
 from sweepledger.formats import documents, hyperparams_csv, launch_json, yaml
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import Column, Row, Shard, Table
 from sweepledger.render import base_files, distributed, jobs, pod
 from sweepledger.render.base_files import LAUNCHER, LAUNCHER_OBJECT, SHAPE_FOLDERS, TO_BASE, Bases
@@ -16,7 +15,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch, BatchLock, SpecFile
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import PLACEHOLDER_DIGEST, batch_name
+from sweepledger.structs.names import LOCK_FILE, PLACEHOLDER_DIGEST, batch_name
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import blob_id, bytes_digest

@@ -26,7 +26,7 @@ from sweepledger.repo.batch_files import (
 from sweepledger.repo.git import Checkout, Entry, Repository
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import Drift, FileTree
-from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.run_config import RunningState
 from sweepledger.structs.trial import Trial
 
@@ -95,7 +95,7 @@ class StoredBatch:
         """
         if launch_json.LAUNCH_FILE in self.omitted:
             columns = tuple(Column(name, ColumnType(kind)) for name, kind in self.lock.columns.items())
-            tables = sorted(path for path in self.contents.paths() if path != batch_json.LOCK_FILE)
+            tables = sorted(path for path in self.contents.paths() if path != LOCK_FILE)
             return TableLayout(columns, tuple(tables))
         return launch_json.read_table_layout(self.contents.read(launch_json.LAUNCH_FILE))
 
@@ -128,11 +128,11 @@ class StoredBatch:
     def lock(self) -> BatchLock:
         """The batch lock. Raises UnreadableError if it is missing or invalid."""
         try:
-            return batch_json.read(self.contents.read(batch_json.LOCK_FILE))
+            return batch_json.read(self.contents.read(LOCK_FILE))
         except KeyError as error:
-            raise self._unreadable(batch_json.LOCK_FILE, "is missing") from error
+            raise self._unreadable(LOCK_FILE, "is missing") from error
         except batch_json.LockError as error:
-            raise self._unreadable(batch_json.LOCK_FILE, str(error), line=error.line or 1) from error
+            raise self._unreadable(LOCK_FILE, str(error), line=error.line or 1) from error
 
     @cached_property
     def lines(self) -> tuple[tuple[str, str], ...]:
@@ -197,7 +197,7 @@ class StoredBatch:
         """Return the batch if its lock is valid and belongs to it. Raises UnreadableError."""
         if (self.lock.name, self.lock.sweep) != (self.name, self.sweep):
             message = f"must be of batch {self.name}, got {self.lock.name!r} of sweep {self.lock.sweep!r}"
-            raise self._unreadable(batch_json.LOCK_FILE, message, line=1)
+            raise self._unreadable(LOCK_FILE, message, line=1)
         return self
 
     def hand_edits(self) -> Drift:
@@ -205,8 +205,8 @@ class StoredBatch:
         try:
             listed = self.lock.files
         except UnreadableError:
-            return Drift(changed=(batch_json.LOCK_FILE,))
-        digests = {path: digest for path, digest in self.tree.digests.items() if path != batch_json.LOCK_FILE}
+            return Drift(changed=(LOCK_FILE,))
+        digests = {path: digest for path, digest in self.tree.digests.items() if path != LOCK_FILE}
         return Drift(
             added=tuple(path for path in listed if path not in digests),
             changed=tuple(path for path in listed if path in digests and digests[path] != listed[path]),
@@ -246,8 +246,8 @@ def of_entries(repository: Repository, entries: Mapping[str, Entry]) -> tuple[St
     folders = _folder_ids(entries)
     locks: dict[str, set[str]] = {}
     for folder, ids in folders.items():
-        if batch_json.LOCK_FILE in ids:
-            locks.setdefault(_group(folder), set()).add(ids[batch_json.LOCK_FILE])
+        if LOCK_FILE in ids:
+            locks.setdefault(_group(folder), set()).add(ids[LOCK_FILE])
     blobs = BlobCache(repository, locks)
     return in_order(
         StoredBatch(folder, CommitFiles(ids, blobs, _group(folder))) for folder, ids in folders.items()

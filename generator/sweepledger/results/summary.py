@@ -17,10 +17,10 @@ from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, e
 from sweepledger.results.paths import LAPTOP_FILE, LAPTOP_WARNING, LOCKS, records_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Metric, pareto_indices
+from sweepledger.structs.names import LOCK_FILE
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value, listing_digest
 
-LOCK_FILE = "batch.json"
 DIGEST_PREFIX = "sha256:"
 
 

@@ -29,6 +29,9 @@ SPECS = "sweeps"
 """The folder of the specs, each of which is named after its sweep."""
 SUFFIX = ".yaml"
 
+LOCK_FILE = "batch.json"
+"""The lock of a batch, in its folder."""
+
 IDENTITY_NAME = "sweepledger"
 IDENTITY_EMAIL = "sweepledger@localhost"
 """The author of commits where git knows none, and the signer of the collector's commits."""

@@ -19,6 +19,7 @@ from sweepledger.cli.text.plan_markdown import fit_comment
 from sweepledger.cli.text.values import count_text
 from sweepledger.problems import Problem, Severity, escape_cell
 from sweepledger.results.display import escape_markdown, markdown_code
+from sweepledger.structs.names import LOCK_FILE
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,8 +38,6 @@ LONGEST_ANNOTATION = 1_000
 """Characters of an annotation; GitHub cuts at 4 KiB."""
 
 BATCH_FOLDER = re.compile(r"overlays/(?:active|archive)/[^/]+")
-LOCK_FILE = "batch.json"
-"""A problem of a batch's folder is annotated in this file, because a folder has no lines."""
 
 
 def check_text(report: CheckReport) -> tuple[RenderableType, ...]:
@@ -111,6 +110,7 @@ def github_annotations(problems: Iterable[Problem]) -> Iterator[str]:
 
 
 def _annotation(problem: Problem) -> str:
+    # A folder has no lines: a problem of a batch is annotated in its lock.
     file = f"{problem.file}/{LOCK_FILE}" if BATCH_FOLDER.fullmatch(problem.file) else problem.file
     position = {"line": problem.line, "col": problem.column} if problem.line else {"line": 1}
     location = {"file": file, **position} if file else {}

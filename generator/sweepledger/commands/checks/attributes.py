@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.checks.layout import ATTRIBUTES, LINE_ENDS, SIDE
 from sweepledger.commands.repository.programs import REWRITES
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.names import LOCK_FILE
 from sweepledger.structs.program import SWEEP_NAMES, CodeSelection
 
 REVIEWED = (

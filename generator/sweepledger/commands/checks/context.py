@@ -12,7 +12,6 @@ from sweepledger.commands.repository.base_files import own_bases
 from sweepledger.commands.repository.settled_specs import is_content_of, settled_specs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
@@ -26,7 +25,7 @@ from sweepledger.repo.git import (
 )
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import PullRequestResults, Settings
 from sweepledger.structs.values import blob_id

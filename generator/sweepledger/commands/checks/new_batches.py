@@ -11,7 +11,6 @@ from sweepledger.commands.repository import batch_records, costs, programs
 from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, UnreadableError
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.plan import Balance, Charge, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
@@ -20,7 +19,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Repository, code_tree, commit_with_code, reachable_trees
 from sweepledger.spec import ParsedSpec
-from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
+from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
 from sweepledger.structs.program import Code, Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode, Settings
 from sweepledger.structs.sweep import Sweep

@@ -8,7 +8,6 @@ from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import batch_json
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.excerpts import read_summary_excerpt
 from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo import batches
@@ -17,7 +16,7 @@ from sweepledger.repo.git import UNSHALLOW, Commit, Repository, commits
 from sweepledger.results.display import format_duration
 from sweepledger.results.paths import RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.names import SPECS, is_sweep_name, split_batch_name
+from sweepledger.structs.names import LOCK_FILE, SPECS, is_sweep_name, split_batch_name
 
 LONGEST_REASON = 200
 """Limit of characters of an error message, which quotes untrusted input."""

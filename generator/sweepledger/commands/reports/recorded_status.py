@@ -17,7 +17,6 @@ from typing import Any
 from sweepledger import __version__, storage
 from sweepledger.commands.repository import batch_records
 from sweepledger.errors import StorageError
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import TABLE_FILE
 from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.record_json import MAX_ROWS, TRIAL_ID
@@ -28,6 +27,7 @@ from sweepledger.repo.state import create_state
 from sweepledger.results.paths import results_folder
 from sweepledger.safe_open import read_regular
 from sweepledger.structs.metric import METRIC_NAME
+from sweepledger.structs.names import LOCK_FILE
 
 INDEX = "index/status.json"
 LARGEST_INDEX = 64 * 2**20

@@ -11,12 +11,12 @@ from sweepledger.commands.repository.catalog import summary_row
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.formats import record_json, records_jsonl
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Commit, commits
 from sweepledger.results.paths import records_path, results_folder
 from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.names import LOCK_FILE
 from sweepledger.structs.record import NO_CURVES, CurvePoint, Environment, Record
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, as_data, bytes_digest

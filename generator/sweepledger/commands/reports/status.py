@@ -31,7 +31,6 @@ from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UnreadableError
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
@@ -49,7 +48,7 @@ from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.names import SPECS, SUFFIX
+from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
 from sweepledger.structs.record import TrialResult
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import hyperparams_csv, records_jsonl
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
@@ -20,7 +19,7 @@ from sweepledger.results.paths import RESULTS, laptop_batches, laptop_path, reco
 from sweepledger.safe_open import read_regular
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import MetricSource
-from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.record import ExpectedTrial, Record, Status
 from sweepledger.structs.values import bytes_digest
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from sweepledger.commands.repository import batch_records
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.formats import summary_csv as summaries
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
@@ -18,7 +17,7 @@ from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, pareto_indices
-from sweepledger.structs.names import SPECS, SUFFIX, is_sweep_name, split_batch_name
+from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, is_sweep_name, split_batch_name
 from sweepledger.structs.record import Record
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import Any
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.formats import records_jsonl
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.plan import (
     Balance,
     BudgetUnit,
@@ -29,7 +28,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, addition_times, commit_time, is_shallow
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS, batch_of_records
-from sweepledger.structs.names import SPECS, SUFFIX, split_batch_name
+from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, split_batch_name
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program

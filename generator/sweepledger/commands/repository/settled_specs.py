@@ -6,13 +6,12 @@ from pathlib import Path
 
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UnreadableError
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Entry
 from sweepledger.structs.batch import SpecFile
-from sweepledger.structs.names import SETTINGS_FILE, SUFFIX
+from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SUFFIX
 from sweepledger.structs.values import blob_id, bytes_digest
 
 

@@ -9,7 +9,6 @@ from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.verification.file_diff import FileDifference, cells_of, file_differences
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import batch_json, record_json, records_jsonl
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TABLE_FILE
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.record_json import CorruptRecord
@@ -23,6 +22,7 @@ from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records, laptop
 from sweepledger.results.provenance import PROVENANCE_FILE
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Goal
+from sweepledger.structs.names import LOCK_FILE
 from sweepledger.structs.record import ExpectedTrial, Record
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import bytes_digest

@@ -5,12 +5,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sweepledger.commands.verification.file_diff import FileDifference
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.render.platform import flux
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import CommitSignature, Entry, Repository, commit_signatures
 from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records
-from sweepledger.structs.names import is_sweep_name, split_batch_name
+from sweepledger.structs.names import LOCK_FILE, is_sweep_name, split_batch_name
 
 
 @dataclass(frozen=True, slots=True)

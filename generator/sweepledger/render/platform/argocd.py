@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 
-from sweepledger.formats.batch_json import LOCK_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import objects
 from sweepledger.render.platform.notifications import batch_subscriptions, platform_subscriptions
 from sweepledger.render.platform.objects import Names, labels, manifest, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import JOB, OWNER_ANNOTATION, QUEUE_LABEL, Kind
-from sweepledger.structs.names import MAX_LABEL_LENGTH, PLACEHOLDER_DIGEST
+from sweepledger.structs.names import LOCK_FILE, MAX_LABEL_LENGTH, PLACEHOLDER_DIGEST
 from sweepledger.structs.settings import Settings
 
 GROUP = "argoproj.io/v1alpha1"
