@@ -51,7 +51,7 @@ def test_what_was_applied_is_in_place(platform: str, sandbox: Sandbox) -> None:
         f"ServiceAccount {platform}/sweep-trial",
         f"ResourceQuota {platform}/sweep-trials",
         f"LimitRange {platform}/sweep-trials",
-        f"ValidatingAdmissionPolicy {platform}-trial-jobs",
+        f"ValidatingAdmissionPolicy {platform}-trials",
     ):
         assert findings[what].state is HealthStatus.OK, findings[what]
 
