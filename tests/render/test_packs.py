@@ -65,7 +65,6 @@ def test_a_pod_has_room_for_the_trials_that_run_at_once_which_share_its_gpus(tmp
     assert (limits["cpu"], limits["memory"], limits["nvidia.com/gpu"]) == ("4", "16Gi", "2")
     volumes = pod_of(manifests)["volumes"]
     assert named(volumes, "scratch")["emptyDir"] == {"sizeLimit": "20Gi"}
-    assert named(volumes, "shared-memory")["emptyDir"]["sizeLimit"] == "8Gi"
     threads = [named(container["env"], "OMP_NUM_THREADS")["value"] for container in (trial, alone)]
     assert threads == ["2", "2"], "those of one trial, so that it computes the same"
     assert trial["command"] == ["python3", PACK_PATH]
@@ -78,6 +77,21 @@ def test_trials_that_share_a_pod_share_no_folder_for_temporary_files(tmp_path: P
     shared, own = ({mount["mountPath"] for mount in each["volumeMounts"]} for each in (trial, alone))
     assert own - shared == {"/tmp"}  # noqa: S108 - inside the pod
     assert trial["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+@pytest.mark.parametrize(
+    ("pack", "size", "read_only"),
+    [(PACK, None, True), (Pack(3), None, True), (Pack(3), "4Gi", False)],
+    ids=str,
+)
+def test_the_shared_memory_of_a_pack_is_read_only_unless_trials_that_ask_for_it_take_turns(
+    tmp_path: Path, pack: Pack, size: str | None, *, read_only: bool
+) -> None:
+    pod = pod_of(built(packed(pack, resources=Resources(shared_memory=size)), tmp_path, FULL_SETTINGS))
+
+    mount = named(pod["containers"][0]["volumeMounts"], "shared-memory")
+    assert mount == {"name": "shared-memory", "mountPath": "/dev/shm", "readOnly": read_only}  # noqa: S108
+    assert named(pod["volumes"], "shared-memory")["emptyDir"]["sizeLimit"] == (size or "1Mi")
 
 
 def test_a_pod_has_room_for_a_copy_of_the_code_for_each_trial_that_runs_at_once(tmp_path: Path) -> None:

@@ -3352,6 +3352,9 @@ def conclude(attempt: Attempt, outcome: Outcome) -> int:
     say(": ".join(words))
     if attempt.rank:
         return exit_code
+    if os.path.islink(attempt.checkpoints):  # trials that continue this one would mount what it leads to
+        with contextlib.suppress(OSError):
+            os.unlink(attempt.checkpoints)
     record = make_record(attempt, outcome)
     content = dump(record).encode()
     is_kept_by_node = write_termination_message(brief(record))

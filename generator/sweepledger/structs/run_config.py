@@ -41,7 +41,7 @@ class Resources:
     scratch: str = "2Gi"
     """A Kubernetes quantity of bytes: ephemeral storage of a trial."""
     shared_memory: str | None = None
-    """A Kubernetes quantity of bytes for `/dev/shm`, part of the memory; None: the container's default of 64 MiB."""
+    """A Kubernetes quantity of bytes for `/dev/shm`, part of the memory; None: 64 MiB, and nothing in a pack."""
 
     @property
     def threads(self) -> int:
@@ -52,13 +52,12 @@ class Resources:
         """Return what so many trials need that share a pod, and its GPUs."""
         if count == 1:
             return self
-        shared = self.shared_memory
         return Resources(
             cpu=format_cpus(count * whole_quantity(self.cpu, unit=1000)),
             memory=format_bytes(count * whole_quantity(self.memory)),
             gpu=self.gpu,
             scratch=format_bytes(count * whole_quantity(self.scratch)),
-            shared_memory=None if shared is None else format_bytes(count * whole_quantity(shared)),
+            shared_memory=self.shared_memory,
         )
 
 
