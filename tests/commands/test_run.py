@@ -19,7 +19,7 @@ from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, RunEvent, RunOptions, SweepRun
 from sweepledger.commands.verify import verify
 from sweepledger.engine.local.events import PodEnded
-from sweepledger.errors import RepositoryError
+from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
@@ -118,6 +118,20 @@ def interrupted(sandbox: Sandbox, saved: str | None = None) -> str:
                 process.send_signal(signal.SIGINT)
     assert process.returncode == 130, lines
     return "".join(lines)
+
+
+def test_manifests_that_break_a_rule_are_refused_before_the_commit(laptop: Sandbox) -> None:
+    list(playing(laptop))
+    job = laptop.root / "base/trial/v1/job.yaml"
+    job.write_text(job.read_text().replace("privileged: false", "privileged: true"))
+    laptop.commit("Let pods be privileged")
+    laptop.spec(xs="7, 8, 9")
+    head = laptop.head()
+
+    with pytest.raises(SpecError, match="privileged"):
+        list(playing(laptop))
+
+    assert laptop.head() == head
 
 
 def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: Sandbox) -> None:
