@@ -107,6 +107,7 @@ LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
 HEAD = 256  # bytes of a file that tell it from most others
+CREATED_MODE = 0o644
 FOR_LAUNCHER = {b"SWEEP_CODE", b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
 """Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
@@ -117,6 +118,7 @@ COPIED = (
 )
 COPY_TIMES = "/"  # its name in that file: the first and the last time of change that they have
 OWN_FOLDERS = ("run", "home", "tmp")  # folders of the attempt, of which it has inode and time of change
+OWN_FILES = (COPIED, "trial.json")  # which each attempt writes
 MOST_SHARED = 5000  # files of a copy that a later attempt may take
 MOST_WAITS = 40  # times half a millisecond
 OLD_CHANGE = 10**10  # nanoseconds after which a folder that did not change has the time of its last change
@@ -225,9 +227,8 @@ def write_termination_message(text: str) -> bool:
     path = os.environ.get("SWEEP_TERMINATION_LOG") or "/dev/termination-log"
     content = text.encode()
     with contextlib.suppress(OSError), open(path, "r+b") as file:  # r+: it must exist already
-        file.truncate()
         file.write(content[:TERMINATION_BYTES])
-        file.flush()
+        file.truncate()
         return len(content) <= TERMINATION_BYTES
     return False
 
@@ -249,7 +250,7 @@ def count_from(variable: str, default: int) -> int:
 def create(path: str) -> int:
     """Open a file for writing from its start, never through a link or into a pipe that a trial has made."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
-    file = os.open(path, flags, 0o644)
+    file = os.open(path, flags, CREATED_MODE)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise OSError(errno.EINVAL, "not a regular file", path)
@@ -260,6 +261,32 @@ def write_all(file: int, content: bytes) -> None:
     """Write every byte: an almost full disk accepts a part first and fails at the next call."""
     while content:
         content = content[os.write(file, content) :]
+
+
+def write_again(path: str, content: bytes) -> None:
+    """Write a small file in place of what an ended attempt has left there, or of nothing.
+
+    Over it, if nobody else can have it: file systems may need longer to delete and create a file.
+    """
+    try:
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        file = -1
+    try:
+        state = os.fstat(file)
+        if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1 or state.st_mode & 0o777 != CREATED_MODE:
+            raise OSError(errno.EBUSY, "not only ours", path)
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        os.ftruncate(file, max(1, len(content)))  # to nothing: ext4 would write it to the disk at its end
+    except OSError:
+        if file >= 0:
+            os.close(file)
+        delete(path)
+        file = create(path)
+    try:
+        write_all(file, content)
+    finally:
+        os.close(file)
 
 
 def write_safely(path: str, content: bytes) -> None:
@@ -1033,8 +1060,9 @@ class Earlier(NamedTuple):
 
     def gives(self, name: str, number: int, original: os.stat_result, folder: int, target: int) -> bool:
         """Move a file of a folder to another one, if it is as it was copied; return whether it is there."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            file = os.open(name, READ_ONCE, dir_fd=folder)
+            file = os.open(name, flags, dir_fd=folder)
         except OSError:
             return False
         try:
@@ -1058,7 +1086,6 @@ class Earlier(NamedTuple):
         return True
 
 
-READ_ONCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NO_COPY = Earlier("", {}, 0, 0)
 
 
@@ -1099,11 +1126,8 @@ def take_copy(trial: str) -> Earlier:
         if name == "run":
             with contextlib.suppress(OSError):
                 os.rename(os.path.join(path, "work"), earlier)
-        if not is_kept:
-            try:
-                os.unlink(path)
-            except OSError:
-                delete_folder(path)
+        if not is_kept and name not in OWN_FILES:
+            delete(path)
     return Earlier(earlier, noted, begin, end)
 
 
@@ -1116,16 +1140,13 @@ def note_copy(trial: str, numbers: Mapping[str, int], begin: int) -> None:
     if not notes_writes(trial):
         return
     own = {f"/{name}": note_of(os.stat(os.path.join(trial, name))) for name in OWN_FOLDERS}
-    file = create(os.path.join(trial, COPIED))
-    try:
-        end = changed_now(trial)
-        for _ in range(MOST_WAITS):
-            if changed_now(trial) > end:
-                write_all(file, json.dumps({**numbers, **own, COPY_TIMES: [begin, end]}).encode())
-                return
-            time.sleep(0.0005)
-    finally:
-        os.close(file)
+    end = changed_now(trial)
+    for _ in range(MOST_WAITS):
+        if changed_now(trial) > end:
+            content = json.dumps({**numbers, **own, COPY_TIMES: [begin, end]}).encode()
+            write_again(os.path.join(trial, COPIED), content)
+            return
+        time.sleep(0.0005)
 
 
 NOTING: dict[int, bool] = {}  # by device, as far as somebody has tried it
@@ -1306,7 +1327,7 @@ def moved(path: str, source: str, target: str) -> str:
 def working_directory(launch: Mapping[str, Any], folders: Folders) -> str:
     """Return the folder in which the command starts, with links to datasets where the sweep wants them."""
     place = os.path.normpath(os.path.join(folders.work, launch.get("workdir", ".")))
-    if not os.path.isdir(place) or not is_below(folders.work, place):
+    if place != folders.work and not (os.path.isdir(place) and is_below(folders.work, place)):
         raise Refused(f"run.workdir: the code has no folder {launch['workdir']}")
     for name, path in sorted(launch.get("data_at", {}).items()):
         link = os.path.normpath(os.path.join(place, path))
@@ -3093,8 +3114,7 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
         "SWEEP_ARTIFACTS": os.path.join(attempt.artifacts, attempt.uid),
         "SWEEP_CHECKPOINTS": attempt.checkpoints,
     }
-    with open(create(given["SWEEP_TRIAL"]), "wb") as file:
-        file.write(assignment.encode())
+    write_again(given["SWEEP_TRIAL"], assignment.encode())
     for name in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"):
         os.makedirs(given[name], exist_ok=True)
     variables = {name: text for name, text in os.environb.items() if name not in FOR_LAUNCHER}
@@ -3447,6 +3467,14 @@ def keep_evidence(attempt: Attempt, outcome: Outcome) -> None:
         write_once(attempt.path("environments"), name, environment.content)
     if broken and broken.seen:
         write_once(attempt.path("thresholds"), f"{broken.seen.digest}.json", broken.seen.content)
+
+
+def delete(path: str) -> None:
+    """Delete whatever has a path, as far as possible."""
+    try:
+        os.unlink(path)
+    except OSError:
+        delete_folder(path)
 
 
 def delete_folder(path: str) -> None:
