@@ -172,13 +172,6 @@ def test_a_path_with_a_variable_that_is_not_set_is_refused(trial_folder: TrialFo
     )
 
 
-def test_a_link_instead_of_a_file_is_not_followed(trial_folder: TrialFolder) -> None:
-    trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "result", "path": "m.json"}}
-    trial_folder.command = shell("ln -s /etc/passwd m.json")
-
-    assert trial_folder.try_once()["reason"] == "metric-missing"
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -405,21 +398,6 @@ def test_what_is_no_scalar_is_passed_over(value: bytes, tmp_path: Path) -> None:
     report = events(tmp_path, VERSION + event(1, ("x", value), ("loss", simple(0.5))))
 
     assert (report.metrics, report.details) == ({"loss": 0.5}, {})
-
-
-@pytest.mark.parametrize(
-    ("steps", "restarts"),
-    [((1, 2, 3), 0), ((1, 2, 1, 2, 1, 2), 2), ((10, 20, 5), 1), ((0, 7, 9), 0), ((3, 2, 1), 2)],
-    ids=str,
-)
-def test_steps_of_event_files_that_restart_are_counted(
-    steps: tuple[int, ...], restarts: int, tmp_path: Path
-) -> None:
-    points = b"".join(event(step, ("loss", simple(0.5))) for step in steps)
-
-    report = events(tmp_path, VERSION + points)
-
-    assert (report.reason, report.details) == (None, {"steps_restarted": restarts} if restarts else {})
 
 
 def test_a_record_with_a_wrong_checksum_is_skipped_and_counted(tmp_path: Path) -> None:
