@@ -11,7 +11,6 @@ import pytest
 
 from sweepledger.engine.local import events
 from sweepledger.engine.local.events import (
-    BatchProgress,
     JobCreated,
     JobFinished,
     JobPruned,
@@ -64,21 +63,6 @@ def test_the_trial_gets_folders_for_the_paths_in_the_manifest(machine: Machine) 
     assert record.details["cwd"] == str(scratch.parents[1])
     assert record.details["cpus"] == 1
     assert "PYTEST_CURRENT_TEST" not in environment
-
-
-def test_the_code_tree_stays_unchanged(machine: Machine) -> None:
-    machine.run(indexed([""]))
-
-    assert list((machine.root / "locked code").iterdir()) == []
-
-
-def test_a_second_run_starts_nothing(machine: Machine) -> None:
-    made = indexed(["", ""])
-    machine.run(made)
-
-    assert machine.run(made) == []
-
-    assert len(machine.starts(made)) == 2
 
 
 def test_results_are_read_from_records_without_the_state_file(machine: Machine) -> None:
@@ -141,17 +125,6 @@ def test_parallelism_limits_the_running_pods(machine: Machine) -> None:
     assert [event.attempt.index for event in happened if isinstance(event, PodStarted)] == [0, 1, 2, 3, 4]
 
 
-def test_slots_limit_the_running_pods(machine: Machine) -> None:
-    made = jobs(["sleep:0.05"] * 3)
-
-    with machine.engine(slots=1) as engine:
-        engine.step([machine.desired(made)])
-        assert engine.progress() == {
-            name_of(made): BatchProgress(total=3, ok=0, diverged=0, failed=0, running=1)
-        }
-        machine.drive(engine, made)
-
-
 def test_a_failed_trial_is_retried_with_its_number_of_failures(machine: Machine) -> None:
     made = indexed(["fail-first:1"], retries=2)
 
@@ -166,15 +139,6 @@ def test_a_failed_trial_is_retried_with_its_number_of_failures(machine: Machine)
     assert batch_conditions(machine.state) == {name_of(made): JobCondition.COMPLETE}
 
 
-def test_retries_are_limited(machine: Machine) -> None:
-    made = indexed(["exit:3", ""], retries=1)
-
-    happened = machine.run(made)
-
-    assert [event.reason for event in ends(happened) if event.attempt.index == 0] == ["exit-3", "exit-3"]
-    assert batch_conditions(machine.state) == {name_of(made): JobCondition.FAILED}
-
-
 def test_the_exit_code_overrides_the_reason_in_the_record(machine: Machine) -> None:
     made = indexed(["odd:43", ""], retries=3, parallelism=1)
 
@@ -182,16 +146,6 @@ def test_the_exit_code_overrides_the_reason_in_the_record(machine: Machine) -> N
 
     assert happened[-1] == JobFinished(name_of(made), name_of(made), JobCondition.FAILED, "PodFailurePolicy")
     assert machine.starts(made) == [0]
-
-
-def test_bad_hyperparameters_are_not_retried(machine: Machine) -> None:
-    made = indexed(["exit:42", ""], retries=3)
-
-    happened = machine.run(made)
-
-    assert sorted(machine.starts(made)) == [0, 1]
-    assert isinstance(happened[-1], JobFinished)
-    assert happened[-1].reason == "FailedIndexes"
 
 
 def test_a_bad_sweep_stops_an_indexed_batch(machine: Machine) -> None:
@@ -214,19 +168,6 @@ def test_a_bad_sweep_stops_all_jobs_of_its_batch_and_no_other(machine: Machine) 
         name_of(other): JobCondition.COMPLETE,
         name_of(made): JobCondition.FAILED,
     }
-
-
-def test_a_batch_of_jobs_is_finished_when_all_its_jobs_are(machine: Machine) -> None:
-    made = jobs(["", "wait-for:go"])
-
-    with machine.engine() as engine:
-        machine.drive(engine, made, until=lambda: machine.records(made, 0))
-        engine.step([machine.desired(made)])
-        assert batch_conditions(machine.state) == {name_of(made): None}
-        (machine.state / "results" / name_of(made) / "go").touch()
-        machine.drive(engine, made)
-
-    assert batch_conditions(machine.state) == {name_of(made): JobCondition.COMPLETE}
 
 
 @pytest.mark.parametrize(
@@ -329,34 +270,6 @@ def test_jobs_that_are_not_desired_are_pruned_and_their_records_stay(machine: Ma
     assert batch_conditions(machine.state) == {}
     assert len(machine.records(made, 0)) == 1
     assert machine.records(made, 1) == []
-
-
-def test_a_changed_job_is_refused_once_and_continues(machine: Machine) -> None:
-    made, changed = indexed(["wait-for:go"]), indexed(["wait-for:go"], parallelism=2)
-
-    with machine.engine() as engine:
-        machine.drive(engine, made, until=lambda: machine.spy(made))
-        happened = [event for _ in range(3) for event in engine.step([machine.desired(changed)])]
-        (machine.state / "results" / name_of(made) / "go").touch()
-        machine.drive(engine, made)
-
-    assert happened == [events.EditRefused(name_of(made), name_of(made))]
-    assert machine.starts(made) == [0]
-
-
-def test_an_untouched_batch_is_neither_pruned_nor_continued(machine: Machine) -> None:
-    made = indexed(["sleep:0.2", ""], parallelism=1)
-
-    with machine.engine() as engine:
-        engine.step([machine.desired(made)])
-        happened: list[events.EngineEvent] = []
-        while not ends(happened):
-            engine.wait(1)
-            happened += engine.step([], untouched=[name_of(made)])
-
-    assert [type(event) for event in happened] == [PodEnded]
-    assert ends(happened)[0].status is Status.OK
-    assert machine.starts(made) == [0]
 
 
 def test_closing_kills_all_pods_without_counting_an_attempt(machine: Machine) -> None:
