@@ -372,7 +372,6 @@ def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox, run_swee
 
 
 def before_lines(changed: Sandbox) -> int:
-    """Return how many lines the program had before the last commit."""
     return changed.git("show", "HEAD~1:code/train.py").count("\n")
 
 

@@ -51,7 +51,6 @@ def spied(sandbox: Sandbox) -> Sandbox:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
-    """Such a sandbox with a recorded batch, for tests that only read it."""
     sandbox = spied(Sandbox.create(tmp_path_factory.mktemp("finished")))
     sandbox.merged()
     play(sandbox)

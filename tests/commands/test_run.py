@@ -52,7 +52,6 @@ def laptop(sandbox: Sandbox) -> Sandbox:
 
 
 def spied(sandbox: Sandbox) -> Sandbox:
-    """Let the sandbox be such a laptop."""
     path = sandbox.root / "code/train.py"
     path.write_text(path.read_text().replace("import argparse", f"{SPY}\nimport argparse"))
     sandbox.commit("Spy on the program")

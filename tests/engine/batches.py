@@ -30,7 +30,6 @@ HARDENING: dict[str, Any] = {
 
 
 def trial(index: int) -> str:
-    """Name the trial of a row."""
     return f"t{index:011x}"
 
 
@@ -147,7 +146,6 @@ def indexed(
     retries: int = 0,
     resources: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """Make the manifests of a batch in shape `indexed`."""
     words = list(does)
     results = {"subPathExpr": f"{name}/$(JOB_COMPLETION_INDEX)"}
     job = {
@@ -172,7 +170,6 @@ def indexed(
 
 
 def jobs(does: Iterable[str], *, name: str = "lr-b1-00000002", retries: int = 0) -> list[dict[str, Any]]:
-    """Make the manifests of a batch in shape `jobs`."""
     words = list(does)
     made: list[dict[str, Any]] = config_maps(name, words)
     for index in range(len(words)):
@@ -201,7 +198,6 @@ def jobs(does: Iterable[str], *, name: str = "lr-b1-00000002", retries: int = 0)
 
 
 def name_of(made: list[dict[str, Any]]) -> str:
-    """Give the name of the batch that manifests belong to."""
     return str(made[0]["metadata"]["name"]).removesuffix("-launcher")
 
 
@@ -225,11 +221,9 @@ class Machine:
         return self.root / "the state"
 
     def engine(self, **changes: Any) -> LocalEngine:
-        """Start an engine on a machine with room."""
         return LocalEngine(self.state, **{"capacity": ROOMY, **changes})
 
     def desired(self, made: list[dict[str, Any]]) -> DesiredBatch:
-        """Give a batch its locked code."""
         code = self.root / "locked code"
         code.mkdir(exist_ok=True)
         return DesiredBatch(parsed(made), code)
@@ -254,7 +248,6 @@ class Machine:
         raise AssertionError(f"not settled after {seconds} s: {happened}")
 
     def run(self, *batches: list[dict[str, Any]], **changes: Any) -> list[EngineEvent]:
-        """Run batches to their end."""
         with self.engine(**changes) as engine:
             return self.drive(engine, *batches)
 
@@ -294,5 +287,4 @@ class Machine:
 
 
 def ends(happened: Iterable[EngineEvent]) -> list[PodEnded]:
-    """Keep the ends of pods."""
     return [event for event in happened if isinstance(event, PodEnded)]

@@ -48,7 +48,6 @@ def rendered(shape: Shape, folder: Path, **changes: Any) -> BatchSpec:
 def played(
     machine: Machine, batch: BatchSpec, program: str, *, launcher: Path | None = None
 ) -> dict[int, Record]:
-    """Run a batch to its end; give the record of each index."""
     code = machine.root / "locked code"
     code.mkdir()
     (code / "train.py").write_text(program)

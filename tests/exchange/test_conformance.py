@@ -373,7 +373,6 @@ def test_optunas_own_storages_are_read(tmp_path: Path) -> None:
 
 
 def written(sweep: Sweep) -> tuple[bytes, dict[str, Any], Exported]:
-    """Return a sweep as an OptimizationJob: its bytes, its data, and the whole export."""
     assignments = () if sweep.search else assignments_of(sweep)
     exported = WRITERS["optimization-job"](sweep, assignments)
     return exported.text.encode(), yaml.safe_load(exported.text), exported

@@ -66,18 +66,15 @@ def arguments(sweep: Sweep) -> list[list[str]]:
 
 
 def plain(value: Value) -> Value:
-    """Give a list as the launcher has it, which reads JSON."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def jobs(overrides: list[str]) -> list[list[str]]:
-    """Give each job's overrides as Hydra's own sweeper has them."""
     made: list[list[str]] = basic.BasicSweeper.split_arguments(PARSER.parse_overrides(overrides), None)[0]
     return made
 
 
 def meant(overrides: list[list[str]]) -> list[list[tuple[str, str]]]:
-    """Give what Hydra makes of the overrides, types and all."""
     return sorted(
         [(each.key_or_group, repr(each.value())) for each in PARSER.parse_overrides(job)] for job in overrides
     )

@@ -21,7 +21,6 @@ from tests.exchange.test_hydra import PARSER, brought, jobs, meant, parsed, read
 
 
 def sent(text: str) -> tuple[dict[str, str], Exported]:
-    """Write a spec out; give the params, and all of it."""
     sweep = parsed(text)
     expansion = explore(sweep)
     assert isinstance(expansion, Expansion), expansion

@@ -38,7 +38,6 @@ MIXED_ROW = ",".join([TRIALS[0], *(cell_of(value)[1] for value in MIXED.values()
 
 
 def seen(folder: TrialFolder, *arguments: Any, **variables: str) -> Any:
-    """Run a command that writes down what it was given."""
     folder.command = [*python(DUMP), *arguments]
     folder.run(**variables)
     return json.loads((folder.root / "seen.json").read_text())

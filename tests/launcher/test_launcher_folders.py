@@ -37,7 +37,6 @@ def put(folder: Path, **files: str | bytes) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
@@ -502,7 +501,6 @@ def test_a_command_gets_no_variable_that_leads_to_what_other_trials_have(local_f
 
 
 def write_code(folder: Path) -> None:
-    """Write code with all that a folder may have."""
     put(folder, main_py="x", package__deep__data_txt="x", _hidden="x", größe="ü")
     (folder / "empty").mkdir()
     (folder / "main.py").chmod(0o755)
@@ -706,7 +704,6 @@ def test_a_dataset_may_replace_nothing_and_lie_one_level_up_at_most(
 
 
 def kept(folder: TrialFolder, patterns: list[str], script: str) -> list[str]:
-    """Return the artifacts of a trial that keeps what matches."""
     folder.changes = {"keep": patterns, **folder.changes}
     folder.command = shell(f"{script}; {REPORT}")
     record = folder.try_once()

@@ -19,7 +19,6 @@ def metric(**changes: Any) -> dict[str, Any]:
 
 
 def read(content: str | bytes, tmp_path: Path, **changes: Any) -> Any:
-    """Return the report of a file."""
     path = tmp_path / "file"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return launch.read_report(None, launch.Files(str(path)), metric(**changes))
@@ -196,7 +195,6 @@ LOOSE = "could take too long, because it can divide a line in more than 10000000
 
 
 def matched(text: str, *patterns: str, **changes: Any) -> Any:
-    """Return the report of what was printed."""
     complete = metric(source="stdout", format="regex", patterns=list(patterns), **changes)
     stream = launch.Stream(complete)
     stream.feed(text.encode())
@@ -347,7 +345,6 @@ VERSION = frame(varint(1 << 3 | 1) + struct.pack("<d", 1.7e9) + field(3, b"brain
 
 
 def events(tmp_path: Path, content: bytes, name: str = "events.out.tfevents.1.host", **changes: Any) -> Any:
-    """Return the report of an event file."""
     files = launch.Files("", str(tmp_path), [str(tmp_path)], shown="runs", is_folder=True)
     (tmp_path / name).write_bytes(content)
     return launch.read_report(None, files, metric(format="tensorboard", path="x", **changes))

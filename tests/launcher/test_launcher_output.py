@@ -29,7 +29,6 @@ def feed(path: Path, *chunks: bytes) -> bytes:
 
 
 def numbered(size: int) -> bytes:
-    """Make bytes of which every part is unlike the others."""
     return b"".join(b"%07d\n" % number for number in range(size // 8 + 1))[:size]
 
 

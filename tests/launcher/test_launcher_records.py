@@ -367,7 +367,6 @@ def test_the_copy_is_whole_up_to_4095_bytes(size: int, whole: bool, trial_folder
 
 
 def hold(folder: TrialFolder) -> int:
-    """Take the trial's lock."""
     folder.results.mkdir(parents=True, exist_ok=True)
     file = os.open(folder.results / ".lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(file, fcntl.LOCK_EX)

@@ -16,7 +16,6 @@ MEBIBYTE = 1024 * 1024
 
 
 def read(content: bytes | str, tmp_path: Path, objective: str = "loss") -> Any:
-    """Give the report that a result file makes."""
     path = tmp_path / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return launch.report_of_file(str(path), [objective])

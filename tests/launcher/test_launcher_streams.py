@@ -38,14 +38,12 @@ def metric(name: str = "loss", source: str = "stdout", **changes: Any) -> dict[s
 
 
 def printed(text: str, **changes: Any) -> Any:
-    """Give the report of what was printed."""
     stream = launch.Stream(metric(**changes))
     stream.feed(text.encode())
     return launch.read_report(stream, launch.Files("/nowhere"), metric(**changes))
 
 
 def report_of(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
-    """Give the report of a result file."""
     path = tmp_path / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return launch.read_report(None, launch.Files(str(path)), metric(source="result", **changes))

@@ -14,7 +14,6 @@ KINDS = ("number", "boolean", "string", "json")
 
 
 def parse(cell: str, kind: str) -> Any:
-    """Give the values of a row with one cell."""
     trial, values = launch.parse_line(f"{TRIALS[0]},{cell}", [("x", kind)])
     assert trial == TRIALS[0]
     return values
@@ -142,7 +141,6 @@ def test_a_hostile_cell_takes_no_quadratic_time() -> None:
 
 
 def two_shards(folder: Path) -> dict[str, Any]:
-    """Write a table in two files, of two and one rows."""
     texts = {"a.csv": "trial,x\nt0,10\nt1,11\n", "b.csv": "trial,x\nt2,12\n"}
     shards = []
     for first, (name, text) in zip((0, 2), texts.items(), strict=True):
@@ -222,7 +220,6 @@ def test_a_table_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
 
 
 def cell_of(value: Any) -> tuple[str, str]:
-    """Write a cell as the brief of the table says, and name its type."""
     match value:
         case bool():
             return "boolean", "true" if value else "false"

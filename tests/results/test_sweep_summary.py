@@ -21,7 +21,6 @@ def of(*batches: BatchRecords) -> Summary:
 
 
 def scores(*values: float | None, **lock: object) -> BatchRecords:
-    """Trials 0, 1, 2 … with these objectives."""
     numbered = dict(enumerate(values))
     return a_grid(
         {"number": list(numbered)}, lambda assignment: numbered[int(str(assignment["number"]))], **lock

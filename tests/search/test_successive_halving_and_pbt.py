@@ -21,7 +21,6 @@ def a_climb(method: str, **changes: Any) -> Sweep:
 
 
 def epochs(trials: Sequence[Observation]) -> list[list[int]]:
-    """List what the trials of each round get."""
     results: dict[int, list[int]] = {}
     for observation in trials:
         results.setdefault(observation.round or 0, []).append(int(str(observation.configuration["epochs"])))
