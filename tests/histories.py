@@ -120,7 +120,6 @@ class History:
     """Trials that ended ok, by the id of a file of records."""
 
     def play(self, steps: int = STEPS) -> list[str]:
-        """Make a history; return what was wrong, in words."""
         self.chance = random.Random(self.seed)  # noqa: S311 - histories that can be had again
         self._begin()
         moves: list[Callable[[Machine], None]] = [

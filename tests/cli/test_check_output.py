@@ -9,7 +9,6 @@ import pytest
 
 from sweepledger.cli.text.check import check_markdown, github_annotations
 from sweepledger.commands.check import check
-from sweepledger.commands.checks.fix_patch import write_patch
 from sweepledger.problems import Problem, Severity
 from tests.repository import Sandbox, followed_by
 
@@ -112,18 +111,6 @@ def test_a_merged_batch_is_restored_by_hand_and_not_by_a_patch(sandbox: Sandbox,
 
     assert done.returncode == 5
     assert not (report / "mend.patch").exists()
-
-
-def test_a_patch_contains_exactly_the_differences() -> None:
-    before = {"gone": b"a\nb", "kept": b"x", "changed": b"1\n"}
-    after = {"new\n": b"", "kept": b"x", "changed": b"2\n"}
-
-    text = write_patch(before, after).decode()
-
-    assert "kept" not in text
-    assert "--- a/changed\n+++ b/changed\n@@ -1,1 +1,1 @@\n-1\n+2\n" in text
-    assert "+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n\\ No newline at end of file\n" in text
-    assert 'diff --git "a/new\\n" "b/new\\n"\nnew file mode 100644\n' in text
 
 
 @pytest.mark.parametrize(

@@ -135,34 +135,6 @@ def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbo
     assert settled(done.stdout, changed) == TEXT
 
 
-def test_a_program_sees_everything(changed: Sandbox, run_sweep: Run) -> None:
-    done = run_sweep("plan", "peak", "--format", "json", cwd=changed.root)
-
-    document = json.loads(done.stdout)
-    assert (done.returncode, document["status"], document["problems"]) == (0, "ok", [])
-    assert document["data"]["base"] == changed.git("rev-parse", "HEAD").strip()
-    assert document["data"]["unchanged"] == []
-    (sweep,) = document["data"]["sweeps"]
-    assert (sweep["new"], sweep["running"], sweep["recorded"]) == (1, 2, 0)
-    assert sweep["constants"] == {"bias": 0.5}
-    assert sweep["cost"]["new"].keys() == {"trials", "trial_hours", "gpu_hours", "wall_hours"}
-    assert (sweep["cost"]["new"]["trials"], sweep["cost"]["timeout_seconds"]) == (1, 60)
-    assert sweep["parameters"][0]["counts"] == [
-        {"value": 2, "count": 1},
-        {"value": 3, "count": 1},
-        {"value": 4, "count": 1},
-    ]
-    assert sweep["difference"] == {
-        "previous": "sweeps/peak.yaml",
-        "problems": [],
-        "added": 1,
-        "removed": 1,
-        "unchanged": 2,
-        "added_trials": [{"trial": "tdf1b139f3a1", "configuration": {"x": 4, "bias": 0.5}, "replicate": 0}],
-        "removed_trials": [{"trial": "t2a9f071af67", "configuration": {"x": 1, "bias": 0.5}, "replicate": 0}],
-    }
-
-
 def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox, run_sweep: Run) -> None:
     spec = sandbox.spec()
     text = spec.read_text().replace("method: grid", "method: sobol\nrun_cap: 64\nseed: 1")
@@ -282,13 +254,6 @@ def cells(text: str) -> list[list[str]]:
     return rows
 
 
-def test_invisible_characters_are_shown() -> None:
-    text = comment(a_hostile_review())
-
-    assert not any(letter in text for letter in "\x1b\u202e")
-    assert "\\u001b" in text
-
-
 def test_a_terminal_interprets_no_text_of_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
     sweep = of_parameters(Parameter("x", Choice((HOSTILE, "[bold]no markup[/bold]"))))
 
@@ -372,7 +337,6 @@ def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox, run_swee
 
 
 def before_lines(changed: Sandbox) -> int:
-    """Return how many lines the program had before the last commit."""
     return changed.git("show", "HEAD~1:code/train.py").count("\n")
 
 
@@ -445,15 +409,6 @@ def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -
     assert "limit  1,000 trials, 2.5 GPU hours" in shown(capsys, review)
 
 
-def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
-    pool = Pool("cpu-small", NodeCapacity("8", "16Gi"), max_nodes=100)
-    run = Runs(resources=Resources("4", "2Gi"), parallelism=4)
-    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(16, 0, 0))
-
-    line = "16 × cpu-small (4 CPU, 2 GiB) · 4 at once · 2 nodes of at most 100"  # noqa: RUF001 - as shown
-    assert f"pool   {line}\n" in shown(capsys, review)
-
-
 def test_the_pool_shows_what_the_pod_of_a_pack_has_and_the_cost_what_its_trials_share() -> None:
     pool = Pool("gpu", NodeCapacity("8", "64Gi", 1), price=8, max_nodes=4)
     run = Runs(
@@ -517,13 +472,3 @@ def test_replicates_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert "4 trials (2 configurations × 2 replicates)" in output  # noqa: RUF001 - as shown
     assert "(replicate 1)" in output
-
-
-def test_a_histogram_shows_empty_bins() -> None:
-    sweep = of_parameters(Parameter("x", Choice(tuple(range(100)))))
-    assignments = [{"x": number % 20} for number in range(100)] + [{"x": 95}]
-    (covered,) = coverage(sweep, assignments).parameters
-
-    assert not isinstance(covered.values, tuple)
-    assert plan.histogram_text(covered.values).startswith("██·")  # type: ignore[arg-type]
-    assert plan.histogram_text(covered.values).endswith("·▁")  # type: ignore[arg-type]

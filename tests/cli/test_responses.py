@@ -32,7 +32,6 @@ def envelope(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 @pytest.fixture
 def recorded(sandbox: Sandbox, run_sweep: Run) -> Sandbox:
-    """A sandbox with one sweep run and recorded."""
     sandbox.merged()
     assert run_sweep("cluster", "local", "--once", cwd=sandbox.root).returncode == 0
     sandbox.pull()

@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 
 from sweepledger.cli.text.results import logs_text, status_text
-from sweepledger.cli.text.values import configuration_text, value_text
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.outputs import AttemptOutput, Logs
 from sweepledger.commands.reports.recorded_status import BestValue
@@ -155,26 +154,6 @@ def test_absent_and_empty_values_differ_and_booleans_are_shown_as_in_yaml(
     assert ["values", 'a=""', "b=true"] in shown
 
 
-@pytest.mark.parametrize(
-    ("value", "output"),
-    [
-        (True, "true"),
-        (None, "null"),
-        ("", '""'),
-        ("True", '"True"'),
-        ("~", '"~"'),
-        ("1e-4", '"1e-4"'),
-        ("adam", "adam"),
-        (1.0, "1"),
-        ([1, True, None, "a"], '[1,true,null,"a"]'),
-    ],
-    ids=repr,
-)
-def test_a_value_is_shown_with_its_type(value: object, output: str) -> None:
-    assert value_text(value) == output  # type: ignore[arg-type]
-    assert configuration_text({"x": value}) == f"x={output}"  # type: ignore[dict-item]
-
-
 def test_a_sweep_is_given_by_name_or_by_spec(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
     trial, *_ = recorded(sandbox, tmp_path / "volume")
 
@@ -206,14 +185,6 @@ def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox, run_
     head, row = lines(run_sweep("status", cwd=sandbox.root, COLUMNS="250"))
     assert "planned" not in head
     assert (row[head.index("pending")], row[head.index("missing")]) == ("3", "0")
-
-
-def test_an_uncommitted_sweep_has_no_history(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.spec()
-
-    done = run_sweep("log", "peak", cwd=sandbox.root)
-
-    assert (done.returncode, done.stdout) == (0, "there is no commit of peak yet\n")
 
 
 MANY = {

@@ -90,25 +90,6 @@ def test_warnings_are_printed_and_do_not_fail_the_command(
     assert {problem["severity"] for problem in data["problems"]} == {"warning"}
 
 
-def test_configurations_are_read_from_the_file_next_to_the_spec(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
-    sandbox.write("sweeps/points.csv", "x,bias\n1,0.5\n2,\n")
-
-    done = run_sweep("validate", cwd=sandbox.root)
-
-    assert done.stdout == "sweeps/listed.yaml: ok, 2 trials\n"
-
-
-def test_problems_of_the_file_have_its_positions(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
-    sandbox.write("sweeps/points.csv", "x\non\n")
-
-    done = run_sweep("validate", cwd=sandbox.root)
-
-    assert done.returncode == 1
-    assert done.stderr.startswith("sweeps/points.csv:2:1: x: ")
-
-
 @pytest.mark.parametrize("kind", ["nothing", "link", "pipe", "folder"])
 def test_only_a_regular_file_is_opened(sandbox: Sandbox, run_sweep: Run, kind: str) -> None:
     sandbox.write("sweeps/listed.yaml", LISTED)

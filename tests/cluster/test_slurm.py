@@ -77,7 +77,6 @@ def wait_for(what: str, condition: Callable[[], object], seconds: float = FEW_SE
 
 
 def launcher_processes(sandbox: Sandbox) -> list[int]:
-    """Return the launchers that run, by the path of their file."""
     wanted = str(sandbox.root / ".sweepledger/jobs")
     lines = subprocess.run(["ps", "-ewwo", "pid,args"], check=True, capture_output=True, text=True).stdout
     return [int(line.split()[0]) for line in lines.splitlines() if wanted in line and "/launch.py" in line]

@@ -71,16 +71,6 @@ def test_objects_that_no_file_declares_any_more_are_named(sandbox: Sandbox, cont
     ]
 
 
-def test_twice_changes_nothing(sandbox: Sandbox) -> None:
-    run_bootstrap(sandbox)
-    sandbox.commit("Bootstrap")
-
-    again = run_bootstrap(sandbox)
-
-    assert (again.written, again.removed, again.changed_settings) == ((), (), ())
-    assert sandbox.git("status", "--porcelain") == ""
-
-
 def test_what_was_asked_for_before_need_not_be_said_again(sandbox: Sandbox) -> None:
     run_bootstrap(sandbox, shapes=(Shape.JOB_SET,), is_public=True)
 
@@ -184,12 +174,6 @@ def test_choosing_the_other_controller_takes_the_first_ones_files_away(sandbox: 
     assert "clusters/flux/source.yaml" in result.removed
     assert not kustomization.exists()
     assert sandbox.workspace.settings.controller is Controller.ARGOCD
-
-
-def test_the_cluster_reads_the_remote_where_no_url_is_given(sandbox: Sandbox) -> None:
-    sandbox.git("remote", "set-url", "origin", URL)
-
-    assert bootstrap(sandbox.workspace, BootstrapRequest(Controller.ARGOCD)).source.url == URL
 
 
 def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:

@@ -52,7 +52,6 @@ def taken(sandbox: Sandbox, hours: int) -> str:
 
 
 def ask(sandbox: Sandbox, name: str, trials: int, shape: str = "jobs") -> str:
-    """Ask for so many trials of an hour and a GPU each."""
     spec = sandbox.spec(name, xs=", ".join(map(str, range(trials))), parallelism=trials)
     text = (
         spec.read_text()

@@ -305,7 +305,6 @@ Collect = Callable[[str], Collection]
 
 @pytest.fixture
 def collect(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> Collect:
-    """What `sweep cluster collect --push --cluster --in NAME` does in one of the clusters."""
     founded(sandbox, namespace=cluster.namespace)
 
     def run(name: str) -> Collection:

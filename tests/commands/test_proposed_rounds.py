@@ -47,7 +47,6 @@ def ask(
     more: str = EXPECTED,
     low: float = 0.0,
 ) -> None:
-    """Write the spec and the settings."""
     sandbox.write("sweepledger.yaml", f"version: 1\n{settings}")
     text = SPEC.format(trials=trials, parallelism=parallelism, more=more, low=low)
     sandbox.write("sweeps/hill.yaml", text)

@@ -38,7 +38,6 @@ def record_here(sandbox: Sandbox, results: Path, **changes: object) -> None:
 
 
 def archived(sandbox: Sandbox) -> list[str]:
-    """List the archived batches of the work tree."""
     return [batch.name for batch in batches.in_work_tree(sandbox.root) if not batch.is_active]
 
 

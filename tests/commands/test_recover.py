@@ -51,7 +51,6 @@ def _blocks(section: str) -> Iterator[list[str]]:
 
 
 def record(sandbox: Sandbox, results: Path) -> None:
-    """Record the one batch, as the collector does."""
     batch = stored(sandbox)
     for index in range(batch.lock.trials):
         leave(results, batch, index)

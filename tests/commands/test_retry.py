@@ -238,15 +238,6 @@ def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
     assert recorded.git("rev-parse", "HEAD") == head
 
 
-def test_what_a_merged_batch_asks_for_again_already_is_not_said_to_have_ended_well(recorded: Sandbox) -> None:
-    made = retry(recorded.workspace, "peak")
-    recorded.push()
-
-    with pytest.raises(IdleError, match=f"nothing to retry: {made.batch} already requests") as raised:
-        retry(recorded.workspace, "peak")
-    assert "sweep status peak" in (raised.value.hint or "")
-
-
 @pytest.mark.parametrize("verb", [retry, cancel])
 def test_without_a_branch_no_commit_is_made_that_none_would_hold(
     recorded: Sandbox, verb: Callable[..., object]

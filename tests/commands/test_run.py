@@ -2,7 +2,6 @@
 
 import csv
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -53,7 +52,6 @@ def laptop(sandbox: Sandbox) -> Sandbox:
 
 
 def spied(sandbox: Sandbox) -> Sandbox:
-    """Let the sandbox be such a laptop."""
     path = sandbox.root / "code/train.py"
     path.write_text(path.read_text().replace("import argparse", f"{SPY}\nimport argparse"))
     sandbox.commit("Spy on the program")
@@ -148,18 +146,6 @@ def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: S
     assert (laptop.root / "results/peak/README.md").is_file()
 
 
-@pytest.mark.full_suite("whole runs")
-def test_a_second_run_trains_and_commits_nothing(laptop: Sandbox) -> None:
-    list(playing(laptop))
-    tip = laptop.git("rev-parse", "HEAD")
-
-    (committed, *_) = playing(laptop)
-
-    assert committed == BatchesCommitted(None, committed.generated)  # type: ignore[union-attr]
-    assert len(starts(laptop)) == 3
-    assert laptop.git("rev-parse", "HEAD") == tip
-
-
 @pytest.mark.parametrize(
     ("moment", "count"),
     [
@@ -180,20 +166,6 @@ def test_killed_and_started_again_it_finishes_and_trains_no_finished_trial_again
     records = list((laptop.root / ".sweepledger/results").glob("*/*/*.json"))
     assert len(records) == 3, "no trial ran again once its result existed"
     assert sum(subject.startswith("results(peak)") for subject in subjects(laptop)) == 1
-    assert changes(laptop) == ""
-
-
-@pytest.mark.full_suite("seeded kills")
-@pytest.mark.parametrize("seed", range(2))
-def test_killed_at_a_seeded_moment_it_leaves_git_usable_and_finishes(laptop: Sandbox, seed: int) -> None:
-    generator = random.Random(seed)  # noqa: S311 - a seeded choice of moments
-
-    for _ in range(4):
-        drive(laptop, "Milliseconds", generator.randrange(300, 2500))
-    list(playing(laptop))
-
-    assert scores(laptop) == ["-0.5", "0.5", "-0.5"]
-    assert len(list((laptop.root / ".sweepledger/results").glob("*/*/*.json"))) == 3
     assert changes(laptop) == ""
 
 

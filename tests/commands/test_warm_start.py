@@ -56,7 +56,6 @@ def search(sandbox: Sandbox) -> Sandbox:
 
 
 def observed(sandbox: Sandbox) -> list[Observation]:
-    """Return what the next round is computed from."""
     (step,) = next_(sandbox.workspace, ["hill"], check=True)
     assert isinstance(step.step, RoundDue)
     return list(step.step.evidence.observations)

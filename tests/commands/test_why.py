@@ -18,7 +18,6 @@ from tests.repository import Sandbox
 
 
 def kinds(explanation: WaitExplanation) -> list[tuple[str, int]]:
-    """Return the causes and how many trials have each."""
     groups = [group for batch in explanation.batches for group in batch.causes]
     return [(str(group.cause.kind), len(group.indexes)) for group in groups]
 

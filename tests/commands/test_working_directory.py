@@ -78,7 +78,6 @@ def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "..
 
 
 def run(sandbox: Sandbox) -> list[dict[str, Any]]:
-    """Run the sweep, and return its records."""
     list(
         SweepRun.prepare(sandbox.workspace, ("peak",)).run(
             RunOptions(create_state(sandbox.workspace.repository))

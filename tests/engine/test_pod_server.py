@@ -371,7 +371,6 @@ def test_an_edited_launcher_of_the_package_is_not_run_repeatedly(tmp_path: Path)
 
 
 def a_quick_launcher(folder: Path, code: int = 0) -> Path:
-    """Write a launcher that only notes the process that has started it."""
     path = folder / "quick.py"
     path.write_text(
         f"import os\nopen({str(folder / 'parents')!r}, 'a').write(f'{{os.getppid()}}\\n')\nraise SystemExit({code})\n"
@@ -380,7 +379,6 @@ def a_quick_launcher(folder: Path, code: int = 0) -> Path:
 
 
 def supervisors(folder: Path) -> list[int]:
-    """Return the supervisors of the pods that have run the quick launcher."""
     return [int(line) for line in (folder / "parents").read_text().split()]
 
 

@@ -41,7 +41,6 @@ def rendered(shape: Shape, **changes: Any) -> LocalBatch:
 def played(
     machine: Machine, batch: LocalBatch, program: str, *, launcher: Path | None = None
 ) -> dict[int, Record]:
-    """Run a batch to its end; give the record of each index."""
     code = machine.root / "locked code"
     code.mkdir()
     (code / "train.py").write_text(program)

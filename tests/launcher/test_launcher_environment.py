@@ -16,7 +16,6 @@ from tests.launcher.folders import REPORT, TrialFolder, launch, shell
 
 
 def distributions(folder: Path, *entries: str) -> Path:
-    """Make a folder with the metadata of distributions."""
     for entry in entries:
         (folder / entry).mkdir(parents=True)
     return folder

@@ -82,7 +82,6 @@ def _manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]
 
 
 def the(kind: str, name: str, tree: FileTree, namespace: str | None = None) -> dict[str, Any]:
-    """Find one object."""
     (manifest,) = [
         made
         for made in _manifests(tree)

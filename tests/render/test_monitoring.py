@@ -54,7 +54,6 @@ MERGED = (
 
 
 def files(settings: Settings) -> dict[str, Any]:
-    """Return the parsed files of the folder."""
     tree = a_platform(settings, a_source())
     chosen = {
         path.removeprefix("clusters/monitoring/"): text for path, text in tree if "/monitoring/" in path

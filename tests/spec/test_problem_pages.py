@@ -61,7 +61,6 @@ OF_THE_HOOK = frozenset(re.findall(r" \[([a-z-]+)\]", HOOK))
 
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """Return all nodes of a module."""
     return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
