@@ -22,7 +22,6 @@ from sweepledger.structs.early_stopping import (
     TargetStop,
 )
 from sweepledger.structs.metric import (
-    REPORTING_KEYS,
     Goal,
     Impute,
     Metric,
@@ -168,10 +167,10 @@ MEDIAN = 50.0
 
 
 def build_metrics(data: RawMapping) -> tuple[Metric, ...]:
-    """Build the metrics: the first of several sets how all are reported."""
-    written: list[RawMapping] = data.get("metrics") or [data["metric"]]
-    reported = {key: value for key, value in written[0].items() if key in REPORTING_KEYS}
-    return tuple(_metric({**metric, **reported}) for metric in written)
+    """Build the metrics: the objective sets how all are reported."""
+    first = _metric(data["metric"])
+    others = map(_metric, data.get("other_metrics", ()))
+    return (first, *(replace(first, name=one.name, goal=one.goal, impute=one.impute) for one in others))
 
 
 def _metric(section: RawMapping) -> Metric:
