@@ -159,7 +159,7 @@ def test_code_that_would_come_from_the_work_tree_is_refused_before_a_batch_is_co
         in refused.stderr
     )
     assert git(lab, "log", "--format=%s") == "Start\n"
-    spec.write_text(spec.read_text().replace("{path: scripts}", "{paths: [scripts, src]}"))
+    spec.write_text(spec.read_text().replace("{path: scripts}", "{path: [scripts, src]}"))
     assert "3/3" in run_sweep("run", "fit", cwd=lab).stdout
 
 

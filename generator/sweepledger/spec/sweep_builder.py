@@ -135,8 +135,8 @@ def build_pack(data: Mapping[str, Any] | None) -> Pack | None:
 
 def _code_folder(code: RawMapping) -> str:
     """Return the folder that the program is relative to."""
-    written: str = code.get("path", REPOSITORY if "paths" in code else RunConfig().code_path)
-    return written.removesuffix("/")
+    written = code.get("path", RunConfig().code_path)
+    return REPOSITORY if isinstance(written, list) else written.removesuffix("/")
 
 
 def build_code_selection(code: RawMapping) -> CodeSelection | None:
@@ -144,7 +144,8 @@ def build_code_selection(code: RawMapping) -> CodeSelection | None:
     folder, patterns = _code_folder(code), ("include", "exclude")
     if folder != REPOSITORY and not any(code.get(key) for key in patterns):
         return None
-    paths = (path.removesuffix("/") for path in code.get("paths", [folder]))
+    written = code.get("path")
+    paths = (path.removesuffix("/") for path in (written if isinstance(written, list) else [folder]))
     # Sorted, since their order means nothing and the lock names them.
     return CodeSelection(
         tuple(sorted(set(paths))), *(tuple(sorted(set(code.get(key, ())))) for key in patterns)
@@ -432,7 +433,7 @@ def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
 
 def _code_position(draft: Draft) -> SourcePosition:
     """Return the position of the code path, else of the program."""
-    if draft.get("run", "code", "path", kind=str) is not None:
+    if "path" in draft.names("run", "code"):
         return draft.place(("run", "code", "path"))
     return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
 
