@@ -30,6 +30,7 @@ LAYERS = (
     {"structs"},
     {"formats"},
     {"reader"},
+    {"expressions"},
     {
         "spec",
         "exchange",

@@ -268,7 +268,7 @@ def results(
         typer.Option(
             "--where",
             metavar="CONDITION",
-            help="Show trials with COLUMN=VALUE only, or !=, <, <=, >, >=; can be repeated.",
+            help="Show trials that meet it only, such as \"rate < 0.1 and status == 'ok'\"; can be repeated.",
         ),
     ] = None,
     columns: Annotated[
@@ -321,7 +321,7 @@ def results(
                 by=sort,
                 top=top,
                 all_programs=all_programs,
-                where=tuple(map(command.RowCondition.parse, where or ())),
+                where=where or (),
             )
         except IdleError as idle:
             if output is not None:

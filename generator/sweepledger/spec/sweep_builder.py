@@ -22,7 +22,6 @@ from sweepledger.structs.early_stopping import (
     TargetStop,
 )
 from sweepledger.structs.metric import (
-    REPORTING_KEYS,
     Goal,
     Impute,
     Metric,
@@ -136,8 +135,8 @@ def build_pack(data: Mapping[str, Any] | None) -> Pack | None:
 
 def _code_folder(code: RawMapping) -> str:
     """Return the folder that the program is relative to."""
-    written: str = code.get("path", REPOSITORY if "paths" in code else RunConfig().code_path)
-    return written.removesuffix("/")
+    written = code.get("path", RunConfig().code_path)
+    return REPOSITORY if isinstance(written, list) else written.removesuffix("/")
 
 
 def build_code_selection(code: RawMapping) -> CodeSelection | None:
@@ -145,7 +144,8 @@ def build_code_selection(code: RawMapping) -> CodeSelection | None:
     folder, patterns = _code_folder(code), ("include", "exclude")
     if folder != REPOSITORY and not any(code.get(key) for key in patterns):
         return None
-    paths = (path.removesuffix("/") for path in code.get("paths", [folder]))
+    written = code.get("path")
+    paths = (path.removesuffix("/") for path in (written if isinstance(written, list) else [folder]))
     # Sorted, since their order means nothing and the lock names them.
     return CodeSelection(
         tuple(sorted(set(paths))), *(tuple(sorted(set(code.get(key, ())))) for key in patterns)
@@ -168,10 +168,10 @@ MEDIAN = 50.0
 
 
 def build_metrics(data: RawMapping) -> tuple[Metric, ...]:
-    """Build the metrics: the first of several sets how all are reported."""
-    written: list[RawMapping] = data.get("metrics") or [data["metric"]]
-    reported = {key: value for key, value in written[0].items() if key in REPORTING_KEYS}
-    return tuple(_metric({**metric, **reported}) for metric in written)
+    """Build the metrics: the objective sets how all are reported."""
+    first = _metric(data["metric"])
+    others = map(_metric, data.get("other_metrics", ()))
+    return (first, *(replace(first, name=one.name, goal=one.goal, impute=one.impute) for one in others))
 
 
 def _metric(section: RawMapping) -> Metric:
@@ -433,7 +433,7 @@ def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
 
 def _code_position(draft: Draft) -> SourcePosition:
     """Return the position of the code path, else of the program."""
-    if draft.get("run", "code", "path", kind=str) is not None:
+    if "path" in draft.names("run", "code"):
         return draft.place(("run", "code", "path"))
     return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
 

@@ -54,9 +54,6 @@ DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
 )
 """Format if the spec names none."""
 
-REPORTING_KEYS = frozenset({"source", "format", "reduce", "path", "patterns", "capture", "curve"})
-"""Keys of a spec's metric that the first of several metrics sets for all."""
-
 STREAM_FORMATS = frozenset(
     {
         MetricFormat.JSONL,

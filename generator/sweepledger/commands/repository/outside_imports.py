@@ -262,5 +262,5 @@ def _problems(
         state = f", which has uncommitted changes ({list_names(edited)})" if edited else ""
         importer = f"{wanted.file}:{wanted.line} imports" if wanted.file else "the command starts"
         message = f"{importer} {wanted.name}, which the code lacks: it would come from {shown} of the work tree{state}"
-        hint = f"add {shown} to the code by run.code.paths, or install {wanted.name} without -e"
+        hint = f"add {shown} to the code by run.code.path, or install {wanted.name} without -e"
         yield Problem(place, 0, 0, "run.code", message, OUTSIDE_IMPORT, hint)

@@ -76,11 +76,7 @@ def code_path(draft: Draft) -> Iterator[Problem]:
 def code_selection(draft: Draft) -> Iterator[Problem]:
     """Selected code has paths in the repository, and patterns that mean the same everywhere."""
     place: DocumentPath = ("run", "code")
-    if {"path", "paths"} <= {*draft.names(*place)}:
-        message = "must not be given besides path"
-        hint = "write all files and folders under paths; program is then relative to the repository"
-        yield draft.problem((*place, "paths"), message, code="code-path", hint=hint, at_key=True)
-    for path, written in draft.items(*place, "paths"):
+    for path, written in draft.items(*place, "path"):
         yield from _selected_path(draft, path, written)
     for key in ("include", "exclude"):
         for path, pattern in draft.items(*place, key):
@@ -95,9 +91,8 @@ def code_selection(draft: Draft) -> Iterator[Problem]:
 
 def _is_selection(draft: Draft) -> bool:
     """Return whether the code is anything but a whole folder."""
-    path = draft.get("run", "code", "path", kind=str) or ""
-    keys = {"paths", "include", "exclude"}
-    return path.removesuffix("/") == REPOSITORY or not keys.isdisjoint(draft.names("run", "code"))
+    is_chosen = not {"include", "exclude"}.isdisjoint(draft.names("run", "code"))
+    return is_chosen or _code_folder(draft) == REPOSITORY
 
 
 def _selected_path(draft: Draft, place: DocumentPath, text: str) -> Iterator[Problem]:
@@ -131,13 +126,13 @@ def environment_lock(draft: Draft) -> Iterator[Problem]:
             message = (
                 f"must be a file of the code, {folder}/, so that trials can read it, got {safe_repr(path)}"
             )
-            hint = f"add it to the code: `run: {{code: {{paths: [{folder}, {path}]}}}}`"
+            hint = f"add it to the code: `run: {{code: {{path: [{folder}, {path}]}}}}`"
             yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=hint)
 
 
 def _code_folder(draft: Draft) -> str:
     """Return the folder of the code; that of selected paths is the repository."""
-    default = REPOSITORY if "paths" in draft.names("run", "code") else RunConfig().code_path
+    default = RunConfig().code_path if draft.get("run", "code", "path", kind=list) is None else REPOSITORY
     return (draft.get("run", "code", "path", kind=str) or default).removesuffix("/")
 
 

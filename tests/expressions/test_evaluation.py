@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sweepledger.reader.expression import parse_expression
-from sweepledger.search.expressions import ComputeError, compile_expression
+from sweepledger.expressions.evaluation import ComputeError, compile_expression
+from sweepledger.expressions.parser import parse_expression
 from sweepledger.structs.values import Value
 
 VALUES: dict[str, Value] = {

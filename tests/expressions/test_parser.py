@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sweepledger.reader.expression import (
+from sweepledger.expressions.parser import (
     ARGUMENT_COUNTS,
     MAX_DEPTH,
     MAX_LENGTH,

@@ -1,4 +1,4 @@
-"""The parser of constraints and derived values, which accepts part of Python's grammar.
+"""The parser of constraints, derived values and filters, which accepts part of Python's grammar.
 
     expression  = or-test ["if" or-test "else" expression]
     operators   = or, and, not, comparisons (chained), + -, * / // %, the sign -, **; the weakest first
@@ -89,6 +89,11 @@ class ExpressionError(ValueError):
         """Offset in the text, from 0."""
         self.message = message
         self.hint = hint
+
+
+def position_in(text: str, offset: int | None) -> str:
+    """Return a suffix of a message: where in the text the mistake is; none if it has no offset."""
+    return "" if offset is None else f" at character {offset + 1} of {truncate(repr(text))}"
 
 
 class TokenKind(Enum):

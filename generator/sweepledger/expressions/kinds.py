@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from sweepledger.reader.messages import safe_repr
-from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.reader.messages import safe_repr, truncate
 from sweepledger.structs.expression import (
     Arithmetic,
     BooleanOperation,
@@ -55,6 +54,8 @@ class TypeProblem:
     offset: int | None
     """Offset of the name concerned, from 0; None if there is no name."""
     message: str
+    unknown: str | None = None
+    """The unknown name."""
     hint: str | None = None
 
 
@@ -80,6 +81,18 @@ def check_types(
     checker = _TypeChecker(known)
     kinds = checker.kinds(expression)
     return tuple(checker.findings), kinds
+
+
+def check_condition(
+    text: str, expression: Expression, known: Mapping[str, ValueTypes]
+) -> tuple[TypeProblem, ...]:
+    """Return the problems of an expression that must be true or false."""
+    problems, kinds = check_types(expression, known)
+    if problems or ValueType.BOOLEAN in kinds:
+        return problems
+    got = " or ".join(sorted(kinds))
+    message = f"must be true or false, got a {got}: {truncate(repr(text))}"
+    return (TypeProblem(None, message, hint="compare it with something, as in `x <= 10`"),)
 
 
 @dataclass(slots=True)
@@ -123,7 +136,7 @@ class _TypeChecker:
         if name.name in self.known:
             return self.known[name.name]
         message = f"must be the name of a parameter or a derived value, got {safe_repr(name.name)}"
-        self.findings.append(TypeProblem(name.offset, message, _name_hint(name.name, self.known)))
+        self.findings.append(TypeProblem(name.offset, message, name.name))
         return ANY
 
     def _need(self, operands: Iterable[Expression], needed: ValueTypes, word: str) -> ValueTypes:
@@ -167,12 +180,3 @@ def _can_hold(item: ValueTypes, whole: ValueTypes) -> bool:
 
 def _type_names(kinds: ValueTypes) -> str:
     return " or ".join(f"a {kind}" if kind is not ValueType.NULL else "null" for kind in sorted(kinds))
-
-
-def _name_hint(found: str, known: Iterable[str]) -> str | None:
-    names = list(known)
-    if "-" in "".join(names) and (
-        whole := [name for name in names if "-" in name and name.startswith(f"{found}-")]
-    ):
-        return f"write a name with a hyphen in backticks: `{min(whole)}`"
-    return did_you_mean(found, names)
