@@ -69,7 +69,8 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
         return data
 
     sandbox.spec()
-    assert ask("validate")["sweeps"] == [{"name": "peak", "path": "sweeps/peak.yaml", "trials": 3}]
+    size = {"trials": 3, "rounds": None, "round_size": None}
+    assert ask("validate")["sweeps"] == [{"name": "peak", "path": "sweeps/peak.yaml", **size}]
     assert ask("try", "peak", "--trial", "1")["metrics"] == {"score": 0.5}
     assert ask("generate", "--check", code=5)["sweeps"][0]["new"] == 3
     batch = ask("generate")["sweeps"][0]["batch"]

@@ -1,15 +1,21 @@
 """The command `sweep`: its table of commands, its own options, and the handling of usage errors."""
 
 import gc
+import inspect
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandInfo
 
 from sweepledger import __version__
-from sweepledger.cli.author import export, generate, import_, new, try_, validate
+from sweepledger.cli.author import export, generate, import_, new, try_
 from sweepledger.cli.lifecycle import (
     cancel,
     collect,
@@ -29,10 +35,10 @@ from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
 from sweepledger.cli.verification import compare, show, verify
 
-COMMANDS: Mapping[str, Callable[..., None]] = {
+VERBS: Mapping[str, Callable[..., None] | None] = {
     "new": new,
     "import": import_,
-    "validate": validate,
+    "validate": None,
     "plan": plan,
     "try": try_,
     "run": run,
@@ -54,9 +60,9 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "export": export,
     "sync": sync,
 }
-"""Each command of `sweep`, in the order of use."""
+"""Each command of `sweep`, in the order of use. None: `verbs/` has a module of its name."""
 
-CLUSTER_COMMANDS: Mapping[str, Callable[..., None]] = {
+CLUSTER_VERBS: Mapping[str, Callable[..., None] | None] = {
     "init": init,
     "pin": pin,
     "data": data,
@@ -78,23 +84,81 @@ CLUSTER_COMMANDS: Mapping[str, Callable[..., None]] = {
 SUMMARY = "Hyperparameter sweeps as reviewed commits: spec in, overlays out; results in, commit out."
 CLUSTER_SUMMARY = "Set up a team's repository and its cluster, and operate them."
 
+MODULE_NAMES = {"import": "import_", "next": "next_", "try": "try_"}
+"""Modules of verbs that Python has another use for."""
+FOLDER = Path(__file__).parents[1] / "verbs"
 
-def _group(name: str, summary: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
+
+class VerbGroup(TyperGroup):
+    """A group of commands. The module of a verb is imported when the verb runs: `sweep --help` must be instant.
+
+    The first line of the module is the verb's summary, and its docstring the help. Its function of the same name
+    takes the options.
+    """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        verbs = VERBS if self.name == "sweep" else CLUSTER_VERBS
+        groups = self.commands
+        self.commands = {
+            name: groups.get(name) or TyperCommand(name, short_help=_summary(name), rich_markup_mode=None)
+            for name in (*verbs, *(groups.keys() - verbs.keys()))
+        }
+        self.late = {name for name in verbs if name not in groups}
+
+    def load(self, name: str) -> None:
+        """Import the module of a verb, and make the verb's command from it."""
+        if name in self.late:
+            self.late.remove(name)
+            module_name = MODULE_NAMES.get(name, name)
+            module = import_module(f"sweepledger.verbs.{module_name}")
+            info = CommandInfo(name, callback=getattr(module, module_name), help=inspect.getdoc(module))
+            self.commands[name] = typer.main.get_command_from_info(
+                info, pretty_exceptions_short=False, rich_markup_mode=None
+            )
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name, with its options."""
+        if args:
+            self.load(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def _summary(name: str) -> str:
+    with (FOLDER / f"{MODULE_NAMES.get(name, name)}.py").open(encoding="utf-8") as module:
+        return module.readline().strip('"\n')
+
+
+def all_commands() -> VerbGroup:
+    """Return `sweep` with the options of all its commands, whose modules are imported."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, VerbGroup)
+    cluster = group.commands["cluster"]
+    assert isinstance(cluster, VerbGroup)
+    for verbs in (group, cluster):
+        for name in verbs.commands:
+            verbs.load(name)
+    return group
+
+
+def _group(name: str, summary: str, verbs: Mapping[str, Callable[..., None] | None]) -> typer.Typer:
     group = typer.Typer(
         name=name,
+        cls=VerbGroup,
         help=summary,
         no_args_is_help=True,
         rich_markup_mode=None,  # its boxes would not leave a row for each command of a terminal
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    for command, function in commands.items():
-        group.command(command)(function)
+    for command, function in verbs.items():
+        if function is not None:
+            group.command(command)(function)
     return group
 
 
-app = _group("sweep", SUMMARY, COMMANDS)
-app.add_typer(_group("cluster", CLUSTER_SUMMARY, CLUSTER_COMMANDS))
+app = _group("sweep", SUMMARY, VERBS)
+app.add_typer(_group("cluster", CLUSTER_SUMMARY, CLUSTER_VERBS))
 
 
 def _print_version(requested: bool) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.scaffold.bootstrap import Bootstrapped
     from sweepledger.commands.submit import Submitted
     from sweepledger.formats.summary_csv import SummaryRow
-    from sweepledger.plan import Charge, RoundBounds
+    from sweepledger.plan import Charge
 
 
 def generated_data(generated_sweeps: "Iterable[Generated]") -> dict[str, Any]:
@@ -254,13 +254,6 @@ def origin_data(origin: "Origin") -> dict[str, Any]:
         "batches": [{"folder": folder, "pull_request": number} for folder, number in origin.batches],
         "results": origin.results,
     }
-
-
-def size_data(size: "int | RoundBounds") -> dict[str, Any]:
-    """Return the size of a sweep; null if only its results bound a search."""
-    if isinstance(size, int):
-        return {"trials": size}
-    return {"trials": size.trials, "rounds": size.rounds, "round_size": size.size}
 
 
 def search_data(step: "SearchStep", *, explain: bool) -> dict[str, Any]:
