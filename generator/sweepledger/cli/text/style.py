@@ -58,6 +58,11 @@ def new_table(*headings: str) -> Table:
     return table
 
 
+def untrusted_text(text: str, style: str = "") -> Text:
+    """Return a text that quotes something from outside, without its control characters."""
+    return Text(escape_control_characters(text), style)
+
+
 def styled_status(status: str) -> Text:
     """Return a status in its colour."""
     return Text(status, STATUS_STYLES.get(status, ""))
