@@ -22,7 +22,6 @@ from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.retry import retry
 from sweepledger.commands.run import SweepRun
 from sweepledger.commands.verify import verify
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
@@ -30,6 +29,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, rebased_commit
+from sweepledger.verbs.retry import retry_trials
 from tests.repository import Sandbox, copy_repositories, temporary_folder
 from tests.searches import hill, leave
 
@@ -209,7 +209,7 @@ class History:
         machine.save("Before a retry")
         finished = self._finished(machine.workspace.repository, "HEAD")
         with suppress(IdleError, UsageError, RepositoryError):
-            made = retry(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
+            made = retry_trials(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
             asked = {row.trial for batch in _overlays((made,)) for row in batch.rows}
             if again := asked & finished:
                 self._say(f"retry requests {sorted(again)} again")

@@ -16,7 +16,6 @@ from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.status import status
 from sweepledger.commands.reports.why import why
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue
 from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at
@@ -33,6 +32,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
+from sweepledger.verbs.retry import retry_trials
 from tests.commands.test_budgets import budget
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox
@@ -370,7 +370,7 @@ def test_a_person_may_request_them_beyond_the_bound(sandbox: Sandbox, tmp_path: 
         batch = "" if again is None else again.name
     assert not batch
 
-    made = retry(sandbox.workspace, "peak")
+    made = retry_trials(sandbox.workspace, "peak")
     sandbox.push()
     play(sandbox, tmp_path, made.batch, {})
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands import generate, retry, verify
+from sweepledger.commands import generate, verify
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports import log, results, show, status
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
+from sweepledger.verbs.retry import retry_trials
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox
 
@@ -95,7 +96,7 @@ def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
         "verify": (str(verified.state), verified.differences, verified.trials),
     }
     sandbox.push()
-    again = retry.retry(workspace, "peak")
+    again = retry_trials(workspace, "peak")
     table = batches.of_sweep(batches.in_work_tree(sandbox.root), "peak")[-1]
     return answers | {"retry": (again.batch, [row.trial for row in table.rows])}
 

@@ -22,11 +22,8 @@ from sweepledger.cli.lifecycle import (
     expire,
     next_,
     pause,
-    rename,
     resume,
-    retry,
     scale,
-    submit,
 )
 from sweepledger.cli.platform import bootstrap, data, doctor, init, pin, upgrade
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
@@ -44,7 +41,7 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "run": run,
     "generate": generate,
     "check": check,
-    "submit": submit,
+    "submit": None,
     "status": status,
     "why": why,
     "results": results,
@@ -53,9 +50,9 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "log": log,
     "compare": compare,
     "site": site,
-    "retry": retry,
+    "retry": None,
     "cancel": cancel,
-    "rename": rename,
+    "rename": None,
     "verify": verify,
     "export": export,
     "sync": sync,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sweepledger.commands.rounds.progress import SearchProgress
     from sweepledger.commands.rounds.round_commit import PushedBatch
     from sweepledger.commands.scaffold.bootstrap import Bootstrapped
-    from sweepledger.commands.submit import Submitted
     from sweepledger.formats.summary_csv import SummaryRow
     from sweepledger.plan import Charge
 
@@ -234,16 +233,6 @@ def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
             }
             for one in result.undeclared
         ],
-    }
-
-
-def submitted_data(submitted: "Submitted") -> dict[str, Any]:
-    """Return what `sweep submit` created."""
-    return {
-        "batch": submitted.batch,
-        "created": list(submitted.created),
-        "present": list(submitted.running),
-        "recorded": submitted.recorded,
     }
 
 
