@@ -90,7 +90,8 @@ def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
         "recorded": [did for did, _ in show.show(workspace, trial).commits],
         "results": [asdict(row) for row in listed.rows],
         "status": [
-            (item.sweep, dict(item.counts), item.best) for item in status.status(workspace, state=state)
+            (item.sweep, dict(item.counts), item.best)
+            for item in status.sweep_statuses(workspace, state=state)
         ],
         "generate": [generated_batch.batch for generated_batch in generate.generate(workspace)],
         "verify": (str(verified.state), verified.differences, verified.trials),

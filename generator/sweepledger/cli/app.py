@@ -27,7 +27,7 @@ from sweepledger.cli.lifecycle import (
 )
 from sweepledger.cli.platform import bootstrap, data, doctor, init, pin, upgrade
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
-from sweepledger.cli.results import budget, log, logs, metrics, results, site, status, sync, why
+from sweepledger.cli.results import budget, log, logs, metrics, results, site, sync, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
 from sweepledger.cli.verification import compare, show, verify
@@ -42,7 +42,7 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "generate": generate,
     "check": check,
     "submit": None,
-    "status": status,
+    "status": None,
     "why": why,
     "results": results,
     "show": show,

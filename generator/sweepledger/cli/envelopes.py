@@ -3,12 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from sweepledger.cli.response import EXIT_PROBLEMS, Response
-from sweepledger.errors import UnreadableError
-
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from sweepledger.commands.check import CheckReport
     from sweepledger.commands.collection.results_commit import ResultsCommit
     from sweepledger.commands.generation.next_batch import Generated
@@ -16,9 +11,7 @@ if TYPE_CHECKING:
     from sweepledger.commands.plan import Planned
     from sweepledger.commands.reports.budget import MonthBudget
     from sweepledger.commands.reports.results import RankedTrials
-    from sweepledger.commands.reports.status import Origin, SweepStatus
     from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
-    from sweepledger.commands.rounds.progress import SearchProgress
     from sweepledger.commands.rounds.round_commit import PushedBatch
     from sweepledger.commands.scaffold.bootstrap import Bootstrapped
     from sweepledger.formats.summary_csv import SummaryRow
@@ -81,48 +74,6 @@ def results_commit_data(commit: "ResultsCommit") -> dict[str, Any]:
         "best": None if summary.winner is None else {"trial": summary.winner.trial, "value": summary.best},
         # None for sweeps without a search, and if rounds are not requested automatically.
         "next": None if commit.step is None else next_step_data(commit.step),
-    }
-
-
-def status_response(
-    data: "list[dict[str, Any]]", statuses: "tuple[SweepStatus, ...]", *lines: "Text"
-) -> Response:
-    """Return the state of sweeps; files that cannot be read are problems, and set the exit code."""
-    from sweepledger.cli.text import results
-
-    problems = tuple(problem for status in statuses for problem in status.problems)
-    mistakes = tuple(problem for status in statuses for problem in status.mistakes)
-    edits = tuple(edit for status in statuses for edit in status.edits)
-    code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
-    text = (*results.status_text(statuses), *lines)
-    return Response({"sweeps": data}, text, (*problems, *mistakes, *edits), code)
-
-
-def sweep_status_data(status: "SweepStatus") -> dict[str, Any]:
-    """Return the state of one sweep."""
-    from sweepledger.cli.text import values
-
-    best = (
-        None
-        if status.best is None
-        else {
-            "trial": status.best.trial,
-            "value": status.best.value,
-            "recorded": status.best.is_recorded,
-        }
-    )
-    return {
-        "name": status.sweep,
-        "batches": status.batches,
-        "active": list(status.active),
-        "trials": status.trials,
-        **{name: status.counts[name] for name in values.STATUS_COUNTS},
-        "best": best,
-        "laptop": list(status.laptop),
-        "doubts": list(status.doubts),
-        **({"front": list(status.front)} if status.front else {}),
-        **({"search": search_progress_data(status.search)} if status.search else {}),
-        **({} if status.origin is None else {"links": origin_data(status.origin)}),
     }
 
 
@@ -236,15 +187,6 @@ def bootstrap_data(result: "Bootstrapped") -> dict[str, Any]:
     }
 
 
-def origin_data(origin: "Origin") -> dict[str, Any]:
-    """Return the files of a sweep, and the pull requests that added its batches."""
-    return {
-        "spec": origin.spec,
-        "batches": [{"folder": folder, "pull_request": number} for folder, number in origin.batches],
-        "results": origin.results,
-    }
-
-
 def search_data(step: "SearchStep", *, explain: bool) -> dict[str, Any]:
     """Return the next step of a search; with `explain`, also its evidence."""
     from sweepledger.commands.next_ import evidence_weights
@@ -308,20 +250,6 @@ def pushed_round_data(pushed: "PushedBatch | RoundBlocked") -> dict[str, Any]:
         batch = {"batch": pushed.batch.name, "trials": pushed.batch.lock.trials}
         return {"sweep": pushed.sweep, "commit": pushed.commit, "state": "repeated", **batch}
     return {"sweep": pushed.due.sweep.name, "commit": pushed.commit, **next_step_data(pushed.due)}
-
-
-def search_progress_data(progress: "SearchProgress") -> dict[str, Any]:
-    """Return the progress of a search."""
-    return {
-        "method": progress.method,
-        "round": progress.round,
-        "rounds": progress.rounds,
-        "recorded": progress.recorded,
-        "max_trials": progress.most,
-        "state": str(progress.state),
-        "reason": progress.reason,
-        "message": progress.text,
-    }
 
 
 def round_data(due: "RoundDue") -> dict[str, Any]:
