@@ -21,7 +21,6 @@ from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.retry import retry
 from sweepledger.commands.run import SweepRun
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
 from sweepledger.problems import Problem, Severity
@@ -29,6 +28,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, rebased_commit
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from tests.repository import Sandbox, copy_repositories, temporary_folder
 from tests.searches import hill, leave
@@ -209,7 +209,7 @@ class History:
         machine.save("Before a retry")
         finished = self._finished(machine.workspace.repository, "HEAD")
         with suppress(IdleError, UsageError, RepositoryError):
-            made = retry(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
+            made = retry_trials(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
             asked = {row.trial for batch in _overlays((made,)) for row in batch.rows}
             if again := asked & finished:
                 self._say(f"retry requests {sorted(again)} again")

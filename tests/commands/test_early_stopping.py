@@ -13,12 +13,12 @@ from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.show import show
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.errors import IdleError
 from sweepledger.repo import batches
 from sweepledger.structs.run_config import Shape
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
@@ -149,7 +149,7 @@ def test_what_was_pruned_is_known_and_nothing_asks_for_it_again(measured: Sandbo
 
     assert again.batch is None
     with pytest.raises(IdleError):
-        retry(measured.workspace, "peak")
+        retry_trials(measured.workspace, "peak")
 
 
 def test_the_thresholds_are_what_everybody_works_out_from_the_same_commit(measured: Sandbox) -> None:

@@ -88,7 +88,9 @@ def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(
         True,
     ]
     assert any("laptop" in warning for warning in compare.compare(workspace, "peak@b1", "peak@b2").warnings)
-    assert {each.sweep: each.laptop for each in status.status(workspace, state=tmp_path)}["peak"] == (batch,)
+    assert {each.sweep: each.laptop for each in status.sweep_statuses(workspace, state=tmp_path)}["peak"] == (
+        batch,
+    )
 
 
 def test_the_python_api_labels_marked_batches(laptop: Sandbox) -> None:

@@ -15,7 +15,6 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds.next_round import (
     ResultsPending,
     RoundBlocked,
@@ -28,6 +27,7 @@ from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
+from sweepledger.verbs.retry import retry_trials
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, followed, hill, leave, record
@@ -429,7 +429,7 @@ def test_trials_that_are_asked_for_once_more_belong_to_the_round_they_came_from(
         leave(results, batch, status="failed", reason="exit-1", metrics={})
     commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, {name})
     sandbox.pull()
-    retried = retry(sandbox.workspace, "hill", batch=name)
+    retried = retry_trials(sandbox.workspace, "hill", batch=name)
     sandbox.push()
 
     record(sandbox, results)

@@ -13,12 +13,12 @@ from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
@@ -455,11 +455,11 @@ def test_a_retry_knows_the_failed_trials_of_an_unpushed_batch(
     move(failed)
     before = archived(failed)
 
-    made = retry(failed.workspace, "peak", batch=before[-1] if named else None)
+    made = retry_trials(failed.workspace, "peak", batch=before[-1] if named else None)
 
     assert (new_trials(made.generated), made.generated.retried) == ([3], 1)
     assert (archived(failed), failed.active()) == (before, [made.batch])
-    assert retry(failed.workspace, "peak").commit is None
+    assert retry_trials(failed.workspace, "peak").commit is None
     assert check(failed.workspace, base="HEAD").problems == ()
 
 
@@ -467,7 +467,7 @@ def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: S
     with (failed.root / "code/train.py").open("a") as program:
         program.write("# changed\n")
     failed.commit("Change the code")
-    made = retry(failed.workspace, "peak", update=True)
+    made = retry_trials(failed.workspace, "peak", update=True)
 
     assert new_trials(made.generated) == [3]
     failed.git("reset", "-q", "--hard", "HEAD~1")
@@ -476,7 +476,7 @@ def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: S
     failed.commit("Request one more")
     (proposed,) = failed.active()
     with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main yet"):
-        retry(failed.workspace, "peak", update=True)
+        retry_trials(failed.workspace, "peak", update=True)
 
 
 def test_a_batch_that_is_recorded_here_and_active_on_main_is_not_cancelled(failed: Sandbox) -> None:
@@ -502,7 +502,7 @@ def test_after_an_unpushed_cancellation_other_batches_are_cancelled_and_retried(
     second, third = sandbox.merged(xs="1, 2"), sandbox.merged(xs="1, 2, 3")
 
     cancel(sandbox.workspace, "peak", batch=second)
-    made = retry(sandbox.workspace, "peak")
+    made = retry_trials(sandbox.workspace, "peak")
     cancel(sandbox.workspace, "peak", batch=third)
 
     assert (new_trials(made.generated), archived(sandbox)) == ([1], [first, second, third])

@@ -12,10 +12,9 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.collector import Collection, collect_from_state
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.status import status
+from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.reports.why import why
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue
 from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at
@@ -31,6 +30,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
+from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from tests.commands.test_budgets import budget
 from tests.commands.test_collect import leave, target
@@ -355,10 +355,10 @@ def test_why_says_what_happens_and_when_the_bound_is_reached(sandbox: Sandbox, t
         assert "in 3 batches" in over.causes[0].cause.text
         assert "run.infrastructure.retries was 2, so nothing requests it again" in over.causes[0].cause.text
         assert "sweep retry peak" in over.causes[0].cause.remedy
-    (shown,) = status(sandbox.workspace, "peak", state=tmp_path / "none")
+    (shown,) = sweep_statuses(sandbox.workspace, "peak", state=tmp_path / "none")
     (remark,) = shown.remarks
-    assert remark.what == "infrastructure"
-    assert remark.text.startswith("1 trial(s): it is recorded: infrastructure ended it in 3 batches")
+    assert remark.kind == "infrastructure"
+    assert remark.message.startswith("1 trial(s): it is recorded: infrastructure ended it in 3 batches")
 
 
 def test_a_person_may_request_them_beyond_the_bound(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_a_person_may_request_them_beyond_the_bound(sandbox: Sandbox, tmp_path: 
         batch = "" if again is None else again.name
     assert not batch
 
-    made = retry(sandbox.workspace, "peak")
+    made = retry_trials(sandbox.workspace, "peak")
     sandbox.push()
     play(sandbox, tmp_path, made.batch, {})
 

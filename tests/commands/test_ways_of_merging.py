@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands import generate, retry
+from sweepledger.commands import generate
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports import results, show, status
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
 from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox
@@ -91,13 +92,14 @@ def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
         "recorded": [did for did, _ in show.show(workspace, trial).commits],
         "results": [asdict(row) for row in listed.rows],
         "status": [
-            (item.sweep, dict(item.counts), item.best) for item in status.status(workspace, state=state)
+            (item.sweep, dict(item.counts), item.best)
+            for item in status.sweep_statuses(workspace, state=state)
         ],
         "generate": [generated_batch.batch for generated_batch in generate.generate(workspace)],
         "verify": (str(verified.state), verified.differences, verified.trials),
     }
     sandbox.push()
-    again = retry.retry(workspace, "peak")
+    again = retry_trials(workspace, "peak")
     table = batches.of_sweep(batches.in_work_tree(sandbox.root), "peak")[-1]
     return answers | {"retry": (again.batch, [row.trial for row in table.rows])}
 

@@ -16,7 +16,7 @@ from typer.models import CommandInfo
 
 from sweepledger import __version__
 from sweepledger.cli.author import export, generate, import_, new, try_
-from sweepledger.cli.lifecycle import cancel, pause, rename, resume, retry, scale, submit
+from sweepledger.cli.lifecycle import cancel, pause, resume, scale
 from sweepledger.cli.options import FormatOption
 from sweepledger.cli.response import (
     EXIT_INTERRUPTED,
@@ -26,7 +26,7 @@ from sweepledger.cli.response import (
     report_usage_error,
     respond,
 )
-from sweepledger.cli.results import logs, results, status, sync, why
+from sweepledger.cli.results import logs, results, sync, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
 from sweepledger.cli.verification import compare, show
@@ -40,8 +40,8 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "run": run,
     "generate": generate,
     "check": check,
-    "submit": submit,
-    "status": status,
+    "submit": None,
+    "status": None,
     "why": why,
     "results": results,
     "show": show,
@@ -49,9 +49,9 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "log": None,
     "compare": compare,
     "site": None,
-    "retry": retry,
+    "retry": None,
     "cancel": cancel,
-    "rename": rename,
+    "rename": None,
     "verify": None,
     "export": export,
     "sync": sync,

@@ -3,19 +3,11 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from sweepledger.cli.response import EXIT_PROBLEMS, Response
-from sweepledger.errors import UnreadableError
-
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from sweepledger.commands.check import CheckReport
     from sweepledger.commands.generation.next_batch import Generated
     from sweepledger.commands.plan import Planned
     from sweepledger.commands.reports.results import RankedTrials
-    from sweepledger.commands.reports.status import Origin, SweepStatus
-    from sweepledger.commands.rounds.progress import SearchProgress
-    from sweepledger.commands.submit import Submitted
     from sweepledger.formats.summary_csv import SummaryRow
 
 
@@ -63,48 +55,6 @@ def check_data(report: "CheckReport") -> dict[str, object]:
     }
 
 
-def status_response(
-    data: "list[dict[str, Any]]", statuses: "tuple[SweepStatus, ...]", *lines: "Text"
-) -> Response:
-    """Return the state of sweeps; files that cannot be read are problems, and set the exit code."""
-    from sweepledger.cli.text import results
-
-    problems = tuple(problem for status in statuses for problem in status.problems)
-    mistakes = tuple(problem for status in statuses for problem in status.mistakes)
-    edits = tuple(edit for status in statuses for edit in status.edits)
-    code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
-    text = (*results.status_text(statuses), *lines)
-    return Response({"sweeps": data}, text, (*problems, *mistakes, *edits), code)
-
-
-def sweep_status_data(status: "SweepStatus") -> dict[str, Any]:
-    """Return the state of one sweep."""
-    from sweepledger.cli.text import values
-
-    best = (
-        None
-        if status.best is None
-        else {
-            "trial": status.best.trial,
-            "value": status.best.value,
-            "recorded": status.best.is_recorded,
-        }
-    )
-    return {
-        "name": status.sweep,
-        "batches": status.batches,
-        "active": list(status.active),
-        "trials": status.trials,
-        **{name: status.counts[name] for name in values.STATUS_COUNTS},
-        "best": best,
-        "laptop": list(status.laptop),
-        "doubts": list(status.doubts),
-        **({"front": list(status.front)} if status.front else {}),
-        **({"search": search_progress_data(status.search)} if status.search else {}),
-        **({} if status.origin is None else {"links": origin_data(status.origin)}),
-    }
-
-
 def ranked_data(ranked: "RankedTrials") -> dict[str, Any]:
     """Return the listed trials of `sweep results`."""
     return {
@@ -133,37 +83,4 @@ def trial_data(ranked: "RankedTrials", row: "SummaryRow", why: str | None) -> di
         "not_ranked": why,
         # Only for sweeps with several metrics.
         **({"front": row.trial in ranked.front and why is None} if ranked.others else {}),
-    }
-
-
-def submitted_data(submitted: "Submitted") -> dict[str, Any]:
-    """Return what `sweep submit` created."""
-    return {
-        "batch": submitted.batch,
-        "created": list(submitted.created),
-        "present": list(submitted.running),
-        "recorded": submitted.recorded,
-    }
-
-
-def origin_data(origin: "Origin") -> dict[str, Any]:
-    """Return the files of a sweep, and the pull requests that added its batches."""
-    return {
-        "spec": origin.spec,
-        "batches": [{"folder": folder, "pull_request": number} for folder, number in origin.batches],
-        "results": origin.results,
-    }
-
-
-def search_progress_data(progress: "SearchProgress") -> dict[str, Any]:
-    """Return the progress of a search."""
-    return {
-        "method": progress.method,
-        "round": progress.round,
-        "rounds": progress.rounds,
-        "recorded": progress.recorded,
-        "max_trials": progress.most,
-        "state": str(progress.state),
-        "reason": progress.reason,
-        "message": progress.text,
     }

@@ -1,24 +1,19 @@
 """Commands that read results: results, logs, log, status, why, budget, metrics, site, sync."""
 
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sweepledger.cli import completion, response
-from sweepledger.cli.envelopes import ranked_data, status_response, sweep_status_data
+from sweepledger.cli.envelopes import ranked_data
 from sweepledger.cli.options import (
     ByPodOption,
     ContextOption,
     FormatOption,
     ImageOption,
     InOption,
-    OptionalSweepArgument,
     PatienceOption,
     StateOption,
     SweepOrSpecArgument,
@@ -31,73 +26,8 @@ if TYPE_CHECKING:
 
     from sweepledger.commands.reports.outputs import Logs
     from sweepledger.commands.reports.results import RankedTrials
-    from sweepledger.commands.reports.status import Origin, SweepStatus
     from sweepledger.commands.reports.sync import Synced
     from sweepledger.commands.repository.workspace import Workspace
-
-
-def status(
-    name: OptionalSweepArgument = None,
-    state: StateOption = None,
-    cluster: Annotated[
-        bool, typer.Option("--cluster", help="Also read the state of trials from the cluster, with kubectl.")
-    ] = False,
-    context: ContextOption = None,
-    cluster_name: InOption = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
-    ] = False,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Show how many trials are pending, running and finished.
-
-    Planned trials are not merged yet; finished ones are counted by status. Results from a cluster are shown after they
-    are committed and pulled. With --cluster, the current state of trials in the cluster is shown, too.
-    """
-
-    def work() -> Response:
-        from sweepledger.cli import cluster_status
-        from sweepledger.commands.reports import status as command
-        from sweepledger.commands.reports import why as why_reports
-        from sweepledger.commands.repository.workspace import Workspace
-        from sweepledger.engine.cluster.kubectl import Kubectl
-        from sweepledger.engine.local.volumes import StateFolders
-        from sweepledger.repo.state import disk_used, state_folder
-
-        workspace = Workspace.find(response.current_folder())
-        if cluster_name is not None:
-            workspace = workspace.in_cluster(cluster_name)
-        kubectl = Kubectl(context) if cluster or context or cluster_name else None
-        folder = state_folder(workspace.repository, state)
-        statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
-        with suppress(KeyboardInterrupt):  # which ends the watch, and interrupts nothing else
-            while watch and any(status.active for status in statuses):
-                _show_again(statuses)
-                time.sleep(WATCH_SECONDS)
-                statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
-        recorded = command.last_results_commit(workspace)
-        branch_lines = (
-            *_results_commit_lines(recorded, statuses),
-            *_progress_branch_lines(workspace, statuses),
-            *_next_lines(workspace, statuses),
-        )
-        if kubectl is not None:
-            collector = why_reports.readable_collector(workspace, kubectl)
-            return cluster_status.cluster_status_response(statuses, collector, *branch_lines)
-        used, is_whole = disk_used(folder, StateFolders(folder).pods)
-        lines = (
-            *_origin_lines(status.origin for status in statuses),
-            *branch_lines,
-            *_disk_lines(folder, used, is_whole=is_whole),
-        )
-        shown = status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
-        more = {
-            "last_results_commit": _time_data(recorded),
-            "disk": {"bytes": used, "is_complete": is_whole},
-        }
-        return replace(shown, data={**shown.data, **more})
-
-    response.respond("status", form, work)
 
 
 def why(
@@ -137,80 +67,6 @@ def why(
         return cluster_status.explanation_response(command.why(workspace, name, kubectl=kubectl))
 
     response.respond("why", form, work)
-
-
-WATCH_SECONDS = 2.0
-
-
-def _show_again(statuses: "Sequence[SweepStatus]") -> None:
-    """Print the state of sweeps in the place of the last one on a terminal, else below it."""
-    from sweepledger.cli.text.results import status_text
-
-    console = response.open_console(stderr=True)
-    console.clear()
-    console.print(*status_text(statuses), sep="\n")
-
-
-def _time_data(seconds: int | None) -> str | None:
-    from sweepledger.formats.record_json import format_time
-
-    return None if seconds is None else format_time(seconds)
-
-
-MEBIBYTE = 1 << 20
-
-
-def _disk_lines(folder: Path, used: int, *, is_whole: bool) -> "Iterator[Text]":
-    """Yield what the state folder takes on the disk, from a mebibyte on."""
-    from rich.text import Text
-
-    if used >= MEBIBYTE:
-        least = "" if is_whole else "at least "
-        yield Text(
-            f"{folder.name} takes {least}{used // MEBIBYTE:,} MiB of the disk: code, data and results of trials"
-        )
-
-
-def _results_commit_lines(recorded: int | None, statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield when results were last committed, while batches are active."""
-    from rich.text import Text
-
-    if recorded is not None and any(status.active for status in statuses):
-        yield Text(f"last results commit: {_time_data(recorded)}")
-
-
-def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield the progress branches of sweeps with active batches, if the settings enable such branches."""
-    from rich.text import Text
-
-    from sweepledger.commands.collection.progress_branch import branch_name
-
-    settings = workspace.settings
-    if settings.results.progress_minutes is not None:
-        for status in statuses:
-            if status.active:
-                branch = branch_name(status.sweep)
-                yield Text(f"{status.sweep}: intermediate results: branch {branch} of {workspace.remote}")
-
-
-def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield doubts, what vouches for no results, which results are not pulled, and trials that were interrupted."""
-    from rich.text import Text
-
-    from sweepledger.results.paths import LAPTOP_WARNING
-
-    settings = workspace.settings
-    for status in statuses:
-        yield from (Text(f"{status.sweep}: {doubt}", "yellow") for doubt in status.doubts)
-        if status.laptop:
-            yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
-        if status.counts["recorded"]:
-            pull = f"`git pull {workspace.remote} {settings.branch}`"
-            yield Text(
-                f"{status.sweep}: recorded on {workspace.remote}/{settings.branch}: {pull} brings results here"
-            )
-        if status.counts["interrupted"]:
-            yield Text(f"{status.sweep}: interrupted: `sweep run {status.sweep}` continues it here")
 
 
 def results(
@@ -409,15 +265,6 @@ def _logs_data(logs: "Logs") -> dict[str, object]:
         {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
     ]
     return {"trial": logs.trial, "batch": logs.batch, "attempts": attempts}
-
-
-def _origin_lines(origins: "Iterable[Origin | None]") -> "Iterator[Text]":
-    """Yield the files of sweeps, and the pull requests that added their batches."""
-    from rich.text import Text
-
-    for origin in filter(None, origins):
-        numbered = (f"{folder} (#{number})" if number else folder for folder, number in origin.batches)
-        yield from (Text(f"  {path}") for path in (origin.spec, *numbered, origin.results) if path)
 
 
 def sync(

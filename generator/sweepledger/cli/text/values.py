@@ -8,23 +8,6 @@ from sweepledger.structs.values import Value
 LOOKS_TYPED = re.compile(r"(?i:null|true|false|~)|[-+.\d\[{\"'].*|", re.DOTALL)
 """Text that a reader could take for another type of value, or overlook, is quoted."""
 
-STATUS_COUNTS = (
-    "planned",
-    "pending",
-    "running",
-    "paused",
-    "interrupted",
-    "recorded",
-    "ok",
-    "pruned",
-    "diverged",
-    "failed",
-    "cancelled",
-    "missing",
-)
-CLUSTER_COUNTS = ("queued", "retrying", "node lost", "ended", "stalled")
-"""Counts that only a cluster can provide."""
-
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 WHOLE_FROM = 100
 """Amounts from here on are rounded to whole numbers."""

@@ -29,7 +29,7 @@ from sweepledger.cli.options import (
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.cli.text.results import results_commit_text
 from sweepledger.cli.text.rounds import pushed_round_text
-from sweepledger.cli.text.style import untrusted_text
+from sweepledger.cli.text.style import batch_line, untrusted_text
 from sweepledger.commands.collection.collector import (
     Collection,
     collect_by_pod,
@@ -157,7 +157,7 @@ def _lines(collection: Collection, controller: Controller) -> Iterator[Text]:
             *([f"the end of {pending.pods} pod(s)"] if pending.pods else ()),
         ]
         awaited = f"{' and '.join(missing)}, until {format_time(pending.until)} at most"
-        yield untrusted_text(f"{pending.batch}: waiting: its Job has ended; waiting for {awaited}")
+        yield batch_line(pending.batch, "waiting", f"its Job has ended; waiting for {awaited}")
     for stalled in collection.stalled:
-        yield untrusted_text(f"{stalled.batch}: stalled: {stalled.text}\n  hint: {stalled.hint(controller)}")
+        yield batch_line(stalled.batch, "stalled", stalled.text, stalled.hint(controller))
     yield from (untrusted_text(f"note: {remark}") for remark in collection.remarks)
