@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sweepledger.cli.text.results import logs_text, status_text
+from sweepledger.cli.text.results import logs_text
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.outputs import AttemptOutput, Logs
 from sweepledger.commands.reports.recorded_status import BestValue
@@ -18,6 +18,7 @@ from sweepledger.commands.reports.status import SweepStatus, TrialState
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
 from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH
+from sweepledger.verbs.status import status_table
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -204,7 +205,7 @@ def a_tally(name: str, counts: dict[TrialState, int] = MANY) -> SweepStatus:
 
 def at(width: int, *statuses: SweepStatus) -> list[str]:
     console = Console(width=width, file=io.StringIO(), soft_wrap=True)
-    for renderable in status_text(statuses):
+    for renderable in status_table(statuses):
         console.print(renderable)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()

@@ -12,7 +12,7 @@ from sweepledger.commands.generate import generate
 from sweepledger.commands.reports import results
 from sweepledger.commands.reports.compare import compare
 from sweepledger.commands.reports.results import Ineligibility
-from sweepledger.commands.reports.status import status
+from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.formats.summary_csv import SummaryRow
@@ -172,7 +172,7 @@ def test_all_programs_are_ranked_together_on_request(reverted: Sandbox, run_swee
 
 
 def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> None:
-    (shown,) = status(reverted.workspace, state=reverted.root / ".sweepledger")
+    (shown,) = sweep_statuses(reverted.workspace, state=reverted.root / ".sweepledger")
     comparison = compare(reverted.workspace, "peak", "peak@HEAD~1")
 
     assert shown.best is not None

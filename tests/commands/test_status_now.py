@@ -13,7 +13,7 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Built, Options, local
 from sweepledger.commands.reports.results import results
-from sweepledger.commands.reports.status import SweepStatus, status
+from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded, PodStarted
@@ -26,7 +26,7 @@ RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def now(sandbox: Sandbox) -> SweepStatus:
-    (shown,) = status(sandbox.workspace, state=sandbox.root / ".sweepledger")
+    (shown,) = sweep_statuses(sandbox.workspace, state=sandbox.root / ".sweepledger")
     return shown
 
 
@@ -83,7 +83,7 @@ def test_what_has_finished_and_is_not_recorded_is_known_and_marked(
     table = run_sweep("results", "peak", cwd=sandbox.root).stdout
 
     assert shown is not None
-    assert (shown.value, shown.is_recorded) == (9.0, False)
+    assert (shown.value, shown.recorded) == (9.0, False)
     assert "not recorded yet)" in run_sweep("status", cwd=sandbox.root).stdout
     assert listed(sandbox) == [(9.0, True), (5.0, True)]
     assert table.count("not recorded yet") == 2
@@ -127,7 +127,7 @@ def test_a_later_batch_competes_with_what_is_recorded(
     shown = now(sandbox).best
 
     assert shown is not None
-    assert (shown.value, shown.is_recorded) == best
+    assert (shown.value, shown.recorded) == best
     assert listed(sandbox) == expected
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sweepledger.commands.reports.status import status
+from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.reports.why import WaitExplanation, why
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
@@ -151,11 +151,11 @@ def test_a_batch_that_only_fails_names_the_commands_that_end_it(sandbox: Sandbox
     cluster.say("jobs", batch, {"failedIndexes": "0-2", "startTime": MOMENT})
 
     explanation = why(sandbox.workspace, "peak", kubectl=Kubectl())
-    (result,) = status(sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl())
-    (remark,) = (each for each in result.remarks if "failed" in each.text)
+    (result,) = sweep_statuses(sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl())
+    (remark,) = (each for each in result.remarks if "failed" in each.message)
 
     assert kinds(explanation)[0] == ("failed", 3)
-    assert "3 trials of the batch failed and none is ok" in remark.text
+    assert "3 trials of the batch failed and none is ok" in remark.message
     for command in ("cluster pause peak", f"cancel peak --batch {batch}", "retry peak --update"):
         assert f"`sweep {command}`" in explanation.batches[0].causes[0].cause.remedy
         assert f"`sweep {command}`" in remark.hint

@@ -19,13 +19,13 @@ from sweepledger.commands.reports.show import show
 from sweepledger.commands.reproduce import recipe, reproduce
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.try_ import try_
-from sweepledger.commands.validate import validate
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.values import as_data
+from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
 
 PROGRAM = """import argparse, json, os, pathlib
@@ -298,6 +298,6 @@ def test_what_the_committed_code_does_not_give_is_refused_before_anything_runs(
 def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None:
     laptop(sandbox, "  workdir: later")
 
-    (problem,) = validate(sandbox.workspace).problems
+    (problem,) = check_specs(sandbox.workspace)[1]
 
     assert (problem.code, problem.path, problem.severity) == ("workdir", "run.workdir", Severity.WARNING)

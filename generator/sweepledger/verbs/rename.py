@@ -1,10 +1,21 @@
-"""`sweep rename`: a sweep with its records under another name, by two commits that the branch gets at once."""
+"""Give a sweep another name, and take its results along.
+
+It makes two commits, and nothing runs. A spec that was moved by hand is taken as it is. What was recorded under the
+old name stays in git, too.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Annotated
+
+import typer
 
 from sweepledger import spec
+from sweepledger.cli import response
+from sweepledger.cli.options import FormatOption, SweepArgument
+from sweepledger.cli.response import SHORT_COMMIT, Format, Response
+from sweepledger.cli.text.values import count_text
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import results_change
 from sweepledger.commands.generation.spec_change import retried_trials
@@ -38,15 +49,34 @@ _Recorded = dict[str, tuple[Trial, Record]]
 class Renamed:
     """A sweep that has another name."""
 
-    commit: str
+    sweep: str
+    previous: str
     batches: tuple[str, ...]
     """Its batches, one for each program; they list what was recorded."""
     trials: int
-    left: int
+    remaining: int
     """Recorded trials with other parameters, which stay in history under the old name."""
+    commit: str
 
 
-def rename(workspace: Workspace, old: str, new: str) -> Renamed:
+def rename(
+    name: SweepArgument,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    form: FormatOption = Format.TEXT,
+) -> None:
+    def work() -> Response:
+        renamed = rename_sweep(Workspace.find(response.current_folder()), name, new)
+        trials, commit = count_text(renamed.trials, "recorded trial"), renamed.commit[:SHORT_COMMIT]
+        lines = [f"{name} is {new}, with {trials}, in {commit}"]
+        if renamed.remaining:
+            rest = count_text(renamed.remaining, "trial")
+            lines.append(f"{rest} with other parameters stay under {name}")
+        return Response(renamed, (*lines, f"next: `sweep results {new}`"))
+
+    response.respond("rename", form, work)
+
+
+def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
     """Commit a sweep under another name, with a batch of all that is recorded of it, and with these records.
 
     A spec that the author has moved already is taken as it is. Raises UsageError for a name that is taken or a
@@ -99,7 +129,7 @@ def rename(workspace: Workspace, old: str, new: str) -> Renamed:
     commit = target.commit_together(move, record)
     assert commit is not None, "the spec has moved"
     names = tuple(each.name for each in overlays)
-    return Renamed(commit, names, sum(each.lock.trials for each in overlays), left[0])
+    return Renamed(new, old, names, sum(each.lock.trials for each in overlays), left[0], commit)
 
 
 def _moved_spec(workspace: Workspace, old: str, new: str) -> tuple[Sweep, Sweep, dict[str, bytes]]:

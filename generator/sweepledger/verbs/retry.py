@@ -1,9 +1,23 @@
-"""`sweep retry`: one commit that requests failed, missing or cancelled trials again."""
+"""Retry failed, missing and cancelled trials.
+
+It commits a batch that contains them.
+
+With --update they run the current program, all others stay: lock and report say so, and rankings by program
+leave them out (`sweep results --all-programs` ranks all).
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
 
 from sweepledger import search
+from sweepledger.cli import response
+from sweepledger.cli.options import BatchOption, FormatOption, SweepArgument
+from sweepledger.cli.response import SHORT_COMMIT, Format, Response
+from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository import base_files, programs
@@ -18,7 +32,67 @@ from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
+from sweepledger.structs.settings import Controller
 from sweepledger.structs.trial import Trial
+
+
+class UnfinishedStatus(StrEnum):
+    """Statuses of trials that can be retried."""
+
+    FAILED = "failed"
+    MISSING = "missing"
+    CANCELLED = "cancelled"
+
+
+def retry(
+    name: SweepArgument,
+    failed: Annotated[bool, typer.Option("--failed", help="Retry failed trials only.")] = False,
+    missing: Annotated[bool, typer.Option("--missing", help="Retry trials without a record only.")] = False,
+    status: Annotated[
+        list[UnfinishedStatus] | None,
+        typer.Option(
+            "--status", help="Retry trials with this status only; can be repeated. Default: all three."
+        ),
+    ] = None,
+    batch: BatchOption = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Retry them with the current code, image and data.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    def work() -> Response:
+        selected = [
+            *(status or ()),
+            *[UnfinishedStatus.FAILED] * failed,
+            *[UnfinishedStatus.MISSING] * missing,
+        ]
+        statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
+        workspace = Workspace.find(response.current_folder())
+        retried = retry_trials(workspace, name, batch=batch, statuses=statuses, update=update)
+        return _response(retried, is_cluster=workspace.settings.controller is not Controller.NONE)
+
+    response.respond("retry", form, work)
+
+
+def _response(retried: "Retried", *, is_cluster: bool) -> Response:
+    generated, outputs = retried.generated, retried.outputs
+    trials = count_text(generated.retried, "trial")
+    suffix = f", in {retried.commit[:SHORT_COMMIT]}" if retried.commit else " already"
+    push = "push the commit, or open a pull request"
+    data = {
+        "sweep": generated.sweep.name,
+        "batch": retried.batch,
+        "retried": generated.retried,
+        "trials": generated.trials - generated.known,
+        "commit": retried.commit,
+        "read_again": len(outputs.files) if outputs else 0,
+    }
+    lines = (
+        f"{retried.batch} retries {trials}{suffix}",
+        *(outputs.lines if outputs and not is_cluster else ()),
+        f"next: {push}" if is_cluster else f"next: `sweep run {generated.sweep.name}` here; or {push}",
+    )
+    return Response(data, lines, generated.warnings)
 
 
 @dataclass(frozen=True)
@@ -33,7 +107,7 @@ class Retried:
     """What `sweep run` reads again here instead of a training; None if nobody looked."""
 
 
-def retry(
+def retry_trials(
     workspace: Workspace,
     name: str,
     *,

@@ -1,9 +1,14 @@
-"""`sweep submit`: create a merged batch on a cluster that forbids GitOps, once."""
+"""Create the Jobs of a merged batch, once, without GitOps."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from sweepledger.cli import response
+from sweepledger.cli.options import ContextOption, FormatOption
+from sweepledger.cli.response import Format, Response
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.rendered_manifests import render_at
@@ -21,6 +26,32 @@ from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import Controller, Settings
 
 
+def submit(
+    name: Annotated[str, typer.Argument(metavar="NAME|BATCH", help="Sweep, or one of its batches.")],
+    context: ContextOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Validate all objects on the server, and create nothing.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Create deleted Jobs again if git has no result of them.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    def work() -> Response:
+        workspace = Workspace.find(response.current_folder())
+        submitted = submit_batches(workspace, name, Kubectl(context), dry_run=dry_run, again=again)
+        verb = "would create" if dry_run else "created"
+        lines = [
+            f"{batch.batch}: {verb} {len(batch.created)} object(s), {len(batch.present)} exist already, "
+            f"{batch.recorded} trial(s) recorded"
+            for batch in submitted
+        ]
+        lines += [] if dry_run else ["next: `sweep cluster collect --by-pod` when the Jobs have ended"]
+        return Response({"dry_run": dry_run, "batches": submitted}, tuple(lines))
+
+    response.respond("submit", form, work)
+
+
 @dataclass(frozen=True)
 class Submitted:
     """The outcome for one batch."""
@@ -28,13 +59,13 @@ class Submitted:
     batch: str
     created: tuple[str, ...]
     """Names that the cluster chose, or in a dry run would choose."""
-    running: tuple[str, ...]
+    present: tuple[str, ...]
     """Objects of the batch that existed already."""
     recorded: int
     """Trials with results in git: they are not created again."""
 
 
-def submit(
+def submit_batches(
     workspace: Workspace, name: str, kubectl: Kubectl, *, dry_run: bool = False, again: bool = False
 ) -> tuple[Submitted, ...]:
     """Create the missing objects of an active, merged batch, or of all batches of a sweep.
