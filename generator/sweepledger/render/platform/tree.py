@@ -94,7 +94,7 @@ def _cluster_files(
     for name, purpose, made in _optional(settings):
         if made:
             files[f"{place}/optional/{name}"] = dump_objects(*made, purpose=purpose)
-    files |= dict(monitoring.monitoring_files(settings, source))
+    files |= dict(monitoring.monitoring_files(settings, source, bases))
     if settings.controller is Controller.FLUX:
         files[f"{flux.active_folder(settings.cluster)}/.gitkeep"] = b""
         files |= {
