@@ -15,6 +15,7 @@ from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.commands.verify import VerificationState, verify
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import LAPTOP_WARNING
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 RunSweep = Callable[..., subprocess.CompletedProcess[str]]
@@ -102,7 +103,7 @@ def test_the_python_api_labels_marked_batches(laptop: Sandbox) -> None:
     assert f"<th>{LAPTOP_WARNING}</th><td>{batch}</td>" in peak._repr_html_()
 
 
-def test_the_commands_print_the_label(laptop: Sandbox, run_sweep: RunSweep) -> None:
+def test_the_commands_print_the_label(laptop: Sandbox) -> None:
     (batch,) = (laptop.root / MARK).read_text().split()
     label = f"{LAPTOP_WARNING}: {batch}"
 
