@@ -150,6 +150,7 @@ def start(client: socket.socket) -> int:
     if process == 0:
         os.environ.clear()
         os.environ.update(environment)
+        tempfile.tempdir = None
         become_sweep(arguments, Path(folder), streams)
     for stream in streams:
         os.close(stream)

@@ -1,8 +1,6 @@
 """What `sweep plan` says: to a terminal, to a pull request, to a program."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -37,10 +35,9 @@ from sweepledger.structs.run_config import RunConfig as Runs
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.sweeps import a_program, a_sweep
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 TEXT = """\
 peak: 3 trials: 1 new, 2 running, 0 recorded
@@ -128,14 +125,14 @@ def links(text: str) -> list[str]:
 # Whole answers
 
 
-def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbox, run_sweep: Run) -> None:
+def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbox) -> None:
     done = run_sweep("plan", cwd=changed.root)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert settled(done.stdout, changed) == TEXT
 
 
-def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox) -> None:
     spec = sandbox.spec()
     text = spec.read_text().replace("method: grid", "method: sobol\nrun_cap: 64\nseed: 1")
     spec.write_text(text.replace("values: [1, 2, 3]", "min: 0.0, max: 1.0"))
@@ -148,7 +145,7 @@ def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox, run_s
     assert set(line.split()[2]) <= set(plan.BLOCKS)
 
 
-def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox) -> None:
     assert run_sweep("plan", cwd=sandbox.root).stdout == "there is no sweep yet\n"
     assert "no sweep" in run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
 
@@ -289,7 +286,7 @@ def test_text_that_looks_like_another_type_is_quoted(value: Any, text: str) -> N
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
-def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox, run_sweep: Run) -> None:
+def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox) -> None:
     changed.write("sweeps/wrong.yaml", "name: wrong\n")
 
     done = run_sweep("plan", "--format", form, cwd=changed.root)
@@ -300,16 +297,14 @@ def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox, run_sweep: Run
     assert "no sweep" not in done.stdout
 
 
-def test_wrong_specs_alone_are_no_empty_repository(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_wrong_specs_alone_are_no_empty_repository(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/wrong.yaml", "name: wrong\n")
 
     assert run_sweep("plan", cwd=sandbox.root).stdout == ""
     assert run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout.startswith("## Problems\n")
 
 
-def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(
-    changed: Sandbox, run_sweep: Run
-) -> None:
+def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(changed: Sandbox) -> None:
     spec = changed.spec("peak")
     spec.write_text(spec.read_text().replace("Where does", "Where, oh where, does"))
 
@@ -319,7 +314,7 @@ def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(
     assert f"spec compared with {base}: search space unchanged (3 trials)" in done.stdout
 
 
-def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox, run_sweep: Run) -> None:
+def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox) -> None:
     before = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
     changed.write("code/train.py", "print('rewritten')\n")
     changed.commit("Rewrite")
@@ -340,7 +335,7 @@ def before_lines(changed: Sandbox) -> int:
     return changed.git("show", "HEAD~1:code/train.py").count("\n")
 
 
-def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     (sandbox.root / "code/data.bin").write_bytes(b"\0\1")
     for number in range(7):

@@ -17,7 +17,7 @@ from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
-from tests.command_line import install_sweep
+from tests.command_line import install_sweep, run_sweep
 from tests.repository import Sandbox
 
 URL = "https://git.example.org/team/sweeps.git"
@@ -270,9 +270,7 @@ def test_the_command_that_makes_a_secret_is_one_that_kubectl_takes(sandbox: Sand
             assert set(json.loads(done.stdout)["data"]) >= set(needed.keys)
 
 
-def test_as_a_command_it_says_what_to_do_next(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_as_a_command_it_says_what_to_do_next(sandbox: Sandbox) -> None:
     done = run_sweep("cluster", "bootstrap", "argocd", "--repo", URL, "--branch", "main", cwd=sandbox.root)
     data = run_sweep("cluster", "bootstrap", "argocd", "--format=json", cwd=sandbox.root)
 
@@ -319,9 +317,7 @@ pools:
 """
 
 
-def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", NAMED)
 
     done = run_sweep("cluster", "bootstrap", "flux", "--repo", URL, "--branch", "main", cwd=sandbox.root)

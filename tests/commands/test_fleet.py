@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.verbs.cluster.upgrade import upgrade_files
+from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
 from tests.commands.test_bootstrap import URL, install, push
 from tests.commands.test_collect import leave
@@ -197,9 +197,7 @@ def test_one_argo_cd_tells_its_clusters_apart(sandbox: Sandbox) -> None:
     assert not named["eu"] & named["us"], "both are in one namespace of one cluster"
 
 
-def test_each_object_that_stays_is_named_with_its_cluster(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_each_object_that_stays_is_named_with_its_cluster(sandbox: Sandbox) -> None:
     with_settings(sandbox)
     bootstrapped(sandbox)
     with_settings(sandbox, LOST)

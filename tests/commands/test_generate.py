@@ -1,6 +1,3 @@
-import subprocess
-from collections.abc import Callable
-
 import pytest
 
 from sweepledger.commands.generate import generate
@@ -8,6 +5,7 @@ from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.run_config import Shape
+from tests.command_line import run_sweep
 from tests.repository import Sandbox, followed_by
 
 
@@ -221,7 +219,6 @@ def test_a_broken_spec_stops_no_other(
     code: int,
     message: str,
     sandbox: Sandbox,
-    run_sweep: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     sandbox.spec("good")
     path = sandbox.spec("bad")
@@ -239,9 +236,7 @@ def test_a_broken_spec_stops_no_other(
     assert [folder.partition("-b1-")[0] for folder in sandbox.active()] == ["good"]
 
 
-def test_an_edited_batch_stops_every_sweep(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_an_edited_batch_stops_every_sweep(sandbox: Sandbox) -> None:
     sandbox.merged("first")
     (name,) = sandbox.active()
     sandbox.write(f"overlays/active/{name}/batch.json", "edited\n")

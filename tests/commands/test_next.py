@@ -3,7 +3,6 @@
 import csv
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
 from sweepledger.verbs.retry import retry_trials
+from tests.command_line import run_sweep
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, followed, hill, leave, record
@@ -445,7 +445,7 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
 
 
 def test_a_warm_start_reads_the_trials_of_another_space_as_the_spec_says(
-    sandbox: Sandbox, results: Path, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+    sandbox: Sandbox, results: Path
 ) -> None:
     begun(sandbox, "dale", rounds=1)
     record(sandbox, results)

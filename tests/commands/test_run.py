@@ -23,6 +23,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
 from sweepledger.verbs.verify import verify_results
+from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox, followed_by
 from tests.searches import hill
 
@@ -254,7 +255,6 @@ def test_a_search_continues_round_by_round_to_its_end(laptop: Sandbox) -> None:
 )
 def test_a_second_metric_that_nobody_reports_is_named_at_the_end_of_the_round(
     laptop: Sandbox,
-    run_sweep: Callable[..., subprocess.CompletedProcess[str]],
     reported: str,
     status: str,
     doubts: list[str],

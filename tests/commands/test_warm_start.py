@@ -1,8 +1,7 @@
 """Finished trials of other tools as foreign evidence of a search."""
 
 import json
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from sweepledger.structs.record import Status
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.site import build_site
 from sweepledger.verbs.verify import verify_results
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.searches import hill, leave
 
@@ -108,9 +108,7 @@ def test_a_study_is_read_by_optuna_from_a_copy(search: Sandbox, tmp_path: Path, 
     assert file.read_bytes() == before
 
 
-def test_foreign_trials_are_labelled_and_never_results(
-    search: Sandbox, tmp_path: Path, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_foreign_trials_are_labelled_and_never_results(search: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
 
     done = run_sweep(

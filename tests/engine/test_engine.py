@@ -244,9 +244,7 @@ def test_the_engine_writes_the_record_of_a_pod_without_one(
 @pytest.mark.parametrize(
     ("does", "mebibytes"), [("orphan hold:200", 128), ("hold:300", 256), ("setsid hold:150", 64)]
 )
-def test_a_pod_over_its_memory_limit_is_recorded_as_oom(
-    machine: Machine, does: str, mebibytes: int
-) -> None:
+def test_a_pod_over_its_memory_limit_is_recorded_as_oom(machine: Machine, does: str, mebibytes: int) -> None:
     made = indexed([does], resources=ResourceAmounts(1000, mebibytes << 20))
 
     machine.run(made)
@@ -254,7 +252,8 @@ def test_a_pod_over_its_memory_limit_is_recorded_as_oom(
     (record,) = machine.records(made, 0)
     assert record.reason == "oom"
     assert re.fullmatch(
-        rf"used [0-9]+Mi of memory, and the limit is {limit}: raise run.resources.memory", record.error or ""
+        rf"used [0-9]+Mi of memory, and the limit is {mebibytes}Mi: raise run.resources.memory",
+        record.error or "",
     )
 
 

@@ -1,19 +1,15 @@
 """`sweep export`: a sweep in, a file for another tool and a report out."""
 
-import subprocess
-from collections.abc import Callable
-
 import pytest
 import yaml
 
 from sweepledger.commands.exchange import export
 from sweepledger.errors import SpecError, UsageError
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
-
-def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     done = run_sweep("export", "wandb", "peak", cwd=sandbox.root)
@@ -57,7 +53,7 @@ def test_a_search_by_rounds_goes_to_tools_that_search_by_themselves_only(
 
 
 @pytest.mark.parametrize("foreign", ["wandb", "hydra"])
-def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox, run_sweep: Run) -> None:
+def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox) -> None:
     sandbox.spec()
     output = sandbox.root / "foreign.yaml"
     export(sandbox.workspace, foreign, "peak", output=output)

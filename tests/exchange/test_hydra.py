@@ -1,8 +1,6 @@
 """Hydra's multiruns: what comes in, what goes out, both held against Hydra itself."""
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from sweepledger.structs.search_block import GridSearch, RandomSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.written_specs import parse_sweep
 
@@ -428,9 +427,7 @@ hydra:
 """
 
 
-def test_a_hydra_app_runs_from_its_own_config(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_a_hydra_app_runs_from_its_own_config(sandbox: Sandbox) -> None:
     sandbox.write("code/main.py", APP)
     config = sandbox.write("code/config.yaml", CONFIG)
     made = run_sweep("import", "hydra", str(config), "--output", "sweeps/multirun.yaml", cwd=sandbox.root)
