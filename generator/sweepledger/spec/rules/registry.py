@@ -160,7 +160,6 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     program.pinned_images,
     storage.identities,
     storage.data_sources,
-    storage.exports,
     storage.stores,
     storage.store_keys,
     storage.bucket_given,
