@@ -27,6 +27,7 @@ LAYERS = (
         "quantiles",
         "storage",
     },
+    {"model"},
     {"structs"},
     {"formats"},
     {"reader"},

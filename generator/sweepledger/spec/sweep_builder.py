@@ -9,10 +9,10 @@ from typing import Any
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath, SourcePosition
 from sweepledger.reader import DocumentPath
-from sweepledger.spec import units
 from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.sections import search_section
 from sweepledger.spec.space_builder import build_space, frozen_value
+from sweepledger.structs import quantities
 from sweepledger.structs.early_stopping import (
     DEFAULT_ETA,
     EarlyStop,
@@ -93,7 +93,7 @@ def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
         retries=int(data.get("retries", usual.retries)),
         max_disruptions=int(data.get("max_disruptions", disruptions)),
         infrastructure=build_infrastructure(data.get("infrastructure")),
-        timeout_seconds=units.seconds(data["timeout"]) if "timeout" in data else usual.timeout_seconds,
+        timeout_seconds=quantities.seconds(data["timeout"]) if "timeout" in data else usual.timeout_seconds,
         expected_minutes=None if expected is None else float(expected),
         seed_base=int(data.get("seed_base", default.seed_base)),
         shape=shape,
@@ -156,11 +156,11 @@ def build_resources(data: Mapping[str, Any]) -> Resources:
     """Build the resources of one pod."""
     default, shared = Resources(), data.get("shared_memory")
     return Resources(
-        cpu=units.cores(data.get("cpu", default.cpu)),
-        memory=units.memory(data.get("memory", default.memory)),
+        cpu=quantities.cores(data.get("cpu", default.cpu)),
+        memory=quantities.memory(data.get("memory", default.memory)),
         gpu=int(data.get("gpu", default.gpu)),
-        scratch=units.memory(data.get("scratch", default.scratch)),
-        shared_memory=None if shared is None else units.memory(shared),
+        scratch=quantities.memory(data.get("scratch", default.scratch)),
+        shared_memory=None if shared is None else quantities.memory(shared),
     )
 
 

@@ -6,10 +6,10 @@ from itertools import takewhile
 from posixpath import join, normpath
 
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
+from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import CODE_PATH
@@ -315,13 +315,10 @@ def named_images(draft: Draft) -> Iterator[Problem]:
             message = f"must not be {LOCAL_IMAGE!r}, which means no image"
             yield draft.problem(place, message, code="image-reference", at_key=True)
         yield from _repository(draft, (*place, "repository"))
-        for key, form, rule in (
-            ("tag", IMAGE_TAG, "must be a tag such as 1.4"),
-            ("digest", DIGEST, "must be sha256: and 64 lower-case hex digits"),
-        ):
-            text = draft.get(*place, key, kind=str)
-            if text is not None and not form.fullmatch(text):
-                yield draft.problem((*place, key), f"{rule}, got {safe_repr(text)}", code="image-reference")
+        tag = draft.get(*place, "tag", kind=str)
+        if tag is not None and not IMAGE_TAG.fullmatch(tag):
+            message = f"must be a tag such as 1.4, got {safe_repr(tag)}"
+            yield draft.problem((*place, "tag"), message, code="image-reference")
 
 
 def pinned_images(draft: Draft) -> Iterator[Problem]:
