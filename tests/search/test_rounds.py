@@ -10,7 +10,7 @@ from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Resources, RunConfig
-from sweepledger.structs.search_block import AdaptiveSearch, Resource, Rounds
+from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Budget
 from sweepledger.structs.values import canonical_json
@@ -164,11 +164,9 @@ def test_a_resource_has_rungs_that_end_at_its_maximum() -> None:
         Resource("epochs", 3, 3)
 
 
-def test_a_search_requires_a_size_and_only_methods_with_parents_a_resource() -> None:
+def test_only_methods_with_parents_require_a_resource() -> None:
     search = a_search().search
 
     assert search
-    with pytest.raises(ValueError, match="size must be at least 1"):
-        Rounds(0)
     with pytest.raises(ValueError, match="must not have a resource"):
         AdaptiveSearch(search.method, search.space, 1, search.rounds, resource=Resource("epochs", 1, 3))

@@ -32,11 +32,11 @@ def planned_keys(schema: str, path: DocumentPath) -> frozenset[str]:
 def foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
     """Return how to convert another tool's file with this key; None for other keys."""
     match (schema, *path, key):
-        case ("sweep", key) if key in FOREIGN_KEYS:
+        case ("sweep", _) if key in FOREIGN_KEYS:
             return "this is a key of W&B: convert the file with `sweep import wandb FILE`"
         case ("sweep", "metrics"):
             return "write the first as metric, and the others as other_metrics"
-        case ("sweep", "other_metrics", _, key) if (
+        case ("sweep", "other_metrics", _, _) if (
             key in load_schema(schema)["properties"]["metric"]["properties"]
         ):
             return "metric sets it for all"
