@@ -178,10 +178,13 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
     if form is not None:
         return form.read(data)
     if isinstance(kind, type) and is_dataclass(kind):
-        values: dict[str, Any] = {}
-        for field in fields(kind):
-            if get_origin(field.type) is Annotated and NAME in get_args(field.type):
-                values[field.name] = name
+        if isinstance(data, str):  # the first key alone, without its name
+            data = {next(iter(keys_of(kind))): data}
+        values: dict[str, Any] = {
+            field.name: name
+            for field in fields(kind)
+            if get_origin(field.type) is Annotated and NAME in get_args(field.type)
+        }
         for written, key in keys_of(kind).items():
             if written in data:
                 values[key.attribute] = decode(key.annotation, data[written])
@@ -191,8 +194,8 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
     match get_origin(kind):
         case None:
             return data if kind is Any else kind(data)
-        case builtin if builtin is tuple:
-            return tuple(decode(get_args(kind)[0], part) for part in data)
+        case builtin if builtin in {tuple, frozenset}:
+            return builtin(decode(get_args(kind)[0], part) for part in data)
         case _:
             inner = get_args(kind)[1]
             return MappingProxyType({key: decode(inner, part, key) for key, part in data.items()})

@@ -14,7 +14,7 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import CODE_PATH
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, SWEEP_NAMES, PathPattern
-from sweepledger.structs.run_config import CodeMode, RunConfig
+from sweepledger.structs.run_config import INTERPRETER_FORM, CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
 
 ENVIRONMENT_LOCK = "environment-lock"
@@ -23,8 +23,6 @@ WORKDIR, DATA_PLACE = "workdir", "data-place"
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
-INTERPRETER = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
-"""Without a cluster, a path may also be relative."""
 CODE_PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}", re.ASCII)
 GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
 """Folders that change with every batch: as code, they would make every trial new."""
@@ -36,7 +34,7 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
     if text is None:
         return
     place = ("run", "interpreter")
-    if not INTERPRETER.fullmatch(text):
+    if not INTERPRETER_FORM.fullmatch(text):
         message = (
             f"must be the name or path of a Python interpreter, without arguments, got {safe_repr(text)}"
         )
