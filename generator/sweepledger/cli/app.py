@@ -15,9 +15,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from sweepledger import __version__
-from sweepledger.cli.author import export, generate, import_, new, try_
+from sweepledger.cli.author import generate, new, try_
 from sweepledger.cli.lifecycle import (
-    cancel,
     collect,
     expire,
     next_,
@@ -27,14 +26,14 @@ from sweepledger.cli.lifecycle import (
 )
 from sweepledger.cli.platform import bootstrap, data, doctor, init, pin, upgrade
 from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
-from sweepledger.cli.results import budget, log, logs, metrics, results, site, sync, why
+from sweepledger.cli.results import budget, log, logs, metrics, results, site, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
 from sweepledger.cli.verification import compare, show, verify
 
 VERBS: Mapping[str, Callable[..., None] | None] = {
     "new": new,
-    "import": import_,
+    "import": None,
     "validate": None,
     "plan": plan,
     "try": try_,
@@ -51,11 +50,11 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "compare": compare,
     "site": site,
     "retry": None,
-    "cancel": cancel,
+    "cancel": None,
     "rename": None,
     "verify": verify,
-    "export": export,
-    "sync": sync,
+    "export": None,
+    "sync": None,
 }
 """Each command of `sweep`, in the order of use. None: `verbs/` has a module of its name."""
 
