@@ -18,18 +18,18 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import SweepRun
-from sweepledger.commands.verify import verify
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, rebased_commit
+from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.repository import Sandbox, copy_repositories, temporary_folder
 from tests.searches import hill, leave
 
@@ -192,7 +192,7 @@ class History:
         self._judge(machine, made)
 
     def go_on(self, machine: Machine) -> None:
-        steps = next_(machine.workspace, ["hill"])
+        steps = write_next(machine.workspace, ["hill"])
         self._judge(machine, [step.generated for step in steps if step.generated])
 
     def update(self, machine: Machine) -> None:
@@ -413,7 +413,9 @@ class History:
     def _verify(self) -> None:
         for machine in self.machines:
             machine.save("End")
-            for sweep in verify(machine.workspace).sweeps if (machine.root / "results").is_dir() else ():
+            for sweep in (
+                verify_results(machine.workspace).sweeps if (machine.root / "results").is_dir() else ()
+            ):
                 for difference in sweep.differences:
                     self._say(f"verify on {machine.name}: {difference}")
 

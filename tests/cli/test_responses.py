@@ -97,7 +97,8 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
         ("batch", None, None),
         ("results", 0.5, None),
     ]
-    assert ask("cluster", "collect") == {"collected": [], "requested": []}
+    lists = ("collected", "waiting", "stalled", "requested", "remarks")
+    assert ask("cluster", "collect") == {name: [] for name in lists}
     assert ask("generate", "peak", "--update")["sweeps"][0]["batch"] is None
     assert ask("new", "other")["paths"] == ["sweeps/other.yaml", ".gitattributes"]
 

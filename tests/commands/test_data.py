@@ -7,10 +7,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from sweepledger.commands.digests import folder_digest
 from sweepledger.engine import datasets
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.structs.settings import Dataset
+from sweepledger.verbs.cluster.data import folder_digest
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import collect_from_state
+from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.repository.workspace import results_target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches

@@ -9,12 +9,14 @@ import pytest
 
 import sweepledger
 from sweepledger.commands.check import check
-from sweepledger.commands.reports import compare, log, results, show, site, status
+from sweepledger.commands.reports import compare, results, show, status
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.verification.rebuild import rebuild_results
-from sweepledger.commands.verify import VerificationState, verify
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import LAPTOP_WARNING
+from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.site import build_site
+from sweepledger.verbs.verify import VerificationState, verify_results
 from tests.repository import Sandbox
 
 RunSweep = Callable[..., subprocess.CompletedProcess[str]]
@@ -80,7 +82,7 @@ def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(
     assert results.results(workspace, "peak").laptop == (batch,)
     assert show.show(workspace, best.trial).is_laptop
     assert [
-        "on a laptop" in entry.text for entry in log.log(workspace, "peak").entries if entry.kind == "results"
+        "on a laptop" in entry.text for entry in sweep_log(workspace, "peak") if entry.kind == "results"
     ] == [
         False,
         True,
@@ -118,7 +120,7 @@ def test_the_commands_print_the_label(laptop: Sandbox, run_sweep: RunSweep) -> N
 def test_the_site_labels_marked_batches_on_every_page(laptop: Sandbox, tmp_path: Path) -> None:
     (batch,) = (laptop.root / MARK).read_text().split()
 
-    site.site(laptop.workspace, tmp_path / "site")
+    build_site(laptop.workspace, tmp_path / "site")
 
     def page(path: str) -> str:
         return (tmp_path / "site" / path).read_text()
@@ -130,7 +132,7 @@ def test_the_site_labels_marked_batches_on_every_page(laptop: Sandbox, tmp_path:
 
 
 def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None:
-    lone, peak = verify(laptop.workspace).sweeps
+    lone, peak = verify_results(laptop.workspace).sweeps
 
     assert lone.state is VerificationState.LAPTOP
     assert peak.state is VerificationState.UNSIGNED, "the first batch is neither signed nor marked"
@@ -140,7 +142,7 @@ def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None
     edit_records(laptop, "lone-b1-*", '"score":', '"score":1')
     laptop.commit("Edit what a laptop recorded")
 
-    lone, _ = verify(laptop.workspace).sweeps
+    lone, _ = verify_results(laptop.workspace).sweeps
     assert [lone.state, len(lone.vouched.unsigned)] == [VerificationState.DIFFERS, 1]
 
 

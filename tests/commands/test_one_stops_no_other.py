@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import collect_from_cluster
+from sweepledger.commands.collection.collector import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses

@@ -11,13 +11,14 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports import log, results, show, status
+from sweepledger.commands.reports import results, show, status
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
+from sweepledger.verbs.log import sweep_log
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -128,7 +129,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
     sandbox.write(f"overlays/active/{name}/batch.json", "{not: [a, lock")
     sandbox.commit("Break a batch")
 
-    entries = log.log(sandbox.workspace).entries
+    entries = sweep_log(sandbox.workspace)
 
     texts = [entry.text for entry in entries]
     assert any(text.startswith(f"{batch.name}: 3 trials") for text in texts)
@@ -143,7 +144,7 @@ def test_names_with_line_ends_do_not_end_the_log(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/c\nd.yaml", "x")
     sandbox.commit("Odd names")
 
-    assert {entry.sweep for entry in log.log(sandbox.workspace).entries} == {"peak"}
+    assert {entry.sweep for entry in sweep_log(sandbox.workspace)} == {"peak"}
 
 
 @pytest.mark.parametrize("where", ["history", "spec", "batch", "nowhere"])
@@ -158,11 +159,11 @@ def test_a_name_is_known_if_git_or_the_work_tree_ever_had_it(sandbox: Sandbox, w
 
     if where == "nowhere":
         with pytest.raises(UsageError, match="no sweep 'nope'") as caught:
-            log.log(sandbox.workspace, name)
+            sweep_log(sandbox.workspace, name)
         assert caught.value.hint == "sweeps: asked, gone, made"
     else:
-        result = log.log(sandbox.workspace, name)
-        assert (result.sweep, len(result.entries)) == (name, 2 if where == "history" else 0)
+        result = sweep_log(sandbox.workspace, name)
+        assert len(result) == (2 if where == "history" else 0)
 
 
 # show
@@ -440,9 +441,9 @@ def test_the_last_entries_of_the_log_are_those_of_the_whole_log(sandbox: Sandbox
     for xs in ("1, 2", "1, 2, 3"):
         recorded(sandbox, tmp_path / "volume", xs)
 
-    whole, last = log.log(sandbox.workspace), log.log(sandbox.workspace, last=2)
+    whole, last = sweep_log(sandbox.workspace), sweep_log(sandbox.workspace, last=2)
 
-    assert last.entries == whole.entries[-2:]
-    assert [entry.kind for entry in last.entries] == ["batch", "results"]
-    assert last.entries[-1].change == 0
-    assert log.log(sandbox.workspace, "peak", last=1).entries == whole.entries[-1:]
+    assert last == whole[-2:]
+    assert [entry.kind for entry in last] == ["batch", "results"]
+    assert last[-1].change == 0
+    assert sweep_log(sandbox.workspace, "peak", last=1) == whole[-1:]

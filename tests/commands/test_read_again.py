@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from sweepledger.commands.verify import verify
 from sweepledger.formats import records_jsonl
 from sweepledger.structs.record import Record, Status
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.commands.test_run import SPY, playing, starts
 from tests.repository import Sandbox
 
@@ -80,7 +80,7 @@ def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(misnamed: 
         assert len(after.curve("points")) == 3
     provenance = json.loads((misnamed.root / "results/peak/provenance.json").read_text())
     assert json.dumps(provenance).count('"read_again"') == 3
-    assert verify(misnamed.workspace).sweeps[0].differences == ()
+    assert verify_results(misnamed.workspace).sweeps[0].differences == ()
 
 
 def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misnamed: Sandbox) -> None:

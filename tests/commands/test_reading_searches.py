@@ -12,12 +12,12 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.progress import SearchProgress, SearchState
 from sweepledger.repo import batches
+from sweepledger.verbs.cluster.next_ import write_next
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 from tests.searches import active, begun, hill, record
@@ -56,7 +56,7 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
     due = "round 2 is due: `sweep cluster next hill` asks for it"
     assert come(sandbox) == SearchProgress("tpe", SearchState.DUE, due, 1, 2, 3, 6)
 
-    (step,) = next_(sandbox.workspace)
+    (step,) = write_next(sandbox.workspace)
     assert step.generated is not None
     assert step.generated.batch is not None
     merge = f"merge {step.generated.batch.name}"
@@ -234,7 +234,7 @@ def test_each_member_of_a_population_finds_the_checkpoints_of_the_one_it_goes_on
         sandbox.publish(f"Ask for round {number}")
         assert list(local(options))
         sandbox.pull()
-        next_(sandbox.workspace)
+        write_next(sandbox.workspace)
 
     with (sandbox.root / "results/hill/summary.csv").open() as file:
         rows = {row["trial"]: row for row in csv.DictReader(file)}

@@ -11,15 +11,15 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
-from sweepledger.commands.verify import verify
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.repo import batches
+from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.searches import hill, leave
@@ -51,7 +51,7 @@ def requested(generated: Generated) -> tuple[Row, ...]:
 
 
 def differences(sandbox: Sandbox) -> list[str]:
-    return [str(one) for sweep in verify(sandbox.workspace).sweeps for one in sweep.differences]
+    return [str(one) for sweep in verify_results(sandbox.workspace).sweeps for one in sweep.differences]
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def search(sandbox: Sandbox, results: Path) -> Sandbox:
     sandbox.publish("Ask for a search")
     generate(sandbox.workspace)
     record_here(sandbox, results)
-    next_(sandbox.workspace)
+    write_next(sandbox.workspace)
     record_here(sandbox, results)
     assert [name[:7] for name in archived(sandbox)] == ["hill-b1", "hill-b2"]
     return sandbox
@@ -279,7 +279,7 @@ def write_nothing(workspace: Workspace) -> object:
 
 
 def go_on(workspace: Workspace) -> object:
-    return next_(workspace, ["hill"])
+    return write_next(workspace, ["hill"])
 
 
 def commit_with_hook(workspace: Workspace) -> object:
@@ -302,12 +302,12 @@ def test_no_command_removes_a_recorded_round(
 
 
 def test_an_ended_search_says_so_and_a_longer_one_goes_on(search: Sandbox) -> None:
-    (step,) = next_(search.workspace)
+    (step,) = write_next(search.workspace)
     assert isinstance(step.step, SearchEnded)
     hill(search, rounds=3, size=2)
     search.commit("One more round")
 
-    (step,) = next_(search.workspace)
+    (step,) = write_next(search.workspace)
 
     assert isinstance(step.step, RoundDue)
     assert [name[:7] for name in (*archived(search), *search.active())] == ["hill-b1", "hill-b2", "hill-b3"]
@@ -325,7 +325,7 @@ def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandb
     before = archived(search)
 
     with pytest.raises(RepositoryError, match="no commit has all results of hill") as caught:
-        next_(search.workspace)
+        write_next(search.workspace)
 
     assert (
         caught.value.hint
@@ -346,7 +346,7 @@ def test_results_of_another_sweep_that_were_pushed_elsewhere_do_not_stop_a_searc
     hill(search, rounds=3, size=2)
     search.commit("One more round")
 
-    (step,) = next_(search.workspace)
+    (step,) = write_next(search.workspace)
 
     assert isinstance(step.step, RoundDue)
     assert [name[:7] for name in search.active()] == ["hill-b3"]

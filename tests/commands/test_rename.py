@@ -11,11 +11,11 @@ from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.costs import usage_in
-from sweepledger.commands.verify import verify
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.rename import rename_sweep
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep
 from tests.commands.test_run import playing, spied, starts, subjects
 from tests.repository import Sandbox
@@ -59,7 +59,7 @@ def test_a_renamed_sweep_has_its_records_and_trains_nothing(recorded: Sandbox, *
     assert results.startswith("results(summit): 3/3 trials")
     assert moved == "rename(summit): 3 recorded trials of peak"
     assert summary(recorded, "peak") == before, "what was recorded stays in its place"
-    assert [sweep.differences for sweep in verify(recorded.workspace).sweeps] == [(), ()]
+    assert [sweep.differences for sweep in verify_results(recorded.workspace).sweeps] == [(), ()]
     (copies,) = (recorded.root / "results/summit/records").iterdir()
     assert [usage.seconds for usage in usage_in(copies.read_bytes()).values()] == [0, 0, 0], "charged once"
     assert check(recorded.workspace).problems == ()
@@ -76,7 +76,7 @@ def test_what_was_not_recorded_is_requested_under_the_new_name_alone(recorded: S
     assert len(starts(recorded)) == len(trained) + 1
     stored = batches.of_sweep(batches.in_work_tree(recorded.root), "summit")
     assert [len(batch.rows) for batch in stored] == [3, 1]
-    assert verify(recorded.workspace).sweeps[0].differences == ()
+    assert verify_results(recorded.workspace).sweeps[0].differences == ()
 
 
 def test_a_sweep_that_was_moved_by_hand_is_answered_with_the_verb(recorded: Sandbox) -> None:
@@ -118,7 +118,7 @@ def test_a_retried_trial_and_two_programs_are_taken_along(recorded: Sandbox) -> 
     assert len(renamed.batches) == 2
     assert starts(recorded) == trained
     assert sorted(summary(recorded, "summit")) == sorted(before)
-    assert verify(recorded.workspace).sweeps[0].differences == ()
+    assert verify_results(recorded.workspace).sweeps[0].differences == ()
 
 
 FAILING = """\
@@ -158,7 +158,7 @@ def test_a_sweep_with_retried_trials_keeps_its_rows_and_requests_none_again(
     assert starts(failed) == trained
     statuses = [status for _, status, _ in summary(failed, "summit")]
     assert sorted(statuses) == (["ok"] * 3 if is_mended else ["failed", "ok", "ok"])
-    assert [each.differences for each in verify(failed.workspace).sweeps] == [()] * 2
+    assert [each.differences for each in verify_results(failed.workspace).sweeps] == [()] * 2
     assert check(failed.workspace, base="HEAD").problems == ()
 
 
@@ -191,7 +191,7 @@ def test_a_sweep_whose_batch_was_cancelled_is_renamed_with_what_is_recorded(reco
 
     assert renamed.trials == 3
     assert "cancel" not in (recorded.root / "sweeps/summit.yaml").read_text()
-    assert [each.differences for each in verify(recorded.workspace).sweeps] == [()] * 2
+    assert [each.differences for each in verify_results(recorded.workspace).sweeps] == [()] * 2
 
 
 def test_what_budgets_charge_for_pauses_keeps_its_name(recorded: Sandbox) -> None:

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from sweepledger.cli.envelopes import pushed_round_data
 from sweepledger.cli.text.rounds import pushed_round_text
 from sweepledger.commands.cancel import cancel, pause
 from sweepledger.commands.check import check
-from sweepledger.commands.collect import Collection, collect_from_state
+from sweepledger.commands.collection.collector import Collection, collect_from_state
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.status import sweep_statuses
@@ -26,13 +25,13 @@ from sweepledger.commands.rounds.round_commit import (
     push_repeats,
     step_trailers,
 )
-from sweepledger.commands.verify import verify
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.commands.test_budgets import budget
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox
@@ -164,7 +163,7 @@ def test_trials_are_repeated_until_the_bound_and_no_further(sandbox: Sandbox, tm
     assert second.lock.after_infrastructure
     assert second.lock.parent == name
     assert sandbox.git("log", "-1", "--format=%s", f"--grep={third.name}").startswith("results(peak)")
-    assert not verify(sandbox.workspace).sweeps[0].differences
+    assert not verify_results(sandbox.workspace).sweeps[0].differences
 
 
 def test_what_is_requested_already_is_not_requested_twice(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -386,7 +385,7 @@ def test_verify_finds_a_trial_that_was_repeated_without_a_loss(sandbox: Sandbox,
     first.write_text(first.read_text().replace("refused-by-node", "exit-7"))
     sandbox.commit("Forge a reason")
 
-    differences = verify(sandbox.workspace).sweeps[0].differences
+    differences = verify_results(sandbox.workspace).sweeps[0].differences
 
     assert any("must have been ended by infrastructure in 1 to 2" in str(one) for one in differences)
 
@@ -457,4 +456,4 @@ def test_whoever_records_on_one_machine_requests_them_again_too(sandbox: Sandbox
     assert isinstance(pushed, PushedRepeat)
     assert not isinstance(pushed, PushedRound)
     assert pushed_round_text(pushed).startswith("requested 1 trials that infrastructure ended again in ")
-    assert pushed_round_data(pushed)["state"] == "repeated"
+    assert pushed.as_data()["state"] == "repeated"

@@ -12,12 +12,12 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
 from sweepledger.commands.reports.results import results
-from sweepledger.commands.verify import verify
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.commands.test_cancel import commit_between
 from tests.commands.test_collect import leave, target
 from tests.commands.test_run import playing
@@ -386,7 +386,7 @@ def test_failed_trials_run_the_current_code_and_no_others_do(sandbox: Sandbox) -
     assert [row.status for row in shown.rows].count(Status.OK) == 3
     every = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger", all_programs=True)
     assert [row.assignment["x"] for row in every.rows[:3]] == [3, 2, 1]
-    assert verify(sandbox.workspace).sweeps[0].differences == ()
+    assert verify_results(sandbox.workspace).sweeps[0].differences == ()
     assert check(sandbox.workspace).problems == ()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from sweepledger.commands.collect import collect_from_state
+from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.repository.workspace import Workspace, results_target
 from sweepledger.errors import ToolError, UsageError
 from sweepledger.repo import batches

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands import generate, verify
+from sweepledger.commands import generate
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.reports import log, results, show, status
+from sweepledger.commands.reports import results, show, status
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
+from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox
 
@@ -78,12 +80,12 @@ def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
     """Ask every command that reads; retry last, as it commits."""
     workspace = sandbox.workspace
     trial = stored(sandbox).rows[0].trial
-    (verified,) = verify.verify(workspace).sweeps
+    (verified,) = verify_results(workspace).sweeps
     listed = results.results(workspace, "peak")
     answers = {
         "log": [
             (entry.sweep, entry.kind, entry.text, entry.best)
-            for entry in log.log(workspace, "peak").entries
+            for entry in sweep_log(workspace, "peak")
             if entry.kind != "spec"
         ],
         "show": show.show(workspace, trial).as_data(),

@@ -38,8 +38,6 @@ REPLACED = frozenset(
 """Words for which the glossary has another."""
 
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
-    "cli/verification.py": [FileDifference],
-    "commands/verify.py": [FileDifference, UnsignedChange],
     "commands/reports/compare.py": [Interval, Spent, Interval],
     "commands/reports/explain.py": [FactorFinding, Proposal],
     "plan/review_json.py": [
@@ -53,6 +51,7 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
         FileChange,
         Discrepancy,
     ],
+    "verbs/verify.py": [FileDifference, UnsignedChange],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 WRITTEN_BY_VERBS = (
@@ -64,19 +63,20 @@ WRITTEN_BY_VERBS = (
 def is_answer(path: Path, function: ast.FunctionDef | ast.Module) -> bool:
     folder = path.relative_to(PACKAGE).parts[0]
     if isinstance(function, ast.Module):
-        is_command = folder in {"cli", "verbs"} and "text" not in path.parts and path.name != "app.py"
-        return is_command or path.name == "review_json.py"
+        is_command = folder == "cli" and "text" not in path.parts and path.name != "app.py"
+        return is_command or folder == "verbs" or path.name == "review_json.py"
     return folder in {"commands", "engine"} and function.name.endswith("_data")
 
 
 def written_keys(node: ast.AST) -> Iterator[str]:
-    """Yield the names of fields, the keys of mappings, and under which a mapping gets a member."""
+    """Yield the texts that are keys of mappings, or under which a mapping gets a member, and the fields of results."""
     for part in ast.walk(node):
+        if isinstance(part, ast.ClassDef):
+            fields = (item.target for item in part.body if isinstance(item, ast.AnnAssign))
+            yield from (field.id for field in fields if isinstance(field, ast.Name))
         keys: list[ast.expr | None] = part.keys if isinstance(part, ast.Dict) else []
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
             keys = [part.slice]
-        fields = part.body if isinstance(part, ast.ClassDef) else []
-        yield from (ast.unparse(field.target) for field in fields if isinstance(field, ast.AnnAssign))
         yield from (key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
 
 

@@ -16,20 +16,20 @@ from typer.models import CommandInfo
 
 from sweepledger import __version__
 from sweepledger.cli.author import generate, new, try_
-from sweepledger.cli.lifecycle import (
-    collect,
-    expire,
-    next_,
-    pause,
-    resume,
-    scale,
+from sweepledger.cli.lifecycle import pause, resume, scale
+from sweepledger.cli.options import FormatOption
+from sweepledger.cli.response import (
+    EXIT_INTERRUPTED,
+    Format,
+    Response,
+    ignore_broken_pipe,
+    report_usage_error,
+    respond,
 )
-from sweepledger.cli.platform import bootstrap, data, doctor, init, pin, upgrade
-from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
-from sweepledger.cli.results import budget, log, logs, metrics, results, site, why
+from sweepledger.cli.results import logs, results, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
-from sweepledger.cli.verification import compare, show, verify
+from sweepledger.cli.verification import compare, show
 
 VERBS: Mapping[str, Callable[..., None] | None] = {
     "new": new,
@@ -46,34 +46,34 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "results": results,
     "show": show,
     "logs": logs,
-    "log": log,
+    "log": None,
     "compare": compare,
-    "site": site,
+    "site": None,
     "retry": None,
     "cancel": None,
     "rename": None,
-    "verify": verify,
+    "verify": None,
     "export": None,
     "sync": None,
 }
 """Each command of `sweep`, in the order of use. None: `verbs/` has a module of its name."""
 
 CLUSTER_VERBS: Mapping[str, Callable[..., None] | None] = {
-    "init": init,
-    "pin": pin,
-    "data": data,
-    "bootstrap": bootstrap,
-    "doctor": doctor,
-    "upgrade": upgrade,
+    "init": None,
+    "pin": None,
+    "data": None,
+    "bootstrap": None,
+    "doctor": None,
+    "upgrade": None,
     "local": local,
-    "collect": collect,
-    "next": next_,
+    "collect": None,
+    "next": None,
     "pause": pause,
     "resume": resume,
     "scale": scale,
-    "budget": budget,
-    "metrics": metrics,
-    "expire": expire,
+    "budget": None,
+    "metrics": None,
+    "expire": None,
 }
 """Each command of `sweep cluster`, in the order of use."""
 
@@ -82,22 +82,24 @@ CLUSTER_SUMMARY = "Set up a team's repository and its cluster, and operate them.
 
 MODULE_NAMES = {"import": "import_", "next": "next_", "try": "try_"}
 """Modules of verbs that Python has another use for."""
-FOLDER = Path(__file__).parents[1] / "verbs"
+PACKAGES = {"sweep": "verbs", "cluster": "verbs.cluster"}
+"""The package with the verbs of each group."""
 
 
 class VerbGroup(TyperGroup):
     """A group of commands. The module of a verb is imported when the verb runs: `sweep --help` must be instant.
 
     The first line of the module is the verb's summary, and its docstring the help. Its function of the same name
-    takes the options.
+    takes the options, apart from `--format`, and returns the response.
     """
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         verbs = VERBS if self.name == "sweep" else CLUSTER_VERBS
         groups = self.commands
+        self.package = PACKAGES[self.name or "sweep"]
         self.commands = {
-            name: groups.get(name) or TyperCommand(name, short_help=_summary(name), rich_markup_mode=None)
+            name: groups.get(name) or TyperCommand(name, short_help=self.summary(name), rich_markup_mode=None)
             for name in (*verbs, *(groups.keys() - verbs.keys()))
         }
         self.late = {name for name in verbs if name not in groups}
@@ -107,11 +109,19 @@ class VerbGroup(TyperGroup):
         if name in self.late:
             self.late.remove(name)
             module_name = MODULE_NAMES.get(name, name)
-            module = import_module(f"sweepledger.verbs.{module_name}")
-            info = CommandInfo(name, callback=getattr(module, module_name), help=inspect.getdoc(module))
+            module = import_module(f"sweepledger.{self.package}.{module_name}")
+            path = name if self.name == "sweep" else f"{self.name} {name}"
+            callback = _answering(path, getattr(module, module_name))
+            info = CommandInfo(name, callback=callback, help=inspect.getdoc(module))
             self.commands[name] = typer.main.get_command_from_info(
                 info, pretty_exceptions_short=False, rich_markup_mode=None
             )
+
+    def summary(self, name: str) -> str:
+        """Return the first line of the module of a verb, without importing it."""
+        folder = Path(__file__).parents[1] / self.package.replace(".", "/")
+        with (folder / f"{MODULE_NAMES.get(name, name)}.py").open(encoding="utf-8") as module:
+            return module.readline().strip('"\n')
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name, with its options."""
@@ -120,9 +130,22 @@ class VerbGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def _summary(name: str) -> str:
-    with (FOLDER / f"{MODULE_NAMES.get(name, name)}.py").open(encoding="utf-8") as module:
-        return module.readline().strip('"\n')
+def _answering(command: str, verb: Callable[..., Any]) -> Callable[..., None]:
+    """Return the callback of a verb: it takes the format, too, and prints the verb's response."""
+    signature = inspect.signature(verb)
+    if signature.return_annotation is not Response:
+        return verb
+
+    def callback(form: Format, **options: Any) -> None:
+        respond(command, form, lambda: verb(**options))
+
+    form = inspect.Parameter(
+        "form", inspect.Parameter.KEYWORD_ONLY, default=Format.TEXT, annotation=FormatOption
+    )
+    parameters = {**signature.parameters, form.name: form}
+    callback.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
+    callback.__annotations__ = {name: option.annotation for name, option in parameters.items()}
+    return callback
 
 
 def all_commands() -> VerbGroup:

@@ -230,10 +230,12 @@ def format_envelope(
 
 
 def as_data(value: Any) -> Any:
-    """Return a result or a mapping as JSON has it: a result's fields by their names."""
+    """Return a value as JSON has it: a result as it says, else its fields by their names; a path as a text."""
+    if hasattr(value, "as_data"):
+        return value.as_data()
     if is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    return dict(value)
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def open_console(*, stderr: bool = False) -> "Console":

@@ -1,24 +1,19 @@
 """Commands that read results: results, logs, log, status, why, budget, metrics, site, sync."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sweepledger.cli import completion, response
-from sweepledger.cli.envelopes import budget_data, ranked_data
+from sweepledger.cli.envelopes import ranked_data
 from sweepledger.cli.options import (
-    BaseOption,
     ByPodOption,
     ContextOption,
     FormatOption,
     ImageOption,
     InOption,
-    MonthOption,
-    OptionalSweepArgument,
     PatienceOption,
     StateOption,
     SweepOrSpecArgument,
@@ -27,9 +22,6 @@ from sweepledger.cli.options import (
 from sweepledger.cli.response import Format, Response
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from sweepledger.commands.reports.budget import MonthBudget
     from sweepledger.commands.reports.outputs import Logs
     from sweepledger.commands.reports.results import RankedTrials
     from sweepledger.commands.repository.workspace import Workspace
@@ -72,41 +64,6 @@ def why(
         return cluster_status.explanation_response(command.why(workspace, name, kubectl=kubectl))
 
     response.respond("why", form, work)
-
-
-def metrics(
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="FILE", help="Write to this file, atomically, instead of stdout."),
-    ] = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Print metrics for Prometheus that only git has.
-
-    These are active batches, the last results commit, and budgets. In Prometheus' text format, for the textfile
-    collector of node_exporter or for a Pushgateway.
-    """
-
-    def work() -> Response:
-        from sweepledger import storage
-        from sweepledger.commands.reports import metrics as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        values = command.metrics(Workspace.find(response.current_folder()))
-        text = command.metrics_text(values)
-        data = {
-            "metrics": [
-                {"name": metric.name, "labels": dict(labels), "value": value}
-                for metric in values
-                for labels, value in metric.samples
-            ]
-        }
-        if to is not None:
-            storage.write_file(storage.output_path(to), text.encode())
-            return Response({**data, "file": str(to)}, (f"wrote {to}",))
-        return Response(data, tuple(text.splitlines()))
-
-    response.respond("cluster metrics", form, work)
 
 
 def results(
@@ -305,182 +262,3 @@ def _logs_data(logs: "Logs") -> dict[str, object]:
         {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
     ]
     return {"trial": logs.trial, "batch": logs.batch, "attempts": attempts}
-
-
-def log(
-    name: OptionalSweepArgument = None,
-    last: Annotated[
-        int | None, typer.Option("--last", min=1, metavar="N", help="Show only the last N entries.")
-    ] = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Show the history of sweeps in git.
-
-    It lists specs, batches, results, and the best metric with its changes. With --last and without a name, only the
-    last commits are read, so that the time does not grow with the history.
-    """
-
-    def work() -> Response:
-        from sweepledger.cli.text import results
-        from sweepledger.commands.reports import log as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        history = command.log(Workspace.find(response.current_folder()), name, last=last)
-        entries = [
-            {
-                "sweep": entry.sweep,
-                "kind": entry.kind,
-                "commit": entry.commit.id,
-                "author": entry.commit.author,
-                "date": entry.commit.date,
-                "text": entry.text,
-                "best": entry.best,
-                "change": entry.change,
-            }
-            for entry in history.entries
-        ]
-        return Response({"entries": entries}, results.log_text(history.entries, history.sweep))
-
-    response.respond("log", form, work)
-
-
-def budget(base: BaseOption = None, month: MonthOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Show each team's used, reserved and remaining budget."""
-
-    def work() -> Response:
-        from sweepledger.commands.reports import budget as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        month_budget = command.budget(Workspace.find(response.current_folder()), base=base, month=month)
-        return Response(budget_data(month_budget), tuple(_budget_tables(month_budget)), month_budget.problems)
-
-    response.respond("cluster budget", form, work)
-
-
-def site(
-    revision: Annotated[
-        str, typer.Argument(metavar="[COMMIT]", help="Commit, branch or tag that is shown.")
-    ] = "HEAD",
-    out: Annotated[
-        Path,
-        typer.Option("--out", metavar="DIR", help="Folder of the site: new, empty, or of an earlier site."),
-    ] = Path("site"),
-    serve: Annotated[
-        bool,
-        typer.Option(
-            "--serve", help="Show it in a browser of this machine: follow the branch, and what runs."
-        ),
-    ] = False,
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port", min=0, max=65535, metavar="N", help="Port of --serve on 127.0.0.1; 0: a free one."
-        ),
-    ] = 8571,
-    state: StateOption = None,
-    cluster: Annotated[
-        bool,
-        typer.Option("--cluster", help="With --serve, read running trials from the cluster, with kubectl."),
-    ] = False,
-    context: ContextOption = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Build or serve a site to browse and compare sweeps and trials.
-
-    It opens from a folder or from any web server, and makes no network requests. Only the pages of sweeps that
-    changed since the last build are computed. With --serve, a server on this machine builds it again when the
-    branch moves, and shows the curves of running trials, which are never committed.
-    """
-
-    def work() -> Response:
-        from rich.text import Text
-
-        from sweepledger.commands.reports import site as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        workspace = Workspace.find(response.current_folder())
-        if serve:
-            kubectl = cluster or context is not None
-            return _serve_site(workspace, out, revision, port, state=state, context=context, kubectl=kubectl)
-        built = command.site(workspace, out, revision)
-        data = {
-            "out": str(built.out),
-            "commit": built.commit,
-            "sweeps": built.sweeps,
-            "rebuilt": list(built.rebuilt),
-            "unreadable": list(built.unreadable),
-            "files": {"total": built.files, "written": built.written, "removed": built.removed},
-        }
-        lines = (
-            *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
-            Text(
-                f"{built.out / command.HOME}: {built.sweeps} sweep(s), {len(built.rebuilt)} computed,"
-                f" {built.written} file(s) written"
-            ),
-        )
-        return Response(data, lines)
-
-    response.respond("site", form, work)
-
-
-def _serve_site(
-    workspace: "Workspace",
-    out: Path,
-    revision: str,
-    port: int,
-    *,
-    state: Path | None,
-    context: str | None,
-    kubectl: bool,
-) -> Response:
-    """Serve the site until the user interrupts it."""
-    from sweepledger.commands.reports.site_server import SiteServer
-    from sweepledger.engine.cluster.kubectl import Kubectl
-    from sweepledger.repo.state import state_folder
-
-    server = SiteServer(
-        workspace,
-        out,
-        revision,
-        state=state_folder(workspace.repository, state),
-        kubectl=Kubectl(context) if kubectl else None,
-    ).listen(port)
-    with suppress(KeyboardInterrupt):
-        print(f"{server.url} shows {revision} until Ctrl-C", file=sys.stderr, flush=True)
-        server.serve()
-    return Response({"url": server.url})
-
-
-def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":
-    from rich.text import Text
-
-    from sweepledger.cli.text.style import new_table
-    from sweepledger.plan import BudgetUnit
-
-    if not budget.balances:
-        yield Text("sweepledger.yaml has no budgets")
-        return
-    money = budget.currency or "money"
-    teams = new_table(budget.month, "unit", "used", "reserved", "remaining", "limit")
-    for balance in budget.balances:
-        unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else money
-        amounts = (balance.used, balance.reserved, balance.remaining, balance.limit)
-        style = "red" if balance.remaining < 0 else None
-        teams.add_row(balance.team, unit, *map(_amount_cell, amounts), style=style)
-    yield teams
-    if budget.shares:
-        shares = new_table("sweep", "GPU hours", "reserved", money, "reserved")
-        for share in budget.shares:
-            used, reserved = share.used, share.reserved
-            amounts = (used.gpu_hours, reserved.gpu_hours, used.money, reserved.money)
-            shares.add_row(share.sweep, *map(_amount_cell, amounts))
-        yield Text("")
-        yield shares
-    for batch in budget.unread:
-        yield Text(f"{batch} does not contain its resources: no cost is counted", "yellow")
-    for batch in budget.reported:
-        yield Text(f"{batch}: some trials were not observed, and are charged by what they reported", "dim")
-
-
-def _amount_cell(amount: float) -> str:
-    return f"{amount:,.2f}"

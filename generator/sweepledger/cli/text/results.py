@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from rich.text import Text
 
 from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
@@ -20,7 +19,6 @@ from sweepledger.cli.text.values import (
     value_text,
 )
 from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX
-from sweepledger.problems import escape_line
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.record import Status
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from sweepledger.commands.collection.results_commit import ResultsCommit
-    from sweepledger.commands.reports.log import LogEntry
     from sweepledger.commands.reports.outputs import Logs
     from sweepledger.commands.reports.results import RankedTrials
     from sweepledger.commands.reports.show import TrialDetails
@@ -55,14 +52,6 @@ RESULT_COLUMNS = frozenset(
     }
 )
 """Columns of the table of results besides those of parameters and metrics."""
-
-
-LOG_HEADINGS = ("commit", "date", "sweep", "what", "", "change")
-
-
-def collected_text(commits: Iterable[ResultsCommit]) -> tuple[RenderableType, ...]:
-    """Return one line per results commit."""
-    return tuple(Text(results_commit_text(commit)) for commit in commits) or (Text("nothing to record"),)
 
 
 def results_commit_text(commit: ResultsCommit) -> str:
@@ -284,37 +273,3 @@ def _attempt_log(uid: str, out: str, err: str) -> Iterator[RenderableType]:
         if text:
             yield Text(f"-- {uid} {name}", "bold")
             yield Text(escape_control_characters(text.rstrip("\n")))
-
-
-def log_text(entries: Iterable[LogEntry], name: str | None = None) -> tuple[RenderableType, ...]:
-    """Return the history of one sweep, or of all sweeps, one line per entry."""
-    rows = [
-        (
-            entry.commit.id[:SHORT_COMMIT],
-            entry.commit.date[:10],
-            entry.sweep,
-            entry.kind,
-            entry.text,
-            "" if entry.change is None else f"{entry.change:+.6g}",
-        )
-        for entry in entries
-    ]
-    if not rows:
-        return (Text(f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
-    head, *lines = _align_columns([LOG_HEADINGS, *rows])
-    return (Text(head, "bold"), Text("\n".join(lines)))
-
-
-def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    cells = [[escape_line(cell) for cell in row] for row in rows]
-    widths = [max(map(_cell_width, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell + " " * (width - _cell_width(cell)) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
-
-
-def _cell_width(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)

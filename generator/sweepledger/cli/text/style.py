@@ -69,9 +69,9 @@ def status_with_reason(status: str, reason: str | None) -> Text:
     return styled_status(status).append(text, "default")
 
 
-def untrusted_text(text: str) -> Text:
+def untrusted_text(text: str, style: str = "") -> Text:
     """Return text whose control characters a terminal does not interpret."""
-    return Text(escape_control_characters(text))
+    return Text(escape_control_characters(text), style)
 
 
 def batch_line(batch: str, state: str, details: str, hint: str = "") -> Text:

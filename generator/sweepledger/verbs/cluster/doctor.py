@@ -1,14 +1,20 @@
-"""`sweep cluster doctor`: check the setup of tools, repository and cluster.
+"""Check that everything of the bootstrap is in the cluster.
 
-Changes nothing except for the temporary Job of `--prove`. A check that cannot run is reported as skipped.
+It prints hints, and exits with 5 if a part is not in place.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
+import typer
+from rich.text import Text
+
+from sweepledger.cli.options import ContextOption, InOption, PatienceOption
+from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
+from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.base_files import read_bases
@@ -39,6 +45,39 @@ from sweepledger.structs.kubernetes import (
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
+
+
+def doctor(
+    context: ContextOption = None,
+    cluster: InOption = None,
+    prove: Annotated[
+        bool, typer.Option("--prove", help="Run a temporary Job that writes results as a trial does.")
+    ] = False,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release", help="Let pods go that are kept for records which nobody will read; then check."
+        ),
+    ] = False,
+    patience: PatienceOption = 300,
+) -> Response:
+    workspace = Workspace.find(current_folder()).in_cluster(cluster)
+    kubectl = Kubectl(context)
+    released = release_pods(workspace, kubectl, time.time()) if release else ()
+    findings = diagnose(workspace, kubectl, prove=prove, patience=patience)
+    lines = (Text(f"released: {len(held.names)} pods of {held.batch}") for held in released)
+    return Response(
+        {"findings": findings, "released": {held.batch: held.names for held in released}},
+        (*lines, *map(_finding_text, findings)),
+        exit_code=EXIT_DRIFT * any(finding.is_fault for finding in findings),
+    )
+
+
+def _finding_text(finding: HealthFinding) -> Text:
+    details = f": {finding.details}" if finding.details else ""
+    hint = f"\n  hint: {finding.hint}" if finding.hint and finding.state != "ok" else ""
+    return untrusted_text(f"{finding.state}: {finding.part}: {finding.what}{details}{hint}")
+
 
 INSTALL_HINTS = {
     "argoproj.io": "install Argo CD",
@@ -90,7 +129,7 @@ class HeldPods:
 
     batch: str
     names: tuple[str, ...]
-    why: str
+    reason: str
 
 
 def unreleased_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple[HeldPods, ...]:
@@ -136,7 +175,7 @@ def _held_findings(workspace: Workspace, kubectl: Kubectl, now: float) -> Iterat
         return
     for held in listed:
         hint = "`sweep cluster doctor --release` lets them go; what git does not have of them is lost then"
-        text = f"{len(held.names)} pods of {held.batch} have ended: {held.why}"
+        text = f"{len(held.names)} pods of {held.batch} have ended: {held.reason}"
         yield HealthFinding("storage", what, HealthStatus.WRONG, text, hint)
     if not listed and workspace.settings.results.store.holds_pods:
         yield HealthFinding("storage", what, HealthStatus.OK, "none that the collector would not release")
@@ -381,22 +420,13 @@ def _unchecked_finding(name: str, error: ClusterError, *, part: str = "cluster")
     return HealthFinding(part, name, HealthStatus.NOT_CHECKED, str(error), error.hint)
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """All findings, in the order in which a user fixes them."""
-
-    findings: tuple[HealthFinding, ...]
-
-    @property
-    def is_healthy(self) -> bool:
-        """Return whether nothing is missing or wrong; skipped checks do not count."""
-        return not any(finding.is_fault for finding in self.findings)
-
-
-def doctor(
+def diagnose(
     workspace: Workspace, kubectl: Kubectl, *, prove: bool = False, patience: float = 300.0
-) -> Diagnosis:
-    """Check tools, repository and cluster; with `prove`, a temporary Job also writes like a trial."""
+) -> tuple[HealthFinding, ...]:
+    """Check tools, repository and cluster; with `prove`, a temporary Job also writes like a trial.
+
+    Changes nothing else. Findings have the order in which a user fixes them; a check that cannot run is a finding.
+    """
     findings = [*_tools(), *_repository(workspace)]
     server = _server(kubectl, workspace.settings.kubernetes)
     findings.append(server)
@@ -407,7 +437,7 @@ def doctor(
     else:
         findings += examine_cluster(workspace, kubectl)
         findings.append(_proof(workspace, kubectl, patience if prove else None))
-    return Diagnosis(tuple(findings))
+    return tuple(findings)
 
 
 def _tools() -> Iterator[HealthFinding]:

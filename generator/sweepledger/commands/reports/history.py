@@ -1,18 +1,15 @@
-"""`sweep log`: the history of sweeps, read from git alone."""
+"""The history of sweeps, read from git alone."""
 
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
-from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.errors import RepositoryError
 from sweepledger.formats import batch_json
 from sweepledger.formats.excerpts import read_summary_excerpt
 from sweepledger.formats.summary_csv import SUMMARY_FILE
-from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
-from sweepledger.repo.git import UNSHALLOW, Commit, Repository, commits
+from sweepledger.repo.git import Commit, Repository, commits
 from sweepledger.results.display import format_duration
 from sweepledger.results.paths import RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.structs.batch import BatchLock
@@ -37,28 +34,18 @@ class LogEntry:
     seconds: float | None = None
     """Computing time of all trials of the sweep, for results."""
 
-
-@dataclass(frozen=True)
-class SweepLog:
-    """The history of one sweep, or of all."""
-
-    sweep: str | None
-    entries: tuple[LogEntry, ...]
-
-
-def log(workspace: Workspace, reference: str | None = None, *, last: int | None = None) -> SweepLog:
-    """Return the history of one sweep, or of all, oldest first; with `last` only its last entries.
-
-    Raises UsageError for an unknown sweep, RepositoryError for a shallow clone.
-    """
-    if workspace.repository.is_shallow:
-        raise RepositoryError("this clone is shallow, so its history is cut off", hint=UNSHALLOW)
-    if reference is None:
-        return SweepLog(None, history(workspace.repository, last=last)[-(last or 0) :])
-    entries = history(workspace.repository)
-    present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
-    name = catalog.choose_sweep(workspace.root, reference, present | {entry.sweep for entry in entries})
-    return SweepLog(name, tuple(entry for entry in entries if entry.sweep == name)[-(last or 0) :])
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "sweep": self.sweep,
+            "kind": self.kind,
+            "commit": self.commit.id,
+            "author": self.commit.author,
+            "date": self.commit.date,
+            "text": self.text,
+            "best": self.best,
+            "change": self.change,
+        }
 
 
 def history(

@@ -1,36 +1,55 @@
-"""`sweep site`: a static site of the experiment history at a commit, built again only where the commit differs.
+"""Build or serve a site to browse and compare sweeps and trials.
 
-The pages of a sweep are kept if everything that they are computed from has the same blobs as before. What was
-built before is believed only if this clone's state folder has the digest of its manifest.
+It opens from a folder or from any web server, and makes no network requests. Only the pages of sweeps that
+changed since the last build are computed. With --serve, a server on this machine builds it again when the
+branch moves, and shows the curves of running trials, which are never committed.
 """
+
+# The pages of a sweep are kept if everything that they are computed from has the same blobs as before. What was
+# built before is believed only if this clone's state folder has the digest of its manifest.
 
 import hashlib
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
 
 from sweepledger import __version__, storage
+from sweepledger.cli.options import ContextOption, StateOption
+from sweepledger.cli.response import Response, current_folder
+from sweepledger.commands.reports import running
 from sweepledger.commands.reports.site_history import HistoryReader, events_of
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.loopback import LoopbackServer, ServedFile
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.formats import json
 from sweepledger.plan import counts_towards
 from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
-from sweepledger.repo.state import create_state
+from sweepledger.repo.state import create_state, state_folder
 from sweepledger.results.paths import RESULTS
 from sweepledger.site import (
+    RUNNING_DATA,
+    RUNNING_PAGE,
     MonthlyCost,
     assets_digest,
     compare_page,
     home_page,
+    running_page,
     sweep_pages,
+    to_json,
+    with_running_link,
 )
 from sweepledger.site.spending import monthly_times
 from sweepledger.structs.file_tree import FileTree
@@ -41,6 +60,51 @@ MANIFEST = "site.json"
 HOME, COMPARE, DATA = "index.html", "compare.html", "data.json"
 PAGE = re.compile(r"sweeps/[^/]+/(?:index\.html|trials\.html|data\.json)")
 """Paths of the pages of sweeps."""
+
+
+def site(
+    revision: Annotated[
+        str, typer.Argument(metavar="[COMMIT]", help="Commit, branch or tag that is shown.")
+    ] = "HEAD",
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Folder of the site: new, empty, or of an earlier site."),
+    ] = Path("site"),
+    serve: Annotated[
+        bool,
+        typer.Option(
+            "--serve", help="Show it in a browser of this machine: follow the branch, and what runs."
+        ),
+    ] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, metavar="N", help="Port of --serve on 127.0.0.1; 0: a free one."
+        ),
+    ] = 8571,
+    state: StateOption = None,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="With --serve, read running trials from the cluster, with kubectl."),
+    ] = False,
+    context: ContextOption = None,
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    if serve:
+        folder = state_folder(workspace.repository, state)
+        kubectl = Kubectl(context) if cluster or context is not None else None
+        server = SiteServer(workspace, out, revision, state=folder, kubectl=kubectl).listen(port)
+        with suppress(KeyboardInterrupt):
+            print(f"{server.url} shows {revision} until Ctrl-C", file=sys.stderr, flush=True)
+            server.serve()
+        return Response({"url": server.url})
+    built = build_site(workspace, out, revision)
+    counts = f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.written} file(s) written"
+    lines = (
+        *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
+        Text(f"{built.out / HOME}: {counts}"),
+    )
+    return Response(built.as_data(), lines)
 
 
 @dataclass(frozen=True)
@@ -59,6 +123,17 @@ class BuiltSite:
     """Files that changed."""
     removed: int
 
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "out": self.out,
+            "commit": self.commit,
+            "sweeps": self.sweeps,
+            "rebuilt": self.rebuilt,
+            "unreadable": self.unreadable,
+            "files": {"total": self.files, "written": self.written, "removed": self.removed},
+        }
+
 
 @dataclass(frozen=True)
 class _Previous:
@@ -70,14 +145,15 @@ class _Previous:
     """Digest of each file by path."""
 
 
-def site(workspace: Workspace, out: Path, revision: str = "HEAD") -> BuiltSite:
+def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> BuiltSite:
     """Build the site of a commit in a folder. Raises UsageError, RepositoryError, StorageError."""
     repository = workspace.repository
     commit = repository.commit(revision)
     if commit is None:
         raise UsageError(f"{revision!r} is not a commit", hint="try a branch, a tag or HEAD~1")
     target = storage.output_path(out, is_folder=True)
-    state = _state_file(workspace, target)
+    name = hashlib.sha256(str(target).encode()).hexdigest()
+    state = create_state(workspace.repository) / "site" / name
     previous = _read_previous(target, state)
     builder = _SiteBuilder(workspace, commit, target, previous)
     for sweep in builder.sweeps:
@@ -92,13 +168,11 @@ def site(workspace: Workspace, out: Path, revision: str = "HEAD") -> BuiltSite:
     )
 
 
-def _state_file(workspace: Workspace, target: Path) -> Path:
-    """Return the file of the state folder that has the digest of the manifest in a folder."""
-    return create_state(workspace.repository) / "site" / hashlib.sha256(str(target).encode()).hexdigest()
-
-
 def _read_previous(target: Path, state: Path) -> _Previous:
-    """Return what this clone built there before. Raises StorageError for a folder with other files."""
+    """Return what this clone built there before, if its file in the state folder has the digest of the manifest.
+
+    Raises StorageError for a folder with other files.
+    """
     present = files.list_folder(target)
     if not present:
         return _Previous()
@@ -200,7 +274,8 @@ class _SiteBuilder:
     def tree(self) -> FileTree:
         """Return all files of the site; its manifest lists all others."""
         cards = [made["card"] for made in self.made.values()]
-        commit = {"id": self._commit, "day": _day(commit_time(self._repository, self._commit))}
+        made_at = datetime.fromtimestamp(commit_time(self._repository, self._commit), UTC)
+        commit = {"id": self._commit, "day": made_at.strftime("%Y-%m-%d")}
         times = monthly_times(card["months"] for card in cards)
         home = home_page(
             cards,
@@ -242,10 +317,6 @@ def _folder(sweep: str) -> str:
     return f"sweeps/{sweep}/"
 
 
-def _day(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
-
-
 def _files_by_sweep(listing: Mapping[str, Entry]) -> dict[str, dict[str, Entry]]:
     """Return the files of a commit that each sweep is shown from: spec, batches and results."""
     by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
@@ -263,3 +334,57 @@ def _sweep_of(path: str) -> str:
     if path.startswith((f"{ACTIVE}/", f"{ARCHIVE}/")):
         return StoredBatch("/".join(parts[:3]), FileTree({})).sweep
     return parts[1].removesuffix(SUFFIX) if path == f"{SPECS}/{parts[-1]}" and path.endswith(SUFFIX) else ""
+
+
+class SiteServer:
+    """Answers with the pages of a branch's newest commit, which it builds when the branch has moved."""
+
+    def __init__(
+        self, workspace: Workspace, out: Path, revision: str, *, state: Path, kubectl: Kubectl | None = None
+    ) -> None:
+        self._workspace = workspace
+        self._out = out
+        self._revision = revision
+        self._state = state
+        self._kubectl = kubectl
+        self._built = ""
+
+    def listen(self, port: int) -> LoopbackServer:
+        """Build the site, and return a server of it. Raises as `build_site` does, and UsageError for a used port."""
+        self._follow()
+        return LoopbackServer(self.answer, port)
+
+    def answer(self, path: str) -> ServedFile | None:
+        """Return a page, or what runs now as JSON. Raises GeneratorError."""
+        name = path.removeprefix("/") or HOME
+        if name == RUNNING_PAGE:
+            return ServedFile(running_page())
+        if name == RUNNING_DATA:
+            return ServedFile(self._running(), "application/json")
+        if name not in {HOME, COMPARE} and not PAGE.fullmatch(name):
+            return None
+        self._follow()
+        if name not in files.list_folder(self._out):
+            return None
+        content = files.read_file(self._out / name)
+        if name.endswith(".html"):
+            return ServedFile(with_running_link(content))
+        return ServedFile(content, "application/json")
+
+    def _commit(self) -> str:
+        commit = self._workspace.repository.commit(self._revision)
+        if commit is None:
+            raise UsageError(f"{self._revision!r} is not a commit", hint="try a branch, a tag or HEAD~1")
+        return commit
+
+    def _follow(self) -> None:
+        """Build the site if the branch has moved."""
+        commit = self._commit()
+        if commit != self._built:
+            build_site(self._workspace, self._out, commit)
+            self._built = commit
+
+    def _running(self) -> bytes:
+        commit = self._commit()
+        active = running.running_batches(self._workspace, commit, state=self._state, kubectl=self._kubectl)
+        return to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})

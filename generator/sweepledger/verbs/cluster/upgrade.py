@@ -1,12 +1,19 @@
-"""`sweep cluster upgrade`: a repository's files as this version writes them; batches and bases never change."""
+"""Write the repository's files as this version does.
+
+These are the pinned version and the platform; batches never change.
+"""
 
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from sweepledger import __version__, storage
+from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.commands.repository import at_commit, base_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
@@ -30,6 +37,30 @@ BRANCH = f"sweepledger/upgrade-{__version__}"
 """The branch of the pull request."""
 
 
+def upgrade(
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit with 5 if anything is due.")
+    ] = False,
+    push: Annotated[
+        bool,
+        typer.Option(
+            "--push", help="Push what is due as a new branch, for a pull request; write nothing here."
+        ),
+    ] = False,
+) -> Response:
+    if check and push:
+        raise UsageError("--push cannot be combined with --check")
+    workspace = Workspace.find(current_folder())
+    result = propose_upgrade(workspace) if push else upgrade_files(workspace, check=check)
+    verb = "due" if check else "committed" if push else "wrote"
+    lines = [f"{verb}: {path}" for path in result.written]
+    lines += [f"kept {path}: edited manually" for path in result.kept]
+    lines += [f"next: {step}" for step in result.steps] if result.written else ["everything is up to date"]
+    if result.branch:
+        lines.append(f"pushed branch {result.branch}: open a pull request from it")
+    return Response(result, tuple(lines), exit_code=EXIT_DRIFT * (check and bool(result.written)))
+
+
 @dataclass(frozen=True)
 class Upgraded:
     """What was written, or is due, and what remains to be done by hand."""
@@ -39,9 +70,12 @@ class Upgraded:
     kept: tuple[str, ...]
     """Files of the platform that were edited by hand."""
     steps: tuple[str, ...]
+    branch: str | None = None
+    """The branch that was pushed for a pull request."""
+    commit: str | None = None
 
 
-def upgrade(workspace: Workspace, *, check: bool = False) -> Upgraded:
+def upgrade_files(workspace: Workspace, *, check: bool = False) -> Upgraded:
     """Write what this version writes otherwise: the pinned version and the platform; with `check` only return it.
 
     Raises RepositoryError if `clusters/` or the pinned version cannot be read, StorageError.
@@ -57,10 +91,10 @@ def upgrade(workspace: Workspace, *, check: bool = False) -> Upgraded:
     return Upgraded(__version__, written, kept, tuple(_steps(workspace, written)))
 
 
-def propose_upgrade(workspace: Workspace) -> tuple[Upgraded, str | None]:
+def propose_upgrade(workspace: Workspace) -> Upgraded:
     """Commit what is due to a new branch of the remote, on top of the branch that controllers follow, and push it.
 
-    Return what was written and the commit; None if nothing is due. The work tree stays as it is. Raises UsageError if
+    The work tree stays as it is. Raises UsageError if
     the remote has the branch already, RepositoryError, StorageError.
     """
     repository, settings = workspace.repository, workspace.settings
@@ -68,11 +102,11 @@ def propose_upgrade(workspace: Workspace) -> tuple[Upgraded, str | None]:
     base = fetch(repository, workspace.remote, settings.branch)
     with at_commit.checked_out(repository, base) as folder:
         inner = Workspace.find(folder)
-        upgraded = upgrade(inner)
+        upgraded = upgrade_files(inner)
         entries = work_tree_entries(inner.repository, uncommitted_paths(inner.repository))
         removed = frozenset(path for path in upgraded.written if not (folder / path).exists())
     if not upgraded.written:
-        return upgraded, None
+        return upgraded
     steps = "".join(f"- {step}\n" for step in upgraded.steps)
     change = Change(f"Upgrade sweepledger to {__version__}\n\n{steps}", removes=removed, entries=entries)
     exists = BRANCH in remote_branches(repository, workspace.remote, BRANCH.rpartition("/")[0])
@@ -82,7 +116,7 @@ def propose_upgrade(workspace: Workspace) -> tuple[Upgraded, str | None]:
             f"{workspace.remote} has a branch {BRANCH} already",
             hint=f"merge it, or `git push {workspace.remote} --delete {BRANCH}` and try again",
         )
-    return upgraded, commit
+    return replace(upgraded, branch=BRANCH, commit=commit)
 
 
 def _new_pin(root: Path, pin_file: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""`sweep cluster collect`: record ended batches, then push what is due.
+"""The collector: it records ended batches, then pushes what is due.
 
 In a cluster one collector runs at a time, and summaries of running batches follow.
 """

@@ -1,18 +1,50 @@
-"""`sweep cluster metrics`: what only git knows, as metrics for Prometheus: active batches, results commits, budgets."""
+"""Print metrics for Prometheus that only git has.
+
+These are active batches, the last results commit, and budgets. In Prometheus' text format, for the textfile
+collector of node_exporter or for a Pushgateway.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
-from sweepledger.commands.reports.budget import budget
+import typer
+
+from sweepledger import storage
+from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.repo import batches
 from sweepledger.repo.git import present_since
 from sweepledger.results.paths import RESULTS
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
+from sweepledger.verbs.cluster.budget import month_budget
 
 PREFIX = "sweepledger_"
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 Samples = tuple[tuple[Mapping[str, str], float], ...]
 """Labels and value of each series."""
+
+
+def metrics(
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="Write to this file, atomically, instead of stdout."),
+    ] = None,
+) -> Response:
+    values = git_metrics(Workspace.find(current_folder()))
+    text = metrics_text(values)
+    data = {
+        "metrics": [
+            {"name": metric.name, "labels": labels, "value": value}
+            for metric in values
+            for labels, value in metric.samples
+        ]
+    }
+    if to is not None:
+        storage.write_file(storage.output_path(to), text.encode())
+        return Response({**data, "file": str(to)}, (f"wrote {to}",))
+    return Response(data, tuple(text.splitlines()))
 
 
 @dataclass(frozen=True)
@@ -28,11 +60,11 @@ class GitMetric:
         yield f"# HELP {PREFIX}{self.name} {self.help}"
         yield f"# TYPE {PREFIX}{self.name} gauge"
         for labels, value in self.samples:
-            listed = ",".join(f'{name}="{_escape(text)}"' for name, text in sorted(labels.items()))
+            listed = ",".join(f'{name}="{text.translate(ESCAPES)}"' for name, text in sorted(labels.items()))
             yield f"{PREFIX}{self.name}{{{listed}}} {value:.17g}"
 
 
-def metrics(workspace: Workspace) -> tuple[GitMetric, ...]:
+def git_metrics(workspace: Workspace) -> tuple[GitMetric, ...]:
     """Return the metrics of the base commit. Raises RepositoryError, UnreadableError."""
     tip = workspace.base_commit(None)
     if tip is None:
@@ -70,7 +102,7 @@ def _budget_metrics(workspace: Workspace) -> Iterator[GitMetric]:
     place = {"namespace": workspace.settings.namespace}
     named = [
         ({**place, "team": balance.team, "unit": str(balance.unit)}, balance)
-        for balance in budget(workspace).balances
+        for balance in month_budget(workspace).balances
     ]
     limits = tuple((labels, balance.limit) for labels, balance in named)
     used = tuple((labels, balance.used) for labels, balance in named)
@@ -80,7 +112,3 @@ def _budget_metrics(workspace: Workspace) -> Iterator[GitMetric]:
     yield GitMetric(
         "budget_reserved", "Reserved of a budget: the upper bound of what may still run.", reserved
     )
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

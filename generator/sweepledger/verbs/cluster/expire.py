@@ -1,8 +1,13 @@
-"""`sweep cluster expire`: delete batch folders on volumes whose records have been in git for long enough.
+"""Delete the files of batches that were recorded long ago.
 
-Deletion is final, so any doubt, about the branch or a volume, keeps a folder.
+Files on volumes or in the bucket are deleted when the records have been in git for `results.keep` days. Only
+records on the remote's branch count. Exits with 5 if a trial left a record that git does not contain, and with 3 if
+deleting failed; all other folders are deleted nevertheless.
 """
 
+# Deletion is final, so any doubt, about the branch or a volume, keeps a folder.
+
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,8 +16,14 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
+import typer
+from rich.text import Text
+
+from sweepledger.cli.options import RemoteOption
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response, current_folder
+from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.collection.attempts import TrialFiles, TrialReader
 from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
@@ -40,6 +51,57 @@ from sweepledger.structs.record import Record
 from sweepledger.structs.settings import Settings
 
 RESULTS_VOLUME = "results"
+
+
+def expire(
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            metavar="DIR",
+            help="Folder of the results volume; needed unless results are in a bucket.",
+        ),
+    ] = None,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option("--checkpoints", metavar="DIR", help="Folder of the checkpoint volume, if separate."),
+    ] = None,
+    artifacts: Annotated[
+        Path | None,
+        typer.Option("--artifacts", metavar="DIR", help="Folder of the artifact volume, if separate."),
+    ] = None,
+    remote: RemoteOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
+    ] = False,
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    name = remote or workspace.remote
+    workspace.remote_url(name)
+    folders = {RESULTS_VOLUME: results, "checkpoints": checkpoints, "artifacts": artifacts}
+    volumes = {volume: folder.absolute() for volume, folder in folders.items() if folder is not None}
+    expired = expire_batches(workspace, volumes, remote=name, now=time.time(), dry_run=dry_run)
+    code = EXIT_DRIFT if expired.in_state(FolderState.LATE) else 0
+    if expired.in_state(FolderState.FAILED):
+        code = EXIT_STORAGE
+    return Response(expired, tuple(_lines(expired)), exit_code=code)
+
+
+def _lines(expired: "Expired") -> Iterator[Text]:
+    verb = "would delete" if expired.dry_run else "deleted"
+    for batch in expired.batches:
+        line = f"{batch.state}: {batch.batch}: {batch.reason}"
+        if batch.state is FolderState.EXPIRED:
+            line = f"{verb}: {batch.batch} ({', '.join(batch.volumes)})"
+        if batch.state is FolderState.LATE:
+            line += "\n  hint: inspect the records, then delete the folder yourself; `sweep retry` runs a trial again"
+        yield untrusted_text(line)
+    for path in expired.unknown:
+        yield untrusted_text(f"unknown: {path}: not the folder of a batch, kept")
+    count = len(expired.in_state(FolderState.EXPIRED))
+    yield Text(
+        f"{verb} the folders of {count} of {len(expired.batches)} batch(es), {expired.keep_days} days old"
+    )
 
 
 class Shelf(Protocol):
@@ -96,7 +158,7 @@ class BatchExpiry:
     batch: str
     state: FolderState
     volumes: tuple[str, ...]
-    reason: str = ""
+    reason: str | None = None
 
 
 def _uses_checkpoints(batch: StoredBatch) -> bool:
@@ -145,8 +207,8 @@ class ExpiryCase:
     branch: BranchRecords
     volumes: Mapping[str, Shelf]
     """Volumes with a folder of the batch; `results` is last, in case the run is interrupted."""
-    before: float
-    """Younger folders stay."""
+    limit: float
+    """Folders that are younger than this time stay."""
 
     @property
     def deleting_name(self) -> str:
@@ -175,7 +237,7 @@ class ExpiryCase:
         if self.branch.archived[self.batch].sweep in self.branch.continued_sweeps:
             return FolderState.KEPT, "trials of its sweep that are under way may go on from its checkpoints"
         recorded_at = self._recorded_at()
-        if recorded_at is None or recorded_at > self.before:
+        if recorded_at is None or recorded_at > self.limit:
             return FolderState.KEPT, f"its records came to the branch {_format_time(recorded_at)}"
         return None
 
@@ -196,10 +258,10 @@ class ExpiryCase:
     def _young(self, names: Iterable[str]) -> Reason | None:
         """Require that no file is younger: one of the two clocks may be wrong."""
         times = [shelf.newest(name) for name in names for shelf in self.holding(name)]
-        newest = max(times, default=self.before)
+        newest = max(times, default=self.limit)
         return (
             (FolderState.KEPT, f"a file of it was written {_format_time(newest)}")
-            if newest > self.before
+            if newest > self.limit
             else None
         )
 
@@ -262,7 +324,7 @@ def expire_batch(case: ExpiryCase, *, dry_run: bool) -> BatchExpiry:
             reason = _remove(case)
     except GeneratorError as error:
         return BatchExpiry(case.batch, FolderState.FAILED, names, str(error))
-    state, text = reason or (FolderState.EXPIRED, "")
+    state, text = reason or (FolderState.EXPIRED, None)
     return BatchExpiry(case.batch, state, names, text)
 
 
@@ -311,6 +373,7 @@ DAY = 86_400
 class Expired:
     """The outcome for the folders on the volumes."""
 
+    dry_run: bool
     keep_days: int
     batches: tuple[BatchExpiry, ...]
     unknown: tuple[str, ...]
@@ -321,7 +384,7 @@ class Expired:
         return tuple(fate for fate in self.batches if fate.state is state)
 
 
-def expire(
+def expire_batches(
     workspace: Workspace, volumes: Mapping[str, Path], *, remote: str, now: float, dry_run: bool = False
 ) -> Expired:
     """Delete folders whose records have been in git for `results.keep`.
@@ -349,7 +412,8 @@ def expire(
             opened[name] = volume
         folders = _VolumeFolders.on(opened)
         cases = [ExpiryCase(name, branch, held, now - days * DAY) for name, held in folders.batches.items()]
-        return Expired(days, tuple(expire_batch(case, dry_run=dry_run) for case in cases), folders.unknown)
+        expired = tuple(expire_batch(case, dry_run=dry_run) for case in cases)
+        return Expired(dry_run, days, expired, folders.unknown)
 
 
 def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Settings:

@@ -1,15 +1,26 @@
-"""`sweep verify`: recompute all results from a clone, offline, and compare them with the recorded ones.
+"""Recompute results from records, and check the signatures.
 
-It reads files and signatures, not messages and trailers of commits, so that a merge, a squash or a rebase
-changes only who has signed.
+It reads records and locks, offline, and compares what follows from them with what is committed. Prints for each
+sweep: verified, differs (with file, row and column) or unsigned. Exits with 5 if something differs, or if signers
+are listed and a commit that changed results has no valid signature.
 """
+
+# It reads files and signatures, not messages and trailers of commits, so that a merge, a squash or a rebase
+# changes only who has signed.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from sweepledger.cli.options import OptionalSweepArgument
+from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli.text.style import new_table, untrusted_text
 from sweepledger.commands.checks import new_batches
 from sweepledger.commands.checks.context import CheckContext, specs_to_read
 from sweepledger.commands.repository import at_commit, catalog, pushed
@@ -24,9 +35,44 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import UNSHALLOW, Entry, Repository, commits, uncommitted_paths
-from sweepledger.results.paths import RESULTS, results_folder
+from sweepledger.results.paths import LAPTOP_WARNING, RESULTS, results_folder
 from sweepledger.structs.names import LOCK_FILE, SPECS, is_sweep_name
 from sweepledger.structs.settings import Settings
+
+
+def verify(
+    name: OptionalSweepArgument = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="REV", help="Verify the results at this commit; default: HEAD and the work tree."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="REV",
+            help="Verify only what changed after this commit, and that results commits changed nothing else.",
+        ),
+    ] = None,
+    signers: Annotated[
+        Path | None,
+        typer.Option(
+            "--signers",
+            metavar="FILE",
+            help="Check signatures against this file of allowed signers; default: `signers` at the commit.",
+        ),
+    ] = None,
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    if since is None:
+        verdict = verify_results(workspace, name, revision=at, signers=signers)
+    elif name is not None:
+        raise UsageError("--since verifies every sweep that changed", hint="omit the name")
+    else:
+        verdict = verify_since(workspace, since, revision=at, signers=signers)
+    return Response(verdict, tuple(_lines(verdict)), exit_code=0 if verdict.is_good else EXIT_DRIFT)
 
 
 class VerificationState(StrEnum):
@@ -99,7 +145,7 @@ class Verification:
         return not self.stray and not any(sweep.state in bad for sweep in self.sweeps)
 
 
-def verify(
+def verify_results(
     workspace: Workspace,
     reference: str | None = None,
     *,
@@ -123,7 +169,13 @@ def verify(
     names = (
         sorted(present)
         if reference is None
-        else [catalog.choose_sweep(workspace.root, reference, _known_sweeps(workspace, present))]
+        else [
+            catalog.choose_sweep(
+                workspace.root,
+                reference,
+                present | catalog.sweep_names(workspace, batches.in_work_tree(workspace.root)),
+            )
+        ]
     )
     lines = _signers(workspace, commit, signers)
     verifying = _Verification(workspace, commit, stored, lines, with_work_tree=revision is None)
@@ -199,10 +251,6 @@ def _batch_problems(change: Workspace, base: str | None) -> Iterator[Problem]:
     except SpecError as error:
         problems = error.problems
     yield from (problem for problem in problems if problem.severity is Severity.ERROR)
-
-
-def _known_sweeps(workspace: Workspace, present: set[str]) -> set[str]:
-    return present | catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
 
 
 def _results_folders(workspace: Workspace, commit: str) -> set[str]:
@@ -298,3 +346,50 @@ def _locked_trials(batch: StoredBatch) -> int:
         return batch.lock.trials
     except RepositoryError:
         return 0
+
+
+STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow", "laptop": "yellow"}
+MOST_UNSIGNED = 10
+"""Commits without a valid signature that are listed per sweep."""
+
+
+def _lines(verdict: Verification) -> Iterator[RenderableType]:
+    if verdict.sweeps:
+        yield from _sweep_lines(verdict)
+    elif not verdict.stray:
+        yield Text("no results to verify")
+    yield from (untrusted_text(str(difference), "red") for difference in verdict.stray)
+
+
+def _sweep_lines(verdict: Verification) -> Iterator[RenderableType]:
+    table = new_table("sweep", "state", "batches", "trials", "commits", "signed", "differences")
+    for sweep in verdict.sweeps:
+        counts = (
+            sweep.batches,
+            sweep.trials,
+            sweep.vouched.commits,
+            sweep.vouched.signed,
+            len(sweep.differences),
+        )
+        table.add_row(Text(sweep.sweep), Text(sweep.state, STATE_STYLES[sweep.state]), *map(str, counts))
+    yield table
+    for sweep in verdict.sweeps:
+        yield from (untrusted_text(str(difference)) for difference in sweep.differences)
+        if any("/results/" in f"/{difference.path}" for difference in sweep.differences):
+            yield Text(
+                f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
+            )
+        if sweep.marked:
+            yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.marked)}", "yellow")
+        if verdict.signers:
+            commits = sweep.vouched.unsigned
+            for unsigned in commits[:MOST_UNSIGNED]:
+                commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
+                yield untrusted_text(f"{unsigned.path}: {commit} {unsigned.message}")
+            if len(commits) > MOST_UNSIGNED:
+                yield Text(f"  and {len(commits) - MOST_UNSIGNED} more commits of {sweep.sweep}")
+    if not verdict.signers:
+        yield Text("no signers are listed: the author of these results is unknown", "yellow")
+        yield Text(
+            "  hint: list the collector's key under `signers` in sweepledger.yaml, or pass known keys with --signers"
+        )

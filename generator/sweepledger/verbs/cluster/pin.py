@@ -1,17 +1,17 @@
-"""`sweep cluster pin` and `sweep cluster data`: images and data by content, for the settings."""
+"""Write the digest of an image's tag to sweepledger.yaml."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sweepledger import storage
+from sweepledger.cli import completion
+from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.settings_edit import SettingsEdit, edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import registry
-from sweepledger.engine.datasets import FolderDigest, ReadProgress, digest_folder
-from sweepledger.errors import StorageError, UsageError
-from sweepledger.storage import storage_errors
+from sweepledger.errors import UsageError
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Image
 
@@ -19,20 +19,54 @@ UNKNOWN_DIGEST = f"sha256:{'0' * 64}"
 """A placeholder for the digest while the rest of an image reference is checked."""
 
 
+def pin(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of an image in sweepledger.yaml.",
+            autocompletion=completion.images,
+        ),
+    ],
+    tag: Annotated[
+        str | None,
+        typer.Option("--tag", metavar="TAG", help="Resolve this tag; default: the tag in the settings."),
+    ] = None,
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            "--repository",
+            metavar="REPO",
+            help="Read from this repository; adds the image to the settings, or changes it.",
+        ),
+    ] = None,
+) -> Response:
+    workspace = Workspace.find(current_folder(), unpinned=True)
+    pinned = pin_image(workspace, name, repository=repository, tag=tag)
+    lines = [f"{name}: {pinned.reference}" + ("" if pinned.changed else " (unchanged)")]
+    if pinned.changed:
+        lines.append(
+            "next: commit sweepledger.yaml; `sweep generate NAME --update` updates a sweep to the new image"
+        )
+    return Response(pinned, tuple(lines))
+
+
 @dataclass(frozen=True)
 class Pinned:
     """An image with the digest of its content."""
 
-    name: str
+    image: str
     reference: str
     digest: str
-    before: str
+    previous: str
     """The previous digest; empty if there was none."""
-    is_new: bool
+    changed: bool
     """Whether the settings changed."""
 
 
-def pin(workspace: Workspace, name: str, *, repository: str | None = None, tag: str | None = None) -> Pinned:
+def pin_image(
+    workspace: Workspace, name: str, *, repository: str | None = None, tag: str | None = None
+) -> Pinned:
     """Resolve an image's tag at its registry, and write tag and digest to the settings.
 
     With `repository` the image may be new, or moves there. Images of the workspace need no digest. Sweeps use the new
@@ -57,7 +91,7 @@ def pin(workspace: Workspace, name: str, *, repository: str | None = None, tag: 
     edit = _set_image(text, Image(name, registry_repository, digest, requested_tag))
     storage.write_file(path, edit.text.encode())
     reference = edit.settings.images[name].reference
-    return Pinned(name, reference, digest, image.digest if image else "", is_new=edit.text != text)
+    return Pinned(name, reference, digest, image.digest if image else "", changed=edit.text != text)
 
 
 def _set_image(text: str, image: Image) -> SettingsEdit:
@@ -73,17 +107,3 @@ def _set_image(text: str, image: Image) -> SettingsEdit:
             if getattr(current, key) != value
         }
     return edit_settings(text, values, unpinned=True)
-
-
-def folder_digest(folder: Path, *, progress: Callable[[ReadProgress], None] | None = None) -> FolderDigest:
-    """Return the digest of a folder for the settings; `progress` is called about twice a second.
-
-    Raises UsageError if the folder does not exist, StorageError for links, devices and unreadable files.
-    """
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder", hint="name the folder that trials will read")
-    with storage_errors(folder):
-        result = digest_folder(folder, progress=progress)
-    if not result.files:
-        raise StorageError(f"{folder} contains no file", hint="a dataset has at least one")
-    return result
