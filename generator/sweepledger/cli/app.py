@@ -26,10 +26,9 @@ from sweepledger.cli.response import (
     report_usage_error,
     respond,
 )
-from sweepledger.cli.results import logs, results, sync, why
+from sweepledger.cli.results import sync
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
-from sweepledger.cli.verification import compare, show
 
 VERBS: Mapping[str, Callable[..., None] | None] = {
     "new": new,
@@ -42,12 +41,12 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "check": check,
     "submit": None,
     "status": None,
-    "why": why,
-    "results": results,
-    "show": show,
-    "logs": logs,
+    "why": None,
+    "results": None,
+    "show": None,
+    "logs": None,
     "log": None,
-    "compare": compare,
+    "compare": None,
     "site": None,
     "retry": None,
     "cancel": cancel,
@@ -137,7 +136,8 @@ def _answering(command: str, verb: Callable[..., Any]) -> Callable[..., None]:
         return verb
 
     def callback(form: Format, **options: Any) -> None:
-        respond(command, form, lambda: verb(**options))
+        asked = {"form": form} if "form" in signature.parameters else {}
+        respond(command, form, lambda: verb(**options, **asked))
 
     form = inspect.Parameter(
         "form", inspect.Parameter.KEYWORD_ONLY, default=Format.TEXT, annotation=FormatOption
