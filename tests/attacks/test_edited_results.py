@@ -15,12 +15,12 @@ from sweepledger.commands.reports.difference_causes import (
     explain_sweeps,
     write_proposals,
 )
-from sweepledger.commands.reports.sync import sync
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import GeneratorError, StorageError
 from sweepledger.repo import batches
 from sweepledger.stores.registry import STORES
 from sweepledger.verbs.cluster.metrics import git_metrics, metrics_text
+from sweepledger.verbs.sync import sync_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded
 from tests.repository import Sandbox
@@ -118,7 +118,7 @@ def uses(sandbox: Sandbox, before: str, out: Path) -> dict[str, Callable[[], obj
         "metrics": lambda: metrics_text(git_metrics(workspace)),
     }
     for store in ("tensorboard", "parquet", "wandb", "model-card"):  # all that write files
-        every[store] = partial(sync, workspace, store, "peak", place=str(out / store))
+        every[store] = partial(sync_sweep, workspace, store, "peak", place=str(out / store))
     return every
 
 

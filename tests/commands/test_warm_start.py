@@ -14,7 +14,7 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import RoundDue
-from sweepledger.commands.warm_start import warm_start
+from sweepledger.commands.rounds.warm_start import warm_start
 from sweepledger.errors import UnreadableError, UsageError
 from sweepledger.formats import evidence_jsonl
 from sweepledger.repo import batches

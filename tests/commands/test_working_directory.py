@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.check import check
-from sweepledger.commands.exchange import export_batch
 from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.rerun import recipe, run_again
 from sweepledger.commands.run import RunOptions, SweepRun
@@ -24,6 +23,7 @@ from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.values import as_data
+from sweepledger.verbs.export import export_batch
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from sweepledger.commands.cancel import BatchesChange, Cancelled
 from sweepledger.commands.reports.comparison import Spent
 from sweepledger.commands.reports.difference_causes import Proposal
+from sweepledger.commands.reports.recorded_status import BestValue
+from sweepledger.commands.reports.status import BatchOrigin, Origin, Remark
+from sweepledger.commands.rounds.progress import SearchProgress
 from sweepledger.commands.verification.commit_audit import UnsignedChange
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.exchange.conversion import Loss
-from sweepledger.formats.evidence_jsonl import ForeignEvidence
 from sweepledger.plan.changes import FileChange, OutdatedPart
 from sweepledger.plan.coverage import Discrepancy
 from sweepledger.plan.forecast import Quantiles
@@ -35,8 +38,6 @@ REPLACED = frozenset(
 """Words for which the glossary has another."""
 
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
-    "cli/author.py": [ForeignEvidence],
-    "commands/exchange.py": [Loss, Loss],
     "commands/reports/comparison.py": [Interval, Spent, Interval],
     "commands/reports/difference_causes.py": [FactorFinding, Proposal],
     "plan/review_json.py": [
@@ -53,6 +54,10 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "verbs/verify.py": [FileDifference, UnsignedChange],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
+WRITTEN_BY_VERBS = (
+    *(BatchOrigin, BatchesChange, BestValue, Cancelled, Loss, Origin, Remark, SearchProgress),
+)
+"""The classes of other packages that a verb gives as its result, or as a part of it."""
 
 
 def is_answer(path: Path, function: ast.FunctionDef | ast.Module) -> bool:
@@ -92,7 +97,7 @@ def answers() -> Iterator[tuple[str, ast.FunctionDef | ast.Module]]:
 def json_keys() -> frozenset[str]:
     fields = {
         field.name
-        for kinds in WRITTEN_BY_ASDICT.values()
+        for kinds in (*WRITTEN_BY_ASDICT.values(), WRITTEN_BY_VERBS)
         for kind in kinds
         for field in dataclasses.fields(kind)
     }

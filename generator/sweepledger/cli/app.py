@@ -15,8 +15,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from sweepledger import __version__
-from sweepledger.cli.author import export, generate, import_, new, try_
-from sweepledger.cli.lifecycle import cancel, pause, resume, scale
+from sweepledger.cli.author import generate, new, try_
+from sweepledger.cli.lifecycle import pause, resume, scale
 from sweepledger.cli.options import FormatOption
 from sweepledger.cli.response import (
     EXIT_INTERRUPTED,
@@ -26,13 +26,12 @@ from sweepledger.cli.response import (
     report_usage_error,
     respond,
 )
-from sweepledger.cli.results import sync
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
 
 VERBS: Mapping[str, Callable[..., None] | None] = {
     "new": new,
-    "import": import_,
+    "import": None,
     "validate": None,
     "plan": plan,
     "try": try_,
@@ -49,11 +48,11 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "compare": None,
     "site": None,
     "retry": None,
-    "cancel": cancel,
+    "cancel": None,
     "rename": None,
     "verify": None,
-    "export": export,
-    "sync": sync,
+    "export": None,
+    "sync": None,
 }
 """Each command of `sweep`, in the order of use. None: `verbs/` has a module of its name."""
 

@@ -22,48 +22,6 @@ if TYPE_CHECKING:
     from sweepledger.commands.repository.workspace import Workspace
 
 
-def cancel(
-    name: SweepArgument,
-    batch: BatchOption = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Request the cancelled trials again after they are recorded.")
-    ] = False,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Cancel running batches by a commit.
-
-    It adds their names to the spec, and moves their overlays to the archive. The commit takes effect when it is pushed
-    or merged.
-    """
-
-    def work() -> Response:
-        from sweepledger.commands import cancel as command
-        from sweepledger.commands.repository.workspace import Workspace
-        from sweepledger.structs.settings import Controller
-
-        workspace = Workspace.find(response.current_folder())
-        cancelled = command.cancel(workspace, name, batch=batch, replace=replace)
-        batches, commit = ", ".join(cancelled.batches), cancelled.commit[:SHORT_COMMIT]
-        lines = [
-            f"cancelled {batches} ({count_text(cancelled.trials, 'trial')}) in {commit}",
-            "next: push or merge the commit; the controller then ends the pods, and the collector records the rest"
-            if workspace.settings.controller is not Controller.NONE
-            else f"next: `sweep run {cancelled.sweep}` records the rest here; or push or merge the commit",
-        ]
-        if replace:
-            lines.append(f"then: `sweep generate {cancelled.sweep}` requests the cancelled trials again")
-        data = {
-            "sweep": cancelled.sweep,
-            "batches": list(cancelled.batches),
-            "trials": cancelled.trials,
-            "commit": cancelled.commit,
-            "replaced": cancelled.is_replaced,
-        }
-        return Response(data, tuple(lines))
-
-    response.respond("cancel", form, work)
-
-
 def pause(name: SweepArgument, batch: BatchOption = None, form: FormatOption = Format.TEXT) -> None:
     """Pause running batches until they are resumed.
 
