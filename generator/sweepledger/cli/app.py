@@ -16,7 +16,6 @@ from typer.models import CommandInfo
 
 from sweepledger import __version__
 from sweepledger.cli.author import generate, new, try_
-from sweepledger.cli.lifecycle import pause, resume, scale
 from sweepledger.cli.options import FormatOption
 from sweepledger.cli.response import (
     EXIT_INTERRUPTED,
@@ -66,9 +65,9 @@ CLUSTER_VERBS: Mapping[str, Callable[..., None] | None] = {
     "local": local,
     "collect": None,
     "next": None,
-    "pause": pause,
-    "resume": resume,
-    "scale": scale,
+    "pause": None,
+    "resume": None,
+    "scale": None,
     "budget": None,
     "metrics": None,
     "expire": None,
