@@ -16,7 +16,6 @@ from typer.models import CommandInfo
 
 from sweepledger import __version__
 from sweepledger.cli.author import generate, new, try_
-from sweepledger.cli.lifecycle import pause, resume, scale
 from sweepledger.cli.options import FormatOption
 from sweepledger.cli.response import (
     EXIT_INTERRUPTED,
@@ -26,10 +25,8 @@ from sweepledger.cli.response import (
     report_usage_error,
     respond,
 )
-from sweepledger.cli.results import logs, results, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
-from sweepledger.cli.verification import compare, show
 
 VERBS: Mapping[str, Callable[..., None] | None] = {
     "new": new,
@@ -42,12 +39,12 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "check": check,
     "submit": None,
     "status": None,
-    "why": why,
-    "results": results,
-    "show": show,
-    "logs": logs,
+    "why": None,
+    "results": None,
+    "show": None,
+    "logs": None,
     "log": None,
-    "compare": compare,
+    "compare": None,
     "site": None,
     "retry": None,
     "cancel": None,
@@ -68,9 +65,9 @@ CLUSTER_VERBS: Mapping[str, Callable[..., None] | None] = {
     "local": local,
     "collect": None,
     "next": None,
-    "pause": pause,
-    "resume": resume,
-    "scale": scale,
+    "pause": None,
+    "resume": None,
+    "scale": None,
     "budget": None,
     "metrics": None,
     "expire": None,
@@ -137,7 +134,8 @@ def _answering(command: str, verb: Callable[..., Any]) -> Callable[..., None]:
         return verb
 
     def callback(form: Format, **options: Any) -> None:
-        respond(command, form, lambda: verb(**options))
+        asked = {"form": form} if "form" in signature.parameters else {}
+        respond(command, form, lambda: verb(**options, **asked))
 
     form = inspect.Parameter(
         "form", inspect.Parameter.KEYWORD_ONLY, default=Format.TEXT, annotation=FormatOption
