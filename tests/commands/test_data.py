@@ -8,8 +8,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from sweepledger.commands.digests import folder_digest
-from sweepledger.engine import datasets
 from sweepledger.errors import StorageError, UsageError
+from sweepledger.repo import datasets
 from sweepledger.structs.settings import Dataset
 
 

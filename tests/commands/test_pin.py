@@ -23,9 +23,9 @@ import pytest
 
 from sweepledger.commands.digests import pin
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import registry
-from sweepledger.engine.registry import ImageRepository
 from sweepledger.errors import SpecError, ToolError, UsageError
+from sweepledger.repo import image_registry as registry
+from sweepledger.repo.image_registry import ImageRepository
 from tests.cluster.processes import free_ports
 from tests.repository import Sandbox
 

@@ -8,9 +8,9 @@ from typing import Any
 from sweepledger import storage
 from sweepledger.commands.repository.settings_edit import SettingsEdit, edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import registry
-from sweepledger.engine.datasets import FolderDigest, ReadProgress, digest_folder
 from sweepledger.errors import StorageError, UsageError
+from sweepledger.repo import image_registry
+from sweepledger.repo.datasets import FolderDigest, ReadProgress, digest_folder
 from sweepledger.storage import storage_errors
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Image
@@ -53,7 +53,7 @@ def pin(workspace: Workspace, name: str, *, repository: str | None = None, tag: 
     _set_image(
         text, Image(name, registry_repository, UNKNOWN_DIGEST)
     )  # reports a wrong name before asking the registry
-    digest = registry.resolve_digest(registry_repository, requested_tag)
+    digest = image_registry.resolve_digest(registry_repository, requested_tag)
     edit = _set_image(text, Image(name, registry_repository, digest, requested_tag))
     storage.write_file(path, edit.text.encode())
     reference = edit.settings.images[name].reference

@@ -8,9 +8,9 @@ from typing import Any
 
 from sweepledger import search, spec
 from sweepledger.commands.local import DesiredState, RefusedBatch
+from sweepledger.commands.repository import batch_script
+from sweepledger.commands.repository.batch_script import PreparedBatch
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.local import batch_script
-from sweepledger.engine.local.batch_script import PreparedBatch
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Imported, Loss

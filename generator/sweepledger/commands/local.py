@@ -28,7 +28,6 @@ from sweepledger.commands.repository.rendered_manifests import (
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due
-from sweepledger.engine import datasets
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress
@@ -38,7 +37,7 @@ from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
-from sweepledger.repo import batches
+from sweepledger.repo import batches, datasets
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder

@@ -14,7 +14,6 @@ from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.outside_imports import ImportCheck, StartedProgram, check_imports
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import datasets
 from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
 from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
@@ -25,7 +24,7 @@ from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_tab
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.base_files import LAUNCHER_FILE
 from sweepledger.render.overlay import overlay
-from sweepledger.repo import files
+from sweepledger.repo import datasets, files
 from sweepledger.repo.git import EXECUTABLE_MODE, Checkout, work_tree_files
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.search import expansion

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from sweepledger.commands.reports import running
+from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
 from sweepledger.commands.reports.site import COMPARE, HOME, PAGE, site
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.loopback import LoopbackServer, ServedFile
 from sweepledger.errors import UsageError
 from sweepledger.repo import files
 from sweepledger.site import RUNNING_DATA, RUNNING_PAGE, running_page, to_json, with_running_link

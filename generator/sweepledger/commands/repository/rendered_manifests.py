@@ -7,13 +7,12 @@ from typing import Any
 
 from sweepledger import policy
 from sweepledger.commands.repository import batch_builder
-from sweepledger.engine import datasets
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
 from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, PACK, PACK_FILE
 from sweepledger.render.overlay import batch_digest
-from sweepledger.repo import batches, files, kustomize
+from sweepledger.repo import batches, datasets, files, kustomize
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.batch import BatchLock
