@@ -19,9 +19,11 @@ from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
 from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 
-NEEDS_CLUSTER, EDITED = "needs-cluster", "batch-edited"
+PROBLEM_CODE = "needs-cluster"
+EDITED = "batch-edited"
 Manifests = tuple[Mapping[str, Any], ...]
 
 
@@ -78,14 +80,15 @@ def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, sett
     """Return a batch as this machine runs it, under the launcher of a commit. Raises SpecError."""
     lock, run = batch.lock, batch.lock.run
     problems = [
-        Problem(batch.folder, 0, 0, path, message, NEEDS_CLUSTER, "run it in the cluster")
+        Problem(batch.folder, 0, 0, path, message, PROBLEM_CODE, "run it in the cluster")
         for path, message in _cluster_needs(lock, settings)
     ]
     if problems:
         raise SpecError(problems)
     launcher = [f"base/{LAUNCHER}/{LAUNCHER_FILE}", *([f"base/{PACK}/{PACK_FILE}"] if run.pack else [])]
-    older = batches.in_commit(repository, commit) if lock.parents else ()
-    parents = batch_builder.parent_folders_of(batch, older)
+    parents: Mapping[int, str] = {}
+    if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
+        parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
     is_proxied = settings.proxy is not None and settings.proxy.egress in run.egress
     try:
         return local_batch(
