@@ -255,7 +255,6 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
     code = desired.code.resolve()
     return PreparedBatch(
         desired.batch,
-        stored.sweep,
         code=PurePosixPath(code.relative_to(state)),
         max_disruptions=stored.lock.run.max_disruptions,
         data=None if desired.data is None else PurePosixPath(desired.data.resolve().relative_to(state)),

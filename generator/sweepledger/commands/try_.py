@@ -86,7 +86,9 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: boo
     `keep` leaves the folder that it has written to. The plan of a search is its first round.
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
-    (parsed,) = _without_controller(workspace).specs([name])
+    # A cluster needs an image, this machine does not.
+    settings = replace(workspace.settings, controller=Controller.NONE)
+    (parsed,) = replace(workspace, settings=settings).specs([name])
     programs.refuse_rewritten_code(workspace.repository, parsed)
     sweep = parsed.sweep
     program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
@@ -145,11 +147,6 @@ def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
         for suggestion in proposal.suggestions
         for replicate in range(sweep.replicates)
     )
-
-
-def _without_controller(workspace: Workspace) -> Workspace:
-    """Return the workspace without a controller: a cluster needs an image, this machine does not."""
-    return replace(workspace, settings=replace(workspace.settings, controller=Controller.NONE))
 
 
 def _launch(
