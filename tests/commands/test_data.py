@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine import datasets
 from sweepledger.errors import StorageError, UsageError
+from sweepledger.repo import datasets
 from sweepledger.structs.settings import Dataset
 from sweepledger.verbs.cluster.data import folder_digest
 from tests.command_line import run_sweep

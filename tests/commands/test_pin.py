@@ -21,9 +21,9 @@ from typing import NoReturn
 import pytest
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import registry
-from sweepledger.engine.registry import ImageRepository
 from sweepledger.errors import SpecError, ToolError, UsageError
+from sweepledger.repo import image_registry as registry
+from sweepledger.repo.image_registry import ImageRepository
 from sweepledger.verbs.cluster.pin import pin_image
 from tests.cluster.processes import free_ports
 from tests.command_line import run_sweep

@@ -29,13 +29,13 @@ def test_partitions_of_gpus_are_not_counted() -> None:
 def test_a_batch_that_fits_is_not_refused() -> None:
     batch = indexed([""] * 9, resources=ResourceAmounts(2000, 4 << 30))
 
-    assert machine.capacity_problems([batch], HAS) == ()
+    assert machine.capacity_problems(batch, HAS) == ()
 
 
 def test_all_lacking_resources_are_named() -> None:
     batch = indexed([""], resources=ResourceAmounts(2500, 5 << 30, 1))
 
-    (problem,) = machine.capacity_problems([batch], HAS)
+    (problem,) = machine.capacity_problems(batch, HAS)
 
     assert problem.code == "resources-lacking"
     assert problem.message == (
@@ -48,10 +48,10 @@ def test_all_lacking_resources_are_named() -> None:
 def test_a_lack_of_only_gpus_has_a_hint() -> None:
     batch = indexed([""], resources=ResourceAmounts(1000, 0, 1))
 
-    (problem,) = machine.capacity_problems([batch], HAS)
+    (problem,) = machine.capacity_problems(batch, HAS)
 
     assert "--without-gpu" in (problem.hint or "")
-    assert machine.capacity_problems([batch], HAS, without_gpu=True) == ()
+    assert machine.capacity_problems(batch, HAS, without_gpu=True) == ()
 
 
 def test_without_gpus_only_the_requests_change() -> None:

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from sweepledger.engine.datasets import data_state
+from sweepledger.repo.datasets import data_state
 from sweepledger.spec.rules import environment
 from sweepledger.storage import folder_state
 from tests.launcher.folders import LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell

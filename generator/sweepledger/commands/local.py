@@ -28,7 +28,6 @@ from sweepledger.commands.repository.rendered_manifests import (
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due
-from sweepledger.engine import datasets
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress
@@ -38,7 +37,7 @@ from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
-from sweepledger.repo import batches
+from sweepledger.repo import batches, datasets
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder
@@ -57,7 +56,7 @@ class RefusedBatch:
 
 @dataclass
 class DesiredState:
-    """Computes the desired state of commits. A batch is rendered once; only how it runs now may change."""
+    """Computes the desired state of commits. A batch is made once; only how it runs now may change."""
 
     repository: Repository
     mirror: Mirror
@@ -91,20 +90,19 @@ class DesiredState:
         )
 
     def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
-        """Render one batch, or return why it cannot run. A failure is tried again at the next fetch."""
-        if batch.name not in self._made:
-            result = self._try(commit, batch)
-            if isinstance(result, RefusedBatch):
-                return result
-            self._made[batch.name] = result
-        rendered = self._made[batch.name]
+        """Return one batch, or why it cannot run. A failure is tried again at the next fetch."""
         try:
-            running = batch.running
-        except UnreadableError as error:
+            if batch.name not in self._made:
+                self._made[batch.name] = self._make(commit, batch)
+            made, running = self._made[batch.name], batch.running
+        except (SpecError, UnreadableError) as error:
             return RefusedBatch(batch.name, error.problems)
-        now = machine.with_parallelism(rendered.batch, self.parallel or running.parallelism)
+        except GeneratorError as error:
+            problem = Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint)
+            return RefusedBatch(batch.name, (problem,))
+        now = machine.with_parallelism(made.batch, self.parallel or running.parallelism)
         thresholds = self.rules.path(commit, batch)
-        return replace(rendered, batch=replace(now, is_paused=running.paused), thresholds=thresholds)
+        return replace(made, batch=replace(now, is_paused=running.paused), thresholds=thresholds)
 
     @cached_property
     def rules(self) -> LiveRules:
@@ -118,17 +116,7 @@ class DesiredState:
             self._outputs[batch.name] = batch_records.stored_outputs(self.repository, commit, batch, results)
         return self._outputs[batch.name]
 
-    def _try(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
-        try:
-            return self._render(commit, batch)
-        except (SpecError, UnreadableError) as error:
-            return RefusedBatch(batch.name, error.problems)
-        except GeneratorError as error:
-            return RefusedBatch(
-                batch.name, (Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint),)
-            )
-
-    def _render(self, commit: str, batch: StoredBatch) -> DesiredBatch:
+    def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
         settings = self.settings(commit)
         if batch.name not in self.judged:
             refuse_forged(batch)
@@ -208,7 +196,7 @@ class Unpushed:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A batch was rendered and may run."""
+    """A batch may run."""
 
     batch: str
     metric: Metric
@@ -421,7 +409,7 @@ class _Loop:
             if self.options.without_gpu:
                 rendered = machine.without_gpus(rendered)
             fitted = machine.fitted(rendered, has)
-            problems = machine.capacity_problems([fitted], has, without_gpu=self.options.without_gpu)
+            problems = machine.capacity_problems(fitted, has, without_gpu=self.options.without_gpu)
             if problems:
                 refused.append(RefusedBatch(batch.name, problems))
             else:
@@ -500,12 +488,11 @@ class _Loop:
             )
         except UnrecordedError as error:
             folders = tuple(f"{ACTIVE}/{refused.batch}/" for refused in self.refused)
-            failures = [failure for failure in error.failures if not _is_in_folders(failure, folders)]
+            failures = [
+                failure
+                for failure in error.failures
+                if not (isinstance(failure, UnreadableError) and failure.problems[0].file.startswith(folders))
+            ]
             if failures:
                 raise UnrecordedError(error.done, failures) from error
             return error.done
-
-
-def _is_in_folders(failure: RepositoryError, folders: tuple[str, ...]) -> bool:
-    """Return whether something cannot be read in one of some folders."""
-    return isinstance(failure, UnreadableError) and failure.problems[0].file.startswith(folders)

@@ -14,7 +14,6 @@ from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.outside_imports import ImportCheck, StartedProgram, check_imports
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import datasets
 from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
 from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
@@ -25,7 +24,7 @@ from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_tab
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.base_files import LAUNCHER_FILE
 from sweepledger.render.overlay import overlay
-from sweepledger.repo import files
+from sweepledger.repo import datasets, files
 from sweepledger.repo.git import EXECUTABLE_MODE, Checkout, work_tree_files
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.search import expansion
@@ -87,7 +86,9 @@ def try_(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: boo
     `keep` leaves the folder that it has written to. The plan of a search is its first round.
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
-    (parsed,) = _without_controller(workspace).specs([name])
+    # A cluster needs an image, this machine does not.
+    settings = replace(workspace.settings, controller=Controller.NONE)
+    (parsed,) = replace(workspace, settings=settings).specs([name])
     programs.refuse_rewritten_code(workspace.repository, parsed)
     sweep = parsed.sweep
     program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
@@ -146,11 +147,6 @@ def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
         for suggestion in proposal.suggestions
         for replicate in range(sweep.replicates)
     )
-
-
-def _without_controller(workspace: Workspace) -> Workspace:
-    """Return the workspace without a controller: a cluster needs an image, this machine does not."""
-    return replace(workspace, settings=replace(workspace.settings, controller=Controller.NONE))
 
 
 def _launch(

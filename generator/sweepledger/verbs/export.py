@@ -18,9 +18,9 @@ from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument
 from sweepledger.cli.response import Format, Response
 from sweepledger.cli.text.conversion import print_conversion
 from sweepledger.commands.local import DesiredState, RefusedBatch
+from sweepledger.commands.repository import batch_script
+from sweepledger.commands.repository.batch_script import PreparedBatch
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.local import batch_script
-from sweepledger.engine.local.batch_script import PreparedBatch
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Loss
@@ -186,7 +186,6 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
     code = desired.code.resolve()
     return PreparedBatch(
         desired.batch,
-        stored.sweep,
         code=PurePosixPath(code.relative_to(state)),
         max_disruptions=stored.lock.run.max_disruptions,
         data=None if desired.data is None else PurePosixPath(desired.data.resolve().relative_to(state)),

@@ -66,7 +66,7 @@ def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
         state = Path(folder)
         desired, differences = _desired_state(workspace, batch, index, state)
         with LocalEngine(state, slots=1, launcher=packaged_launcher()) as engine:
-            problems = machine.capacity_problems([desired.batch], engine.capacity)
+            problems = machine.capacity_problems(desired.batch, engine.capacity)
             if problems:
                 raise SpecError(problems)
             engine.step([desired])

@@ -7,22 +7,23 @@ from typing import Any
 
 from sweepledger import policy
 from sweepledger.commands.repository import batch_builder
-from sweepledger.engine import datasets
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
 from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, PACK, PACK_FILE
 from sweepledger.render.overlay import batch_digest
-from sweepledger.repo import batches, files, kustomize
+from sweepledger.repo import batches, datasets, files, kustomize
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
 from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 
-NEEDS_CLUSTER, EDITED = "needs-cluster", "batch-edited"
+PROBLEM_CODE = "needs-cluster"
+EDITED = "batch-edited"
 Manifests = tuple[Mapping[str, Any], ...]
 
 
@@ -79,14 +80,15 @@ def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, sett
     """Return a batch as this machine runs it, under the launcher of a commit. Raises SpecError."""
     lock, run = batch.lock, batch.lock.run
     problems = [
-        Problem(batch.folder, 0, 0, path, message, NEEDS_CLUSTER, "run it in the cluster")
+        Problem(batch.folder, 0, 0, path, message, PROBLEM_CODE, "run it in the cluster")
         for path, message in _cluster_needs(lock, settings)
     ]
     if problems:
         raise SpecError(problems)
     launcher = [f"base/{LAUNCHER}/{LAUNCHER_FILE}", *([f"base/{PACK}/{PACK_FILE}"] if run.pack else [])]
-    older = batches.in_commit(repository, commit) if lock.parents else ()
-    parents = batch_builder.parent_folders_of(batch, older)
+    parents: Mapping[int, str] = {}
+    if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
+        parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
     is_proxied = settings.proxy is not None and settings.proxy.egress in run.egress
     try:
         return local_batch(

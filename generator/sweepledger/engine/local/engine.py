@@ -172,8 +172,12 @@ class LocalEngine:
             desired = [replace(item, batch=machine.without_gpus(item.batch)) for item in desired]
         self._desired = {item.batch.name: item for item in desired}
         history = list(self._collect())
-        for name in self._desired:
-            self._observe(name)
+        for name, item in self._desired.items():
+            if name not in self._indexes:
+                # Of a new Job, all records are read; later only those of ended pods.
+                self._indexes[name] = IndexStates()
+                for index in item.batch.indexes:
+                    self._refresh(item.batch, index)
         held = self.held(desired)
         history += self._pauses(held)
         desired = [
@@ -221,13 +225,6 @@ class LocalEngine:
                 self._reported.add(name)
                 yield events.BatchPaused(name, tuple(self._failures[name]), counts[name].open)
 
-    def _observe(self, name: str) -> None:
-        """Read all records of a new Job; later only the records of ended pods are read."""
-        if name not in self._indexes:
-            self._indexes[name] = IndexStates()
-            for index in self._desired[name].batch.indexes:
-                self._refresh(self._desired[name].batch, index)
-
     def _refresh(self, batch: LocalBatch, index: int) -> IndexState:
         folder = volumes.trial_folder(self._folders, batch, index)
         state = attempt_records.read_attempts(
@@ -249,7 +246,10 @@ class LocalEngine:
     def _act(self, action: Action) -> Iterator[EngineEvent]:
         match action:
             case CreateJob(name):
-                yield self._create(name)
+                batch = self._desired[name].batch
+                volumes.write_files(self._folders, batch)
+                self._entries[name] = store.JobEntry(batch.digest, self._clock())
+                yield events.JobCreated(name)
             case RefuseEdit(name):
                 if name not in self._refused:
                     self._refused.add(name)
@@ -268,12 +268,6 @@ class LocalEngine:
                 self._refused.discard(name)
                 self._entries.pop(name)
                 yield events.JobPruned(name)
-
-    def _create(self, name: str) -> EngineEvent:
-        batch = self._desired[name].batch
-        volumes.write_files(self._folders, batch)
-        self._entries[name] = store.JobEntry(batch.digest, self._clock())
-        return events.JobCreated(name)
 
     def _start(self, desired: DesiredBatch, index: int, failures: int) -> Iterator[EngineEvent]:
         batch = desired.batch

@@ -186,7 +186,9 @@ def reconcile(
     for pod in observed.pods:
         pods.setdefault(pod.job, []).append(pod)
     names = {job.name for job in desired} | set(untouched)
-    actions = list(_prune(sorted(set(observed.jobs) - names), pods))
+    actions: list[Action] = []
+    for name in sorted(set(observed.jobs) - names):
+        actions += _kill(pods.get(name, []), "pruned") if pods.get(name) else [PruneJob(name)]
     free = _FreeCapacity(observed)
     for job in desired:
         actions += _decide(job, observed.jobs.get(job.name), pods.get(job.name, []), free, now)
@@ -238,13 +240,6 @@ class _FreeCapacity:
         return True
 
 
-def _prune(names: Iterable[str], pods: Mapping[str, list[PodState]]) -> Iterator[Action]:
-    for name in names:
-        yield from _kill(pods.get(name, []), "pruned")
-        if not pods.get(name):
-            yield PruneJob(name)
-
-
 def _kill(pods: Iterable[PodState], reason: str) -> Iterator[KillPod]:
     return (KillPod(pod.uid, reason) for pod in pods if not pod.stopping)
 
@@ -267,16 +262,12 @@ def _decide(
         if not pods:
             yield end
     else:
-        yield from _overdue(job, pods, now)
+        if job.pod_deadline is not None:
+            late = (pod for pod in pods if now - pod.started > (job.pod_deadline or 0))
+            yield from _kill(late, "deadline")
         if job.is_paused:
             return
         yield from _starts(job, state, pods, free, now)
-
-
-def _overdue(job: LocalBatch, pods: list[PodState], now: float) -> Iterator[Action]:
-    if job.pod_deadline is not None:
-        late = (pod for pod in pods if now - pod.started > (job.pod_deadline or 0))
-        yield from _kill(late, "deadline")
 
 
 def _starts(

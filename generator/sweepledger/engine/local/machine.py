@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,15 +94,9 @@ def _with_at_once(batch: LocalBatch, at_once: int) -> LocalBatch:
 
 
 def capacity_problems(
-    batches: Sequence[LocalBatch], has: ResourceAmounts, *, without_gpu: bool = False
+    batch: LocalBatch, has: ResourceAmounts, *, without_gpu: bool = False
 ) -> tuple[Problem, ...]:
-    """Return a problem for every batch with a pod that does not fit the machine."""
-    return tuple(
-        problem for batch in batches for problem in _batch_problems(batch, has, without_gpu=without_gpu)
-    )
-
-
-def _batch_problems(batch: LocalBatch, has: ResourceAmounts, *, without_gpu: bool) -> Iterator[Problem]:
+    """Return a problem if a pod of a batch does not fit the machine."""
     milli_cpus, memory = batch.requests.milli_cpus, batch.requests.memory
     gpus = 0 if without_gpu else batch.requests.gpus
     lacks = [
@@ -116,7 +109,7 @@ def _batch_problems(batch: LocalBatch, has: ResourceAmounts, *, without_gpu: boo
         if more
     ]
     if not lacks:
-        return
+        return ()
     only_gpus = gpus > has.gpus and len(lacks) == 1
     hint = (
         "`sweep cluster local --without-gpu` runs the trials without GPUs and marks their records"
@@ -124,4 +117,4 @@ def _batch_problems(batch: LocalBatch, has: ResourceAmounts, *, without_gpu: boo
         else None
     )
     message = f"each trial of {batch.name} requests more than this machine has: {', '.join(lacks)}"
-    yield Problem(f"overlays/active/{batch.name}", 0, 0, "resources", message, PROBLEM_CODE, hint)
+    return (Problem(f"overlays/active/{batch.name}", 0, 0, "resources", message, PROBLEM_CODE, hint),)

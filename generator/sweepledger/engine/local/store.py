@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from sweepledger import storage
 from sweepledger.engine.local.job_controller import JobCondition
@@ -51,7 +50,10 @@ def load_jobs(state: Path) -> dict[str, JobEntry]:
     path = state / STATE_FILE
     try:
         jobs = json.loads(path.read_text(encoding="utf-8"))["jobs"]
-        return {name: _entry(data) for name, data in jobs.items()}
+        return {
+            name: JobEntry(**{**data, "condition": data["condition"] and JobCondition(data["condition"])})
+            for name, data in jobs.items()
+        }
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -61,11 +63,6 @@ def load_jobs(state: Path) -> dict[str, JobEntry]:
             f"{path} is damaged: {error}",
             hint="delete it while no trial runs; the state of trials is read from their records",
         ) from error
-
-
-def _entry(data: dict[str, Any]) -> JobEntry:
-    condition = data.pop("condition")
-    return JobEntry(**data, condition=None if condition is None else JobCondition(condition))
 
 
 def save_jobs(state: Path, jobs: Mapping[str, JobEntry]) -> None:

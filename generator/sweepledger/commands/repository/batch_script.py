@@ -100,7 +100,6 @@ class PreparedBatch:
     """A batch whose files are in the state folder; paths are relative to it."""
 
     batch: LocalBatch
-    sweep: str
     code: PurePosixPath
     max_disruptions: int
     data: PurePosixPath | None = None

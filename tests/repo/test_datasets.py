@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine import datasets
 from sweepledger.errors import StorageError, ToolError
+from sweepledger.repo import datasets
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from sweepledger.engine.datasets import verified_folder
+from sweepledger.repo.datasets import verified_folder
 from sweepledger.structs.settings import Dataset
 folder, *prepare = sys.argv[1:]
 verified_folder(Dataset("digits", "claim", "version:1", prepare=tuple(prepare)), Path(folder), code=Path.cwd())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sweepledger.engine.loopback import HOST, LoopbackServer, ServedFile
+from sweepledger.commands.reports.loopback import HOST, LoopbackServer, ServedFile
 from sweepledger.errors import StorageError, UsageError
 
 
