@@ -170,7 +170,7 @@ def test_an_error_in_the_record_is_cut(trial_folder: TrialFolder) -> None:
 def test_the_launcher_stands_alone() -> None:
     text = LAUNCHER.read_text(encoding="utf-8")
 
-    assert {path.name for path in FOLDER.iterdir()} == {
+    assert {path.name for path in FOLDER.iterdir() if path.is_file()} == {
         "kustomization.yaml",
         "launch.py",
         "record.schema.json",

@@ -108,7 +108,6 @@ LARGEST_EVENTS = 1024 * 1024 * KIBIBYTE  # of one event file: pictures are skipp
 LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
-HEAD = 256  # bytes of a file that tell it from most others
 CREATED_MODE = 0o644
 FOR_LAUNCHER = {b"SWEEP_CODE", b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
 """Variables that no command gets: they lead to what other trials have."""
@@ -141,7 +140,7 @@ KEPT_OUTPUT = 256 * KIBIBYTE  # bytes of an output's head, and of its tail
 LONGEST_LINE = 64 * KIBIBYTE  # that is searched for a metric
 LONGEST_MATCH = 1000  # characters of a line that patterns are applied to
 MOST_WAYS = 10 * LONGEST_MATCH**2  # of a pattern to divide a line: two long repeats and few short ones
-HEAD = 256  # bytes by which a file that was written anew is recognized
+HEAD = 256  # bytes that tell a file from most others, and one that was written anew from what it was
 TERMINATION_BYTES = 4095  # Kubernetes keeps 4096
 WHOLE_LIST = 1000  # rows of hyperparams.yml: PyYAML needs half a second to read so many
 MOST_ROWS = 1000  # of one pod

@@ -119,7 +119,6 @@ class SweepRun:
     def prepare(cls, workspace: Workspace, names: tuple[str, ...]) -> "SweepRun":
         """Return the named sweeps. Raises SpecError, UsageError, RepositoryError if nothing can be committed here."""
         branch = _require_branch(workspace.repository)
-        git.refuse_unsigned(workspace.repository)
         read: dict[str, bytes] = {}
         specs = workspace.specs(names)
         for parsed in specs:

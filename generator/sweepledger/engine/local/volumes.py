@@ -207,7 +207,9 @@ def remove_pod(folders: StateFolders, uid: str) -> None:
 
 def remove_short_links(folders: StateFolders) -> None:
     """Remove the links to long temporary folders of pods that launchers have left behind."""
-    for link in Path(SHORT_FOLDER).glob(f"{SHORT_PREFIX}*"):
+    with os.scandir(SHORT_FOLDER) as entries:
+        links = [Path(entry.path) for entry in entries if entry.name.startswith(SHORT_PREFIX)]
+    for link in links:
         with contextlib.suppress(OSError):
             if link.readlink().is_relative_to(folders.pods):
                 link.unlink()
