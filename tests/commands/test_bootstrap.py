@@ -147,7 +147,7 @@ def test_what_the_collector_may_reach_beyond_need_is_not_decided_yet(sandbox: Sa
 
 
 CLONING = """version: 1
-images: {collector: {repository: registry.example.org/collector, digest: 'sha256:%s'}}
+images: {collector: registry.example.org/collector@sha256:%s}
 code: {url: 'https://git.example.org/team/sweeps.git', image: collector}
 """ % ("1" * 64)
 OPENED = "egress: {git: {cidrs: [198.51.100.7/32], ports: [443]}}\n"
@@ -238,8 +238,8 @@ def test_a_bootstrap_file_that_cannot_be_read_is_said_to_be_so(sandbox: Sandbox)
 
 PRIVATE = """version: 1
 images:
-  collector: {repository: registry.example.org/sweep, digest: "sha256:DIGEST"}
-  git: {repository: registry.example.org/git, digest: "sha256:DIGEST"}
+  collector: registry.example.org/sweep@sha256:DIGEST
+  git: registry.example.org/git@sha256:DIGEST
 image_pull_secret: registry
 code: {url: "https://git.example.org/team/sweeps.git", image: git, secret: code-read}
 secrets: {hub: {secret: hub-token, key: token, variable: HF_TOKEN}}

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sweepledger import storage
 from sweepledger.commands.repository.settings_edit import SettingsEdit, edit_settings, read_settings_text
@@ -61,18 +60,10 @@ def pin(workspace: Workspace, name: str, *, repository: str | None = None, tag: 
 
 
 def _set_image(text: str, image: Image) -> SettingsEdit:
-    """Set the keys of an image that differ from the settings in this text."""
+    """Set an image of the settings in this text, if it is another there."""
     current = edit_settings(text, {}, unpinned=True).settings.images.get(image.name)
-    tag = {"tag": image.tag} if image.tag else {}
-    keys = {"repository": image.repository, **tag, "digest": image.digest}
-    values: dict[tuple[str, ...], Any] = {("images", image.name): keys}
-    if current is not None:
-        values = {
-            ("images", image.name, key): value
-            for key, value in keys.items()
-            if getattr(current, key) != value
-        }
-    return edit_settings(text, values, unpinned=True)
+    is_new = current != image
+    return edit_settings(text, {("images", image.name): image.reference} if is_new else {}, unpinned=True)
 
 
 def folder_digest(folder: Path, *, progress: Callable[[ReadProgress], None] | None = None) -> FolderDigest:

@@ -66,7 +66,15 @@ Currency = Annotated[
 DIGEST = re.compile("sha256:[0-9a-f]{64}")
 DIGEST_EXAMPLE = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 DIGEST_RULE = "must be sha256: and 64 lower-case hex digits"
-Digest = Annotated[str, like(DIGEST.pattern, DIGEST_RULE, code="image-reference")]
+_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
+_COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+IMAGE_REPOSITORY = rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*"
+IMAGE_TAG = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+IMAGE = re.compile(
+    f"(?P<repository>{IMAGE_REPOSITORY})(?::(?P<tag>{IMAGE_TAG}))?(?:@(?P<digest>{DIGEST.pattern}))?",
+    re.ASCII,
+)
+LONGEST_IMAGE = 512
 ImagePrefix = Annotated[str, Meta(pattern="^[a-z0-9](?:[a-z0-9._:/-]{0,253}[a-z0-9])?$")]
 """A registry, or the beginning of a repository."""
 

@@ -11,9 +11,13 @@ from urllib.parse import quote
 from msgspec import Meta
 
 from sweepledger.model.forms import (
+    DIGEST,
     DIGEST_EXAMPLE,
+    IMAGE,
+    IMAGE_REPOSITORY,
     LOG_LINK_NAMES,
     LONGEST_DOMAIN,
+    LONGEST_IMAGE,
     BranchName,
     BucketFolder,
     BucketUrl,
@@ -22,7 +26,6 @@ from sweepledger.model.forms import (
     Currency,
     DataDigest,
     DataVersion,
-    Digest,
     Endpoint,
     ImagePrefix,
     LabelKey,
@@ -153,17 +156,37 @@ class Image:
     """A container image that specs name."""
 
     name: Annotated[str, NAME]
-    repository: Annotated[str, Meta(examples=["registry.example.org/team/train"])]
-    """Repository of the image, without tag and digest."""
-    digest: Annotated[Digest, Absent(""), Meta(examples=[DIGEST_EXAMPLE])]
-    """Digest of the image. `sweep cluster pin NAME` reads the digest of the tag from the registry."""
-    tag: Annotated[str | None, Meta(examples=["1.4"])] = None
-    """Tag of the image, for information; the digest determines what runs."""
+    repository: str
+    digest: str
+    """Empty only for `sweep cluster pin`, which adds it."""
+    tag: str | None = None
+    """For information, because the digest decides."""
 
     @property
     def reference(self) -> str:
         """The image reference in a pod."""
-        return f"{self.repository}{f':{self.tag}' if self.tag else ''}@{self.digest}"
+        digest = f"@{self.digest}" if self.digest else ""
+        return f"{self.repository}{f':{self.tag}' if self.tag else ''}{digest}"
+
+
+def _image(text: str) -> Image:
+    """Return the image of a reference, still without a name. Raises ValueError."""
+    match = IMAGE.fullmatch(text)
+    if match is not None and len(text) <= LONGEST_IMAGE:
+        return Image("", match["repository"], match["digest"] or "", match["tag"])
+    reference, _, digest = text.partition("@")
+    if digest and not DIGEST.fullmatch(digest):
+        raise ValueError("must end in @sha256: and 64 lower-case hex digits")
+    if re.fullmatch(IMAGE_REPOSITORY, reference.rpartition(":")[0], re.ASCII):
+        raise ValueError("must have a tag such as 1.4 after its repository, or none")
+    raise ValueError("must begin with a repository such as registry.example.org/team/train")
+
+
+NamedImage = Annotated[
+    Image,
+    TextForm(_image, "image-reference", "for example registry.example.org/team/train:1.4@sha256:…"),
+    Meta(examples=[f"registry.example.org/team/train:1.4@{DIGEST_EXAMPLE}"]),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -820,8 +843,11 @@ class Settings:
     cluster budget` shows what remains."""
     code: CodeSource | None = None
     """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
-    images: Annotated[Mapping[Name, Image], MANY, EntryName("train")] = field(default_factory=empty_mapping)
-    """Container images by name, for specs to refer to."""
+    images: Annotated[Mapping[Name, NamedImage], MANY, EntryName("train")] = field(
+        default_factory=empty_mapping
+    )
+    """Container images by name, for specs to refer to: references with digests, which `sweep cluster pin NAME` writes.
+    The tag is for information; the digest determines what runs."""
     datasets: Annotated[Mapping[Name, Dataset], MANY, EntryName("mnist")] = field(
         default_factory=empty_mapping
     )
