@@ -122,9 +122,9 @@ REFUSED = [
     ),
     *(f"results: {{store: {text}}}" for text in ("API", "null", "[api]", "api, claim: x", "api, keep: 30d")),
     "budgets: {'{{x}}': {gpu_hours: 1}}",
-    *(f"logs: {{link: '{text}'}}" for text in ("javascript:alert(1)", "file:///etc/passwd", "https://x/{")),
-    *(f"logs: {{link: '{text}'}}" for text in ("https://x/{0}", "https://x/{trial.__class__}")),
-    *(f"logs: {{link: {text}}}" for text in ("https://user:password@x/{trial}", '"https://x/\\e]8;;"')),
+    *(f"logs: '{text}'" for text in ("javascript:alert(1)", "file:///etc/passwd", "https://x/{")),
+    *(f"logs: '{text}'" for text in ("https://x/{0}", "https://x/{trial.__class__}")),
+    *(f"logs: {text}" for text in ("https://user:password@x/{trial}", '"https://x/\\e]8;;"')),
     *(
         STORE.format(store=store, to=to, name=name)
         for store, to, name in (
@@ -155,7 +155,7 @@ ACCEPTED = [
     "monitoring: {enabled: true, labels: {release: kube-prometheus-stack, example.org/team: a}}",
     "monitoring: {enabled: true, notify: {service: slack, channel: sweeps}}",
     "secrets: {a: {secret: wandb, key: a, variable: A}}",
-    "logs: {link: 'https://logs.example.org/{namespace}/{batch}/{trial}'}",
+    "logs: 'https://logs.example.org/{namespace}/{batch}/{trial}'",
     STORE.format(store="mlflow", to="https://mlflow.example.org", name="mlflow"),
 ]
 

@@ -468,8 +468,8 @@ def test_the_collector_can_run_in_a_pool() -> None:
 def test_a_link_to_logs_has_a_longest_length() -> None:
     link = "https://logs.example.org/".ljust(2000, "a")
 
-    assert isinstance(settings(f"logs: {{link: '{link}'}}"), Settings)
-    assert settings(f"logs: {{link: '{link}a'}}") == [("logs.link", "log-link")]
+    assert isinstance(settings(f"logs: '{link}'"), Settings)
+    assert settings(f"logs: '{link}a'") == [("logs", "log-link")]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from msgspec import Meta
 
@@ -202,38 +201,9 @@ Signer = Annotated[
     ),
 ]
 
-LOG_LINK_NAMES = ("batch", "namespace", "pod", "sweep", "trial")
-"""Names in braces that a link to logs may contain."""
-MAX_LINK = 2000
 MAX_CHANNEL = 100
 
 
-def _log_link(text: str) -> str:
-    """Return a web address without credentials, whose host is fixed, with known names in braces."""
-    bare, used = re.sub(r"\{[^{}]*\}", "", text), re.findall(r"\{([^{}]*)\}", text)
-    if len(text) > MAX_LINK or not text.isascii() or not text.isprintable() or set(' "<>\\^`{}') & set(bare):
-        raise ValueError(f"must be an address of at most {MAX_LINK} characters that are valid in one")
-    if unknown := sorted({*used} - {*LOG_LINK_NAMES}):
-        known = ", ".join(f"{{{name}}}" for name in LOG_LINK_NAMES)
-        raise ValueError(f"must use the names {known} only, not {{{unknown[0]}}}")
-    try:
-        parts = urlsplit(text)
-        host = parts.hostname
-    except ValueError:
-        host = None
-    if not host or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "{" in parts.netloc:
-        raise ValueError("must begin with http:// or https:// and a fixed host without credentials")
-    return text
-
-
-LogLink = Annotated[
-    str,
-    TextForm(
-        _log_link,
-        "log-link",
-        "for example https://grafana.example.org/explore?namespace={namespace}&pod={pod}",
-    ),
-]
 Channel = Annotated[
     str,
     like(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from msgspec import Meta
 
@@ -15,7 +15,6 @@ from sweepledger.model.forms import (
     DIGEST_EXAMPLE,
     IMAGE,
     IMAGE_REPOSITORY,
-    LOG_LINK_NAMES,
     LONGEST_DOMAIN,
     LONGEST_IMAGE,
     BranchName,
@@ -31,7 +30,6 @@ from sweepledger.model.forms import (
     LabelKey,
     Labels,
     LabelValue,
-    LogLink,
     Name,
     Port,
     Reference,
@@ -706,16 +704,17 @@ class MonitoringSettings:
     """Report to the git server whether the cluster has applied each commit."""
 
 
+LOG_LINK_NAMES = ("batch", "namespace", "pod", "sweep", "trial")
+"""Names in braces that a link to logs may contain."""
+MAX_LINK = 2000
+
+
 @dataclass(frozen=True, slots=True)
 class LogsSettings:
     """Where a log system shows the output of trials."""
 
-    link: Annotated[
-        LogLink | None,
-        Meta(examples=["https://grafana.example.org/explore?namespace={namespace}&pod={pod}"]),
-    ] = None
-    """Address that shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and {trial} where they
-    belong."""
+    link: str | None = None
+    """Address with `LOG_LINK_NAMES` in braces; None: there is no log system."""
 
     def url(self, **values: str) -> str | None:
         """Return the link with values for all names, escaped; None without a link."""
@@ -725,6 +724,35 @@ class LogsSettings:
         for name in LOG_LINK_NAMES:
             text = text.replace(f"{{{name}}}", quote(values.get(name, ""), safe=""))
         return text
+
+
+def _log_link(text: str) -> LogsSettings:
+    """Return the link of a web address without credentials, whose host is fixed, with known names in braces."""
+    bare, used = re.sub(r"\{[^{}]*\}", "", text), re.findall(r"\{([^{}]*)\}", text)
+    if len(text) > MAX_LINK or not text.isascii() or not text.isprintable() or set(' "<>\\^`{}') & set(bare):
+        raise ValueError(f"must be an address of at most {MAX_LINK} characters that are valid in one")
+    if unknown := sorted({*used} - {*LOG_LINK_NAMES}):
+        known = ", ".join(f"{{{name}}}" for name in LOG_LINK_NAMES)
+        raise ValueError(f"must use the names {known} only, not {{{unknown[0]}}}")
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "{" in parts.netloc:
+        raise ValueError("must begin with http:// or https:// and a fixed host without credentials")
+    return LogsSettings(text)
+
+
+LogLink = Annotated[
+    LogsSettings,
+    TextForm(
+        _log_link,
+        "log-link",
+        "for example https://grafana.example.org/explore?namespace={namespace}&pod={pod}",
+    ),
+    Meta(examples=["https://grafana.example.org/explore?namespace={namespace}&pod={pod}"]),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -827,8 +855,9 @@ class Settings:
         Meta(examples=[{"enabled": True, "labels": {"release": "kube-prometheus-stack"}}]),
     ] = field(default_factory=MonitoringSettings)
     """Alerts, a dashboard and messages: `sweep cluster bootstrap` writes clusters/monitoring/."""
-    logs: LogsSettings = LogsSettings()
-    """The log system that keeps the output of trials."""
+    logs: LogLink = LogsSettings()
+    """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
+    {trial} where they belong."""
     currency: Annotated[Currency, Meta(examples=["EUR"])] = ""
     """Currency of prices and budgets, shown after amounts."""
     budgets: Annotated[
