@@ -152,8 +152,8 @@ ACCEPTED = [
     'pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {annotations: {"kubernetes.io/egress-bandwidth": 1G}}}}',
     "pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {priority_class: batch-system-low}}}",
     "pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {service_account: b, tokens: {c: {audience: https://kubernetes.example.org/}}}}}",
-    "monitoring: {enabled: true, labels: {release: kube-prometheus-stack, example.org/team: a}}",
-    "monitoring: {enabled: true, notify: {service: slack, channel: sweeps}}",
+    "monitoring: {labels: {release: kube-prometheus-stack, example.org/team: a}}",
+    "monitoring: {notify: {service: slack, channel: sweeps}}",
     "secrets: {a: {secret: wandb, key: a, variable: A}}",
     "logs: 'https://logs.example.org/{namespace}/{batch}/{trial}'",
     STORE.format(store="mlflow", to="https://mlflow.example.org", name="mlflow"),
@@ -214,7 +214,7 @@ EDITS: dict[str, Edit] = {
 def monitored(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     sandbox = Sandbox.create(tmp_path_factory.mktemp("monitored"))
     notify = "notify: {service: slack, channel: sweeps}"
-    sandbox.write("sweepledger.yaml", f"{SETTINGS}monitoring: {{enabled: true, {notify}}}\n")
+    sandbox.write("sweepledger.yaml", f"{SETTINGS}monitoring: {{{notify}}}\n")
     bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, URL, "main"))
     sandbox.publish("Bootstrap")
     return sandbox

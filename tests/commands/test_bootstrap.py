@@ -71,6 +71,17 @@ def test_objects_that_no_file_declares_any_more_are_named(sandbox: Sandbox, cont
     ]
 
 
+def test_monitoring_is_a_key_that_bootstrap_adds_and_removes(sandbox: Sandbox) -> None:
+    with_it = run_bootstrap(sandbox, monitoring=True)
+    text = (sandbox.root / "sweepledger.yaml").read_text()
+
+    assert "\nmonitoring: {}\n" in text
+    assert "clusters/monitoring/dashboard.json" in with_it.written
+    assert not run_bootstrap(sandbox, monitoring=True).written
+    run_bootstrap(sandbox, monitoring=False)
+    assert (sandbox.root / "sweepledger.yaml").read_text() == text.replace("monitoring: {}\n", "")
+
+
 def test_twice_changes_nothing(sandbox: Sandbox) -> None:
     run_bootstrap(sandbox)
     sandbox.commit("Bootstrap")

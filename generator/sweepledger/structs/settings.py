@@ -692,8 +692,8 @@ class Notify:
 class MonitoringSettings:
     """What `sweep cluster bootstrap` writes to `clusters/monitoring/`."""
 
-    enabled: Annotated[bool, Meta(examples=[True])] = False
-    """Write the folder; `sweep cluster bootstrap --monitoring` sets it."""
+    enabled: Annotated[bool, UNWRITTEN] = True
+    """Whether the settings have this key; without it, no such folder is written."""
     labels: Annotated[Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = field(
         default_factory=empty_mapping
     )
@@ -851,10 +851,10 @@ class Settings:
     submit: SubmitSettings = SubmitSettings()
     """Settings for clusters without a GitOps controller."""
     monitoring: Annotated[
-        MonitoringSettings,
-        Meta(examples=[{"enabled": True, "labels": {"release": "kube-prometheus-stack"}}]),
-    ] = field(default_factory=MonitoringSettings)
-    """Alerts, a dashboard and messages: `sweep cluster bootstrap` writes clusters/monitoring/."""
+        MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
+    ] = MonitoringSettings(enabled=False)
+    """Alerts, a dashboard and messages: with this key, also with an empty mapping, `sweep cluster bootstrap` writes
+    clusters/monitoring/."""
     logs: LogLink = LogsSettings()
     """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
     {trial} where they belong."""
