@@ -82,7 +82,8 @@ class Schemas:
     def of_key(self, key: KeyOf, text: str | None) -> Schema:
         stated = type_of(key.annotation)
         schema = self.of(key.annotation, text)
-        is_written = stated.form is not None or isinstance(key.default, str | int | float)
+        form = stated.form
+        is_written = isinstance(key.default, str | int | float | tuple if form else str | int | float)
         if "$ref" not in schema and is_written and key.default not in {MISSING, None, ""}:
             schema["default"] = stated.form.write(key.default) if stated.form else key.default
         return in_order(schema)

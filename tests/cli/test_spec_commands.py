@@ -51,7 +51,7 @@ def test_a_new_spec_names_the_schema_next_to_it(sandbox: Sandbox) -> None:
 CLONES = """version: 1
 defaults: {image: git}
 images:
-  git: {repository: registry.example.org/git, digest: 'sha256:%s'}
+  git: registry.example.org/git@sha256:%s
 code: {url: 'https://git.example.org/team/sweeps.git', image: git}
 """ % ("1" * 64)
 

@@ -25,7 +25,7 @@ namespace: {namespace}
 controller: none
 defaults: {{image: trainer, pool: fake}}
 images:
-  trainer: {{repository: registry.example.org/trainer, digest: 'sha256:{digest}'}}
+  trainer: registry.example.org/trainer@sha256:{digest}
 results: {{every: 30m, nfs: files.example.org:/results}}
 """
 SPEC = """name: {name}

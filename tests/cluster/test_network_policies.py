@@ -49,9 +49,9 @@ namespace: {SPACE}
 controller: none
 defaults: {{image: trainer}}
 images:
-  trainer: {{repository: registry.example/trainer, digest: '{DIGEST}'}}
-  collector: {{repository: registry.example/sweep, digest: '{DIGEST}'}}
-  sync: {{repository: registry.example/sync, digest: '{DIGEST}'}}
+  trainer: registry.example/trainer@{DIGEST}
+  collector: registry.example/sweep@{DIGEST}
+  sync: registry.example/sync@{DIGEST}
 code: {{url: 'https://git.example/team/sweeps.git', image: collector}}
 results:
   claim: results

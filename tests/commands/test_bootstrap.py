@@ -71,6 +71,17 @@ def test_objects_that_no_file_declares_any_more_are_named(sandbox: Sandbox, cont
     ]
 
 
+def test_monitoring_is_a_key_that_bootstrap_adds_and_removes(sandbox: Sandbox) -> None:
+    with_it = run_bootstrap(sandbox, monitoring=True)
+    text = (sandbox.root / "sweepledger.yaml").read_text()
+
+    assert "\nmonitoring: {}\n" in text
+    assert "clusters/monitoring/dashboard.json" in with_it.written
+    assert not run_bootstrap(sandbox, monitoring=True).written
+    run_bootstrap(sandbox, monitoring=False)
+    assert (sandbox.root / "sweepledger.yaml").read_text() == text.replace("monitoring: {}\n", "")
+
+
 def test_what_was_asked_for_before_need_not_be_said_again(sandbox: Sandbox) -> None:
     run_bootstrap(sandbox, shapes=(Shape.JOB_SET,), is_public=True)
 
@@ -137,7 +148,7 @@ def test_what_the_collector_may_reach_beyond_need_is_not_decided_yet(sandbox: Sa
 
 
 CLONING = """version: 1
-images: {collector: {repository: registry.example.org/collector, digest: 'sha256:%s'}}
+images: {collector: registry.example.org/collector@sha256:%s}
 code: {url: 'https://git.example.org/team/sweeps.git', image: collector}
 """ % ("1" * 64)
 OPENED = "egress: {git: {cidrs: [198.51.100.7/32], ports: [443]}}\n"
@@ -222,8 +233,8 @@ def test_a_bootstrap_file_that_cannot_be_read_is_said_to_be_so(sandbox: Sandbox)
 
 PRIVATE = """version: 1
 images:
-  collector: {repository: registry.example.org/sweep, digest: "sha256:DIGEST"}
-  git: {repository: registry.example.org/git, digest: "sha256:DIGEST"}
+  collector: registry.example.org/sweep@sha256:DIGEST
+  git: registry.example.org/git@sha256:DIGEST
 image_pull_secret: registry
 code: {url: "https://git.example.org/team/sweeps.git", image: git, secret: code-read}
 secrets: {hub: {secret: hub-token, key: token, variable: HF_TOKEN}}

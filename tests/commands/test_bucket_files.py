@@ -67,7 +67,7 @@ def settings_of(server: StorageServer, kind: str) -> tuple[str, dict[str, str]]:
     repository, _, digest = IMAGE.partition("@")
     text = (
         f'results: {{store: bucket, keep: {KEEP}d, bucket: {{url: "{server.url}", egress: bucket, {own}}}}}\n'
-        f'images: {{collector: {{repository: {repository}, digest: "{digest}"}}}}\n'
+        f"images: {{collector: {repository}@{digest}}}\n"
         "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
     )
     return f"version: 1\n{text}", {name: values[name] for name in names}

@@ -47,7 +47,7 @@ def in_a_bucket(sandbox: Sandbox) -> None:
     settings = sandbox.root / "sweepledger.yaml"
     chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
     repository, _, digest = IMAGE.partition("@")
-    images = f'images: {{collector: {{repository: {repository}, digest: "{digest}"}}}}\n'
+    images = f"images: {{collector: {repository}@{digest}}}\n"
     egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
     settings.write_text(f"{settings.read_text()}{chosen}{images}{egress}")
     sandbox.commit("Keep results in a bucket")

@@ -147,7 +147,7 @@ def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -
     assert "not 'Bound'" in findings[f"PersistentVolumeClaim {platform}/sweep-results"].details
 
 
-MORE = f"""images: {{collector: {{repository: registry.example/sweep, digest: 'sha256:{"c" * 64}'}}}}
+MORE = f"""images: {{collector: registry.example/sweep@sha256:{"c" * 64}}}
 pools: {{gpu: {{queue: research, node: {{cpu: 8, memory: 32Gi, gpu: 1}}, max_nodes: 4}}}}
 datasets: {{digits: {{claim: digits, path: v2, version: '2'}}}}
 authorities: {{config_map: company-ca}}

@@ -33,10 +33,8 @@ OLD = f"sha256:{'0' * 64}"
 SETTINGS = """# ours
 version: 1
 images:
-  trainer:   # what trains
-    repository: {repository}
-    tag: v1
-    digest: {digest}   # of v1
+  # what trains
+  trainer: "{repository}:v1@{digest}"   # of v1
 """
 
 
@@ -139,22 +137,22 @@ def test_the_digest_is_written_where_the_old_one_stood_and_nothing_else_changes(
 
 
 def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
-    text = f"version: 1\nimages:\n  trainer: {{repository: {host}/team/trainer, tag: v1}}\n"
-    sandbox.write("sweepledger.yaml", f"{text}  other: {{repository: {host}/team/other, tag: v1}}\n")
+    text = f"version: 1\nimages:\n  trainer: {host}/team/trainer:v1\n"
+    sandbox.write("sweepledger.yaml", f"{text}  other: {host}/team/other:v1\n")
     workspace = Workspace.find(sandbox.root, unpinned=True)
 
     result = pin_image(workspace, "trainer")
 
     assert (result.digest, result.previous) == (shelf.digest, "")
     assert (
-        f"trainer: {{repository: {host}/team/trainer, tag: v1, digest: "
+        f'trainer: "{host}/team/trainer:v1@{shelf.digest}"\n'
         in (sandbox.root / "sweepledger.yaml").read_text()
     )
     with pytest.raises(SpecError) as raised:
         _ = sandbox.workspace
     (problem,) = raised.value.problems
     assert (problem.path, problem.hint) == (
-        "images.other.digest",
+        "images.other",
         "`sweep cluster pin other` finds the digest of its tag",
     )
 

@@ -307,7 +307,7 @@ def test_a_search_begun_here_and_pushed_is_finished_elsewhere_and_no_trial_is_tr
 CLONING = f"""version: 1
 controller: argocd
 defaults: {{image: '{IMAGE}'}}
-images: {{git: {{repository: registry.example.org/git, digest: 'sha256:{"1" * 64}'}}}}
+images: {{git: registry.example.org/git@sha256:{"1" * 64}}}
 code: {{url: https://git.example.org/team/sweeps.git, image: git, secret: git-read}}
 """
 

@@ -90,7 +90,7 @@ def test_the_link_to_the_log_system_names_the_trial_with_escaped_values(sandbox:
     link = "https://logs.example.org/{namespace}?q={batch}%20{trial}&pod={pod}"
     batch = sandbox.merged()
     trial = explain_waiting(sandbox.workspace, "peak").batches[0].ids[1]
-    sandbox.write("sweepledger.yaml", f"version: 1\nlogs: {{link: '{link}'}}\n")
+    sandbox.write("sweepledger.yaml", f"version: 1\nlogs: '{link}'\n")
 
     (explained,) = explain_waiting(sandbox.workspace, trial).batches
 

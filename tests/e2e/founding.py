@@ -32,8 +32,8 @@ defaults: {{image: trainer}}
 results: {{claim: sweep-results, every: 1m}}
 next: collector
 images:
-  trainer: {{repository: {trainer.name}, digest: '{trainer.digest}'}}
-  collector: {{repository: {collector.name}, digest: '{collector.digest}'}}
+  trainer: {trainer.name}@{trainer.digest}
+  collector: {collector.name}@{collector.digest}
 code: {{url: '{url}', image: collector}}
 datasets:
   mnist: {{claim: mnist, digest: '{digits}'}}

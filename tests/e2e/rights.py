@@ -30,8 +30,8 @@ controller: none
 defaults: {{image: trainer}}
 results: {{claim: sweep-results, every: 30m, keep: 90d, nfs: nfs.example:/results}}
 images:
-  trainer: {{repository: registry.example/trainer, digest: 'sha256:{digest}'}}
-  collector: {{repository: registry.example/sweep, digest: 'sha256:{digest}'}}
+  trainer: registry.example/trainer@sha256:{digest}
+  collector: registry.example/sweep@sha256:{digest}
 egress:
   git: {{cidrs: ['192.0.2.1/32'], ports: [443]}}
   api-server: {{cidrs: ['192.0.2.2/32'], ports: [443]}}

@@ -102,7 +102,7 @@ def _synced(team: Team, controller: Controller, ground: Ground, mlflow: MLflow) 
     team.until_idle()
     team.pull()
     before = (team.root / "sweepledger.yaml").read_text()
-    images = f"images:\n  sync: {{repository: {image.name}, digest: '{image.digest}'}}\n"
+    images = f"images:\n  sync: {image.name}@{image.digest}\n"
     team.write("sweepledger.yaml", before.replace("images:\n", images).replace("egress:\n", EGRESS))
     secret(team, COLLECTORS, "sweep-git-read", READER)
     change_store(team, controller, VOLUME, SYNCED)

@@ -31,7 +31,6 @@ from tests.sweeps import real_bases
 SETTINGS = Settings(
     controller=Controller.ARGOCD,
     monitoring=MonitoringSettings(
-        enabled=True,
         labels={"release": "kps"},
         notify=Notify(MessageService.SLACK, "sweeps"),
         commit_status=True,
@@ -67,7 +66,7 @@ def files(settings: Settings) -> dict[str, Any]:
 
 
 def test_without_the_setting_nothing_is_written() -> None:
-    assert files(replace(SETTINGS, monitoring=MonitoringSettings())) == {}
+    assert files(replace(SETTINGS, monitoring=MonitoringSettings(enabled=False))) == {}
 
 
 def test_the_rules_of_the_operator_and_of_the_file_are_the_same_and_carry_the_labels() -> None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from msgspec import Meta
 
@@ -66,7 +65,15 @@ Currency = Annotated[
 DIGEST = re.compile("sha256:[0-9a-f]{64}")
 DIGEST_EXAMPLE = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 DIGEST_RULE = "must be sha256: and 64 lower-case hex digits"
-Digest = Annotated[str, like(DIGEST.pattern, DIGEST_RULE, code="image-reference")]
+_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
+_COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+IMAGE_REPOSITORY = rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*"
+IMAGE_TAG = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+IMAGE = re.compile(
+    f"(?P<repository>{IMAGE_REPOSITORY})(?::(?P<tag>{IMAGE_TAG}))?(?:@(?P<digest>{DIGEST.pattern}))?",
+    re.ASCII,
+)
+LONGEST_IMAGE = 512
 ImagePrefix = Annotated[str, Meta(pattern="^[a-z0-9](?:[a-z0-9._:/-]{0,253}[a-z0-9])?$")]
 """A registry, or the beginning of a repository."""
 
@@ -194,38 +201,9 @@ Signer = Annotated[
     ),
 ]
 
-LOG_LINK_NAMES = ("batch", "namespace", "pod", "sweep", "trial")
-"""Names in braces that a link to logs may contain."""
-MAX_LINK = 2000
 MAX_CHANNEL = 100
 
 
-def _log_link(text: str) -> str:
-    """Return a web address without credentials, whose host is fixed, with known names in braces."""
-    bare, used = re.sub(r"\{[^{}]*\}", "", text), re.findall(r"\{([^{}]*)\}", text)
-    if len(text) > MAX_LINK or not text.isascii() or not text.isprintable() or set(' "<>\\^`{}') & set(bare):
-        raise ValueError(f"must be an address of at most {MAX_LINK} characters that are valid in one")
-    if unknown := sorted({*used} - {*LOG_LINK_NAMES}):
-        known = ", ".join(f"{{{name}}}" for name in LOG_LINK_NAMES)
-        raise ValueError(f"must use the names {known} only, not {{{unknown[0]}}}")
-    try:
-        parts = urlsplit(text)
-        host = parts.hostname
-    except ValueError:
-        host = None
-    if not host or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "{" in parts.netloc:
-        raise ValueError("must begin with http:// or https:// and a fixed host without credentials")
-    return text
-
-
-LogLink = Annotated[
-    str,
-    TextForm(
-        _log_link,
-        "log-link",
-        "for example https://grafana.example.org/explore?namespace={namespace}&pod={pod}",
-    ),
-]
 Channel = Annotated[
     str,
     like(

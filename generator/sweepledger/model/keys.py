@@ -21,10 +21,10 @@ From this, `decode` makes the value of a valid document, `texts_with_forms` list
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from msgspec import Meta
 
@@ -175,16 +175,17 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
     """Return the value of a part of a document that has no problem; `name` is that in the mapping around it."""
     stated = type_of(annotation)
     kind, form = stated.kind, stated.form
+    is_class = isinstance(kind, type) and is_dataclass(kind)
+    values: dict[str, Any] = (
+        {field.name: name for field in fields(kind) if NAME in type_of(cast("Any", field.type)).metadata}
+        if is_class
+        else {}
+    )
     if form is not None:
-        return form.read(data)
-    if isinstance(kind, type) and is_dataclass(kind):
+        return replace(form.read(data), **values) if values else form.read(data)
+    if is_class:
         if isinstance(data, str):  # the first key alone, without its name
             data = {next(iter(keys_of(kind))): data}
-        values: dict[str, Any] = {
-            field.name: name
-            for field in fields(kind)
-            if get_origin(field.type) is Annotated and NAME in get_args(field.type)
-        }
         for written, key in keys_of(kind).items():
             if written in data:
                 values[key.attribute] = decode(key.annotation, data[written])

@@ -14,7 +14,7 @@ from sweepledger.structs.settings import Settings
 def settings_forms(draft: Draft) -> Iterator[Problem]:
     """Each text of the settings has the form that its class states."""
     for path, written, form, at_key in texts_with_forms(Settings, draft.document.data):
-        if not form.code or any(path[:end] in draft.broken for end in range(len(path) + 1)):
+        if any(path[:end] in draft.broken for end in range(len(path) + (not at_key))):
             continue
         try:
             form.read(written)

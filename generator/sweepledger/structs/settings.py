@@ -6,14 +6,17 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from msgspec import Meta
 
 from sweepledger.model.forms import (
+    DIGEST,
     DIGEST_EXAMPLE,
-    LOG_LINK_NAMES,
+    IMAGE,
+    IMAGE_REPOSITORY,
     LONGEST_DOMAIN,
+    LONGEST_IMAGE,
     BranchName,
     BucketFolder,
     BucketUrl,
@@ -22,13 +25,11 @@ from sweepledger.model.forms import (
     Currency,
     DataDigest,
     DataVersion,
-    Digest,
     Endpoint,
     ImagePrefix,
     LabelKey,
     Labels,
     LabelValue,
-    LogLink,
     Name,
     Port,
     Reference,
@@ -153,17 +154,37 @@ class Image:
     """A container image that specs name."""
 
     name: Annotated[str, NAME]
-    repository: Annotated[str, Meta(examples=["registry.example.org/team/train"])]
-    """Repository of the image, without tag and digest."""
-    digest: Annotated[Digest, Absent(""), Meta(examples=[DIGEST_EXAMPLE])]
-    """Digest of the image. `sweep cluster pin NAME` reads the digest of the tag from the registry."""
-    tag: Annotated[str | None, Meta(examples=["1.4"])] = None
-    """Tag of the image, for information; the digest determines what runs."""
+    repository: str
+    digest: str
+    """Empty only for `sweep cluster pin`, which adds it."""
+    tag: str | None = None
+    """For information, because the digest decides."""
 
     @property
     def reference(self) -> str:
         """The image reference in a pod."""
-        return f"{self.repository}{f':{self.tag}' if self.tag else ''}@{self.digest}"
+        digest = f"@{self.digest}" if self.digest else ""
+        return f"{self.repository}{f':{self.tag}' if self.tag else ''}{digest}"
+
+
+def _image(text: str) -> Image:
+    """Return the image of a reference, still without a name. Raises ValueError."""
+    match = IMAGE.fullmatch(text)
+    if match is not None and len(text) <= LONGEST_IMAGE:
+        return Image("", match["repository"], match["digest"] or "", match["tag"])
+    reference, _, digest = text.partition("@")
+    if digest and not DIGEST.fullmatch(digest):
+        raise ValueError("must end in @sha256: and 64 lower-case hex digits")
+    if re.fullmatch(IMAGE_REPOSITORY, reference.rpartition(":")[0], re.ASCII):
+        raise ValueError("must have a tag such as 1.4 after its repository, or none")
+    raise ValueError("must begin with a repository such as registry.example.org/team/train")
+
+
+NamedImage = Annotated[
+    Image,
+    TextForm(_image, "image-reference", "for example registry.example.org/team/train:1.4@sha256:…"),
+    Meta(examples=[f"registry.example.org/team/train:1.4@{DIGEST_EXAMPLE}"]),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -671,8 +692,8 @@ class Notify:
 class MonitoringSettings:
     """What `sweep cluster bootstrap` writes to `clusters/monitoring/`."""
 
-    enabled: Annotated[bool, Meta(examples=[True])] = False
-    """Write the folder; `sweep cluster bootstrap --monitoring` sets it."""
+    enabled: Annotated[bool, UNWRITTEN] = True
+    """Whether the settings have this key; without it, no such folder is written."""
     labels: Annotated[Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = field(
         default_factory=empty_mapping
     )
@@ -683,16 +704,17 @@ class MonitoringSettings:
     """Report to the git server whether the cluster has applied each commit."""
 
 
+LOG_LINK_NAMES = ("batch", "namespace", "pod", "sweep", "trial")
+"""Names in braces that a link to logs may contain."""
+MAX_LINK = 2000
+
+
 @dataclass(frozen=True, slots=True)
 class LogsSettings:
     """Where a log system shows the output of trials."""
 
-    link: Annotated[
-        LogLink | None,
-        Meta(examples=["https://grafana.example.org/explore?namespace={namespace}&pod={pod}"]),
-    ] = None
-    """Address that shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and {trial} where they
-    belong."""
+    link: str | None = None
+    """Address with `LOG_LINK_NAMES` in braces; None: there is no log system."""
 
     def url(self, **values: str) -> str | None:
         """Return the link with values for all names, escaped; None without a link."""
@@ -702,6 +724,35 @@ class LogsSettings:
         for name in LOG_LINK_NAMES:
             text = text.replace(f"{{{name}}}", quote(values.get(name, ""), safe=""))
         return text
+
+
+def _log_link(text: str) -> LogsSettings:
+    """Return the link of a web address without credentials, whose host is fixed, with known names in braces."""
+    bare, used = re.sub(r"\{[^{}]*\}", "", text), re.findall(r"\{([^{}]*)\}", text)
+    if len(text) > MAX_LINK or not text.isascii() or not text.isprintable() or set(' "<>\\^`{}') & set(bare):
+        raise ValueError(f"must be an address of at most {MAX_LINK} characters that are valid in one")
+    if unknown := sorted({*used} - {*LOG_LINK_NAMES}):
+        known = ", ".join(f"{{{name}}}" for name in LOG_LINK_NAMES)
+        raise ValueError(f"must use the names {known} only, not {{{unknown[0]}}}")
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "{" in parts.netloc:
+        raise ValueError("must begin with http:// or https:// and a fixed host without credentials")
+    return LogsSettings(text)
+
+
+LogLink = Annotated[
+    LogsSettings,
+    TextForm(
+        _log_link,
+        "log-link",
+        "for example https://grafana.example.org/explore?namespace={namespace}&pod={pod}",
+    ),
+    Meta(examples=["https://grafana.example.org/explore?namespace={namespace}&pod={pod}"]),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -800,12 +851,13 @@ class Settings:
     submit: SubmitSettings = SubmitSettings()
     """Settings for clusters without a GitOps controller."""
     monitoring: Annotated[
-        MonitoringSettings,
-        Meta(examples=[{"enabled": True, "labels": {"release": "kube-prometheus-stack"}}]),
-    ] = field(default_factory=MonitoringSettings)
-    """Alerts, a dashboard and messages: `sweep cluster bootstrap` writes clusters/monitoring/."""
-    logs: LogsSettings = LogsSettings()
-    """The log system that keeps the output of trials."""
+        MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
+    ] = MonitoringSettings(enabled=False)
+    """Alerts, a dashboard and messages: with this key, also with an empty mapping, `sweep cluster bootstrap` writes
+    clusters/monitoring/."""
+    logs: LogLink = LogsSettings()
+    """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
+    {trial} where they belong."""
     currency: Annotated[Currency, Meta(examples=["EUR"])] = ""
     """Currency of prices and budgets, shown after amounts."""
     budgets: Annotated[
@@ -820,8 +872,11 @@ class Settings:
     cluster budget` shows what remains."""
     code: CodeSource | None = None
     """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
-    images: Annotated[Mapping[Name, Image], MANY, EntryName("train")] = field(default_factory=empty_mapping)
-    """Container images by name, for specs to refer to."""
+    images: Annotated[Mapping[Name, NamedImage], MANY, EntryName("train")] = field(
+        default_factory=empty_mapping
+    )
+    """Container images by name, for specs to refer to: references with digests, which `sweep cluster pin NAME` writes.
+    The tag is for information; the digest determines what runs."""
     datasets: Annotated[Mapping[Name, Dataset], MANY, EntryName("mnist")] = field(
         default_factory=empty_mapping
     )

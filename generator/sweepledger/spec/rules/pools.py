@@ -223,8 +223,9 @@ def _bounded(
     draft: Draft, place: DocumentPath, least: int, most: int, bounds: str, hint: str | None = None
 ) -> Iterator[Problem]:
     text = draft.get(*place, kind=str)
-    if text is not None and quantities.TIME.fullmatch(text) and not least <= quantities.seconds(text) <= most:
-        yield draft.problem(place, f"must be {bounds}, got {safe_repr(text)}", code="pool-pod", hint=hint)
+    with suppress(ValueError):  # a text that is no time has a problem of its own
+        if text is not None and not least <= quantities.seconds(text) <= most:
+            yield draft.problem(place, f"must be {bounds}, got {safe_repr(text)}", code="pool-pod", hint=hint)
 
 
 def gpu_keys(draft: Draft) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from itertools import takewhile
 from posixpath import join, normpath
 
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
-from sweepledger.model.forms import DNS_LABEL
+from sweepledger.model.forms import DNS_LABEL, IMAGE, LONGEST_IMAGE
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
@@ -266,14 +266,6 @@ def effective_image(draft: Draft) -> str | None:
     return draft.settings.defaults.image
 
 
-LONGEST_IMAGE = 512
-_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
-_COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-IMAGE_REPOSITORY = re.compile(rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*", re.ASCII)
-IMAGE_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
-IMAGE = re.compile(rf"{IMAGE_REPOSITORY.pattern}(?::{IMAGE_TAG.pattern})?@{DIGEST.pattern}", re.ASCII)
-
-
 def run_image(draft: Draft) -> Iterator[Problem]:
     """An image has a digest, and its repository is one that the settings list, if they list any."""
     place, listed = ("run", "image"), draft.settings.images
@@ -282,10 +274,9 @@ def run_image(draft: Draft) -> Iterator[Problem]:
     text = draft.get(*place, kind=str)
     if found or not listed or text is None or text == LOCAL_IMAGE or text in listed:
         return
-    repository = text.partition("@")[0]
-    repository = repository if ":" not in repository.rpartition("/")[2] else repository.rpartition(":")[0]
+    match = IMAGE.fullmatch(text)
     known = sorted({image.repository for image in listed.values()})
-    if repository not in known:
+    if match is None or match["repository"] not in known:
         message = f"must be of a repository that images in sweepledger.yaml list, got {safe_repr(text)}"
         yield draft.problem(place, message, code="image-not-listed", hint=f"listed: {', '.join(known)}")
 
@@ -306,45 +297,29 @@ def code_image(draft: Draft) -> Iterator[Problem]:
 
 
 def named_images(draft: Draft) -> Iterator[Problem]:
-    """A named image has a valid repository, tag and digest."""
-    for name in draft.names("images"):
-        place: DocumentPath = ("images", name)
-        if name == LOCAL_IMAGE:
-            message = f"must not be {LOCAL_IMAGE!r}, which means no image"
-            yield draft.problem(place, message, code="image-reference", at_key=True)
-        yield from _repository(draft, (*place, "repository"))
-        tag = draft.get(*place, "tag", kind=str)
-        if tag is not None and not IMAGE_TAG.fullmatch(tag):
-            message = f"must be a tag such as 1.4, got {safe_repr(tag)}"
-            yield draft.problem((*place, "tag"), message, code="image-reference")
+    """No image is called as if there were none."""
+    if LOCAL_IMAGE in draft.names("images"):
+        place, message = ("images", LOCAL_IMAGE), f"must not be {LOCAL_IMAGE!r}, which means no image"
+        yield draft.problem(place, message, code="image-reference", at_key=True)
 
 
 def pinned_images(draft: Draft) -> Iterator[Problem]:
     """A named image has a digest; `sweep cluster pin` skips this rule."""
     for name in draft.names("images"):
-        place: DocumentPath = ("images", name)
-        if draft.get(*place, kind=dict) is not None and "digest" not in draft.names(*place):
-            tagged = "" if "tag" in draft.names(*place) else " --tag TAG"
-            hint = f"`sweep cluster pin {name}{tagged}` finds the digest of its tag"
-            yield draft.problem(
-                (*place, "digest"), "must be given", code="missing-key", hint=hint, at_key=True
-            )
-
-
-def _repository(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
-    text = draft.get(*place, kind=str)
-    if text is None or (len(text) <= LONGEST_IMAGE // 2 and IMAGE_REPOSITORY.fullmatch(text)):
-        return
-    hint = "write tag and digest under their own keys" if re.search(r"@|:[^/]*$", text) else None
-    message = f"must be a repository such as registry.example.org/team/train, got {safe_repr(text)}"
-    yield draft.problem(place, message, code="image-reference", hint=hint)
+        text = draft.get("images", name, kind=str)
+        match = None if text is None else IMAGE.fullmatch(text)
+        if match is not None and match["digest"] is None:
+            hint = f"`sweep cluster pin {name}{'' if match['tag'] else ' --tag TAG'}` finds the digest of its tag"
+            message = f"must have a digest, got {safe_repr(text)}"
+            yield draft.problem(("images", name), message, code="missing-key", hint=hint)
 
 
 def _image(draft: Draft, place: DocumentPath, known: Collection[str]) -> Iterator[Problem]:
     text = draft.get(*place, kind=str)
     if text is None or text == LOCAL_IMAGE or text in known:
         return
-    if len(text) <= LONGEST_IMAGE and IMAGE.fullmatch(text):
+    match = IMAGE.fullmatch(text)
+    if len(text) <= LONGEST_IMAGE and match is not None and match["digest"] is not None:
         return
     message = f"must be 'local', a name among the images or name[:tag]@sha256:<64 hex digits>, got {safe_repr(text)}"
     yield draft.problem(place, message, code="image-reference", hint=_image_hint(text, known))
