@@ -278,6 +278,8 @@ class EarlyTerminate:
                 return TargetStop(first)
 
 
+SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
+"""Keys of what is tried, which may be large: `space_builder` reads them."""
 METHODS = (*("grid", *Sampler, "list"), *Method)
 NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
 BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]
