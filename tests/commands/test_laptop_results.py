@@ -9,12 +9,15 @@ import pytest
 
 import sweepledger
 from sweepledger.commands.check import check
-from sweepledger.commands.reports import compare, log, results, show, site, status
+from sweepledger.commands.reports import compare, results, show, status
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.verification.rebuild import rebuild_results
-from sweepledger.commands.verify import VerificationState, verify
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import LAPTOP_WARNING
+from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.site import build_site
+from sweepledger.verbs.verify import VerificationState, verify_results
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 RunSweep = Callable[..., subprocess.CompletedProcess[str]]
@@ -80,13 +83,15 @@ def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(
     assert results.results(workspace, "peak").laptop == (batch,)
     assert show.show(workspace, best.trial).is_laptop
     assert [
-        "on a laptop" in entry.text for entry in log.log(workspace, "peak").entries if entry.kind == "results"
+        "on a laptop" in entry.text for entry in sweep_log(workspace, "peak") if entry.kind == "results"
     ] == [
         False,
         True,
     ]
     assert any("laptop" in warning for warning in compare.compare(workspace, "peak@b1", "peak@b2").warnings)
-    assert {each.sweep: each.laptop for each in status.status(workspace, state=tmp_path)}["peak"] == (batch,)
+    assert {each.sweep: each.laptop for each in status.sweep_statuses(workspace, state=tmp_path)}["peak"] == (
+        batch,
+    )
 
 
 def test_the_python_api_labels_marked_batches(laptop: Sandbox) -> None:
@@ -102,7 +107,7 @@ def test_the_python_api_labels_marked_batches(laptop: Sandbox) -> None:
     assert f"<th>{LAPTOP_WARNING}</th><td>{batch}</td>" in peak._repr_html_()
 
 
-def test_the_commands_print_the_label(laptop: Sandbox, run_sweep: RunSweep) -> None:
+def test_the_commands_print_the_label(laptop: Sandbox) -> None:
     (batch,) = (laptop.root / MARK).read_text().split()
     label = f"{LAPTOP_WARNING}: {batch}"
 
@@ -116,7 +121,7 @@ def test_the_commands_print_the_label(laptop: Sandbox, run_sweep: RunSweep) -> N
 def test_the_site_labels_marked_batches_on_every_page(laptop: Sandbox, tmp_path: Path) -> None:
     (batch,) = (laptop.root / MARK).read_text().split()
 
-    site.site(laptop.workspace, tmp_path / "site")
+    build_site(laptop.workspace, tmp_path / "site")
 
     def page(path: str) -> str:
         return (tmp_path / "site" / path).read_text()
@@ -128,7 +133,7 @@ def test_the_site_labels_marked_batches_on_every_page(laptop: Sandbox, tmp_path:
 
 
 def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None:
-    lone, peak = verify(laptop.workspace).sweeps
+    lone, peak = verify_results(laptop.workspace).sweeps
 
     assert lone.state is VerificationState.LAPTOP
     assert peak.state is VerificationState.UNSIGNED, "the first batch is neither signed nor marked"
@@ -138,7 +143,7 @@ def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None
     edit_records(laptop, "lone-b1-*", '"score":', '"score":1')
     laptop.commit("Edit what a laptop recorded")
 
-    lone, _ = verify(laptop.workspace).sweeps
+    lone, _ = verify_results(laptop.workspace).sweeps
     assert [lone.state, len(lone.vouched.unsigned)] == [VerificationState.DIFFERS, 1]
 
 

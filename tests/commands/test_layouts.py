@@ -8,11 +8,11 @@ from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.reproduce import reproduce
-from sweepledger.commands.retry import retry
 from sweepledger.commands.run import SweepRun
 from sweepledger.commands.try_ import try_
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
+from sweepledger.verbs.retry import retry_trials
 from tests.repository import TRAIN, Sandbox
 
 SPEC = """name: fit
@@ -153,7 +153,7 @@ def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, co
     sandbox.write("code/extra.py", "not committed")
     sandbox.git("push", "-q", "origin", "main")
 
-    retried = retry(sandbox.workspace, "fit")
+    retried = retry_trials(sandbox.workspace, "fit")
 
     (warning,) = retried.generated.warnings
     assert warning.code == "code-changed"

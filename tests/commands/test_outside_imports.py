@@ -81,7 +81,6 @@ def run(sandbox: Sandbox) -> tuple[list[str], str]:
 
 
 def recorded(sandbox: Sandbox) -> list[str]:
-    """Return the recorded statuses of the trials."""
     (records,) = sandbox.root.glob("results/fit/records/*.jsonl")
     lines = map(json.loads, records.read_text().splitlines())
     return [line["status"] for line in lines if "status" in line]

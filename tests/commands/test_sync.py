@@ -8,7 +8,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from sweepledger.commands.collect import collect_from_state
+from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.reports import sync as command
 from sweepledger.commands.repository.workspace import Workspace, results_target
 from sweepledger.errors import ToolError, UsageError
@@ -16,6 +16,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.stores.registry import StoreKind
 from sweepledger.structs.settings import SyncTarget
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -142,7 +143,7 @@ def test_without_a_store_the_settings_are_asked(sandbox: Sandbox) -> None:
         command.sync_stores(sandbox.workspace)
 
 
-def test_a_store_needs_a_sweep(sandbox: Sandbox, run_sweep: object) -> None:
+def test_a_store_needs_a_sweep(sandbox: Sandbox) -> None:
     assert callable(run_sweep)
     done = run_sweep("sync", "optuna", cwd=sandbox.root)
 

@@ -2,23 +2,21 @@
 
 import json
 import os
-import subprocess
-from collections.abc import Callable
 
 import pytest
 
-from sweepledger.commands.reports.status import status
+from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.reports.why import WaitExplanation, why
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.structs.settings import LogsSettings
+from tests.command_line import run_sweep
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
 
 
 def kinds(explanation: WaitExplanation) -> list[tuple[str, int]]:
-    """Return the causes and how many trials have each."""
     groups = [group for batch in explanation.batches for group in batch.causes]
     return [(str(group.cause.kind), len(group.indexes)) for group in groups]
 
@@ -45,9 +43,7 @@ def test_from_the_spec_to_the_merge_git_alone_says_what_is_missing(sandbox: Sand
     assert (kinds(merged), "sweep generate --push" in remedies(merged)) == ([("not-generated", 2)], True)
 
 
-def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     merged = why(sandbox.workspace, "peak")
     sandbox.git("push", "-q", "--force", "origin", "HEAD~1:main")
@@ -152,19 +148,17 @@ def test_a_batch_that_only_fails_names_the_commands_that_end_it(sandbox: Sandbox
     cluster.say("jobs", batch, {"failedIndexes": "0-2", "startTime": MOMENT})
 
     explanation = why(sandbox.workspace, "peak", kubectl=Kubectl())
-    (result,) = status(sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl())
-    (remark,) = (each for each in result.remarks if "failed" in each.text)
+    (result,) = sweep_statuses(sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl())
+    (remark,) = (each for each in result.remarks if "failed" in each.message)
 
     assert kinds(explanation)[0] == ("failed", 3)
-    assert "3 trials of the batch failed and none is ok" in remark.text
+    assert "3 trials of the batch failed and none is ok" in remark.message
     for command in ("cluster pause peak", f"cancel peak --batch {batch}", "retry peak --update"):
         assert f"`sweep {command}`" in explanation.batches[0].causes[0].cause.remedy
         assert f"`sweep {command}`" in remark.hint
 
 
-def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(sandbox: Sandbox) -> None:
     sandbox.merged()
     sandbox.git("fetch", "-q", "origin")
     fetched = sandbox.root / ".git/FETCH_HEAD"

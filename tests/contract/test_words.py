@@ -36,9 +36,7 @@ REPLACED = frozenset(
 
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "cli/author.py": [ForeignEvidence],
-    "cli/verification.py": [FileDifference],
     "commands/exchange.py": [Loss, Loss],
-    "commands/verify.py": [FileDifference, UnsignedChange],
     "commands/reports/compare.py": [Interval, Spent, Interval],
     "commands/reports/explain.py": [FactorFinding, Proposal],
     "plan/review_json.py": [
@@ -52,6 +50,7 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
         FileChange,
         Discrepancy,
     ],
+    "verbs/verify.py": [FileDifference, UnsignedChange],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 
@@ -60,13 +59,16 @@ def is_answer(path: Path, function: ast.FunctionDef | ast.Module) -> bool:
     folder = path.relative_to(PACKAGE).parts[0]
     if isinstance(function, ast.Module):
         is_command = folder == "cli" and "text" not in path.parts and path.name != "app.py"
-        return is_command or path.name == "review_json.py"
+        return is_command or folder == "verbs" or path.name == "review_json.py"
     return folder in {"commands", "engine"} and function.name.endswith("_data")
 
 
 def written_keys(node: ast.AST) -> Iterator[str]:
-    """Yield the texts that are keys of mappings, or under which a mapping gets a member."""
+    """Yield the texts that are keys of mappings, or under which a mapping gets a member, and the fields of results."""
     for part in ast.walk(node):
+        if isinstance(part, ast.ClassDef):
+            fields = (item.target for item in part.body if isinstance(item, ast.AnnAssign))
+            yield from (field.id for field in fields if isinstance(field, ast.Name))
         keys: list[ast.expr | None] = part.keys if isinstance(part, ast.Dict) else []
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
             keys = [part.slice]
@@ -74,7 +76,6 @@ def written_keys(node: ast.AST) -> Iterator[str]:
 
 
 def answers() -> Iterator[tuple[str, ast.FunctionDef | ast.Module]]:
-    """Yield each module or function that writes JSON answers."""
     for path in sorted(PACKAGE.rglob("*.py")):
         module = ast.parse(path.read_text(encoding="utf-8"))
         functions = (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef))

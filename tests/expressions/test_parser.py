@@ -127,7 +127,6 @@ def python_tree(node: ast.AST) -> object:  # noqa: C901, PLR0911 - one case a ki
 
 
 def our_tree(node: Expression) -> object:  # noqa: PLR0911 - likewise
-    """Give our reading in the same form."""
     parts = list(map(our_tree, children(node)))
     match node:
         case Literal(value):

@@ -84,7 +84,6 @@ def test_the_last_parameter_varies_fastest() -> None:
 
 
 def derived(expression: Expression, *inputs: Value) -> list[object]:
-    """Give what an expression of `a` makes of its values."""
     space = replace(a_space(a=Choice(inputs)), derived=(DerivedValue("b", expression, "…"),))
     return [row[1] for row in values(expansion_of(GridSearch(space)))]
 

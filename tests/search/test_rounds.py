@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.search import Expansion, explore
+from sweepledger.search import explore
 from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
@@ -15,14 +15,6 @@ from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Budget
 from sweepledger.structs.values import canonical_json
 from tests.search.searches import MIXED, a_search, an_observation, history, loss, recorded, searched
-
-
-def test_the_expansion_of_a_search_has_no_configurations() -> None:
-    expansion = explore(a_search())
-
-    assert isinstance(expansion, Expansion)
-    assert expansion.configurations == ()
-    assert expansion.count.kept == 0
 
 
 def test_a_search_without_a_feasible_configuration_is_rejected() -> None:
@@ -82,11 +74,6 @@ def test_a_search_has_a_reason_to_end(changes: dict[str, object], reason: str) -
     assert isinstance(outcome, SearchEnd)
     assert outcome.reason == reason
     assert outcome.text
-
-
-def test_the_last_round_has_the_remaining_size() -> None:
-    assert len(searched(a_search(run_cap=6), loss, 9)) == 6
-    assert len(searched(a_search(budget={"max_trials": 7}, replicates=2), loss, 1)) == 3
 
 
 @pytest.mark.parametrize(

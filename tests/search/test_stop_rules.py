@@ -47,10 +47,6 @@ def test_a_fall_after_the_best_does_not_lower_a_threshold() -> None:
     assert thresholds(PercentileStop(), UP, *curves) == {1: 0.5, 2: 0.9, 3: 0.9}
 
 
-def test_thresholds_of_a_loss_are_upper_bounds() -> None:
-    assert thresholds(PercentileStop(percentile=25), DOWN, *FIVE) == {1: 0.2, 2: 0.2}
-
-
 def test_a_percentile_counts_from_the_worst_up() -> None:
     assert thresholds(PercentileStop(percentile=25), UP, *FIVE) == {1: 0.1, 2: 0.2}
     assert thresholds(PercentileStop(percentile=60), UP, *FIVE[:4]) == pytest.approx({1: 0.14, 2: 0.28})

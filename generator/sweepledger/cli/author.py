@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from sweepledger.exchange.conversion import Loss
 
 
-NO_SPECS = "no spec in sweeps/: `sweep new NAME` writes one"
-
-
-class SchemaFile(StrEnum):
-    """Files that users write."""
-
-    SWEEP = "sweep"
-    SETTINGS = "settings"
-
-
 def new(
     name: SweepArgument,
     command_line: Annotated[
@@ -87,52 +77,6 @@ def new(
         return Response({"paths": paths}, (f"wrote {', '.join(paths)}\nnext: {then}",))
 
     response.respond("new", form, work)
-
-
-def validate(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PATH]...", help="Sweeps or files; default: all of sweeps/."),
-    ] = None,
-    schema: Annotated[
-        SchemaFile | None,
-        typer.Option(
-            "--schema",
-            help="Check nothing; print the JSON Schema of specs or of sweepledger.yaml, for editors.",
-        ),
-    ] = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Check specs, and print every problem with its location."""
-    if schema is not None and not paths:
-        from sweepledger.spec.schemas import schema_text
-
-        print(schema_text(schema), end="")
-        return
-
-    def work() -> Response:
-        from sweepledger.cli import envelopes
-        from sweepledger.cli.text import values
-        from sweepledger.commands import validate as command
-        from sweepledger.commands.repository.workspace import Workspace
-        from sweepledger.errors import UsageError
-
-        if schema is not None:
-            raise UsageError("--schema checks no spec", hint="name no sweep")
-        validation = command.validate(Workspace.find(response.current_folder()), paths or ())
-        sweeps = [
-            {"name": sweep.name, "path": sweep.path, **envelopes.size_data(size)}
-            for sweep, size in validation.sweeps
-        ]
-        return Response(
-            {"sweeps": sweeps},
-            tuple(f"{sweep.path}: ok, {values.size_text(size)}" for sweep, size in validation.sweeps)
-            or (() if validation.problems else (NO_SPECS,)),
-            validation.problems,
-            EXIT_PROBLEMS * has_errors(validation.problems),
-        )
-
-    response.respond("validate", form, work)
 
 
 def try_(
@@ -190,7 +134,7 @@ def generate(
     def work() -> Response:
         from sweepledger.cli.text import author
         from sweepledger.commands import generate as command
-        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.commands.repository.workspace import NO_SPECS, Workspace
         from sweepledger.errors import UsageError
 
         if push and (check_only or exit_code or update or base is not None):

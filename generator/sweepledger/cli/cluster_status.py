@@ -3,97 +3,19 @@
 Imported inside functions, because it imports Rich.
 """
 
-import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from sweepledger.cli import envelopes, response
 from sweepledger.cli.response import Response
-from sweepledger.cli.text import results, rounds, values
+from sweepledger.cli.text import values
+from sweepledger.cli.text.style import untrusted_text
 from sweepledger.formats.record_json import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sweepledger.commands.collect import Collection
-    from sweepledger.commands.collection.cluster_evidence import PendingRecords
-    from sweepledger.commands.reports.status import SweepStatus
     from sweepledger.commands.reports.why import BatchExplanation, WaitExplanation
-    from sweepledger.commands.repository.workspace import Workspace
-    from sweepledger.engine.cluster.collector_state import CollectorState
-
-
-def collected_response(workspace: "Workspace", collection: "Collection") -> Response:
-    """Return the results commits, and the reasons why other batches were not recorded."""
-    controller = workspace.settings.controller
-    data = {
-        "collected": [envelopes.results_commit_data(commit) for commit in collection.collected],
-        "waiting": [
-            {
-                "batch": pending.batch,
-                "trials": pending.trials,
-                "pods": pending.pods,
-                "until": format_time(pending.until),
-            }
-            for pending in collection.pending
-        ],
-        "stalled": [
-            {"batch": stalled.batch, "message": stalled.text, "hint": stalled.hint(controller)}
-            for stalled in collection.stalled
-        ],
-        "requested": [envelopes.pushed_round_data(pushed) for pushed in collection.rounds],
-        "remarks": list(collection.remarks),
-    }
-    lines = (
-        *(_untrusted_text(rounds.pushed_round_text(pushed)) for pushed in collection.rounds),
-        *(_batch_line(pending.batch, "waiting", _pending_text(pending)) for pending in collection.pending),
-        *(
-            _batch_line(stalled.batch, "stalled", stalled.text, stalled.hint(controller))
-            for stalled in collection.stalled
-        ),
-        *(_untrusted_text(f"note: {remark}") for remark in collection.remarks),
-    )
-    commits = results.collected_text(collection.collected)
-    return Response(data, (*commits, *lines), collection.problems, failures=collection.failures)
-
-
-def cluster_status_response(
-    statuses: "tuple[SweepStatus, ...]", collector: "CollectorState | None", *lines: Text
-) -> Response:
-    """Return the state of sweeps with the counts that only a cluster knows, and remarks on batches and collector."""
-    data = [
-        {
-            **envelopes.sweep_status_data(status),
-            **{name.replace(" ", "_"): status.counts[name] for name in values.CLUSTER_COUNTS},
-            "remarks": [
-                {"batch": remark.batch, "kind": remark.what, "message": remark.text, "hint": remark.hint}
-                for remark in status.remarks
-            ],
-        }
-        for status in statuses
-    ]
-    remark_lines = (
-        _batch_line(remark.batch, remark.what, remark.text, remark.hint)
-        for status in statuses
-        for remark in status.remarks
-    )
-    shown = envelopes.status_response(data, statuses, *lines, *remark_lines, *_collector_lines(collector))
-    if collector is None:
-        return shown
-    return replace(shown, data={**shown.data, "collector": collector.as_data(time.time())})
-
-
-def _collector_lines(collector: "CollectorState | None") -> "Iterator[Text]":
-    """Yield when the collector last succeeded, and what keeps it from succeeding."""
-    if collector is None:
-        return
-    trouble = collector.trouble(time.time())
-    if trouble is not None:
-        yield _untrusted_text(f"{trouble.text}\n  hint: {trouble.remedy}")
-    elif collector.last_success is not None:
-        yield Text(f"the collector last succeeded at {format_time(collector.last_success)}")
 
 
 def explanation_response(explanation: "WaitExplanation") -> Response:
@@ -103,7 +25,7 @@ def explanation_response(explanation: "WaitExplanation") -> Response:
         lines = [Text(f"{explanation.sweep}: the spec requests no trials that are not recorded")]
     if explanation.updated is not None:
         updated = format_time(explanation.updated)
-        lines.append(_untrusted_text(f"{explanation.branch} as this clone last heard of it, at {updated}"))
+        lines.append(untrusted_text(f"{explanation.branch} as this clone last heard of it, at {updated}"))
     return Response(explanation.as_data(), tuple(lines))
 
 
@@ -112,32 +34,13 @@ MOST_IDS = 3
 
 
 def _explanation_lines(explained: "BatchExplanation", trial: str | None) -> "Iterator[Text]":
-    yield _untrusted_text(f"{explained.batch or 'not in a batch'}:")
+    yield untrusted_text(f"{explained.batch or 'not in a batch'}:")
     for group in explained.causes:
         ids = [explained.ids[index] for index in group.indexes[:MOST_IDS] if index < len(explained.ids)]
         listed = ", ".join(ids) + (", …" if len(group.indexes) > MOST_IDS else "")
         named = f" ({listed})" if listed and trial is None and len(explained.causes) > 1 else ""
         whose = trial or (values.count_text(len(group.indexes), "trial") if group.indexes else "spec")
         remedy = f"\n    hint: {group.cause.remedy}" if group.cause.remedy else ""
-        yield _untrusted_text(f"  {whose}: {group.cause.kind}: {group.cause.text}{named}{remedy}")
+        yield untrusted_text(f"  {whose}: {group.cause.kind}: {group.cause.text}{named}{remedy}")
     if explained.logs:
-        yield _untrusted_text(f"  output: {explained.logs}")
-
-
-def _pending_text(pending: "PendingRecords") -> str:
-    missing = [
-        *([f"the records of {pending.trials} succeeded trial(s)"] if pending.trials else ()),
-        *([f"the end of {pending.pods} pod(s)"] if pending.pods else ()),
-    ]
-    return (
-        f"its Job has ended; waiting for {' and '.join(missing)}, until {format_time(pending.until)} at most"
-    )
-
-
-def _batch_line(batch: str, state: str, details: str, hint: str = "") -> Text:
-    hint_line = f"\n  hint: {hint}" if hint else ""
-    return _untrusted_text(f"{batch}: {state}: {details}{hint_line}")
-
-
-def _untrusted_text(text: str) -> Text:
-    return Text(response.escape_control_characters(text))
+        yield untrusted_text(f"  output: {explained.logs}")

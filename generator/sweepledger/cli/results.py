@@ -1,26 +1,19 @@
 """Commands that read results: results, logs, log, status, why, budget, metrics, site, sync."""
 
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sweepledger.cli import completion, response
-from sweepledger.cli.envelopes import budget_data, ranked_data, status_response, sweep_status_data
+from sweepledger.cli.envelopes import ranked_data
 from sweepledger.cli.options import (
-    BaseOption,
     ByPodOption,
     ContextOption,
     FormatOption,
     ImageOption,
     InOption,
-    MonthOption,
-    OptionalSweepArgument,
     PatienceOption,
     StateOption,
     SweepOrSpecArgument,
@@ -29,79 +22,12 @@ from sweepledger.cli.options import (
 from sweepledger.cli.response import Format, Response
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.text import Text
 
-    from sweepledger.commands.reports.budget import MonthBudget
     from sweepledger.commands.reports.outputs import Logs
     from sweepledger.commands.reports.results import RankedTrials
-    from sweepledger.commands.reports.status import Origin, SweepStatus
     from sweepledger.commands.reports.sync import Synced
     from sweepledger.commands.repository.workspace import Workspace
-
-
-def status(
-    name: OptionalSweepArgument = None,
-    state: StateOption = None,
-    cluster: Annotated[
-        bool, typer.Option("--cluster", help="Also read the state of trials from the cluster, with kubectl.")
-    ] = False,
-    context: ContextOption = None,
-    cluster_name: InOption = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
-    ] = False,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Show how many trials are pending, running and finished.
-
-    Planned trials are not merged yet; finished ones are counted by status. Results from a cluster are shown after they
-    are committed and pulled. With --cluster, the current state of trials in the cluster is shown, too.
-    """
-
-    def work() -> Response:
-        from sweepledger.cli import cluster_status
-        from sweepledger.commands.reports import status as command
-        from sweepledger.commands.reports import why as why_reports
-        from sweepledger.commands.repository.workspace import Workspace
-        from sweepledger.engine.cluster.kubectl import Kubectl
-        from sweepledger.engine.local.volumes import StateFolders
-        from sweepledger.repo.state import disk_used, state_folder
-
-        workspace = Workspace.find(response.current_folder())
-        if cluster_name is not None:
-            workspace = workspace.in_cluster(cluster_name)
-        kubectl = Kubectl(context) if cluster or context or cluster_name else None
-        folder = state_folder(workspace.repository, state)
-        statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
-        with suppress(KeyboardInterrupt):  # which ends the watch, and interrupts nothing else
-            while watch and any(status.active for status in statuses):
-                _show_again(statuses)
-                time.sleep(WATCH_SECONDS)
-                statuses = command.status(workspace, name, state=folder, kubectl=kubectl)
-        recorded = command.last_results_commit(workspace)
-        branch_lines = (
-            *_results_commit_lines(recorded, statuses),
-            *_progress_branch_lines(workspace, statuses),
-            *_next_lines(workspace, statuses),
-        )
-        if kubectl is not None:
-            collector = why_reports.readable_collector(workspace, kubectl)
-            return cluster_status.cluster_status_response(statuses, collector, *branch_lines)
-        used, is_whole = disk_used(folder, StateFolders(folder).pods)
-        lines = (
-            *_origin_lines(status.origin for status in statuses),
-            *branch_lines,
-            *_disk_lines(folder, used, is_whole=is_whole),
-        )
-        shown = status_response([sweep_status_data(status) for status in statuses], statuses, *lines)
-        more = {
-            "last_results_commit": _time_data(recorded),
-            "disk": {"bytes": used, "is_complete": is_whole},
-        }
-        return replace(shown, data={**shown.data, **more})
-
-    response.respond("status", form, work)
 
 
 def why(
@@ -141,115 +67,6 @@ def why(
         return cluster_status.explanation_response(command.why(workspace, name, kubectl=kubectl))
 
     response.respond("why", form, work)
-
-
-def metrics(
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="FILE", help="Write to this file, atomically, instead of stdout."),
-    ] = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Print metrics for Prometheus that only git has.
-
-    These are active batches, the last results commit, and budgets. In Prometheus' text format, for the textfile
-    collector of node_exporter or for a Pushgateway.
-    """
-
-    def work() -> Response:
-        from sweepledger import storage
-        from sweepledger.commands.reports import metrics as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        values = command.metrics(Workspace.find(response.current_folder()))
-        text = command.metrics_text(values)
-        data = {
-            "metrics": [
-                {"name": metric.name, "labels": dict(labels), "value": value}
-                for metric in values
-                for labels, value in metric.samples
-            ]
-        }
-        if to is not None:
-            storage.write_file(storage.output_path(to), text.encode())
-            return Response({**data, "file": str(to)}, (f"wrote {to}",))
-        return Response(data, tuple(text.splitlines()))
-
-    response.respond("cluster metrics", form, work)
-
-
-WATCH_SECONDS = 2.0
-
-
-def _show_again(statuses: "Sequence[SweepStatus]") -> None:
-    """Print the state of sweeps in the place of the last one on a terminal, else below it."""
-    from sweepledger.cli.text.results import status_text
-
-    console = response.open_console(stderr=True)
-    console.clear()
-    console.print(*status_text(statuses), sep="\n")
-
-
-def _time_data(seconds: int | None) -> str | None:
-    from sweepledger.formats.record_json import format_time
-
-    return None if seconds is None else format_time(seconds)
-
-
-MEBIBYTE = 1 << 20
-
-
-def _disk_lines(folder: Path, used: int, *, is_whole: bool) -> "Iterator[Text]":
-    """Yield what the state folder takes on the disk, from a mebibyte on."""
-    from rich.text import Text
-
-    if used >= MEBIBYTE:
-        least = "" if is_whole else "at least "
-        yield Text(
-            f"{folder.name} takes {least}{used // MEBIBYTE:,} MiB of the disk: code, data and results of trials"
-        )
-
-
-def _results_commit_lines(recorded: int | None, statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield when results were last committed, while batches are active."""
-    from rich.text import Text
-
-    if recorded is not None and any(status.active for status in statuses):
-        yield Text(f"last results commit: {_time_data(recorded)}")
-
-
-def _progress_branch_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield the progress branches of sweeps with active batches, if the settings enable such branches."""
-    from rich.text import Text
-
-    from sweepledger.commands.collection.progress_branch import branch_name
-
-    settings = workspace.settings
-    if settings.results.progress_minutes is not None:
-        for status in statuses:
-            if status.active:
-                branch = branch_name(status.sweep)
-                yield Text(f"{status.sweep}: intermediate results: branch {branch} of {workspace.remote}")
-
-
-def _next_lines(workspace: "Workspace", statuses: "Iterable[SweepStatus]") -> "Iterator[Text]":
-    """Yield doubts, what vouches for no results, which results are not pulled, and trials that were interrupted."""
-    from rich.text import Text
-
-    from sweepledger.results.paths import LAPTOP_WARNING
-
-    settings = workspace.settings
-    for status in statuses:
-        yield from (Text(f"{status.sweep}: {doubt}", "yellow") for doubt in status.doubts)
-        if status.laptop:
-            yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
-        if status.counts["recorded"]:
-            pull = f"`git pull {workspace.remote} {settings.branch}`"
-            yield Text(
-                f"{status.sweep}: recorded on {workspace.remote}/{settings.branch}: {pull} brings results here"
-            )
-        if status.counts["interrupted"]:
-            yield Text(f"{status.sweep}: interrupted: `sweep run {status.sweep}` continues it here")
 
 
 def results(
@@ -448,194 +265,6 @@ def _logs_data(logs: "Logs") -> dict[str, object]:
         {"uid": attempt.uid, "stdout": attempt.out, "stderr": attempt.err} for attempt in logs.attempts
     ]
     return {"trial": logs.trial, "batch": logs.batch, "attempts": attempts}
-
-
-def log(
-    name: OptionalSweepArgument = None,
-    last: Annotated[
-        int | None, typer.Option("--last", min=1, metavar="N", help="Show only the last N entries.")
-    ] = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Show the history of sweeps in git.
-
-    It lists specs, batches, results, and the best metric with its changes. With --last and without a name, only the
-    last commits are read, so that the time does not grow with the history.
-    """
-
-    def work() -> Response:
-        from sweepledger.cli.text import results
-        from sweepledger.commands.reports import log as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        history = command.log(Workspace.find(response.current_folder()), name, last=last)
-        entries = [
-            {
-                "sweep": entry.sweep,
-                "kind": entry.kind,
-                "commit": entry.commit.id,
-                "author": entry.commit.author,
-                "date": entry.commit.date,
-                "text": entry.text,
-                "best": entry.best,
-                "change": entry.change,
-            }
-            for entry in history.entries
-        ]
-        return Response({"entries": entries}, results.log_text(history.entries, history.sweep))
-
-    response.respond("log", form, work)
-
-
-def budget(base: BaseOption = None, month: MonthOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Show each team's used, reserved and remaining budget."""
-
-    def work() -> Response:
-        from sweepledger.commands.reports import budget as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        month_budget = command.budget(Workspace.find(response.current_folder()), base=base, month=month)
-        return Response(budget_data(month_budget), tuple(_budget_tables(month_budget)), month_budget.problems)
-
-    response.respond("cluster budget", form, work)
-
-
-def site(
-    revision: Annotated[
-        str, typer.Argument(metavar="[COMMIT]", help="Commit, branch or tag that is shown.")
-    ] = "HEAD",
-    out: Annotated[
-        Path,
-        typer.Option("--out", metavar="DIR", help="Folder of the site: new, empty, or of an earlier site."),
-    ] = Path("site"),
-    serve: Annotated[
-        bool,
-        typer.Option(
-            "--serve", help="Show it in a browser of this machine: follow the branch, and what runs."
-        ),
-    ] = False,
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port", min=0, max=65535, metavar="N", help="Port of --serve on 127.0.0.1; 0: a free one."
-        ),
-    ] = 8571,
-    state: StateOption = None,
-    cluster: Annotated[
-        bool,
-        typer.Option("--cluster", help="With --serve, read running trials from the cluster, with kubectl."),
-    ] = False,
-    context: ContextOption = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Build or serve a site to browse and compare sweeps and trials.
-
-    It opens from a folder or from any web server, and makes no network requests. Only the pages of sweeps that
-    changed since the last build are computed. With --serve, a server on this machine builds it again when the
-    branch moves, and shows the curves of running trials, which are never committed.
-    """
-
-    def work() -> Response:
-        from rich.text import Text
-
-        from sweepledger.commands.reports import site as command
-        from sweepledger.commands.repository.workspace import Workspace
-
-        workspace = Workspace.find(response.current_folder())
-        if serve:
-            kubectl = cluster or context is not None
-            return _serve_site(workspace, out, revision, port, state=state, context=context, kubectl=kubectl)
-        built = command.site(workspace, out, revision)
-        data = {
-            "out": str(built.out),
-            "commit": built.commit,
-            "sweeps": built.sweeps,
-            "rebuilt": list(built.rebuilt),
-            "unreadable": list(built.unreadable),
-            "files": {"total": built.files, "written": built.written, "removed": built.removed},
-        }
-        lines = (
-            *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
-            Text(
-                f"{built.out / command.HOME}: {built.sweeps} sweep(s), {len(built.rebuilt)} computed,"
-                f" {built.written} file(s) written"
-            ),
-        )
-        return Response(data, lines)
-
-    response.respond("site", form, work)
-
-
-def _serve_site(
-    workspace: "Workspace",
-    out: Path,
-    revision: str,
-    port: int,
-    *,
-    state: Path | None,
-    context: str | None,
-    kubectl: bool,
-) -> Response:
-    """Serve the site until the user interrupts it."""
-    from sweepledger.commands.reports.site_server import SiteServer
-    from sweepledger.engine.cluster.kubectl import Kubectl
-    from sweepledger.repo.state import state_folder
-
-    server = SiteServer(
-        workspace,
-        out,
-        revision,
-        state=state_folder(workspace.repository, state),
-        kubectl=Kubectl(context) if kubectl else None,
-    ).listen(port)
-    with suppress(KeyboardInterrupt):
-        print(f"{server.url} shows {revision} until Ctrl-C", file=sys.stderr, flush=True)
-        server.serve()
-    return Response({"url": server.url})
-
-
-def _budget_tables(budget: "MonthBudget") -> "Iterator[RenderableType]":
-    from rich.text import Text
-
-    from sweepledger.cli.text.style import new_table
-    from sweepledger.plan import BudgetUnit
-
-    if not budget.balances:
-        yield Text("sweepledger.yaml has no budgets")
-        return
-    money = budget.currency or "money"
-    teams = new_table(budget.month, "unit", "used", "reserved", "remaining", "limit")
-    for balance in budget.balances:
-        unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else money
-        amounts = (balance.used, balance.reserved, balance.remaining, balance.limit)
-        style = "red" if balance.remaining < 0 else None
-        teams.add_row(balance.team, unit, *map(_amount_cell, amounts), style=style)
-    yield teams
-    if budget.shares:
-        shares = new_table("sweep", "GPU hours", "reserved", money, "reserved")
-        for share in budget.shares:
-            used, reserved = share.used, share.reserved
-            amounts = (used.gpu_hours, reserved.gpu_hours, used.money, reserved.money)
-            shares.add_row(share.sweep, *map(_amount_cell, amounts))
-        yield Text("")
-        yield shares
-    for batch in budget.unread:
-        yield Text(f"{batch} does not contain its resources: no cost is counted", "yellow")
-    for batch in budget.reported:
-        yield Text(f"{batch}: some trials were not observed, and are charged by what they reported", "dim")
-
-
-def _amount_cell(amount: float) -> str:
-    return f"{amount:,.2f}"
-
-
-def _origin_lines(origins: "Iterable[Origin | None]") -> "Iterator[Text]":
-    """Yield the files of sweeps, and the pull requests that added their batches."""
-    from rich.text import Text
-
-    for origin in filter(None, origins):
-        numbered = (f"{folder} (#{number})" if number else folder for folder, number in origin.batches)
-        yield from (Text(f"  {path}") for path in (origin.spec, *numbered, origin.results) if path)
 
 
 def sync(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sweepledger.cli import completion, envelopes, response
-from sweepledger.cli.envelopes import results_commit_data
 from sweepledger.cli.options import BranchOption, FormatOption, RemoteOption, StateOption
 from sweepledger.cli.response import EXIT_DRIFT, Format, Response
 
@@ -112,7 +111,7 @@ def _hand_over_response(run: "SweepRun", state: "Path") -> Response:
     new = [item.batch for item in handed.batches.generated if item.batch]
     data = {
         "branch": run.branch,
-        "recorded": [results_commit_data(commit) for commit in handed.recorded],
+        "recorded": handed.recorded,
         "batches": [{"batch": batch.name, "trials": batch.lock.trials} for batch in new],
     }
     lines = [
@@ -286,7 +285,7 @@ def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool)
     console = response.open_console(stderr=form is Format.JSON)
     with ProgressDisplay(console, is_remote=is_remote).live() as display:
         try:
-            commits = [results_commit_data(event.commit) for event in display.follow(events)]
+            commits = [event.commit for event in display.follow(events)]
             failures = display.blocked.failures
         except SpecError as error:
             if form is Format.JSON or not display.printed_problems.issuperset(error.problems):

@@ -1,6 +1,5 @@
 """Commands that look into recorded results: verify, compare, show."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,17 +11,15 @@ from sweepledger.cli.options import (
     ContextOption,
     FormatOption,
     ImageOption,
-    OptionalSweepArgument,
     PatienceOption,
     StateOption,
     TrialArgument,
     reader_pod,
 )
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response
+from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response
 
 if TYPE_CHECKING:
     from sweepledger.commands.repository.workspace import Workspace
-    from sweepledger.commands.verify import Verification
 
 SweepAtCommitArgument = Annotated[
     str,
@@ -32,72 +29,6 @@ SweepAtCommitArgument = Annotated[
         autocompletion=completion.sweeps,
     ),
 ]
-
-AtOption = Annotated[
-    str | None,
-    typer.Option(
-        "--at", metavar="REV", help="Verify the results at this commit; default: HEAD and the work tree."
-    ),
-]
-SinceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        metavar="REV",
-        help="Verify only what changed after this commit, and that results commits changed nothing else.",
-    ),
-]
-SignersOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--signers",
-        metavar="FILE",
-        help="Check signatures against this file of allowed signers; default: `signers` at the commit.",
-    ),
-]
-
-
-def verify(
-    name: OptionalSweepArgument = None,
-    at: AtOption = None,
-    since: SinceOption = None,
-    signers: SignersOption = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Recompute results from records, and check the signatures.
-
-    It reads records and locks, offline, and compares what follows from them with what is committed. Prints for each
-    sweep: verified, differs (with file, row and column) or unsigned. Exits with 5 if something differs, or if signers
-    are listed and a commit that changed results has no valid signature.
-    """
-
-    def work() -> Response:
-        from sweepledger.cli.text import verification
-
-        verdict = _run_verify(name, at, since, signers)
-        data = {
-            "commit": verdict.commit,
-            "signers": verdict.signers,
-            "sweeps": [sweep.as_data() for sweep in verdict.sweeps],
-            "stray": list(map(asdict, verdict.stray)),
-        }
-        code = 0 if verdict.is_good else EXIT_DRIFT
-        return Response(data, verification.verification_text(verdict), exit_code=code)
-
-    response.respond("verify", form, work)
-
-
-def _run_verify(name: str | None, at: str | None, since: str | None, signers: Path | None) -> "Verification":
-    from sweepledger.commands import verify as command
-    from sweepledger.commands.repository.workspace import Workspace
-    from sweepledger.errors import UsageError
-
-    workspace = Workspace.find(response.current_folder())
-    if since is None:
-        return command.verify(workspace, name, revision=at, signers=signers)
-    if name is not None:
-        raise UsageError("--since verifies every sweep that changed", hint="omit the name")
-    return command.verify_since(workspace, since, revision=at, signers=signers)
 
 
 def compare(

@@ -49,7 +49,7 @@ class Resources:
     """Space that a trial may use on its local disk, with its unit."""
     shared_memory: Annotated[Memory, Meta(examples=["1Gi"])] | None = None
     """Size of `/dev/shm`, with its unit, as part of the memory: data loaders with several processes need it. Default:
-    64 MiB, the container's own."""
+    64 MiB, and nothing in a pack."""
 
     @property
     def threads(self) -> int:
@@ -60,13 +60,12 @@ class Resources:
         """Return what so many trials need that share a pod, and its GPUs."""
         if count == 1:
             return self
-        shared = self.shared_memory
         return Resources(
             cpu=format_cpus(count * whole_quantity(self.cpu, unit=1000)),
             memory=format_bytes(count * whole_quantity(self.memory)),
             gpu=self.gpu,
             scratch=format_bytes(count * whole_quantity(self.scratch)),
-            shared_memory=None if shared is None else format_bytes(count * whole_quantity(shared)),
+            shared_memory=self.shared_memory,
         )
 
 
@@ -114,6 +113,18 @@ class Infrastructure:
         Meta(min_length=1),
     ] = ()
     """Exit codes by which the program reports broken infrastructure, such as a GPU with an XID error."""
+
+
+POD_STARTUP_SECONDS = 15 * 60
+"""The least that a pod's deadline allows for its start, including the image pull; the launcher times trials."""
+WAITING_SECONDS = 7 * 86400
+"""How long the trials of a batch may wait for nodes in all, before the deadline of their Job could end them."""
+MAX_BACKOFF_SECONDS = 6 * 60
+"""The longest time that the Job controller waits before it replaces a failed pod."""
+LONGEST_DEADLINE = 2**31 - 1
+"""68 years: controllers count nanoseconds in 64 bits."""
+OTHER_DISK = 2 << 30
+"""Bytes that a pod may write in addition to its volumes: logs, the image's writable layer."""
 
 
 class CodeMode(StrEnum):
@@ -403,6 +414,40 @@ class RunConfig:
     def pods_at_once(self, trials: int) -> int:
         """Return how many pods of one batch run at the same time, in shape `indexed`."""
         return min(max(1, self.parallelism // self.trials_per_pod), self.pods(trials))
+
+    @property
+    def pod_attempts(self) -> int:
+        """The largest number of pods of one completion index, without disrupted ones.
+
+        A pod of several trials that fails has cost at least one of them an attempt, or its place beside others.
+        """
+        if self.pack is None:
+            return self.attempts
+        return self.pack.trials * (self.max_starts - self.max_disruptions)
+
+    def pod_deadline(self, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
+        """Return the seconds after which a pod ends whose launcher has not ended."""
+        # Each trial of a pod may have to run alone.
+        trials = 1 if self.pack is None else self.pack.trials
+        return min(trials * (self.timeout_seconds + grace) + startup, LONGEST_DEADLINE)
+
+    def job_deadline(self, trials: int, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
+        """Return the seconds after which the Job of some trials ends, whatever its pods do.
+
+        They suffice for all attempts at all trials, one after the other, so only a launcher that a trial has stopped
+        from counting disruptions can reach them.
+        """
+        # Of a pod of several trials, each has its own disruptions, and one begins the others' pod anew.
+        disrupted = self.max_disruptions
+        if self.pack is not None:
+            disrupted = self.pack.trials * (self.max_disruptions + 1)
+        attempts = self.pods(trials) * (self.pod_attempts + disrupted)
+        longest = self.pod_deadline(grace, startup) + grace + MAX_BACKOFF_SECONDS
+        return min(WAITING_SECONDS + attempts * longest, LONGEST_DEADLINE)
+
+    def scratch_bytes(self, code: int) -> int:
+        """Return the bytes of a pod's scratch: that of the trials that run at once, each with a copy of the code."""
+        return whole_quantity(self.pod_resources.scratch) + self.trials_per_pod * code
 
     @property
     def pod_resources(self) -> Resources:

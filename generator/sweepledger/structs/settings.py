@@ -1,5 +1,6 @@
 """The settings of a repository, which the platform team decides for all sweeps."""
 
+import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -39,7 +40,7 @@ from sweepledger.model.forms import (
     VolumeFolder,
     VolumeName,
 )
-from sweepledger.model.keys import NAME, UNWRITTEN, Absent, EntryName, Key, OneOf, empty_mapping
+from sweepledger.model.keys import NAME, UNWRITTEN, Absent, EntryName, Key, OneOf, TextForm, empty_mapping
 from sweepledger.problems import Problem
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
@@ -167,12 +168,32 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Nfs:
-    """NFS export of the volume: with it, `sweep cluster bootstrap` writes the volume and the claim."""
+    """An NFS export for a static PersistentVolume."""
 
-    server: Annotated[str, Meta(examples=["nfs.example.org"])]
-    """The server's name or address."""
-    path: Annotated[str, Meta(examples=["/export/sweeps"])]
-    """The exported folder, absolute."""
+    server: str
+    path: str
+
+
+def _export(text: str) -> Nfs:
+    """Return the export that a text names as mount(8) does. Raises ValueError."""
+    server = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9a-fA-F:]{2,39}\]"
+    match = re.fullmatch(rf"({server}):(/|(?:/[A-Za-z0-9_.-]{{1,255}})+)", text, re.ASCII)
+    if match is None or ".." in match[2].split("/"):
+        raise ValueError("must be a server and an absolute path without .., with a colon between them")
+    return Nfs(match[1].strip("[]"), match[2])
+
+
+Export = Annotated[
+    Nfs,
+    TextForm(_export, "nfs", "for example nfs.example.org:/export/sweeps"),
+    Meta(
+        description=(
+            "NFS export of the volume, as mount(8) writes it: with it, `sweep cluster bootstrap` writes the volume "
+            "and the claim."
+        ),
+        examples=["nfs.example.org:/export/sweeps"],
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +212,7 @@ class Dataset:
         Meta(min_length=1, max_length=256, examples=[["python", "-m", "trainer", "prepare", "mnist"]]),
     ] = ()
     """A command that fills the folder $SWEEP_DATA on a machine without the volume."""
-    nfs: Nfs | None = None
-    """NFS export of the volume: with it, `sweep cluster bootstrap` writes the volume and the claim."""
+    nfs: Export | None = None
     examples: Annotated[int | None, Meta(ge=1, examples=[60000])] = None
     """Number of training examples: `sweep plan` warns of larger batch sizes."""
     bucket: Annotated[BucketFolder, Meta(examples=["data/mnist"])] = ""
@@ -496,8 +516,7 @@ class ResultsSettings:
     from_pull_request: Annotated[PullRequestResults, Meta(examples=["marked"])] = PullRequestResults.SIGNED
     """Which results a pull request may bring: of commits that a listed key signed, also those of new batches that are
     marked as made on a laptop, or none."""
-    nfs: Nfs | None = None
-    """NFS export of the volume: with it, `sweep cluster bootstrap` writes the volume and the claim."""
+    nfs: Export | None = None
     sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = field(default_factory=empty_mapping)
     """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
     store: Annotated[ResultsStore, Meta(examples=["api"])] = ResultsStore.VOLUME
@@ -601,8 +620,7 @@ class ClusterSettings:
     """Egress with other addresses in this cluster, by name."""
     dns: DnsSettings | None = None
     """Where its servers of DNS are, if elsewhere than in the others."""
-    nfs: Nfs | None = None
-    """NFS export of the results, if another than in the others."""
+    nfs: Export | None = None
 
     def has_pool(self, name: str | None) -> bool:
         """Return whether trials of a pool can run there; None: of no pool."""

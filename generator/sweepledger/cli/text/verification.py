@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
+from sweepledger.cli.response import escape_control_characters
 from sweepledger.cli.text.style import new_table
 from sweepledger.cli.text.values import configuration_text, number_text
-from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.sweep_statistics import TOP
 
 if TYPE_CHECKING:
@@ -20,61 +19,14 @@ if TYPE_CHECKING:
     from sweepledger.commands.reports.explain import ExplainedComparison
     from sweepledger.commands.reports.outputs import FetchedArtifacts
     from sweepledger.commands.reproduce import MetricComparison, Recipe, Reproduction
-    from sweepledger.commands.verify import Verification
     from sweepledger.results.sweep_statistics import Estimate
     from sweepledger.structs.record import Environment
 
-STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow", "laptop": "yellow"}
-MOST_UNSIGNED = 10
-"""Commits without a valid signature that are listed per sweep."""
 MOST_OUTPUT = 2000
 """Characters at the end of the output of a reproduction that differs."""
 SHORT_DIGEST = len("sha256:") + 12
 MOST_UNMATCHED = 10
 """Trials of only one side that `compare` lists."""
-NO_SIGNERS = (
-    "no signers are listed: the author of these results is unknown",
-    "list the collector's key under `signers` in sweepledger.yaml, or pass known keys with --signers",
-)
-
-
-def verification_text(verdict: Verification) -> tuple[RenderableType, ...]:
-    """Return the verified state of each sweep, and its differences."""
-    stray = tuple(Text(escape_control_characters(str(difference)), "red") for difference in verdict.stray)
-    if not verdict.sweeps:
-        return stray or (Text("no results to verify"),)
-    return (*_verification_parts(verdict), *stray)
-
-
-def _verification_parts(verdict: Verification) -> Iterator[RenderableType]:
-    table = new_table("sweep", "state", "batches", "trials", "commits", "signed", "differences")
-    for sweep in verdict.sweeps:
-        counts = (
-            sweep.batches,
-            sweep.trials,
-            sweep.vouched.commits,
-            sweep.vouched.signed,
-            len(sweep.differences),
-        )
-        table.add_row(Text(sweep.sweep), Text(sweep.state, STATE_STYLES[sweep.state]), *map(str, counts))
-    yield table
-    for sweep in verdict.sweeps:
-        yield from (Text(escape_control_characters(str(difference))) for difference in sweep.differences)
-        if any("/results/" in f"/{difference.path}" for difference in sweep.differences):
-            yield Text(
-                f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
-            )
-        if sweep.marked:
-            yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.marked)}", "yellow")
-        if verdict.signers:
-            commits = sweep.vouched.unsigned
-            for unsigned in commits[:MOST_UNSIGNED]:
-                commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
-                yield Text(escape_control_characters(f"{unsigned.path}: {commit} {unsigned.message}"))
-            if len(commits) > MOST_UNSIGNED:
-                yield Text(f"  and {len(commits) - MOST_UNSIGNED} more commits of {sweep.sweep}")
-    if not verdict.signers:
-        yield from (Text(NO_SIGNERS[0], "yellow"), Text(f"  hint: {NO_SIGNERS[1]}"))
 
 
 def recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:

@@ -1,6 +1,5 @@
 """Datasets, volumes and stores of results in the settings."""
 
-import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
@@ -16,9 +15,6 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     ResultsStore,
 )
-
-SERVER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:]{2,39}", re.ASCII)
-EXPORT = re.compile(r"/|(?:/[A-Za-z0-9_.-]{1,255})+", re.ASCII)
 
 
 def identities(draft: Draft) -> Iterator[Problem]:
@@ -72,23 +68,6 @@ def _data_in_bucket(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
         message = f"must not be given with results.store: {store}"
         hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
         yield draft.problem((*place, "bucket"), message, code="data-source", hint=hint, at_key=True)
-
-
-def exports(draft: Draft) -> Iterator[Problem]:
-    """An NFS export is a server and an absolute path."""
-    places: list[DocumentPath] = [
-        ("results", "nfs"),
-        *(("datasets", name, "nfs") for name in draft.names("datasets")),
-        *(("clusters", name, "nfs") for name in draft.names("clusters")),
-    ]
-    for place in places:
-        server, path = (draft.get(*place, key, kind=str) for key in ("server", "path"))
-        if server is not None and not SERVER.fullmatch(server):
-            message = f"must be the name or address of a server, got {safe_repr(server)}"
-            yield draft.problem((*place, "server"), message, code="nfs")
-        if path is not None and (not EXPORT.fullmatch(path) or ".." in path.split("/")):
-            message = f"must be an absolute path without .., got {safe_repr(path)}"
-            yield draft.problem((*place, "path"), message, code="nfs", hint="for example /export/sweeps")
 
 
 STORE_SCHEMES = {"mlflow": ("https", "http"), "optuna": ("postgresql", "mysql")}
