@@ -77,7 +77,7 @@ def _data(named: str | Iterable[str] | None) -> str | None:
 def _data_places(named: Any) -> DataPlaces:
     """Return the places of datasets in their shortest form, so that `./data` and `data` are the same program."""
     places = named.items() if isinstance(named, Mapping) else ()
-    return MappingProxyType({name: normpath(place["at"]) for name, place in sorted(places) if "at" in place})
+    return MappingProxyType({name: normpath(place) for name, place in sorted(places) if place is not None})
 
 
 def _code_folder(code: CodeKeys) -> str:

@@ -194,21 +194,13 @@ DATA_KEYS = {
     "minProperties": 1,
     "maxProperties": 16,
     "additionalProperties": {
-        "description": "Where trials find the dataset of this name, beside $SWEEP_DATA.",
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "at": {
-                "description": (
-                    "Path of a link to the dataset, relative to the folder that a trial starts in: in the code, or one "
-                    "level above it."
-                ),
-                "type": "string",
-                "maxLength": 200,
-                "examples": ["../data"],
-            }
-        },
-        "examples": [{"at": "../data"}],
+        "description": (
+            "Path of a link to the dataset of this name, relative to the folder that a trial starts in: in the code, "
+            "or one level above it. null: the dataset is only below $SWEEP_DATA."
+        ),
+        "type": ["string", "null"],
+        "maxLength": 200,
+        "examples": ["../data"],
     },
 }
 """A dataset, several, or several with their places, as JSON Schema."""
@@ -285,7 +277,7 @@ class RunConfig:
                     "mounted at $SWEEP_DATA/NAME; or names with places where trials find them, too."
                 ),
                 extra_json_schema=DATA_KEYS,
-                examples=["mnist", ["images", "labels"], {"mnist": {"at": "../data"}}],
+                examples=["mnist", ["images", "labels"], {"mnist": "../data"}],
             ),
         ]
         | None

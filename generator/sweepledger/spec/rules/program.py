@@ -208,7 +208,7 @@ def data_places(draft: Draft) -> Iterator[Problem]:
     start = draft.get("run", "workdir", kind=str) or REPOSITORY
     links: dict[str, str] = {}
     for name in draft.names("run", "data"):
-        place: DocumentPath = ("run", "data", name, "at")
+        place: DocumentPath = ("run", "data", name)
         text = draft.get(*place, kind=str)
         if text is None:
             continue
