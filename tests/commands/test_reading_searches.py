@@ -210,6 +210,8 @@ parser.add_argument("--epochs", type=int)
 args = parser.parse_args()
 own, parent = Path(os.environ["SWEEP_CHECKPOINTS"]), os.environ.get("SWEEP_PARENT")
 walked = (Path(parent) / "walked").read_text().split() if parent else []
+if parent:
+    (Path(parent) / "walked").write_text("in place")  # other trials go on from there, too
 walked.append(str(args.x))
 (own / "walked").write_text(" ".join(walked))
 print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2] if parent else -1}")

@@ -343,6 +343,35 @@ def test_a_trial_leads_none_that_continues_it_to_the_checkpoints_of_another(
     assert (other / "last").read_text() == "7"
 
 
+@pytest.mark.parametrize(
+    "writes",
+    [
+        "echo in place > $SWEEP_PARENT/state",
+        "rm -r $SWEEP_PARENT/deep; mv $SWEEP_PARENT/state $SWEEP_PARENT/deep",
+        "echo through a link > $SWEEP_PARENT/latest",
+        "cd $SWEEP_PARENT; echo >> deep/state; touch deep/new",
+    ],
+)
+def test_a_trial_that_goes_on_in_place_changes_nothing_of_the_one_that_it_continues(
+    writes: str, trial_folder: TrialFolder
+) -> None:
+    parent = trial_folder.root / "parent"
+    (parent / "deep").mkdir(parents=True)
+    for name in ("state", "deep/state"):
+        (parent / name).write_text("7\n")
+    (parent / "latest").symlink_to(parent / "state")
+    trial_folder.command = shell(f"cat $SWEEP_PARENT/latest $SWEEP_PARENT/deep/state; {writes}; {REPORT}")
+
+    run = trial_folder.run(SWEEP_PARENT=str(parent))
+
+    assert run.out.startswith(b"7\n7\n")
+    assert [record["status"] for record in trial_folder.records().values()] == ["ok"]
+    files = {path.relative_to(parent).as_posix(): path.read_text() for path in parent.rglob("*state")}
+    assert files == {"state": "7\n", "deep/state": "7\n"}
+    assert sorted(path.name for path in parent.iterdir()) == ["deep", "latest", "state"]
+    assert [path.name for path in (parent / "deep").iterdir()] == ["state"]
+
+
 def test_an_attempt_finds_the_checkpoints_of_the_last_one_and_keeps_its_own_artifacts(
     trial_folder: TrialFolder,
 ) -> None:

@@ -21,7 +21,9 @@ Environment
   SWEEP_POD_UID   id of the attempt; default: a new one
   SWEEP_FAILURES  how often the trial has failed; default: the number of its records
   SWEEP_DISRUPTIONS  how often the cluster has ended a pod of the trial; default: 0
-  SWEEP_PARENT_ID    the trial whose checkpoints SWEEP_PARENT has, for the record
+  SWEEP_PARENT       checkpoints of another trial, from which this one continues; the command gets a copy,
+                     unless they are mounted read-only
+  SWEEP_PARENT_ID    that trial, for the record
   SWEEP_RAN, SWEEP_NODE   what runs (default: process) and where, for the record
   SWEEP_TERMINATION_LOG   file for the termination message, if it exists; default: /dev/termination-log
   SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
@@ -1016,7 +1018,7 @@ def make_folders(trial: str) -> Folders:
         raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
     begin = changed_now(trial)
     try:
-        state, numbers = copy_code(code, folders.work, earlier)
+        state, numbers = copy_folder(code, folders.work, earlier)
     except PermissionError as error:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
@@ -1179,14 +1181,16 @@ def notes_writes(folder: str) -> bool:
     return NOTING[device]
 
 
-def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str, dict[str, int]]:
+def copy_folder(
+    source: str, target: str, earlier: Earlier = NO_COPY, *, is_code: bool = True
+) -> tuple[str, dict[str, int]]:
     """Copy a folder so that no write to the copy reaches the original; return the state of the original.
 
     Also return the inode of each copied file. Files of an earlier copy that nobody has changed are moved.
     Folders are always new: a process outside the attempt that still has a folder of the earlier copy does not
     reach this one.
     """
-    if is_below(source, os.path.dirname(target)):
+    if is_code and is_below(source, os.path.dirname(target)):
         raise Refused(f"SWEEP_CODE: {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
     states, numbers, size, waiting = [], {}, 0, [""]
     while waiting:
@@ -1212,7 +1216,7 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str
                     numbers[name] = number
                     states.append(state_line(name, state))
                     size += state.st_size
-                if len(states) > MOST_CODE_FILES or size > LARGEST_CODE:
+                if is_code and (len(states) > MOST_CODE_FILES or size > LARGEST_CODE):
                     raise Refused(
                         f"the code has more than {MOST_CODE_FILES} files or {LARGEST_CODE >> 30} GiB, and"
                         " each trial has a copy: keep data in run.data, and the rest out of run.code"
@@ -3117,6 +3121,11 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     write_again(given["SWEEP_TRIAL"], assignment.encode())
     for name in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"):
         os.makedirs(given[name], exist_ok=True)
+    parent = os.environ.get("SWEEP_PARENT", "")
+    # What a trial writes there would reach others that continue from it; in a pod, nobody can.
+    if os.path.isdir(parent) and not os.statvfs(parent).f_flag & os.ST_RDONLY:
+        given["SWEEP_PARENT"] = os.path.join(scratch, "parent")
+        copy_folder(parent, given["SWEEP_PARENT"], is_code=False)
     variables = {name: text for name, text in os.environb.items() if name not in FOR_LAUNCHER}
     variables.update((name.encode(), text.encode("utf-8", "surrogateescape")) for name, text in given.items())
     single = {

@@ -15,8 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from sweepledger import __version__
-from sweepledger.cli.author import export, generate, import_, new, try_
-from sweepledger.cli.lifecycle import cancel, pause, resume, scale
+from sweepledger.cli.author import generate, new, try_
 from sweepledger.cli.options import FormatOption
 from sweepledger.cli.response import (
     EXIT_INTERRUPTED,
@@ -26,14 +25,12 @@ from sweepledger.cli.response import (
     report_usage_error,
     respond,
 )
-from sweepledger.cli.results import logs, results, sync, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
-from sweepledger.cli.verification import compare, show
 
 VERBS: Mapping[str, Callable[..., None] | None] = {
     "new": new,
-    "import": import_,
+    "import": None,
     "validate": None,
     "plan": plan,
     "try": try_,
@@ -42,19 +39,19 @@ VERBS: Mapping[str, Callable[..., None] | None] = {
     "check": check,
     "submit": None,
     "status": None,
-    "why": why,
-    "results": results,
-    "show": show,
-    "logs": logs,
+    "why": None,
+    "results": None,
+    "show": None,
+    "logs": None,
     "log": None,
-    "compare": compare,
+    "compare": None,
     "site": None,
     "retry": None,
-    "cancel": cancel,
+    "cancel": None,
     "rename": None,
     "verify": None,
-    "export": export,
-    "sync": sync,
+    "export": None,
+    "sync": None,
 }
 """Each command of `sweep`, in the order of use. None: `verbs/` has a module of its name."""
 
@@ -68,9 +65,9 @@ CLUSTER_VERBS: Mapping[str, Callable[..., None] | None] = {
     "local": local,
     "collect": None,
     "next": None,
-    "pause": pause,
-    "resume": resume,
-    "scale": scale,
+    "pause": None,
+    "resume": None,
+    "scale": None,
     "budget": None,
     "metrics": None,
     "expire": None,
@@ -137,7 +134,8 @@ def _answering(command: str, verb: Callable[..., Any]) -> Callable[..., None]:
         return verb
 
     def callback(form: Format, **options: Any) -> None:
-        respond(command, form, lambda: verb(**options))
+        asked = {"form": form} if "form" in signature.parameters else {}
+        respond(command, form, lambda: verb(**options, **asked))
 
     form = inspect.Parameter(
         "form", inspect.Parameter.KEYWORD_ONLY, default=Format.TEXT, annotation=FormatOption

@@ -179,7 +179,7 @@ def _run_response(
         **shown.data,
         "branch": run.branch,
         "failed": failed,
-        "sweeps": [envelopes.ranked_data(trials.first(SHOWN_TRIALS)) for trials in ranked],
+        "sweeps": [trials.first(SHOWN_TRIALS) for trials in ranked],
     }
     lines: list[RenderableType] = []
     for trials in ranked:
@@ -228,7 +228,7 @@ def _recorded(workspace: "Workspace", names: "Iterable[str]", state: "Path") -> 
 
     for name in names:
         try:
-            yield command.results(workspace, name, state=state)
+            yield command.rank_trials(workspace, name, state=state)
         except (IdleError, UsageError):
             continue
 

@@ -15,8 +15,8 @@ import typer
 
 from sweepledger import search
 from sweepledger.cli import response
-from sweepledger.cli.options import BatchOption, FormatOption, SweepArgument
-from sweepledger.cli.response import SHORT_COMMIT, Format, Response
+from sweepledger.cli.options import BatchOption, SweepArgument
+from sweepledger.cli.response import SHORT_COMMIT, Response
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
@@ -58,20 +58,16 @@ def retry(
     update: Annotated[
         bool, typer.Option("--update", help="Retry them with the current code, image and data.")
     ] = False,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    def work() -> Response:
-        selected = [
-            *(status or ()),
-            *[UnfinishedStatus.FAILED] * failed,
-            *[UnfinishedStatus.MISSING] * missing,
-        ]
-        statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
-        workspace = Workspace.find(response.current_folder())
-        retried = retry_trials(workspace, name, batch=batch, statuses=statuses, update=update)
-        return _response(retried, is_cluster=workspace.settings.controller is not Controller.NONE)
-
-    response.respond("retry", form, work)
+) -> Response:
+    selected = [
+        *(status or ()),
+        *[UnfinishedStatus.FAILED] * failed,
+        *[UnfinishedStatus.MISSING] * missing,
+    ]
+    statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
+    workspace = Workspace.find(response.current_folder())
+    retried = retry_trials(workspace, name, batch=batch, statuses=statuses, update=update)
+    return _response(retried, is_cluster=workspace.settings.controller is not Controller.NONE)
 
 
 def _response(retried: "Retried", *, is_cluster: bool) -> Response:

@@ -15,14 +15,14 @@ from rich.table import Table
 from rich.text import Text
 
 from sweepledger.cli import response
-from sweepledger.cli.options import ContextOption, FormatOption, InOption, OptionalSweepArgument, StateOption
-from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response
+from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption
+from sweepledger.cli.response import EXIT_PROBLEMS, Response
 from sweepledger.cli.text.results import NOT_RECORDED
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
 from sweepledger.cli.text.values import count_text, number_text
 from sweepledger.commands.collection.progress_branch import branch_name
 from sweepledger.commands.reports.status import SweepStatus, TrialState, last_results_commit, sweep_statuses
-from sweepledger.commands.reports.why import readable_collector
+from sweepledger.commands.reports.wait_causes import readable_collector
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.progress import SearchProgress
 from sweepledger.engine.cluster.collector_state import CollectorState
@@ -59,56 +59,48 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
     ] = False,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    def work() -> Response:
-        workspace = Workspace.find(response.current_folder())
-        if cluster_name is not None:
-            workspace = workspace.in_cluster(cluster_name)
-        kubectl = Kubectl(context) if cluster or context or cluster_name else None
-        folder = state_folder(workspace.repository, state)
-        statuses = sweep_statuses(workspace, name, state=folder, kubectl=kubectl)
-        with suppress(KeyboardInterrupt):  # which ends the watch, and interrupts nothing else
-            console = response.open_console(stderr=True)
-            while watch and any(status.active for status in statuses):
-                console.clear()  # on a terminal
-                console.print(*status_table(statuses), sep="\n")
-                time.sleep(WATCH_SECONDS)
-                statuses = sweep_statuses(workspace, name, state=folder, kubectl=kubectl)
-        recorded = last_results_commit(workspace)
-        recorded_at = None if recorded is None else format_time(recorded)
-        data: dict[str, Any] = {
-            "sweeps": [_data(status, in_cluster=kubectl is not None) for status in statuses]
+) -> Response:
+    workspace = Workspace.find(response.current_folder())
+    if cluster_name is not None:
+        workspace = workspace.in_cluster(cluster_name)
+    kubectl = Kubectl(context) if cluster or context or cluster_name else None
+    folder = state_folder(workspace.repository, state)
+    statuses = sweep_statuses(workspace, name, state=folder, kubectl=kubectl)
+    with suppress(KeyboardInterrupt):  # which ends the watch, and interrupts nothing else
+        console = response.open_console(stderr=True)
+        while watch and any(status.active for status in statuses):
+            console.clear()  # on a terminal
+            console.print(*status_table(statuses), sep="\n")
+            time.sleep(WATCH_SECONDS)
+            statuses = sweep_statuses(workspace, name, state=folder, kubectl=kubectl)
+    recorded = last_results_commit(workspace)
+    recorded_at = None if recorded is None else format_time(recorded)
+    data: dict[str, Any] = {"sweeps": [_data(status, in_cluster=kubectl is not None) for status in statuses]}
+    branch_lines = [*_branch_lines(workspace, statuses, recorded_at), *_next_lines(workspace, statuses)]
+    if kubectl is None:
+        used, is_whole = disk_used(folder, StateFolders(folder).pods)
+        data |= {
+            "last_results_commit": recorded_at,
+            "disk": {"bytes": used, "is_complete": is_whole},
         }
-        branch_lines = [*_branch_lines(workspace, statuses, recorded_at), *_next_lines(workspace, statuses)]
-        if kubectl is None:
-            used, is_whole = disk_used(folder, StateFolders(folder).pods)
-            data |= {
-                "last_results_commit": recorded_at,
-                "disk": {"bytes": used, "is_complete": is_whole},
-            }
-            lines = [*_origin_lines(statuses), *branch_lines]
-            if used >= MEBIBYTE:
-                size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"
-                lines.append(
-                    Text(f"{folder.name} takes {size} of the disk: code, data and results of trials")
-                )
-        else:
-            collector = readable_collector(workspace, kubectl)
-            data |= {} if collector is None else {"collector": collector.as_data(time.time())}
-            remarks = [
-                batch_line(remark.batch, remark.kind, remark.message, remark.hint)
-                for status in statuses
-                for remark in status.remarks
-            ]
-            lines = [*branch_lines, *remarks, *_collector_lines(collector)]
-        problems = tuple(problem for status in statuses for problem in status.problems)
-        mistakes = tuple(problem for status in statuses for problem in status.mistakes)
-        edits = tuple(edit for status in statuses for edit in status.edits)
-        code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
-        return Response(data, (*status_table(statuses), *lines), (*problems, *mistakes, *edits), code)
-
-    response.respond("status", form, work)
+        lines = [*_origin_lines(statuses), *branch_lines]
+        if used >= MEBIBYTE:
+            size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"
+            lines.append(Text(f"{folder.name} takes {size} of the disk: code, data and results of trials"))
+    else:
+        collector = readable_collector(workspace, kubectl)
+        data |= {} if collector is None else {"collector": collector.as_data(time.time())}
+        remarks = [
+            batch_line(remark.batch, remark.kind, remark.message, remark.hint)
+            for status in statuses
+            for remark in status.remarks
+        ]
+        lines = [*branch_lines, *remarks, *_collector_lines(collector)]
+    problems = tuple(problem for status in statuses for problem in status.problems)
+    mistakes = tuple(problem for status in statuses for problem in status.mistakes)
+    edits = tuple(edit for status in statuses for edit in status.edits)
+    code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
+    return Response(data, (*status_table(statuses), *lines), (*problems, *mistakes, *edits), code)
 
 
 def _data(status: SweepStatus, *, in_cluster: bool) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from sweepledger.cli import response
-from sweepledger.cli.options import ContextOption, FormatOption
-from sweepledger.cli.response import Format, Response
+from sweepledger.cli.options import ContextOption
+from sweepledger.cli.response import Response
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.rendered_manifests import render_at
@@ -35,21 +35,17 @@ def submit(
     again: Annotated[
         bool, typer.Option("--again", help="Create deleted Jobs again if git has no result of them.")
     ] = False,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    def work() -> Response:
-        workspace = Workspace.find(response.current_folder())
-        submitted = submit_batches(workspace, name, Kubectl(context), dry_run=dry_run, again=again)
-        verb = "would create" if dry_run else "created"
-        lines = [
-            f"{batch.batch}: {verb} {len(batch.created)} object(s), {len(batch.present)} exist already, "
-            f"{batch.recorded} trial(s) recorded"
-            for batch in submitted
-        ]
-        lines += [] if dry_run else ["next: `sweep cluster collect --by-pod` when the Jobs have ended"]
-        return Response({"dry_run": dry_run, "batches": submitted}, tuple(lines))
-
-    response.respond("submit", form, work)
+) -> Response:
+    workspace = Workspace.find(response.current_folder())
+    submitted = submit_batches(workspace, name, Kubectl(context), dry_run=dry_run, again=again)
+    verb = "would create" if dry_run else "created"
+    lines = [
+        f"{batch.batch}: {verb} {len(batch.created)} object(s), {len(batch.present)} exist already, "
+        f"{batch.recorded} trial(s) recorded"
+        for batch in submitted
+    ]
+    lines += [] if dry_run else ["next: `sweep cluster collect --by-pod` when the Jobs have ended"]
+    return Response({"dry_run": dry_run, "batches": submitted}, tuple(lines))
 
 
 @dataclass(frozen=True)

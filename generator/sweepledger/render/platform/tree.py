@@ -69,7 +69,7 @@ def _cluster_files(
     place = platform_folder(settings.cluster)
     folders = {
         "platform": _platform(settings, source, bases),
-        "argocd": _argocd(settings, source),
+        "argocd": _argocd(settings, source, bases),
         "flux": _flux(settings, source, bases),
     }
     owned = [made for listed in folders.values() for _, _, objects in listed for made in objects]
@@ -181,22 +181,22 @@ def _scheduled(settings: Settings, source: GitSource, bases: Mapping[str, bytes]
     ]
 
 
-def _argocd(settings: Settings, source: GitSource) -> list[File]:
+def _argocd(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[File]:
     return [
         (
             "projects.yaml",
             "What batches may be, and what the platform may be.",
-            argocd.projects(settings, source),
+            argocd.projects(settings, source, bases),
         ),
         (
             "batches.yaml",
             _batches_purpose(settings),
-            [argocd.application_set(settings, source)],
+            [argocd.application_set(settings, source, bases)],
         ),
         (
             "root.yaml",
             f"Keeps {platform_folder(settings.cluster)}/platform applied; this folder is applied by a person.",
-            [argocd.root(settings, source)],
+            [argocd.root(settings, source, bases)],
         ),
         _lease(settings),
     ]

@@ -1,7 +1,8 @@
-"""`sweep sync`: recorded results to the stores of other tools; what a store has already is not written again.
+"""Write recorded results to another tool's store.
 
-Without a store it writes all sweeps to the servers of the settings, which keep the version of what they have: that is
-all the state there is.
+It writes each finished trial once, with its learning curves. Interrupted and repeated, it writes what the store
+lacks. It reads the results at HEAD. Without arguments, it writes all sweeps to the servers of `results.sync`, as
+the CronJob sweep-sync does: they keep the version of what they have, and that is all the state there is.
 """
 
 import os
@@ -13,9 +14,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
+import typer
+from rich.text import Text
+
+from sweepledger.cli import completion, response
+from sweepledger.cli.response import Response
+from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.recorded import CurveColumns, RecordedResults, recorded_results
 from sweepledger.commands.repository.at_commit import SpecAtCommit, commit_of_version
 from sweepledger.commands.repository.workspace import Workspace
@@ -23,12 +30,60 @@ from sweepledger.errors import GeneratorError, IdleError, RepositoryError, Stora
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.storage import output_path, storage_errors
-from sweepledger.stores.contents import FinishedTrial, StoreChange, SweepContents
+from sweepledger.stores.contents import FinishedTrial, SweepContents
 from sweepledger.stores.registry import STORES
 from sweepledger.structs.names import is_sweep_name
 from sweepledger.structs.record import CurvePoint
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def sync(
+    store: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[STORE]",
+            help="mlflow, optuna, wandb, tensorboard, parquet or model-card; default: the servers of results.sync.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="Name of the sweep.", show_default=False, autocompletion=completion.sweeps
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="PLACE",
+            help="Write there: a URI of MLflow, a URL of Optuna's storage or the file of its journal, else a folder.",
+        ),
+    ] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(
+            "--credentials",
+            metavar="DIR",
+            help="Without arguments: the files of DIR/STORE are environment variables for the store's client.",
+        ),
+    ] = None,
+) -> Response:
+    workspace = Workspace.find(response.current_folder())
+    if store is not None and name is not None:
+        synced = sync_sweep(workspace, store, name, place=to)
+        return Response(synced, synced.lines)
+    if store is not None or to is not None:
+        raise UsageError("name a store and a sweep, or neither", hint="for example `sweep sync parquet NAME`")
+    stores = sync_stores(workspace, credentials=credentials)
+    lines = [
+        line for each in stores.synced for line in (Text(f"{each.store}: {each.sweep}", "bold"), *each.lines)
+    ]
+    lines += [Text(f"{kind}: {sweep}: nothing new") for kind, sweep in stores.unchanged]
+    unchanged = [{"store": kind, "sweep": sweep} for kind, sweep in stores.unchanged]
+    data = {"synced": stores.synced, "unchanged": unchanged}
+    return Response(data, tuple(lines), failures=stores.failures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +93,24 @@ class Synced:
     store: str
     place: str
     sweep: str
-    change: StoreChange
+    added: int
+    """Number of trials that were written."""
+    present: int
+    """Number of trials that the store had already."""
     unfinished: int
+    remarks: tuple[str, ...]
 
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {
-            "store": self.store,
-            "place": self.place,
-            "sweep": self.sweep,
-            "added": self.change.added,
-            "present": self.change.present,
-            "unfinished": self.unfinished,
-            "remarks": list(self.change.remarks),
-        }
+    @property
+    def lines(self) -> tuple[Text, ...]:
+        """What was written, as text."""
+        lines = [Text(f"{self.place}: {count_text(self.added, 'trial')} added, {self.present} present")]
+        if self.unfinished:
+            count = count_text(self.unfinished, "trial")
+            lines.append(Text(f"{count} without a final result: not written"))
+        return (*lines, *(Text(remark, "yellow") for remark in self.remarks))
 
 
-def sync(workspace: Workspace, store: str, name: str, *, place: str | None = None) -> Synced:
+def sync_sweep(workspace: Workspace, store: str, name: str, *, place: str | None = None) -> Synced:
     """Write the recorded results of a sweep at HEAD to a store, each finished trial once.
 
     Raises IdleError if nothing is recorded, UsageError for an unknown store, ToolError, StorageError, RepositoryError.
@@ -73,7 +129,8 @@ def sync(workspace: Workspace, store: str, name: str, *, place: str | None = Non
     path = place.removeprefix("sqlite:///").removeprefix("file:")
     if "://" not in path:
         output_path(Path(path, kind.file), is_folder="://" not in kind.default)
-    return Synced(store, place, name, kind.write(contents, place), contents.unfinished)
+    change = kind.write(contents, place)
+    return Synced(store, place, name, change.added, change.present, contents.unfinished, change.remarks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +142,6 @@ class SyncedStores:
     """Store and sweep of results that a server has already."""
     failures: tuple[GeneratorError, ...]
     """Why a server, or a sweep, was left out: the others are written all the same."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {
-            "synced": [synced.as_data() for synced in self.synced],
-            "unchanged": [{"store": store, "sweep": sweep} for store, sweep in self.unchanged],
-        }
 
 
 def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> SyncedStores:
@@ -120,7 +170,7 @@ def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> Syn
                         unchanged.append((store, name))
                         continue
                     try:
-                        synced.append(sync(workspace, store, name, place=target.to))
+                        synced.append(sync_sweep(workspace, store, name, place=target.to))
                     except RepositoryError as error:
                         failures.append(error)
         except (ToolError, StorageError, RepositoryError) as error:
@@ -194,13 +244,12 @@ def _curves(columns: CurveColumns) -> Mapping[str, Mapping[str, tuple[CurvePoint
     points = zip(columns.trials, columns.metrics, columns.steps, columns.values, strict=True)
     curves: dict[str, dict[str, tuple[CurvePoint, ...]]] = defaultdict(dict)
     for (trial, metric), group in groupby(points, key=itemgetter(0, 1)):
-        curves[trial][metric] = tuple(_point(step, value) for *_, step, value in group)
+        curves[trial][metric] = tuple(
+            # Of NaN; it is faster than math.isnan for half a million points.
+            (step, None if value != value else value)  # noqa: PLR0124
+            for *_, step, value in group
+        )
     return curves
-
-
-def _point(step: int, value: float) -> CurvePoint:
-    is_nan = value != value  # noqa: PLR0124 - faster than math.isnan for half a million points
-    return (step, None if is_nan else value)
 
 
 def _trial(row: SummaryRow, curves: Mapping[str, tuple[CurvePoint, ...]]) -> FinishedTrial:

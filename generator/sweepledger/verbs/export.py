@@ -1,155 +1,88 @@
-"""`sweep import` and `sweep export`: convert other tools' files to specs and back, and batches to scripts."""
+"""Convert a sweep or a batch to another tool's file.
 
-import os
+It lists what could not be converted. With slurm and shell, its committed batch becomes a script that runs it, and
+`sweep cluster collect` records it.
+"""
+
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated
 
-from sweepledger import search, spec
+import typer
+
+from sweepledger import search
+from sweepledger.cli import response
+from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument
+from sweepledger.cli.response import Format, Response
+from sweepledger.cli.text.conversion import print_conversion
 from sweepledger.commands.local import DesiredState, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import batch_script
 from sweepledger.engine.local.batch_script import PreparedBatch
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.exchange.conversion import Imported, Loss
-from sweepledger.exchange.registry import IMPORTS, READERS, WRITERS
-from sweepledger.exchange.spec_text import spec_text
-from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.registry import WRITERS
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror
 from sweepledger.repo.state import create_state
-from sweepledger.safe_open import read_regular
 from sweepledger.search import Expansion
-from sweepledger.spec import ParsedSpec
-from sweepledger.storage import output_path, storage_errors, write_file
-from sweepledger.structs.names import SPECS, suggest_sweep_name
+from sweepledger.storage import refuse_existing, write_file
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import Settings
-
-LARGEST_IMPORT = 64 * 1024 * 1024
-"""Maximum number of bytes of a file to import; each format has a smaller limit."""
-
-DEFAULT_NAME = "imported"
-"""The name of a sweep if neither its file nor the user names it."""
-
-UNWRITTEN_FILE = "<imported>"
-"""The file name in problems of a spec that is only printed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignFile:
-    """A file of another tool."""
+class ExportFormat(StrEnum):
+    """Formats of other tools that can be written."""
 
-    content: bytes
-    name: str
-    """The path as the user would type it; `-` is standard input."""
-
-    @classmethod
-    def read(cls, path: Path) -> "ForeignFile":
-        """Read a file. Raises UsageError if it does not exist, StorageError if it cannot be read."""
-        with storage_errors(path):
-            content = read_regular(path, LARGEST_IMPORT)
-        if content is None:
-            raise UsageError(f"{path} is no file", hint="`-` reads standard input")
-        return cls(content, path.as_posix())
+    WANDB = "wandb"
+    KATIB = "katib"
+    OPTIMIZATION_JOB = "optimization-job"
+    HYDRA = "hydra"
+    OPTUNA = "optuna"
+    NVIDIA = "nvidia"
+    CSV = "csv"
+    JSONL = "jsonl"
+    SLURM = "slurm"
+    SHELL = "shell"
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedSpec:
-    """A spec converted from a foreign file."""
-
-    text: str
-    losses: tuple[Loss, ...]
-    problems: tuple[Problem, ...]
-    """Problems of the spec, which is returned nevertheless, so that the user can fix it."""
-    path: str
-    """The path to which it was written, or would be written."""
-    is_written: bool
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {
-            "spec": self.text,
-            "path": self.path if self.is_written else None,
-            "losses": list(map(asdict, self.losses)),
-        }
+BATCH_FORMATS = (ExportFormat.SLURM, ExportFormat.SHELL)
+"""Formats that a committed batch is converted to, instead of a spec."""
 
 
-def import_(
-    format_name: str,
-    source: ForeignFile,
-    *,
-    folder: Path,
-    name: str | None = None,
-    output: Path | None = None,
-) -> ImportedSpec:
-    """Convert a file to a spec, check it, and write it if an output is given.
+def export(
+    foreign: Annotated[
+        ExportFormat, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ExportFormat)}.")
+    ],
+    name: SweepArgument,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            "--batch", metavar="BATCH", help="For slurm and shell: the batch; default: the active one."
+        ),
+    ] = None,
+    output: OutputOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    def work() -> Response:
+        workspace = Workspace.find(response.current_folder())
+        if foreign in BATCH_FORMATS:
+            exported = export_batch(workspace, foreign, name, batch=batch, output=output)
+        elif batch is not None:
+            raise UsageError(f"--batch is for {', '.join(sorted(BATCH_FORMATS))}, got {foreign}")
+        else:
+            exported = export_sweep(workspace, foreign, name, output=output)
+        if form is Format.TEXT:
+            message = f"wrote {exported.path}" if exported.path else None
+            print_conversion(exported.losses, exported.text, message)
+        data = {"text": exported.text, "path": exported.path, "losses": exported.losses}
+        return Response(data, problems=exported.warnings)
 
-    Raises SpecError, UsageError, StorageError if the output cannot be written.
-    """
-    try:
-        settings = Workspace.find(folder).settings
-    except RepositoryError:
-        settings = Settings()
-    _require_new(output)
-    imported, text = _read_foreign(format_name, source, name or (output.stem if output else None))
-    path = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
-    problems = _spec_problems(text, path, settings, source)
-    if output is None:
-        # Point into the text that is printed, or the source, instead of a file that does not exist.
-        problems = tuple(
-            replace(problem, file=UNWRITTEN_FILE if problem.file == path else source.name)
-            for problem in problems
-        )
-    else:
-        write_file(output, text.encode())
-    return ImportedSpec(text, imported.losses, problems, path, is_written=output is not None)
-
-
-def _require_new(output: Path | None) -> None:
-    """Refuse an output file that exists, or that is reached through a link. Raises UsageError, StorageError."""
-    if output is None:
-        return
-    if os.path.lexists(output):
-        raise UsageError(
-            f"{output} exists and is not overwritten", hint="choose another --output, or remove it"
-        )
-    output_path(output)
-
-
-def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tuple[Imported, str]:
-    """Return a spec and its text."""
-    stem = PurePosixPath(source.name).stem
-    try:
-        imported = READERS[format_name](source.content, name=name or suggest_sweep_name(stem) or DEFAULT_NAME)
-        if name:
-            imported = replace(imported, spec={**imported.spec, "name": name})
-        return imported, spec_text(imported, f"{PurePosixPath(source.name).name} ({format_name})")
-    except ForeignError as error:
-        line, column = (error.line, 1) if error.line else (0, 0)
-        hint = (
-            error.hint
-            or f"{format_name} is {IMPORTS[format_name]}; correct what is named above in a copy of it"
-        )
-        problem = Problem(source.name, line, column, "", str(error), code="foreign-file", hint=hint)
-        raise SpecError([problem]) from error
-
-
-def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile) -> tuple[Problem, ...]:
-    def beside(name: str) -> bytes | None:
-        """A table too large for a spec goes beside it: the source itself, as yet under another name."""
-        return source.content if name.endswith(".csv") else None
-
-    parsed = spec.parse(text.encode(), path, settings, beside=beside)
-    if not isinstance(parsed, ParsedSpec):
-        return parsed
-    expansion = search.explore(parsed.sweep, parsed.source)
-    problems = expansion.warnings if isinstance(expansion, Expansion) else expansion
-    return tuple(sorted([*parsed.warnings, *problems]))
+    response.respond("export", form, work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,18 +95,16 @@ class ExportedSweep:
     path: str | None
     """The path to which it was written; None if it was printed."""
 
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {"text": self.text, "path": self.path, "losses": list(map(asdict, self.losses))}
-
 
 SEARCH_FORMATS = frozenset({"katib", "optimization-job", "optuna", "wandb"})
 """Formats of tools that run the search themselves."""
 
 
-def export(workspace: Workspace, format_name: str, name: str, *, output: Path | None = None) -> ExportedSweep:
+def export_sweep(
+    workspace: Workspace, format_name: str, name: str, *, output: Path | None = None
+) -> ExportedSweep:
     """Convert a sweep to the format of another tool. Raises SpecError, UsageError."""
-    _require_new(output)
+    refuse_existing(output)
     (parsed,) = workspace.specs([name])
     sweep = parsed.sweep
     if sweep.search is not None and format_name not in SEARCH_FORMATS:
@@ -206,7 +137,7 @@ def export_batch(
     The script runs the trials that the batch's own Jobs would run: the same launcher, rows and ids. Raises SpecError
     if a script cannot run the batch, UsageError, RepositoryError, StorageError, ToolError.
     """
-    _require_new(output)
+    refuse_existing(output)
     stored = _active_batch(workspace, name, batch)
     if stored.lock.run.pack is not None:
         raise UsageError(
