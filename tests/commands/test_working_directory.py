@@ -62,7 +62,7 @@ datasets:
     prepare: [sh, -c, "printf digits > $SWEEP_DATA/content"]
   words: {{claim: words, digest: "{DIGEST}", prepare: [sh, -c, "printf digits > $SWEEP_DATA/content"]}}
 """
-ALL = "  workdir: mnist\n  keep: [out/]\n  data: {mnist: {at: ../data}}"
+ALL = "  workdir: mnist\n  keep: [out/]\n  data: {mnist: ../data}"
 
 
 def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "../data/content") -> Sandbox:
@@ -171,10 +171,10 @@ def test_trials_that_follow_each_other_share_what_none_has_changed(
 @pytest.mark.parametrize(
     ("run_keys", "data"),
     [
-        ("  workdir: mnist\n  data: {mnist: {at: ../../data}}", "../../data/content"),
-        ("  workdir: mnist/\n  data: {mnist: {at: ./data/}}", "data/content"),
-        ("  workdir: mnist\n  data: {mnist: {at: deep/er/data}, words: {}}", "deep/er/data/content"),
-        ("  workdir: mnist\n  data: {mnist: {at: a}, words: {at: ../b}}", "../b/content"),
+        ("  workdir: mnist\n  data: {mnist: ../../data}", "../../data/content"),
+        ("  workdir: mnist/\n  data: {mnist: ./data/}", "data/content"),
+        ("  workdir: mnist\n  data: {mnist: deep/er/data, words: null}", "deep/er/data/content"),
+        ("  workdir: mnist\n  data: {mnist: a, words: ../b}", "../b/content"),
     ],
 )
 def test_a_dataset_is_where_the_program_looks(sandbox: Sandbox, run_keys: str, data: str) -> None:
@@ -186,7 +186,7 @@ def test_a_dataset_is_where_the_program_looks(sandbox: Sandbox, run_keys: str, d
 
 
 def test_a_folder_of_the_code_may_be_where_trials_start(sandbox: Sandbox) -> None:
-    run_keys = "  workdir: mnist\n  keep: ['*.txt']\n  data: {mnist: {at: ../data}}"
+    run_keys = "  workdir: mnist\n  keep: ['*.txt']\n  data: {mnist: ../data}"
     laptop(sandbox, run_keys, code="mnist")
 
     tried = try_(sandbox.workspace, "peak", 0, quiet=True)
@@ -230,10 +230,12 @@ def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox
     plain = _program(sandbox)
     assert {"workdir", "at"}.isdisjoint([*plain, *plain["data"]])
 
-    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: {}}\n  keep: ['*.pt']"))
+    sandbox.write(
+        "sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: null}\n  keep: ['*.pt']")
+    )
     assert generate(sandbox.workspace)[0].trials == 2
     assert _program(sandbox) == plain
-    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: {at: ../data}}"))
+    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: ../data}"))
     assert _program(sandbox) == {**plain, "data": {**plain["data"], "at": {"mnist": "../data"}}}
     sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: mnist\n  workdir: mnist"))
     command = [element.removeprefix("mnist/") for element in plain["command"]]
@@ -258,12 +260,12 @@ def _program(sandbox: Sandbox) -> dict[str, Any]:
         ),
         ("  workdir: late", "must be a folder of the committed code, got 'late'", "commit its files"),
         (
-            "  workdir: mnist\n  data: {mnist: {at: ../code}}",
+            "  workdir: mnist\n  data: {mnist: ../code}",
             "must be at a path that the code does not have, got '../code': there is code/train.py",
             "run.code.exclude",
         ),
         (
-            "  workdir: mnist\n  data: {mnist: {at: helper.py/data}}",
+            "  workdir: mnist\n  data: {mnist: helper.py/data}",
             "must be at a path that the code does not have, got 'helper.py/data': there is mnist/helper.py",
             "run.code.exclude",
         ),
